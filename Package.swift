@@ -1,0 +1,99 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("ExistentialAny"),
+]
+
+let package = Package(
+    name: "coaty",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "Coaty", targets: ["Coaty"]),
+        .library(name: "CoatyMQTT", targets: ["CoatyMQTT"]),
+        .executable(name: "coaty-gateway", targets: ["coaty-gateway"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
+    ],
+    targets: [
+        .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
+        .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+        .systemLibrary(name: "CWebSockets", pkgConfig: "libwebsockets", providers: [.apt(["libwebsockets-dev"])]),
+
+        .target(
+            name: "Coaty",
+            dependencies: [
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CoatyMQTT",
+            dependencies: ["Coaty", "CMosquitto", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: strict
+        ),
+        .target(name: "Coordination", swiftSettings: strict),
+        .target(
+            name: "HTTPServer",
+            dependencies: ["CMicroHTTPD", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "WebSocketServer",
+            dependencies: [
+                "CWebSockets",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CoatyGateway",
+            dependencies: [
+                "Coaty", "CoatyMQTT", "HTTPServer", "WebSocketServer", "Coordination",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Yams", package: "Yams"),
+            ],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "coaty-gateway",
+            dependencies: [
+                "CoatyGateway",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "hello-world",
+            dependencies: ["Coaty", "CoatyMQTT"],
+            path: "Examples/hello-world",
+            swiftSettings: strict
+        ),
+
+        .target(
+            name: "TestSupport",
+            dependencies: ["CMosquitto"],
+            path: "Tests/TestSupport",
+            swiftSettings: strict
+        ),
+        .testTarget(name: "CoatyTests", dependencies: ["Coaty", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "CoatyMQTTTests", dependencies: ["CoatyMQTT", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "CoordinationTests", dependencies: ["Coordination"], swiftSettings: strict),
+        .testTarget(name: "HTTPServerTests", dependencies: ["HTTPServer", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "WebSocketServerTests", dependencies: ["WebSocketServer", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "CoatyGatewayTests",
+            dependencies: ["CoatyGateway", "coaty-gateway", "TestSupport"],
+            swiftSettings: strict
+        ),
+    ]
+)
