@@ -1,0 +1,34 @@
+/// Decodes an object whose class is only known from what came in.
+///
+/// In three steps (CoatySwift design rationale): by the class that is registered for the object type, what it does not
+/// declare is ignored; else by the class of the core type, what it does not declare is kept in ``CoatyObject/custom``;
+/// else with a decoding error.
+public struct AnyCoatyObjectDecodable: Decodable {
+    /// The object, of its own class.
+    public let object: CoatyObject
+
+    /// Decodes an object of any type.
+    public init(from decoder: any Decoder) throws {
+        let discriminators = try decoder.container(keyedBy: CoatyObject.CodingKeys.self)
+        let objectType = try discriminators.decode(String.self, forKey: .objectType)
+        if let registered = CoatyObject.registeredClass(forObjectType: objectType) {
+            object = try registered.init(from: decoder)
+            return
+        }
+        let coreType = try discriminators.decode(CoreType.self, forKey: .coreType)
+        object = try coreType.objectClass.init(from: decoder)
+        let properties = try decoder.container(keyedBy: PropertyKey.self)
+        let known = coreType.propertyNames
+        for key in properties.allKeys where !known.contains(key.stringValue) {
+            object.custom[key.stringValue] = try properties.decode(AnyCodable.self, forKey: key)
+        }
+    }
+}
+
+extension CoreType {
+    private static let propertyNames: [CoreType: Set<String>] = Dictionary(
+        uniqueKeysWithValues: allCases.map { ($0, Set($0.objectClass.propertyNames)) }
+    )
+
+    fileprivate var propertyNames: Set<String> { Self.propertyNames[self] ?? [] }
+}

@@ -1,0 +1,165 @@
+import Foundation
+
+/// Any JSON value, for properties whose structure is not known in advance.
+///
+/// Integers of 64 bits keep their value exactly, other numbers are doubles.
+public enum AnyCodable: Sendable, Hashable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    /// An integer that only fits without a sign.
+    case unsignedInteger(UInt64)
+    case double(Double)
+    case string(String)
+    case array([AnyCodable])
+    case object([String: AnyCodable])
+
+    /// The value as plain Swift: `NSNull`, `Bool`, `Int`, `UInt64`, `Double`, `String`, `[Any]` or `[String: Any]`.
+    public var value: Any {
+        switch self {
+        case .null: NSNull()
+        case .bool(let bool): bool
+        case .integer(let integer): Int(integer)
+        case .unsignedInteger(let integer): integer
+        case .double(let double): double
+        case .string(let string): string
+        case .array(let elements): elements.map(\.value)
+        case .object(let members): members.mapValues(\.value)
+        }
+    }
+
+    /// The JSON value of a plain Swift value; nil where it holds something that JSON can't say.
+    public init?(any value: Any) {
+        switch value {
+        case let json as AnyCodable: self = json
+        case is NSNull: self = .null
+        case let bool as Bool: self = .bool(bool)
+        case let integer as any BinaryInteger:
+            if let signed = Int64(exactly: integer) {
+                self = .integer(signed)
+            } else if let unsigned = UInt64(exactly: integer) {
+                self = .unsignedInteger(unsigned)
+            } else {
+                return nil
+            }
+        case let double as Double:
+            guard double.isFinite else { return nil }
+            self = .double(double)
+        case let float as Float:
+            guard float.isFinite else { return nil }
+            self = .double(Double(float))
+        case let string as String: self = .string(string)
+        case let id as CoatyUUID: self = .string(id.string)
+        case let elements as [Any]:
+            var array: [AnyCodable] = []
+            for element in elements {
+                guard let json = AnyCodable(any: element) else { return nil }
+                array.append(json)
+            }
+            self = .array(array)
+        case let members as [String: Any]:
+            var object: [String: AnyCodable] = [:]
+            for (key, member) in members {
+                guard let json = AnyCodable(any: member) else { return nil }
+                object[key] = json
+            }
+            self = .object(object)
+        default: return nil
+        }
+    }
+
+    /// The value that stands at a place of a checked JSON text.
+    public init(_ view: JSONView) {
+        switch view.kind {
+        case .null: self = .null
+        case .bool: self = .bool(view.bool ?? false)
+        case .string: self = .string(view.string ?? "")
+        case .number: self = AnyCodable(number: String(decoding: view.bytes, as: UTF8.self))
+        case .array: self = .array(view.elements.map { AnyCodable($0) })
+        case .object:
+            var object: [String: AnyCodable] = [:]
+            for (key, value) in view.members { object[key.string ?? ""] = AnyCodable(value) }
+            self = .object(object)
+        }
+    }
+
+    private init(number text: String) {
+        if let integer = Int64(text) {
+            self = .integer(integer)
+        } else if let integer = UInt64(text) {
+            self = .unsignedInteger(integer)
+        } else {
+            self = .double(Double(text) ?? .infinity)
+        }
+    }
+}
+
+extension AnyCodable: Codable {
+    /// Decodes whatever JSON value comes.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let string = try? container.decode(String.self) {
+            self = .string(string)
+        } else if let bool = try? container.decode(Bool.self) {
+            self = .bool(bool)
+        } else if let integer = try? container.decode(Int64.self) {
+            self = .integer(integer)
+        } else if let integer = try? container.decode(UInt64.self) {
+            self = .unsignedInteger(integer)
+        } else if let double = try? container.decode(Double.self) {
+            self = .double(double)
+        } else if let array = try? container.decode([AnyCodable].self) {
+            self = .array(array)
+        } else {
+            self = .object(try container.decode([String: AnyCodable].self))
+        }
+    }
+
+    /// Encodes the value.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .bool(let bool): try container.encode(bool)
+        case .integer(let integer): try container.encode(integer)
+        case .unsignedInteger(let integer): try container.encode(integer)
+        case .double(let double): try container.encode(double)
+        case .string(let string): try container.encode(string)
+        case .array(let elements): try container.encode(elements)
+        case .object(let members): try container.encode(members)
+        }
+    }
+}
+
+extension KeyedDecodingContainer {
+    /// Decodes a member that holds any JSON object as plain Swift values.
+    func decodeDictionaryIfPresent(forKey key: Key) throws -> [String: Any]? {
+        try decodeIfPresent([String: AnyCodable].self, forKey: key)?.mapValues(\.value)
+    }
+}
+
+extension KeyedEncodingContainer {
+    /// Encodes plain Swift values as a JSON object.
+    ///
+    /// - Throws: `EncodingError.invalidValue` where a value is nothing that JSON can say.
+    mutating func encodeDictionaryIfPresent(_ dictionary: [String: Any]?, forKey key: Key) throws {
+        guard let dictionary else { return }
+        guard let json = AnyCodable(any: dictionary) else {
+            let context = EncodingError.Context(codingPath: codingPath + [key], debugDescription: "not a JSON value")
+            throw EncodingError.invalidValue(dictionary, context)
+        }
+        try encode(json, forKey: key)
+    }
+}
+
+/// A property name that is known at run time only.
+struct PropertyKey: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(_ name: String) { stringValue = name }
+    init?(stringValue: String) { self.init(stringValue) }
+    init?(intValue: Int) { nil }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import Synchronization
+
+/// The base of all objects that agents exchange.
+///
+/// Open for subclasses, as the developer guide has it, and so not `Sendable`: each observer decodes objects of its own.
+/// An object type that has no class of its own is decoded as its core type; what the core type does not know is kept in
+/// ``custom`` and goes out again as it came in.
+open class CoatyObject: Codable {
+    /// The object type of this class. A subclass returns `register(objectType:with:)`.
+    open class var objectType: String { CoreType.CoatyObject.objectType }
+
+    /// The core type.
+    public var coreType: CoreType
+    /// The object type, not empty: a core type's own or one of the application, `com.example.Job`.
+    public var objectType: String
+    /// Identifies the object in the whole network.
+    public var objectId: CoatyUUID
+    /// A name for people.
+    public var name: String
+    /// Identifies the object in a system outside Coaty.
+    public var externalId: String?
+    /// The object that this one belongs to.
+    public var parentObjectId: CoatyUUID?
+    /// The Location object where this one is.
+    public var locationId: CoatyUUID?
+    /// Whether the object is no longer in use.
+    public var isDeactivated: Bool?
+    /// Properties that the class does not know, as JSON values. Empty for objects of a registered class.
+    public internal(set) var custom: [String: AnyCodable] = [:]
+
+    /// Creates an object.
+    ///
+    /// - Parameters:
+    ///   - coreType: the core type of the class.
+    ///   - objectType: the object type; for a class of one's own the registered one.
+    ///   - objectId: a fresh id unless an existing object is meant.
+    ///   - name: a name for people.
+    public init(coreType: CoreType, objectType: String, objectId: CoatyUUID, name: String) {
+        self.coreType = coreType
+        self.objectType = objectType
+        self.objectId = objectId
+        self.name = name
+    }
+
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case coreType, objectType, objectId, name, externalId, parentObjectId, locationId, isDeactivated
+    }
+
+    /// Decodes the properties that every object has.
+    public required init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        coreType = try container.decode(CoreType.self, forKey: .coreType)
+        objectType = try container.decode(String.self, forKey: .objectType)
+        objectId = try container.decode(CoatyUUID.self, forKey: .objectId)
+        name = try container.decode(String.self, forKey: .name)
+        externalId = try container.decodeIfPresent(String.self, forKey: .externalId)
+        parentObjectId = try container.decodeIfPresent(CoatyUUID.self, forKey: .parentObjectId)
+        locationId = try container.decodeIfPresent(CoatyUUID.self, forKey: .locationId)
+        isDeactivated = try container.decodeIfPresent(Bool.self, forKey: .isDeactivated)
+    }
+
+    /// Encodes the properties that every object has, and ``custom``. An absent value is an absent key.
+    open func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(coreType, forKey: .coreType)
+        try container.encode(objectType, forKey: .objectType)
+        try container.encode(objectId, forKey: .objectId)
+        try container.encode(name, forKey: .name)
+        try container.encodeIfPresent(externalId, forKey: .externalId)
+        try container.encodeIfPresent(parentObjectId, forKey: .parentObjectId)
+        try container.encodeIfPresent(locationId, forKey: .locationId)
+        try container.encodeIfPresent(isDeactivated, forKey: .isDeactivated)
+        if !custom.isEmpty {
+            var rest = encoder.container(keyedBy: PropertyKey.self)
+            for (name, value) in custom { try rest.encode(value, forKey: PropertyKey(name)) }
+        }
+    }
+
+    /// The names of the properties that the class decodes itself.
+    class var propertyNames: [String] { CodingKeys.allCases.map(\.rawValue) }
+
+    /// The classes of object types, by registration.
+    private static let registry = Mutex<[String: CoatyObject.Type]>([:])
+
+    /// Registers the class for an object type and returns the object type.
+    ///
+    /// To be called from an override of ``objectType``.
+    public static func register(objectType: String, with classType: CoatyObject.Type) -> String {
+        registry.withLock { $0[objectType] = classType }
+        return objectType
+    }
+
+    /// The class that is registered for an object type.
+    static func registeredClass(forObjectType objectType: String) -> CoatyObject.Type? {
+        registry.withLock { $0[objectType] }
+    }
+}

@@ -1,0 +1,15 @@
+/// The identity of an agent: advertised when it joins, deadvertised when it leaves or dies.
+open class Identity: CoatyObject {
+    /// `coaty.Identity`
+    open override class var objectType: String { CoreType.Identity.objectType }
+
+    /// Creates an identity.
+    public init(name: String = "Coaty Agent", objectId: CoatyUUID = .init()) {
+        super.init(coreType: .Identity, objectType: CoreType.Identity.objectType, objectId: objectId, name: name)
+    }
+
+    /// Decodes an identity.
+    public required init(from decoder: any Decoder) throws {
+        try super.init(from: decoder)
+    }
+}

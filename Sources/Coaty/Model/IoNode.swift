@@ -1,0 +1,63 @@
+/// What an agent contributes to an IO context: its sources, its actors, and what routing rules may want to know of it.
+///
+/// Its name is the context's name, its parent object id the agent's identity.
+open class IoNode: CoatyObject {
+    /// `coaty.IoNode`
+    open override class var objectType: String { CoreType.IoNode.objectType }
+
+    /// The sources; on the wire even where there are none.
+    public var ioSources: [IoSource]
+    /// The actors; on the wire even where there are none.
+    public var ioActors: [IoActor]
+    /// What rules may ask for, as plain JSON values.
+    public var characteristics: [String: Any]?
+
+    /// Creates an IO node for the context of a name.
+    public init(
+        name: String,
+        ioSources: [IoSource] = [],
+        ioActors: [IoActor] = [],
+        characteristics: [String: Any]? = nil,
+        objectType: String = CoreType.IoNode.objectType,
+        objectId: CoatyUUID = .init()
+    ) {
+        self.ioSources = ioSources
+        self.ioActors = ioActors
+        self.characteristics = characteristics
+        super.init(coreType: .IoNode, objectType: objectType, objectId: objectId, name: name)
+    }
+
+    private enum Keys: String, CodingKey, CaseIterable {
+        case ioSources, ioActors, characteristics
+    }
+
+    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
+
+    /// Decodes an IO node; lists that are missing are empty.
+    public required init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Keys.self)
+        ioSources = try Self.points(container.decodeIfPresent([AnyCoatyObjectDecodable].self, forKey: .ioSources))
+        ioActors = try Self.points(container.decodeIfPresent([AnyCoatyObjectDecodable].self, forKey: .ioActors))
+        characteristics = try container.decodeDictionaryIfPresent(forKey: .characteristics)
+        try super.init(from: decoder)
+    }
+
+    private static func points<Point: IoPoint>(_ decoded: [AnyCoatyObjectDecodable]?) throws -> [Point] {
+        try (decoded ?? []).map { element in
+            guard let point = element.object as? Point else {
+                let context = DecodingError.Context(codingPath: [], debugDescription: "expected an object of \(Point.self)")
+                throw DecodingError.typeMismatch(Point.self, context)
+            }
+            return point
+        }
+    }
+
+    /// Encodes the IO node.
+    open override func encode(to encoder: any Encoder) throws {
+        try super.encode(to: encoder)
+        var container = encoder.container(keyedBy: Keys.self)
+        try container.encode(ioSources, forKey: .ioSources)
+        try container.encode(ioActors, forKey: .ioActors)
+        try container.encodeDictionaryIfPresent(characteristics, forKey: .characteristics)
+    }
+}

@@ -1,0 +1,146 @@
+/// What IO sources and IO actors have in common.
+open class IoPoint: CoatyObject {
+    /// What kind of value flows, `com.example.Temperature[Celsius]`; not empty. Only equal types are associated.
+    public var valueType: String
+    /// Whether values are raw bytes; absent means JSON.
+    public var useRawIoValues: Bool?
+    /// The rate, in milliseconds, at which values are produced at most, or wanted.
+    public var updateRate: Int?
+    /// A topic outside Coaty on which values flow.
+    public var externalRoute: String?
+
+    init(
+        coreType: CoreType,
+        valueType: String,
+        useRawIoValues: Bool?,
+        updateRate: Int?,
+        externalRoute: String?,
+        name: String,
+        objectType: String,
+        objectId: CoatyUUID
+    ) {
+        self.valueType = valueType
+        self.useRawIoValues = useRawIoValues
+        self.updateRate = updateRate
+        self.externalRoute = externalRoute
+        super.init(coreType: coreType, objectType: objectType, objectId: objectId, name: name)
+    }
+
+    private enum Keys: String, CodingKey, CaseIterable {
+        case valueType, useRawIoValues, updateRate, externalRoute
+    }
+
+    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
+
+    /// Decodes what both have in common.
+    public required init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Keys.self)
+        valueType = try container.decode(String.self, forKey: .valueType)
+        useRawIoValues = try container.decodeIfPresent(Bool.self, forKey: .useRawIoValues)
+        // A rate with a fraction is taken as the next longer one: ours are whole milliseconds.
+        updateRate = try container.decodeIfPresent(Double.self, forKey: .updateRate).flatMap { Int(exactly: $0.rounded(.up)) }
+        externalRoute = try container.decodeIfPresent(String.self, forKey: .externalRoute)
+        try super.init(from: decoder)
+    }
+
+    /// Encodes what both have in common.
+    open override func encode(to encoder: any Encoder) throws {
+        try super.encode(to: encoder)
+        var container = encoder.container(keyedBy: Keys.self)
+        try container.encode(valueType, forKey: .valueType)
+        try container.encodeIfPresent(useRawIoValues, forKey: .useRawIoValues)
+        try container.encodeIfPresent(updateRate, forKey: .updateRate)
+        try container.encodeIfPresent(externalRoute, forKey: .externalRoute)
+    }
+}
+
+/// A producer of IO values.
+open class IoSource: IoPoint {
+    /// `coaty.IoSource`
+    open override class var objectType: String { CoreType.IoSource.objectType }
+
+    /// How values are thinned out that come faster than the update rate.
+    public var updateStrategy: IoSourceBackpressureStrategy?
+
+    /// Creates an IO source.
+    public init(
+        valueType: String,
+        updateStrategy: IoSourceBackpressureStrategy? = nil,
+        useRawIoValues: Bool? = nil,
+        updateRate: Int? = nil,
+        externalRoute: String? = nil,
+        name: String,
+        objectType: String = CoreType.IoSource.objectType,
+        objectId: CoatyUUID = .init()
+    ) {
+        self.updateStrategy = updateStrategy
+        super.init(
+            coreType: .IoSource,
+            valueType: valueType,
+            useRawIoValues: useRawIoValues,
+            updateRate: updateRate,
+            externalRoute: externalRoute,
+            name: name,
+            objectType: objectType,
+            objectId: objectId
+        )
+    }
+
+    private enum Keys: String, CodingKey, CaseIterable {
+        case updateStrategy
+    }
+
+    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
+
+    /// Decodes an IO source.
+    public required init(from decoder: any Decoder) throws {
+        updateStrategy = try decoder.container(keyedBy: Keys.self)
+            .decodeIfPresent(IoSourceBackpressureStrategy.self, forKey: .updateStrategy)
+        try super.init(from: decoder)
+    }
+
+    /// Encodes the IO source.
+    open override func encode(to encoder: any Encoder) throws {
+        try super.encode(to: encoder)
+        var container = encoder.container(keyedBy: Keys.self)
+        try container.encodeIfPresent(updateStrategy, forKey: .updateStrategy)
+    }
+}
+
+/// How an IO source thins out values that come faster than its update rate. Cases as in the developer guide.
+public enum IoSourceBackpressureStrategy: Int, Codable, Sendable, CaseIterable {
+    case Default, None, Sample, Throttle
+}
+
+/// A consumer of IO values.
+open class IoActor: IoPoint {
+    /// `coaty.IoActor`
+    open override class var objectType: String { CoreType.IoActor.objectType }
+
+    /// Creates an IO actor.
+    public init(
+        valueType: String,
+        useRawIoValues: Bool? = nil,
+        updateRate: Int? = nil,
+        externalRoute: String? = nil,
+        name: String,
+        objectType: String = CoreType.IoActor.objectType,
+        objectId: CoatyUUID = .init()
+    ) {
+        super.init(
+            coreType: .IoActor,
+            valueType: valueType,
+            useRawIoValues: useRawIoValues,
+            updateRate: updateRate,
+            externalRoute: externalRoute,
+            name: name,
+            objectType: objectType,
+            objectId: objectId
+        )
+    }
+
+    /// Decodes an IO actor.
+    public required init(from decoder: any Decoder) throws {
+        try super.init(from: decoder)
+    }
+}

@@ -1,0 +1,103 @@
+/// A log entry of an agent, for decentralized logging.
+open class Log: CoatyObject {
+    /// `coaty.Log`
+    open override class var objectType: String { CoreType.Log.objectType }
+
+    /// How grave it is.
+    public var logLevel: LogLevel
+    /// What happened.
+    public var logMessage: String
+    /// When, as an ISO 8601 date and time with milliseconds and offset.
+    public var logDate: String
+    /// Words to sort entries by, none of them empty.
+    public var logTags: [String]?
+    /// Further dimensions of the entry, as plain JSON values.
+    public var logLabels: [String: Any]?
+    /// Where it happened.
+    public var logHost: LogHost?
+
+    /// Creates a log entry.
+    public init(
+        logLevel: LogLevel,
+        logMessage: String,
+        logDate: String,
+        name: String = "LogObject",
+        objectType: String = CoreType.Log.objectType,
+        objectId: CoatyUUID = .init(),
+        logTags: [String]? = nil,
+        logLabels: [String: Any]? = nil,
+        logHost: LogHost? = nil
+    ) {
+        self.logLevel = logLevel
+        self.logMessage = logMessage
+        self.logDate = logDate
+        self.logTags = logTags
+        self.logLabels = logLabels
+        self.logHost = logHost
+        super.init(coreType: .Log, objectType: objectType, objectId: objectId, name: name)
+    }
+
+    private enum Keys: String, CodingKey, CaseIterable {
+        case logLevel, logMessage, logDate, logTags, logLabels, logHost
+    }
+
+    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
+
+    /// Decodes a log entry.
+    public required init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Keys.self)
+        logLevel = try container.decode(LogLevel.self, forKey: .logLevel)
+        logMessage = try container.decode(String.self, forKey: .logMessage)
+        logDate = try container.decode(String.self, forKey: .logDate)
+        logTags = try container.decodeIfPresent([String].self, forKey: .logTags)
+        logLabels = try container.decodeDictionaryIfPresent(forKey: .logLabels)
+        logHost = try container.decodeIfPresent(LogHost.self, forKey: .logHost)
+        try super.init(from: decoder)
+    }
+
+    /// Encodes the log entry.
+    open override func encode(to encoder: any Encoder) throws {
+        try super.encode(to: encoder)
+        var container = encoder.container(keyedBy: Keys.self)
+        try container.encode(logLevel, forKey: .logLevel)
+        try container.encode(logMessage, forKey: .logMessage)
+        try container.encode(logDate, forKey: .logDate)
+        try container.encodeIfPresent(logTags, forKey: .logTags)
+        try container.encodeDictionaryIfPresent(logLabels, forKey: .logLabels)
+        try container.encodeIfPresent(logHost, forKey: .logHost)
+    }
+}
+
+/// How grave a log entry is.
+public enum LogLevel: Int, Codable, Sendable, CaseIterable {
+    case debug = 10
+    case info = 20
+    case warning = 30
+    case error = 40
+    case fatal = 50
+}
+
+/// Where a log entry was made.
+public struct LogHost: Codable, Sendable, Hashable {
+    /// The agent's package, build and configuration, as JSON.
+    public var agentInfo: AnyCodable?
+    /// The process id.
+    public var pid: Double?
+    /// The host's name.
+    public var hostname: String?
+    /// The browser, where the agent runs in one.
+    public var userAgent: String?
+
+    /// Creates a place.
+    public init(
+        agentInfo: AnyCodable? = nil,
+        pid: Double? = nil,
+        hostname: String? = nil,
+        userAgent: String? = nil
+    ) {
+        self.agentInfo = agentInfo
+        self.pid = pid
+        self.hostname = hostname
+        self.userAgent = userAgent
+    }
+}

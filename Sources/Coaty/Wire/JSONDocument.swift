@@ -1,0 +1,190 @@
+/// A checked JSON text and an index of its values.
+///
+/// Nothing is decoded: a value is a place in the bytes. Whoever forwards a value forwards the bytes that came in, digit by
+/// digit. Duplicate keys are allowed, the last one counts, as in ECMAScript.
+public struct JSONDocument: Sendable {
+    /// The deepest nesting of arrays and objects that is accepted.
+    public static let maximumDepth = 512
+
+    /// The kinds of JSON value.
+    public enum Kind: UInt8, Sendable {
+        case null, bool, number, string, array, object
+    }
+
+    struct Node {
+        /// Offset of the value's first byte.
+        var start: UInt32
+        /// Offset behind the value's last byte.
+        var end: UInt32
+        /// Index of the first node behind this value and all it holds.
+        var next: UInt32
+        var kind: Kind
+        /// Whether a string holds escapes, and so cannot be compared byte by byte.
+        var isEscaped: Bool
+    }
+
+    /// The JSON text, as it came.
+    public let bytes: [UInt8]
+    /// In the order of the text; an object's keys stand before their values.
+    let nodes: ContiguousArray<Node>
+
+    /// Checks a text against RFC 8259 and indexes it.
+    ///
+    /// - Throws: ``JSONSyntaxError`` where the text is not JSON, not UTF-8, or nested deeper than ``maximumDepth``.
+    public init(_ bytes: [UInt8]) throws(JSONSyntaxError) {
+        guard bytes.count < Int(UInt32.max) else { throw JSONSyntaxError(offset: 0, reason: "the text is too long") }
+        var scanner = JSONScanner(capacity: bytes.count / 8 + 4)
+        try scanner.scan(bytes.span)
+        self.bytes = bytes
+        self.nodes = scanner.nodes
+    }
+
+    /// The value that the whole text is.
+    public var root: JSONView { JSONView(document: self, index: 0) }
+}
+
+/// Where, and why, a text is not JSON.
+public struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// Offset of the offending byte.
+    public let offset: Int
+    /// What is wrong there.
+    public let reason: String
+
+    /// The reason with its place.
+    public var description: String { "\(reason) at byte \(offset)" }
+}
+
+/// One value of a ``JSONDocument``.
+public struct JSONView: Sendable {
+    let document: JSONDocument
+    let index: Int
+
+    /// What kind of value this is.
+    public var kind: JSONDocument.Kind { node.kind }
+
+    /// The bytes of the value, as they came.
+    public var bytes: ArraySlice<UInt8> { document.bytes[Int(node.start)..<Int(node.end)] }
+
+    /// The string, its escapes resolved; nil where this is no string. A lone surrogate becomes U+FFFD.
+    public var string: String? {
+        guard kind == .string else { return nil }
+        let content = document.bytes[(Int(node.start) + 1)..<(Int(node.end) - 1)]
+        return node.isEscaped ? JSONEscapes.resolve(content) : String(decoding: content, as: UTF8.self)
+    }
+
+    /// The number; nil where this is none.
+    public var number: Double? {
+        kind == .number ? Double(String(decoding: bytes, as: UTF8.self)) : nil
+    }
+
+    /// The truth value; nil where this is none.
+    public var bool: Bool? {
+        kind == .bool ? document.bytes[Int(node.start)] == UInt8(ascii: "t") : nil
+    }
+
+    /// The elements of an array; none where this is no array.
+    public var elements: Elements {
+        Elements(document: document, index: index + 1, end: kind == .array ? Int(node.next) : index + 1)
+    }
+
+    /// The members of an object in the order of the text, duplicates included; none where this is no object.
+    public var members: Members {
+        Members(document: document, index: index + 1, end: kind == .object ? Int(node.next) : index + 1)
+    }
+
+    /// The member of an object with a name; of several the last.
+    public subscript(name: String) -> JSONView? {
+        var name = name
+        return name.withUTF8 { member(named: $0) }
+    }
+
+    subscript(name: StaticString) -> JSONView? {
+        member(named: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    }
+
+    private func member(named name: UnsafeBufferPointer<UInt8>) -> JSONView? {
+        guard kind == .object else { return nil }
+        var found: Int?
+        var key = index + 1
+        let end = Int(node.next)
+        while key < end {
+            let value = key + 1
+            if isKey(key, named: name) { found = value }
+            key = Int(document.nodes[value].next)
+        }
+        return found.map { JSONView(document: document, index: $0) }
+    }
+
+    private func isKey(_ key: Int, named name: UnsafeBufferPointer<UInt8>) -> Bool {
+        let node = document.nodes[key]
+        if node.isEscaped {
+            return JSONView(document: document, index: key).string.map { $0.utf8.elementsEqual(name) } ?? false
+        }
+        let start = Int(node.start) + 1
+        guard Int(node.end) - 1 - start == name.count else { return false }
+        for offset in 0..<name.count where document.bytes[start + offset] != name[offset] { return false }
+        return true
+    }
+
+    private var node: JSONDocument.Node { document.nodes[index] }
+
+    /// The JSON Pointer (RFC 6901) of this value in its document; empty for the root.
+    public var pointer: String {
+        var pointer = ""
+        var current = document.root
+        // Only reached when something is wrong: the path is looked up here, so that checking need not keep track of it.
+        search: while current.index != index {
+            if current.kind == .array {
+                for (position, element) in current.elements.enumerated() where element.encloses(index) {
+                    pointer += "/\(position)"
+                    current = element
+                    continue search
+                }
+            } else {
+                for (key, value) in current.members where value.encloses(index) {
+                    pointer += "/" + JSONView.escaped(key.string ?? "")
+                    current = value
+                    continue search
+                }
+            }
+            break
+        }
+        return pointer
+    }
+
+    private func encloses(_ other: Int) -> Bool { index <= other && other < Int(node.next) }
+
+    /// One token of a JSON Pointer, its `~` and `/` escaped (RFC 6901, section 3).
+    static func escaped(_ token: String) -> String {
+        token.replacing("~", with: "~0").replacing("/", with: "~1")
+    }
+
+    /// The elements of an array.
+    public struct Elements: Sequence, IteratorProtocol, Sendable {
+        let document: JSONDocument
+        var index: Int
+        let end: Int
+
+        /// The next element.
+        public mutating func next() -> JSONView? {
+            guard index < end else { return nil }
+            defer { index = Int(document.nodes[index].next) }
+            return JSONView(document: document, index: index)
+        }
+    }
+
+    /// The members of an object.
+    public struct Members: Sequence, IteratorProtocol, Sendable {
+        let document: JSONDocument
+        var index: Int
+        let end: Int
+
+        /// The next member.
+        public mutating func next() -> (key: JSONView, value: JSONView)? {
+            guard index < end else { return nil }
+            let value = index + 1
+            defer { index = Int(document.nodes[value].next) }
+            return (JSONView(document: document, index: index), JSONView(document: document, index: value))
+        }
+    }
+}
