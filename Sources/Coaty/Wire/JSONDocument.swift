@@ -93,12 +93,7 @@ public struct JSONView: Sendable {
     }
 
     /// The member of an object with a name; of several the last.
-    public subscript(name: String) -> JSONView? {
-        var name = name
-        return name.withUTF8 { member(named: $0) }
-    }
-
-    subscript(name: StaticString) -> JSONView? {
+    public subscript(name: StaticString) -> JSONView? {
         member(named: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
     }
 

@@ -24,7 +24,13 @@ public enum PayloadCoder {
 
     /// Decodes an object, of its own class, from its place in a checked text.
     static func object(_ view: JSONView) throws -> CoatyObject {
-        try JSONDecoder().decode(AnyCoatyObjectDecodable.self, from: Data(view.bytes)).object
+        do {
+            return try JSONDecoder().decode(AnyCoatyObjectDecodable.self, from: Data(view.bytes)).object
+        } catch {
+            // Foundation refuses lone surrogates, which the checked text may spell: try again with a repaired text.
+            let repaired = try encodeBytes(AnyCodable(view))
+            return try JSONDecoder().decode(AnyCoatyObjectDecodable.self, from: Data(repaired)).object
+        }
     }
 }
 

@@ -1,0 +1,98 @@
+/// Carries publications and subscriptions over a messaging protocol.
+///
+/// A binding connects, connects again, and moves bytes. What waits, in which order, and what is said after a reconnect is
+/// the communication manager's business: the binding takes operations from the ``Link`` one by one.
+public protocol Binding: Sendable {
+    /// Starts to connect. From now on the binding connects again whenever the link is lost, until ``leave()``.
+    func join(_ link: Link)
+
+    /// Tells that ``Link/nextOperation()`` has something again. Called on any thread; must not block.
+    func wake()
+
+    /// Ends the link: carries out the operations that are left, of which the last is ``LinkOperation/disconnect``, and
+    /// returns when the link is down, or after a time limit of the binding's own.
+    func leave() async
+}
+
+/// What a binding does for the communication manager.
+public enum LinkOperation: Sendable {
+    /// Subscribe to topic filters, all in one packet.
+    case subscribe([String])
+    /// Unsubscribe from a topic filter.
+    case unsubscribe(String)
+    /// Publish; answer with ``Link/publicationSent()`` when it has been written.
+    case publish(Publication)
+    /// Leave in an orderly way, so that the will is not published.
+    case disconnect
+}
+
+/// Bytes for a topic.
+public struct Publication: Sendable {
+    /// The topic.
+    public let topic: String
+    /// The bytes.
+    public let payload: [UInt8]
+    /// Whether the broker keeps them for those who subscribe later.
+    public let shouldRetain: Bool
+    /// Whether the publication still makes sense after the link was lost.
+    let isDeferrable: Bool
+
+    init(topic: String, payload: [UInt8], shouldRetain: Bool = false, isDeferrable: Bool = true) {
+        self.topic = topic
+        self.payload = payload
+        self.shouldRetain = shouldRetain
+        self.isDeferrable = isDeferrable
+    }
+
+    var size: Int { topic.utf8.count + payload.count }
+}
+
+/// What became of a publication.
+public enum Delivery: Sendable, Hashable {
+    /// It goes out now.
+    case sent
+    /// It goes out after the next connect.
+    case deferred
+}
+
+/// One membership in the network, from `start` to `stop`, as its binding sees it.
+///
+/// All methods may be called on any thread, but those that report the link in the order in which things happened.
+public final class Link: Sendable {
+    /// The MQTT client id: `Coaty` and the first 18 hex digits of the identity's id.
+    public let clientId: String
+    /// What the broker publishes when the agent is lost.
+    public let will: Publication
+    private let outbox: Outbox
+    private let events: any LinkDelegate
+
+    init(clientId: String, will: Publication, outbox: Outbox, events: any LinkDelegate) {
+        self.clientId = clientId
+        self.will = will
+        self.outbox = outbox
+        self.events = events
+    }
+
+    /// Reports that the broker has accepted the connection.
+    public func opened() { events.linkOpened() }
+
+    /// Reports that the connection is lost, or left.
+    public func closed() { events.linkClosed() }
+
+    /// Reports a message that came in.
+    public func received(topic: String, payload: [UInt8]) { events.received(topic: topic, payload: payload) }
+
+    /// Takes the next thing to do; nil where there is none, then ``Binding/wake()`` tells of the next.
+    ///
+    /// To be called while the link is open, and for publications only as fast as they are sent.
+    public func nextOperation() -> LinkOperation? { outbox.next() }
+
+    /// Reports that the publication that was taken first, of those not yet reported, has been written.
+    public func publicationSent() { outbox.publicationSent() }
+}
+
+protocol LinkDelegate: AnyObject, Sendable {
+    func linkOpened()
+    func linkClosed()
+    func received(topic: String, payload: [UInt8])
+}

@@ -1,0 +1,248 @@
+public import Logging
+import Synchronization
+
+/// Publishes and observes events, and keeps the agent's membership in the network.
+///
+/// While it is stopped or offline, publications and subscriptions are deferred; requests fail, since nobody could answer
+/// them. Handlers run on the binding's thread and must not block.
+public final class CommunicationManager: Sendable {
+    /// How many events an async stream keeps for a reader that is behind; then the oldest are dropped.
+    public static let streamBuffer = 4096
+
+    /// The id of the agent's identity: the source of all it publishes.
+    public let identityId: CoatyUUID
+    /// The namespace that the agent publishes in.
+    public let namespace: String
+    /// The Advertise event of the agent's identity.
+    public let identityEvent: AdvertiseEvent
+
+    let outbox: Outbox
+    let subscriptions = SubscriptionTable()
+    let logger: Logger
+    private let observedNamespace: String?
+    private let identityResolve: ResolveEvent
+    private let farewell: Publication
+    private let binding: any Binding
+    private let operatingState = ObservableState(OperatingState.stopped)
+    private let communicationState = ObservableState(CommunicationState.offline)
+
+    /// Creates a communication manager; ``start()`` lets it join.
+    ///
+    /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidTopicLevel(_:)`` where the identity or the
+    ///   namespace is not valid.
+    public init(
+        identity: Identity,
+        options: CommunicationOptions = CommunicationOptions(),
+        binding: any Binding,
+        logger: Logger = Logger(label: "coaty")
+    ) throws {
+        guard CommunicationTopic.isValidLevel(options.namespace) else {
+            throw CommunicationError.invalidTopicLevel(options.namespace)
+        }
+        identityId = identity.objectId
+        namespace = options.namespace
+        observedNamespace = options.shouldEnableCrossNamespacing ? nil : options.namespace
+        identityEvent = try AdvertiseEvent.with(object: identity)
+        identityResolve = try ResolveEvent.with(object: identity)
+        outbox = Outbox(limits: options.outboxLimits)
+        farewell = Publication(
+            topic: CommunicationTopic.publication(.deadvertise, namespace: namespace, sourceId: identityId),
+            payload: try DeadvertiseEvent.with(objectIds: identityId).payload.bytes,
+            isDeferrable: false
+        )
+        self.binding = binding
+        self.logger = logger
+        addOwnSubscriptions()
+    }
+
+    // MARK: - Life
+
+    /// Joins the network: connects, and connects again whenever the link is lost. Does nothing where it is started.
+    public func start() {
+        guard operatingState.set(.started) else { return }
+        let hexDigits = identityId.string.replacing("-", with: "").prefix(18)
+        binding.join(Link(clientId: "Coaty" + hexDigits, will: farewell, outbox: outbox, events: self))
+    }
+
+    /// Leaves the network: what is on its way goes out, then the identity is deadvertised. Deferred publications are
+    /// discarded, all observations end. Does nothing where it is stopped.
+    public func stop() async {
+        guard operatingState.set(.stopped) else { return }
+        if outbox.leave(farewell: farewell) { binding.wake() }
+        await binding.leave()
+        communicationState.set(.offline)
+        outbox.discard()
+        subscriptions.removeAll()
+        addOwnSubscriptions()
+    }
+
+    /// The operating state, then each change.
+    public func getOperatingState() -> AsyncStream<OperatingState> { operatingState.stream() }
+
+    /// The communication state, then each change.
+    public func getCommunicationState() -> AsyncStream<CommunicationState> { communicationState.stream() }
+
+    /// Whether the link is up at this moment.
+    public var isOnline: Bool { communicationState.value == .online }
+
+    /// What waits for the link: publications, and their bytes.
+    public var waiting: (publications: Int, bytes: Int) { outbox.waiting }
+
+    // MARK: - Subscriptions
+
+    /// Observes events by a handler.
+    ///
+    /// - Parameters:
+    ///   - observation: what to observe.
+    ///   - onEnd: called when the communication manager stops while the observation is under way.
+    ///   - handler: called for each event, in the order in which they come, on the binding's thread; must not block.
+    /// - Returns: the observation: it ends when this is released.
+    public func subscribe<Event>(
+        _ observation: Observation<Event>,
+        onEnd: (@Sendable () -> Void)? = nil,
+        handler: @escaping @Sendable (Event) -> Void
+    ) -> Subscription {
+        let topicFilter = CommunicationTopic.subscription(
+            Event.eventType,
+            filter: observation.filter,
+            namespace: observedNamespace
+        )
+        let isIncluded = observation.isIncluded
+        return subscribe(.event(Event.eventType, filter: observation.filter), topicFilter: topicFilter, onEnd: onEnd) {
+            (event: Event) in
+            if isIncluded?(event) ?? true { handler(event) }
+        }
+    }
+
+    /// Observes the responses to a request.
+    func subscribe<Event: CommunicationEvent>(
+        responsesTo correlationId: CoatyUUID,
+        onEnd: (@Sendable () -> Void)?,
+        handler: @escaping @Sendable (Event) -> Void
+    ) -> Subscription {
+        let topicFilter = CommunicationTopic.subscription(
+            Event.eventType,
+            namespace: observedNamespace,
+            correlationId: correlationId
+        )
+        let key = SubscriptionTable.Key.response(Event.eventType, correlationId: correlationId)
+        return subscribe(key, topicFilter: topicFilter, onEnd: onEnd, handler: handler)
+    }
+
+    private func subscribe<Event: CommunicationEvent>(
+        _ key: SubscriptionTable.Key,
+        topicFilter: String,
+        onEnd: (@Sendable () -> Void)?,
+        handler: @escaping @Sendable (Event) -> Void
+    ) -> Subscription {
+        var wake = false
+        let id = subscriptions.add(
+            key,
+            topicFilter: topicFilter,
+            prepare: { [weak self] (event: inout Event) in self?.prepare(&event) },
+            handler: handler,
+            onEnd: onEnd
+        ) { wake = outbox.change(.subscribe([$0])) }
+        if wake { binding.wake() }
+        return Subscription { [weak self] in self?.unsubscribe(key, id: id) }
+    }
+
+    private func unsubscribe(_ key: SubscriptionTable.Key, id: UInt64) {
+        var wake = false
+        subscriptions.remove(key, id: id) { wake = outbox.change(.unsubscribe($0)) }
+        if wake { binding.wake() }
+    }
+
+    private func prepare<Event: CommunicationEvent>(_ event: inout Event) {
+        guard var request = event as? DiscoverEvent else { return }
+        request.responder = Responder(manager: self)
+        if let answerable = request as? Event { event = answerable }
+    }
+
+    /// What every agent observes and answers: Discover events that ask for its identity.
+    private func addOwnSubscriptions() {
+        let key = SubscriptionTable.Key.event(.discover, filter: nil)
+        _ = subscriptions.add(
+            key,
+            topicFilter: CommunicationTopic.subscription(.discover, namespace: observedNamespace),
+            prepare: { [weak self] (event: inout DiscoverEvent) in self?.prepare(&event) },
+            handler: { [weak self] event in self?.answer(event) },
+            onEnd: nil,
+            changed: { _ in }
+        )
+    }
+
+    private func answer(_ event: DiscoverEvent) {
+        let asked = event.data
+        let isForIdentity =
+            asked.isDiscoveringTypes() && asked.isCoreTypeCompatible(.Identity)
+            || asked.isDiscoveringObjectId() && asked.objectId == identityId
+        guard isForIdentity else { return }
+        do {
+            try event.resolve(identityResolve)
+        } catch {
+            logger.warning("a Discover event could not be answered", metadata: ["error": "\(error)"])
+        }
+    }
+
+    // MARK: - Publications
+
+    func publish(_ publications: Publication...) throws(CommunicationError) -> Delivery {
+        let result =
+            switch publications.count {
+            case 2: try outbox.publish(publications[0], publications[1])
+            default: try outbox.publish(publications[0])
+            }
+        if result.wake { binding.wake() }
+        return result.delivery
+    }
+}
+
+extension CommunicationManager: LinkDelegate {
+    func linkOpened() {
+        // Under the table's lock, so that a subscription that comes now is either among these or queued behind them.
+        subscriptions.withTopicFilters { filters in
+            outbox.open(subscriptions: filters, joinEvents: publications(of: identityEvent, isDeferrable: false))
+        }
+        communicationState.set(.online)
+        binding.wake()
+    }
+
+    func linkClosed() {
+        outbox.close()
+        communicationState.set(.offline)
+    }
+
+    func received(topic text: String, payload: [UInt8]) {
+        guard let topic = CommunicationTopic(text) else {
+            logger.notice("dropped a message on a topic of no Coaty event", metadata: ["topic": "\(text)"])
+            return
+        }
+        guard let dispatcher = subscriptions.dispatcher(for: topic) else { return }
+        do throws(PayloadError) {
+            try dispatcher.deliver(payload, topic: topic)
+        } catch {
+            logger.notice("dropped an event that is not valid", metadata: ["topic": "\(text)", "error": "\(error)"])
+        }
+    }
+}
+
+/// Publishes the responses to a request.
+struct Responder: Sendable {
+    weak let manager: CommunicationManager?
+
+    func respond(
+        _ eventType: CommunicationEventType,
+        _ correlationId: CoatyUUID,
+        _ payload: Payload
+    ) throws(CommunicationError) -> Delivery {
+        guard let manager else { throw .offline }
+        let topic = CommunicationTopic.publication(
+            eventType,
+            namespace: manager.namespace,
+            sourceId: manager.identityId,
+            correlationId: correlationId
+        )
+        return try manager.publish(Publication(topic: topic, payload: payload.bytes))
+    }
+}

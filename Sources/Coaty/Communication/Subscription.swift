@@ -1,0 +1,67 @@
+import Synchronization
+
+/// An observation that is under way. It ends when it is cancelled or released, and when the communication manager stops.
+public final class Subscription: Sendable {
+    private let onCancel: Mutex<(@Sendable () -> Void)?>
+
+    init(onCancel: @escaping @Sendable () -> Void) {
+        self.onCancel = Mutex(onCancel)
+    }
+
+    /// Ends the observation. A handler that runs on another thread at this moment may run to its end.
+    public func cancel() {
+        onCancel.withLock { $0.take() }?()
+    }
+
+    deinit { cancel() }
+}
+
+/// Everybody who observes events of one kind and filter, and the topic filter they share.
+protocol Dispatching: Sendable {
+    var topicFilter: String { get }
+    func deliver(_ payload: [UInt8], topic: CommunicationTopic) throws(PayloadError)
+    /// - Returns: whether nobody is left.
+    func remove(_ id: UInt64) -> Bool
+    /// Tells everybody that the observation has ended.
+    func end()
+}
+
+/// Decodes an inbound event once for all who observe it.
+final class Dispatcher<Event: CommunicationEvent>: Dispatching {
+    struct Observer: Sendable {
+        let id: UInt64
+        let handler: @Sendable (Event) -> Void
+        let onEnd: (@Sendable () -> Void)?
+    }
+
+    let topicFilter: String
+    private let prepare: @Sendable (inout Event) -> Void
+    private let observers = Mutex<[Observer]>([])
+
+    init(topicFilter: String, prepare: @escaping @Sendable (inout Event) -> Void) {
+        self.topicFilter = topicFilter
+        self.prepare = prepare
+    }
+
+    func add(_ observer: Observer) {
+        observers.withLock { $0.append(observer) }
+    }
+
+    func remove(_ id: UInt64) -> Bool {
+        observers.withLock { observers in
+            observers.removeAll { $0.id == id }
+            return observers.isEmpty
+        }
+    }
+
+    func deliver(_ payload: [UInt8], topic: CommunicationTopic) throws(PayloadError) {
+        var event = try Event(payload: Payload(payload), topic: topic)
+        prepare(&event)
+        // Handlers run outside of the lock: they may publish, subscribe and cancel.
+        for observer in observers.withLock(\.self) { observer.handler(event) }
+    }
+
+    func end() {
+        for observer in observers.withLock(\.self) { observer.onEnd?() }
+    }
+}

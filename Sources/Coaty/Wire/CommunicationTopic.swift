@@ -1,0 +1,78 @@
+/// The topic of an event: `coaty/3/<namespace>/<EVENT>[:<filter>]/<sourceId>[/<correlationId>]`.
+public struct CommunicationTopic: Sendable, Hashable {
+    /// The namespace of the sender.
+    public let namespace: String
+    /// Which event.
+    public let eventType: CommunicationEventType
+    /// The event's filter: `Task`, `:com.example.Job`, a channel id, an operation, a context name; or nil.
+    public let eventTypeFilter: String?
+    /// Who sent the event.
+    public let sourceId: CoatyUUID
+    /// Which request the event makes or answers; nil for one-way events.
+    public let correlationId: CoatyUUID?
+
+    static let prefix = "coaty/3/"
+
+    /// Reads a topic; nil where it is not that of a Coaty event.
+    public init?(_ topic: String) {
+        guard topic.hasPrefix(Self.prefix) else { return nil }
+        let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
+        guard levels.count >= 5 else { return nil }
+        let event = levels[3]
+        guard let eventType = CommunicationEventType(rawValue: String(event.prefix(3))),
+            levels.count == (eventType.isTwoWay ? 6 : 5)
+        else { return nil }
+        let rest = event.dropFirst(3)
+        if rest.isEmpty {
+            eventTypeFilter = nil
+        } else {
+            guard rest.first == ":" else { return nil }
+            eventTypeFilter = String(rest.dropFirst())
+        }
+        self.eventType = eventType
+        namespace = String(levels[2])
+        sourceId = CoatyUUID(wire: String(levels[4]))
+        correlationId = eventType.isTwoWay ? CoatyUUID(wire: String(levels[5])) : nil
+    }
+
+    /// The topic that an event is published on.
+    static func publication(
+        _ eventType: CommunicationEventType,
+        filter: String? = nil,
+        namespace: String,
+        sourceId: CoatyUUID,
+        correlationId: CoatyUUID? = nil
+    ) -> String {
+        var topic = Self.prefix + namespace + "/" + eventType.rawValue
+        if let filter { topic += ":" + filter }
+        topic += "/" + sourceId.string
+        if let correlationId { topic += "/" + correlationId.string }
+        return topic
+    }
+
+    /// The topic filter that observes an event.
+    ///
+    /// - Parameter namespace: nil observes all namespaces.
+    static func subscription(
+        _ eventType: CommunicationEventType,
+        filter: String? = nil,
+        namespace: String?,
+        correlationId: CoatyUUID? = nil
+    ) -> String {
+        var topic = Self.prefix + (namespace ?? "+") + "/" + eventType.rawValue
+        if let filter { topic += ":" + filter }
+        topic += "/+"
+        if let correlationId {
+            topic += "/" + correlationId.string
+        } else if eventType.isTwoWay {
+            topic += "/+"
+        }
+        return topic
+    }
+
+    /// Whether a text may stand in a topic as a filter, a namespace or a context name: not empty, and without
+    /// `U+0000`, `#`, `+` and `/`.
+    public static func isValidLevel(_ text: some StringProtocol) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { $0 != 0 && $0 != 0x23 && $0 != 0x2B && $0 != 0x2F }
+    }
+}

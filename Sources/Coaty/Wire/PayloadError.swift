@@ -1,0 +1,31 @@
+/// Why a payload is not that of its event.
+public enum PayloadError: Error, Sendable, Equatable {
+    /// The text is no JSON.
+    case malformed(JSONSyntaxError)
+    /// A value is not what the event's payload has in its place.
+    ///
+    /// - Parameters:
+    ///   - pointer: JSON Pointer (RFC 6901) to the offending value, or to where a missing one belongs.
+    ///   - reason: what is expected there.
+    case invalid(pointer: String, reason: String)
+}
+
+extension PayloadError: CustomStringConvertible {
+    /// The reason with its place.
+    public var description: String {
+        switch self {
+        case .malformed(let error): error.description
+        case .invalid(let pointer, let reason): "\(reason) at \"\(pointer)\""
+        }
+    }
+}
+
+extension PayloadError {
+    static func invalid(_ view: JSONView, _ reason: String) -> PayloadError {
+        .invalid(pointer: view.pointer, reason: reason)
+    }
+
+    static func missing(_ name: StaticString, in view: JSONView) -> PayloadError {
+        .invalid(pointer: view.pointer + "/\(name)", reason: "missing")
+    }
+}

@@ -1,0 +1,201 @@
+import Testing
+
+@testable import Coaty
+
+@Suite struct CommunicationManagerTests {
+    private func manager(
+        _ binding: any Binding,
+        name: String = "Agent",
+        limits: OutboxLimits = OutboxLimits()
+    ) throws -> CommunicationManager {
+        try CommunicationManager(
+            identity: Identity(name: name),
+            options: CommunicationOptions(outboxLimits: limits),
+            binding: binding
+        )
+    }
+
+    private func job(_ name: String) -> CoatyObject {
+        CoatyObject(coreType: .CoatyObject, objectType: "com.example.Job", objectId: .init(), name: name)
+    }
+
+    @Test func defersWhatIsPublishedBeforeTheStart() async throws {
+        let broker = InMemoryBroker()
+        let agent = try manager(InMemoryBinding(broker: broker))
+        #expect(try agent.publishAdvertise(.with(object: job("first"))) == .deferred)
+        #expect(try agent.publishDeadvertise(.with(objectIds: agent.identityId)) == .deferred)
+        agent.start()
+        let topics = try await broker.waitForMessages(4).map { CommunicationTopic($0.topic)?.eventTypeFilter }
+        #expect(topics == ["Identity", "CoatyObject", ":com.example.Job", nil])
+        #expect(try agent.publishAdvertise(.with(object: job("second"))) == .sent)
+        await agent.stop()
+        #expect(broker.published.last?.topic == "coaty/3/-/DAD/\(agent.identityId)")
+    }
+
+    @Test func sendsDeferredPublicationsInOrderAfterEachReconnect() async throws {
+        let broker = InMemoryBroker()
+        let agent = try manager(InMemoryBinding(broker: broker))
+        let names = Recorder<String>()
+        let subscription = try agent.subscribe(.channel("c")) { event in
+            names.append((try? event.data.object?.name) ?? "")
+        }
+        agent.start()
+        try await agent.untilOnline()
+        broker.setAvailable(false)
+        try await agent.untilOnline(.offline)
+        for index in 0..<100 {
+            #expect(try agent.publishChannel(.with(object: job("\(index)"), channelId: "c")) == .deferred)
+        }
+        broker.setAvailable(true)
+        #expect(try await names.wait(for: 100) == (0..<100).map { "\($0)" })
+        subscription.cancel()
+        await agent.stop()
+    }
+
+    @Test func refusesANewPublicationWhenTheOutboxIsFull() async throws {
+        let broker = InMemoryBroker()
+        let agent = try manager(InMemoryBinding(broker: broker), limits: OutboxLimits(publications: 3, bytes: 1 << 20))
+        try agent.publishAdvertise(.with(object: job("kept")))
+        // Needs two places, and there is one: nothing of it is queued.
+        #expect(throws: CommunicationError.self) { try agent.publishAdvertise(.with(object: self.job("refused"))) }
+        try agent.publishChannel(.with(object: job("kept too"), channelId: "c"))
+        agent.start()
+        let topics = try await broker.waitForMessages(4).map(\.topic)
+        #expect(topics.count == 4)
+        #expect(try await drained(agent))
+        await agent.stop()
+    }
+
+    @Test func countsTheBytesThatWait() throws {
+        let agent = try manager(InMemoryBinding(broker: InMemoryBroker()), limits: OutboxLimits(publications: 10, bytes: 100))
+        #expect(throws: CommunicationError.queueFull(publications: 0, bytes: 0)) {
+            try agent.publishChannel(.with(object: self.job(String(repeating: "x", count: 100)), channelId: "c"))
+        }
+    }
+
+    @Test func requestsFailAtOnceWhileOffline() throws {
+        let agent = try manager(InMemoryBinding(broker: InMemoryBroker()))
+        #expect(throws: CommunicationError.offline) { try agent.publishDiscover(.with(coreTypes: [.Identity])) { _ in } }
+        #expect(agent.waiting.publications == 0)
+    }
+
+    @Test func discoversIdentitiesAndAnswers() async throws {
+        let broker = InMemoryBroker()
+        let asking = try manager(InMemoryBinding(broker: broker), name: "asking")
+        let asked = try manager(InMemoryBinding(broker: broker), name: "asked")
+        asking.start()
+        asked.start()
+        try await asking.untilOnline()
+        try await asked.untilOnline()
+        let answering = Task {
+            for await event in asked.observeDiscover() where event.data.isDiscoveringExternalId() {
+                let object = self.job("found")
+                object.externalId = "wrong"
+                #expect(throws: PayloadError.self) { try event.resolve(.with(object: object)) }
+                object.externalId = event.data.externalId
+                try event.resolve(.with(object: object))
+            }
+        }
+        var names: Set<String> = []
+        for await event in try asking.publishDiscover(.with(coreTypes: [.Identity])) {
+            names.insert(try #require(try event.data.object).name)
+            if names.count == 2 { break }
+        }
+        #expect(names == ["asking", "asked"])
+        let event: ResolveEvent? = try await withPatience {
+            for await event in try asking.publishDiscover(.with(externalId: "e-1")) { return event }
+            return nil
+        }
+        #expect(try event?.data.object?.name == "found")
+        #expect(event?.sourceId == asked.identityId)
+        answering.cancel()
+        await asked.stop()
+        await asking.stop()
+    }
+
+    @Test func dropsTheSubscriptionWithItsLastObserver() throws {
+        let binding = RecordingBinding()
+        let agent = try manager(binding)
+        agent.start()
+        let link = try #require(binding.link)
+        link.opened()
+        while link.nextOperation() != nil { link.publicationSent() }
+        let first = try agent.subscribe(.channel("c")) { _ in }
+        let second = try agent.subscribe(.channel("c")) { _ in }
+        first.cancel()
+        first.cancel()
+        guard case .subscribe(["coaty/3/-/CHN:c/+"]) = link.nextOperation() else {
+            Issue.record("the first observer subscribes")
+            return
+        }
+        #expect(link.nextOperation() == nil)
+        second.cancel()
+        guard case .unsubscribe("coaty/3/-/CHN:c/+") = link.nextOperation() else {
+            Issue.record("the last observer unsubscribes")
+            return
+        }
+    }
+
+    @Test func sendsAgainWhatWasNotWritten() throws {
+        let binding = RecordingBinding()
+        let agent = try manager(binding)
+        agent.start()
+        let link = try #require(binding.link)
+        link.opened()
+        while link.nextOperation() != nil { link.publicationSent() }
+        for channel in ["a", "b", "c"] { try agent.publishChannel(.with(object: job(channel), channelId: channel)) }
+        _ = link.nextOperation()
+        link.publicationSent()
+        _ = link.nextOperation()
+        link.closed()
+        #expect(link.nextOperation() == nil)
+        #expect(agent.waiting.publications == 2)
+        link.opened()
+        var topics: [String] = []
+        while let operation = link.nextOperation() {
+            if case .publish(let publication) = operation { topics.append(publication.topic) }
+        }
+        #expect(topics.map { CommunicationTopic($0)?.eventTypeFilter } == ["Identity", "b", "c"])
+    }
+
+    @Test func endsStreamsAndDiscardsWhatWaitsOnStop() async throws {
+        let broker = InMemoryBroker()
+        broker.setAvailable(false)
+        let agent = try manager(InMemoryBinding(broker: broker))
+        agent.start()
+        let stream = agent.observeDeadvertise()
+        try agent.publishDeadvertise(.with(objectIds: agent.identityId))
+        let reading = Task { for await _ in stream {} }
+        await agent.stop()
+        try await withPatience { await reading.value }
+        #expect(agent.waiting.publications == 0)
+        broker.setAvailable(true)
+        agent.start()
+        try await agent.untilOnline()
+        #expect(try await broker.waitForMessages(1).map(\.topic) == ["coaty/3/-/ADV:Identity/\(agent.identityId)"])
+        await agent.stop()
+    }
+
+    @Test func observesCoreObjectTypesByCoreType() async throws {
+        let broker = InMemoryBroker()
+        let agent = try manager(InMemoryBinding(broker: broker))
+        let names = Recorder<String>()
+        let subscription = try agent.subscribe(.advertise(withObjectType: "coaty.CoatyObject")) { event in
+            names.append((try? event.data.object.name) ?? "")
+        }
+        agent.start()
+        try agent.publishAdvertise(.with(object: job("other type")))
+        let own = CoatyObject(coreType: .CoatyObject, objectType: "coaty.CoatyObject", objectId: .init(), name: "own type")
+        try agent.publishAdvertise(.with(object: own))
+        #expect(try await names.wait(for: 1) == ["own type"])
+        subscription.cancel()
+        await agent.stop()
+    }
+
+    private func drained(_ agent: CommunicationManager) async throws -> Bool {
+        try await withPatience {
+            while agent.waiting.publications > 0 { try await Task.sleep(for: .milliseconds(1)) }
+            return agent.waiting.bytes == 0
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import Testing
+
+@testable import Coaty
+
+@Suite struct JSONDocumentTests {
+    private func parse(_ text: String) throws -> JSONDocument { try JSONDocument(Array(text.utf8)) }
+
+    @Test(arguments: [
+        "0", "-0", "1.5e+10", "1E5", "true", "false", "null", "\"\"", "[]", "{}", " [ 1 , {\"a\" : null} ] \n",
+        #""\u00e4\ud83d\ude00\n""#, "\"ä€😀\"", "123456789012345678901234567890",
+    ])
+    func takesJSON(_ text: String) throws {
+        #expect(try parse(text).root.bytes.elementsEqual(text.utf8.drop { $0 == 0x20 }.prefix(parse(text).root.bytes.count)))
+    }
+
+    @Test(arguments: [
+        "", " ", "01", "1.", ".5", "1e", "+1", "-", "tru", "nulll", "\"", "\"\\x\"", "\"\\u12\"", "\"\t\"", "[1,]", "[1 2]",
+        "{\"a\"}", "{\"a\":1,}", "{a:1}", "[", "{", "{} {}", "\u{FEFF}{}", "NaN", "'a'",
+    ])
+    func refusesWhatIsNoJSON(_ text: String) {
+        #expect(throws: JSONSyntaxError.self) { try parse(text) }
+    }
+
+    @Test(arguments: [
+        [0x80], [0xC0, 0x80], [0xC3], [0xE0, 0x80, 0x80], [0xED, 0xA0, 0x80], [0xF0, 0x80, 0x80, 0x80], [0xF4, 0x90, 0x80, 0x80],
+        [0xFF], [0xE2, 0x82], [0xF5, 0x80, 0x80, 0x80],
+    ] as [[UInt8]])
+    func refusesWhatIsNotUTF8(_ bytes: [UInt8]) {
+        #expect(throws: JSONSyntaxError.self) { try JSONDocument([0x22] + bytes + [0x22]) }
+    }
+
+    @Test func boundsTheDepth() throws {
+        let limit = JSONDocument.maximumDepth
+        _ = try parse(String(repeating: "[", count: limit) + String(repeating: "]", count: limit))
+        #expect(throws: JSONSyntaxError.self) {
+            try parse(String(repeating: "[", count: limit + 1) + String(repeating: "]", count: limit + 1))
+        }
+        #expect(throws: JSONSyntaxError.self) { try parse(String(repeating: "{\"a\":", count: 1_000_000)) }
+    }
+
+    @Test func findsMembers() throws {
+        let root = try parse(#"{"a":1,"b":{"c":[10,"x\u0041\/"]},"a":2,"\u0062b":3}"#).root
+        #expect(root["a"]?.number == 2)
+        #expect(root["bb"]?.number == 3)
+        #expect(root["none"] == nil)
+        let text = try #require(root["b"]?["c"]?.elements.map(\.self).last)
+        #expect(text.string == "xA/")
+        #expect(text.pointer == "/b/c/1")
+        #expect(root.pointer.isEmpty)
+    }
+
+    @Test func escapesPointers() throws {
+        let view = try #require(try parse(#"{"a/b~c":[{"":true}]}"#).root.members.map(\.value).first)
+        #expect(view.elements.map(\.self)[0].members.map(\.value)[0].pointer == "/a~1b~0c/0/")
+    }
+
+    @Test func repairsLoneSurrogates() throws {
+        #expect(try parse(#""a\ud800b\udc00""#).root.string == "a\u{FFFD}b\u{FFFD}")
+    }
+
+    @Test func keepsIntegersExactly() throws {
+        let json = AnyCodable(try parse("[9223372036854775807,-9223372036854775808,18446744073709551615,0.5]").root)
+        #expect(json == .array([.integer(.max), .integer(.min), .unsignedInteger(.max), .double(0.5)]))
+        #expect(try PayloadCoder.encode(json) == "[9223372036854775807,-9223372036854775808,18446744073709551615,0.5]")
+        #expect(try PayloadCoder.decode(AnyCodable.self, from: PayloadCoder.encode(json)) == json)
+    }
+}

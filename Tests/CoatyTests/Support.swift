@@ -1,0 +1,84 @@
+import Synchronization
+import Testing
+
+@testable import Coaty
+
+/// How long a test waits for what must happen.
+let patience = Duration.seconds(20)
+
+struct TimedOut: Error {}
+
+/// Waits for an asynchronous result, but no longer than ``patience``.
+func withPatience<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) async throws -> Result {
+    try await withThrowingTaskGroup(of: Result.self) { group in
+        group.addTask { try await body() }
+        group.addTask {
+            try await Task.sleep(for: patience)
+            throw TimedOut()
+        }
+        defer { group.cancelAll() }
+        guard let first = try await group.next() else { throw TimedOut() }
+        return first
+    }
+}
+
+extension CommunicationManager {
+    func untilOnline(_ wanted: CommunicationState = .online) async throws {
+        try await withPatience { [self] in
+            for await state in getCommunicationState() where state == wanted { return }
+            throw TimedOut()
+        }
+    }
+}
+
+extension InMemoryBroker {
+    func waitForMessages(_ count: Int) async throws -> [(topic: String, payload: [UInt8])] {
+        try await waitForMessages { $0.count >= count }
+    }
+
+    func waitForMessages(
+        _ condition: @escaping @Sendable ([(topic: String, payload: [UInt8])]) -> Bool
+    ) async throws -> [(topic: String, payload: [UInt8])] {
+        try await withPatience { [self] in
+            while true {
+                let published = published
+                if condition(published) { return published }
+                try await Task.sleep(for: .milliseconds(1))
+            }
+        }
+    }
+}
+
+/// What happened, in order.
+final class Recorder<Value: Sendable>: Sendable {
+    private let recorded = Mutex<[Value]>([])
+
+    func append(_ value: Value) { recorded.withLock { $0.append(value) } }
+    var values: [Value] { recorded.withLock(\.self) }
+
+    func wait(for count: Int) async throws -> [Value] {
+        try await withPatience { [self] in
+            while values.count < count { try await Task.sleep(for: .milliseconds(1)) }
+            return values
+        }
+    }
+}
+
+/// A binding whose link the test drives by hand.
+final class RecordingBinding: Binding {
+    private let state = Mutex<(link: Link?, wakes: Int, leftWith: [LinkOperation])>((nil, 0, []))
+
+    var link: Link? { state.withLock(\.link) }
+    var wakes: Int { state.withLock(\.wakes) }
+    var leftWith: [LinkOperation] { state.withLock(\.leftWith) }
+
+    func join(_ link: Link) { state.withLock { $0.link = link } }
+    func wake() { state.withLock { $0.wakes += 1 } }
+
+    func leave() async {
+        state.withLock { state in
+            while let operation = state.link?.nextOperation() { state.leftWith.append(operation) }
+            state.link?.closed()
+        }
+    }
+}
