@@ -18,7 +18,7 @@ public enum PayloadCoder {
 
     static func encodeBytes<Value: Encodable>(_ value: Value) throws -> [UInt8] {
         let encoder = JSONEncoder()
-        encoder.outputFormatting = .withoutEscapingSlashes
+        encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
         return [UInt8](try encoder.encode(value))
     }
 

@@ -1,0 +1,60 @@
+import Coaty
+import CoatyMQTT
+import Foundation
+
+/// A small agent: advertises a job a second, and answers those who discover jobs.
+@main
+struct HelloWorld {
+    static let objectType = "com.example.Job"
+
+    static func main() async throws {
+        let broker = ProcessInfo.processInfo.environment["COATY_BROKER"] ?? "mqtt://localhost:1883"
+        let manager = try CommunicationManager(
+            identity: Identity(name: "Hello World"),
+            binding: MQTTBinding(options: MQTTClientOptions(url: broker))
+        )
+        manager.start()
+        for await state in manager.getCommunicationState() where state == .online { break }
+        print("hello-world is online at \(broker.split(separator: "@").last ?? "")")
+
+        let answering = Task {
+            for await event in manager.observeDiscover() where event.data.isObjectTypeCompatible(objectType) {
+                try event.resolve(.with(object: job(number: 0)))
+            }
+        }
+        let advertising = Task {
+            for number in 1... {
+                try manager.publishAdvertise(.with(object: job(number: number)))
+                try await Task.sleep(for: .seconds(1))
+            }
+        }
+        await untilTerminated()
+        advertising.cancel()
+        answering.cancel()
+        await manager.stop()
+    }
+
+    private static func job(number: Int) -> CoatyTask {
+        CoatyTask(
+            creatorId: .init(),
+            creationTimestamp: .nowMillis(),
+            status: .request,
+            name: "Job \(number)",
+            objectType: objectType
+        )
+    }
+
+    /// Waits for SIGINT or SIGTERM.
+    private static func untilTerminated() async {
+        let (signals, continuation) = AsyncStream.makeStream(of: Void.self)
+        let sources = [SIGINT, SIGTERM].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number)
+            source.setEventHandler { continuation.yield() }
+            source.resume()
+            return source
+        }
+        for await _ in signals { break }
+        for source in sources { source.cancel() }
+    }
+}

@@ -1,0 +1,194 @@
+import CMosquitto
+import Coaty
+import Foundation
+
+/// Why a link to the broker can't be had, or was lost.
+enum MQTTLinkError: Error, CustomStringConvertible {
+    case mosquitto(Int32)
+    case refused(Int32)
+    case system(String, Int32)
+    case noAnswer
+
+    var description: String {
+        switch self {
+        case .mosquitto(let code) where code == Int32(MOSQ_ERR_ERRNO.rawValue):
+            String(cString: strerror(errno))
+        case .mosquitto(let code): String(cString: mosquitto_strerror(code))
+        case .refused(let code): "refused: " + String(cString: mosquitto_connack_string(code))
+        case .system(let call, let code): "\(call): \(String(cString: strerror(code)))"
+        case .noAnswer: "the broker does not answer"
+        }
+    }
+}
+
+/// One connection to the broker by libmosquitto, used on one thread only: its owner's network thread.
+///
+/// libmosquitto's own loop is not used: it waits by select(2), which can't take descriptors from 1024 on, and a gateway has
+/// many. So the handle is not told of threads, and each publication is written at once where the socket takes it.
+final class MosquittoClient {
+    /// How many messages are read before others get their turn.
+    static let readBatch = 64
+
+    private(set) var isOpen = false
+    private var refusal: Int32?
+    private let link: Link
+    private let handle: OpaquePointer
+
+    private static let library: Void = {
+        mosquitto_lib_init()
+    }()
+
+    init(link: Link, options: MQTTClientOptions) throws(MQTTLinkError) {
+        _ = Self.library
+        guard let handle = mosquitto_new(link.clientId, true, nil) else { throw .system("mosquitto_new", errno) }
+        self.handle = handle
+        self.link = link
+        mosquitto_user_data_set(handle, Unmanaged.passUnretained(self).toOpaque())
+        setCallbacks()
+        try configure(options)
+    }
+
+    deinit {
+        // Closes the socket without DISCONNECT, so that the broker publishes the will.
+        mosquitto_destroy(handle)
+    }
+
+    private func configure(_ options: MQTTClientOptions) throws(MQTTLinkError) {
+        try check(mosquitto_int_option(handle, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V311))
+        try check(mosquitto_int_option(handle, MOSQ_OPT_TCP_NODELAY, 1))
+        let will = link.will
+        try check(mosquitto_will_set(handle, will.topic, Int32(will.payload.count), will.payload, 0, will.shouldRetain))
+        if let username = options.username {
+            try check(mosquitto_username_pw_set(handle, username, options.password))
+        }
+        if let tls = options.tls {
+            if let caFile = tls.caFile {
+                try check(mosquitto_tls_set(handle, caFile, nil, tls.certificateFile, tls.keyFile, nil))
+            } else {
+                try check(mosquitto_int_option(handle, MOSQ_OPT_TLS_USE_OS_CERTS, 1))
+                try check(mosquitto_tls_set(handle, nil, "/etc/ssl/certs", tls.certificateFile, tls.keyFile, nil))
+            }
+            try check(mosquitto_tls_insecure_set(handle, false))
+        }
+    }
+
+    private func setCallbacks() {
+        mosquitto_connect_callback_set(handle) { _, context, code in
+            MosquittoClient.from(context)?.connected(code)
+        }
+        mosquitto_publish_callback_set(handle) { _, context, _ in
+            MosquittoClient.from(context)?.link.publicationSent()
+        }
+        mosquitto_message_callback_set(handle) { _, context, message in
+            guard let message = message?.pointee, let topic = message.topic else { return }
+            let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen))
+            MosquittoClient.from(context)?.link.received(topic: String(cString: topic), payload: Array(payload))
+        }
+    }
+
+    private static func from(_ context: UnsafeMutableRawPointer?) -> MosquittoClient? {
+        context.map { Unmanaged<MosquittoClient>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private func connected(_ code: Int32) {
+        if code == 0 {
+            isOpen = true
+            link.opened()
+        } else {
+            refusal = code
+        }
+    }
+
+    /// The socket; nil when it is closed.
+    var socket: Int32? {
+        let socket = mosquitto_socket(handle)
+        return socket < 0 ? nil : socket
+    }
+
+    /// Whether bytes wait for the socket.
+    var wantsToWrite: Bool { mosquitto_want_write(handle) }
+
+    /// Connects; ``isOpen`` turns true with the broker's consent. Blocks until the network has answered.
+    func connect(to options: MQTTClientOptions) throws(MQTTLinkError) {
+        try check(mosquitto_connect(handle, options.host, Int32(options.port), Int32(options.keepAlive)))
+    }
+
+    /// Reads what has come.
+    func read() throws(MQTTLinkError) {
+        for _ in 0..<Self.readBatch {
+            errno = 0
+            let code = mosquitto_loop_read(handle, 1)
+            let isEmpty = errno == EAGAIN
+            try check(code)
+            if let refusal { throw .refused(refusal) }
+            if isEmpty || socket == nil { break }
+        }
+        acknowledgeAtOnce()
+    }
+
+    /// Writes what waits.
+    func write() throws(MQTTLinkError) {
+        try check(mosquitto_loop_write(handle, 1))
+    }
+
+    /// Keeps the link alive; to be called about once a second.
+    func keepAlive() throws(MQTTLinkError) {
+        try check(mosquitto_loop_misc(handle))
+    }
+
+    /// Hands an operation over, whose bytes are written at once where the socket takes them.
+    ///
+    /// - Throws: ``MQTTLinkError/mosquitto(_:)`` also for what MQTT can't carry, and then the link is as it was.
+    func carryOut(_ operation: LinkOperation) throws(MQTTLinkError) {
+        switch operation {
+        case .subscribe(let filters):
+            try withCStrings(filters) { pointers in
+                mosquitto_subscribe_multiple(handle, nil, Int32(pointers.count), pointers.baseAddress, 0, 0, nil)
+            }
+        case .unsubscribe(let filter):
+            try check(mosquitto_unsubscribe(handle, nil, filter))
+        case .publish(let publication):
+            let length = Int32(clamping: publication.payload.count)
+            let payload = publication.payload
+            try check(mosquitto_publish(handle, nil, publication.topic, length, payload, 0, publication.shouldRetain))
+        case .disconnect:
+            try check(mosquitto_disconnect(handle))
+        }
+    }
+
+    private func withCStrings(
+        _ strings: [String],
+        _ body: (UnsafeMutableBufferPointer<UnsafeMutablePointer<CChar>?>) -> Int32
+    ) throws(MQTTLinkError) {
+        var pointers = strings.map { strdup($0) }
+        defer { for pointer in pointers { free(pointer) } }
+        let code = pointers.withUnsafeMutableBufferPointer { body($0) }
+        try check(code)
+    }
+
+    /// The broker's small packets otherwise wait up to 40 ms for the delayed acknowledgement of the one before. The kernel
+    /// forgets the option, so it is set after each read.
+    private func acknowledgeAtOnce() {
+        #if os(Linux)
+            guard let socket else { return }
+            var on: Int32 = 1
+            setsockopt(socket, Int32(IPPROTO_TCP), TCP_QUICKACK, &on, socklen_t(MemoryLayout<Int32>.size))
+        #endif
+    }
+
+    private func check(_ code: Int32) throws(MQTTLinkError) {
+        guard code == Int32(MOSQ_ERR_SUCCESS.rawValue) else { throw .mosquitto(code) }
+    }
+}
+
+extension MQTTLinkError {
+    /// Whether the operation was at fault and not the link.
+    var isOperationAtFault: Bool {
+        guard case .mosquitto(let code) = self else { return false }
+        let faults = [
+            MOSQ_ERR_INVAL, MOSQ_ERR_PAYLOAD_SIZE, MOSQ_ERR_MALFORMED_UTF8, MOSQ_ERR_OVERSIZE_PACKET,
+            MOSQ_ERR_NOT_SUPPORTED,
+        ]
+        return faults.contains { Int32($0.rawValue) == code }
+    }
+}

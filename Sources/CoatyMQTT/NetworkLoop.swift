@@ -1,0 +1,121 @@
+import Coaty
+import Foundation
+import Logging
+
+/// What the network thread does: connects, moves bytes, connects again.
+struct NetworkLoop {
+    /// How long the broker may take to accept a connection.
+    static let acceptTimeout = Duration.seconds(10)
+    /// How often the keepalive is looked after.
+    static let keepAliveInterval = Duration.seconds(1)
+
+    private let link: Link
+    private let options: MQTTClientOptions
+    private let membership: Membership
+    private let logger: Logger
+    private var backoff = Backoff()
+
+    init(
+        link: Link,
+        options: MQTTClientOptions,
+        membership: Membership,
+        logger: Logger
+    ) {
+        self.link = link
+        self.options = options
+        self.membership = membership
+        self.logger = logger
+    }
+
+    mutating func run() {
+        blockBrokenPipeSignal()
+        while !membership.isLeaving {
+            do throws(MQTTLinkError) {
+                try connectAndServe()
+            } catch {
+                logger.warning("no link to the broker", metadata: ["broker": "\(options.address)", "error": "\(error)"])
+            }
+            if !membership.isLeaving { rest(for: backoff.delay()) }
+        }
+    }
+
+    /// libmosquitto writes with write(2), which raises SIGPIPE where the broker has gone.
+    private func blockBrokenPipeSignal() {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+    }
+
+    private mutating func connectAndServe() throws(MQTTLinkError) {
+        let client = try MosquittoClient(link: link, options: options)
+        try client.connect(to: options)
+        defer { if client.isOpen { link.closed() } }
+        let start = ContinuousClock.now
+        var lastKeepAlive = start
+        var leaveDeadline: ContinuousClock.Instant?
+        while let socket = client.socket {
+            if client.isOpen { backoff.reset() }
+            if membership.isLeaving {
+                let deadline = leaveDeadline ?? .now + MQTTBinding.leaveTimeout
+                leaveDeadline = deadline
+                if !client.isOpen || .now > deadline { return }
+            } else if !client.isOpen, .now > start + Self.acceptTimeout {
+                throw .noAnswer
+            }
+            try carryOutOperations(client)
+            membership.wakePipe.prepareToSleep()
+            try carryOutOperations(client)
+            let events = wait(for: socket, toWrite: client.wantsToWrite)
+            membership.wakePipe.didWake()
+            if events & Int16(POLLOUT) != 0 { try client.write() }
+            if events & ~Int16(POLLOUT) != 0 { try client.read() }
+            if client.socket != nil, .now > lastKeepAlive + Self.keepAliveInterval {
+                lastKeepAlive = .now
+                try client.keepAlive()
+            }
+        }
+    }
+
+    /// Hands over what waits, as fast as the socket takes it: what stays in the outbox is kept when the link is lost.
+    private func carryOutOperations(_ client: MosquittoClient) throws(MQTTLinkError) {
+        guard client.isOpen else { return }
+        while !client.wantsToWrite, client.socket != nil, let operation = link.nextOperation() {
+            do throws(MQTTLinkError) {
+                try client.carryOut(operation)
+            } catch {
+                guard error.isOperationAtFault else { throw error }
+                if case .publish(let publication) = operation {
+                    link.publicationSent()
+                    logger.error("not published", metadata: ["topic": "\(publication.topic)", "error": "\(error)"])
+                } else {
+                    logger.error("not subscribed", metadata: ["error": "\(error)"])
+                }
+            }
+        }
+    }
+
+    /// Sleeps until the socket or somebody else has something to do, or the keepalive wants a look.
+    private func wait(for socket: Int32, toWrite: Bool) -> Int16 {
+        var descriptors = [
+            pollfd(fd: socket, events: Int16(POLLIN) | (toWrite ? Int16(POLLOUT) : 0), revents: 0),
+            pollfd(fd: membership.wakePipe.readEnd, events: Int16(POLLIN), revents: 0),
+        ]
+        let timeout = membership.isLeaving ? Int32(50) : Int32(Self.keepAliveInterval.components.seconds * 1000)
+        poll(&descriptors, nfds_t(descriptors.count), timeout)
+        return descriptors[0].revents
+    }
+
+    /// Waits before the next attempt; leaving cuts it short.
+    private func rest(for duration: Duration) {
+        let end = ContinuousClock.now + duration
+        while !membership.isLeaving, .now < end {
+            membership.wakePipe.prepareToSleep()
+            if membership.isLeaving { return }
+            var descriptor = pollfd(fd: membership.wakePipe.readEnd, events: Int16(POLLIN), revents: 0)
+            let left = end - ContinuousClock.now
+            poll(&descriptor, 1, Int32(max(left / .milliseconds(1), 1)))
+            membership.wakePipe.didWake()
+        }
+    }
+}
