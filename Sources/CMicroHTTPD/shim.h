@@ -1,4 +1,56 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <microhttpd.h>
+
+// libmicrohttpd's variadic functions, which Swift cannot call, with the argument lists that HTTPServer needs.
+
+struct cmhd_configuration {
+    unsigned int threads;
+    unsigned int connection_limit;
+    unsigned int connection_timeout; // seconds
+    size_t connection_memory;        // bytes
+    MHD_AccessHandlerCallback handler;
+    MHD_RequestCompletedCallback completed;
+    MHD_NotifyConnectionCallback notify;
+    void *context;
+};
+
+// libmicrohttpd would decode %2F and cut a path at %00: the escapes stay, HTTPServer decodes them per segment.
+static inline size_t cmhd_keep_escapes(void *context, struct MHD_Connection *connection, char *string) {
+    (void)context;
+    (void)connection;
+    return strlen(string);
+}
+
+static inline struct MHD_Daemon *cmhd_start(const struct cmhd_configuration *c) {
+    return MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0,
+        NULL, NULL, c->handler, c->context,
+        MHD_OPTION_THREAD_POOL_SIZE, c->threads,
+        MHD_OPTION_CONNECTION_LIMIT, c->connection_limit,
+        MHD_OPTION_CONNECTION_TIMEOUT, c->connection_timeout,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, c->connection_memory,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_UNESCAPE_CALLBACK, cmhd_keep_escapes, NULL,
+        MHD_OPTION_NOTIFY_COMPLETED, c->completed, c->context,
+        MHD_OPTION_NOTIFY_CONNECTION, c->notify, c->context,
+        MHD_OPTION_END);
+}
+
+static inline size_t cmhd_header_size(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info == NULL ? 0 : info->header_size;
+}
+
+static inline int cmhd_descriptor(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info == NULL ? -1 : info->connect_fd;
+}
+
+// One pass over header fields and query items; the kinds are bits, which the closed enumeration hides from Swift.
+static inline void cmhd_examine(struct MHD_Connection *connection, MHD_KeyValueIteratorN iterator, void *context) {
+    MHD_get_connection_values_n(
+        connection, (enum MHD_ValueKind)(MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND), iterator, context);
+}

@@ -1,0 +1,33 @@
+extension HTTPServer {
+    /// The bounds of a server.
+    public struct Configuration: Sendable {
+        /// The number of threads that serve connections.
+        public var threads = 2
+        /// The most bytes in a request body; a larger one gets 413.
+        public var maximumBodySize = 1024 * 1024
+        /// The most bytes in request line and header fields together; more get 431.
+        public var maximumHeaderSize = 8 * 1024
+        /// The most open connections; further ones are closed. Each thread takes an equal part of them.
+        public var connectionLimit = 10_000
+        /// The whole seconds after which a connection without progress is closed: idle, or amid a request or a response.
+        /// Suspended requests and streams with nothing to send do not count as such.
+        public var connectionTimeout = 30
+        /// The most suspended requests; further ones get 503.
+        public var maximumPending = 4096
+        /// The most open streams; further ones get 503.
+        public var maximumStreams = 4096
+        /// The most bytes that wait in one stream; what does not fit is refused (``HTTPStream/WriteResult/full``).
+        public var streamQueueSize = 256 * 1024
+        /// How long ``HTTPServer/stop()`` waits until answers and streams that have begun are sent.
+        public var stopTimeout: Duration = .seconds(2)
+        /// What the `type` of the server's own problem details begins with.
+        public var problemTypePrefix = "urn:problem:"
+
+        /// Creates the default bounds.
+        public init() {}
+
+        /// libmicrohttpd's memory for one connection. It holds the head twice while the buffer grows, 72 bytes for each
+        /// header field and query item, and the head of the response.
+        var connectionMemory: Int { max(32 * 1024, 4 * maximumHeaderSize) }
+    }
+}

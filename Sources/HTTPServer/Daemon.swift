@@ -1,0 +1,73 @@
+import CMicroHTTPD
+import Synchronization
+
+/// Starts libmicrohttpd with callbacks that lead to `processor`, which must outlive the daemon.
+func startDaemon(_ configuration: HTTPServer.Configuration, _ processor: RequestProcessor) -> OpaquePointer? {
+    var options = cmhd_configuration(
+        threads: UInt32(max(1, configuration.threads)),
+        connection_limit: UInt32(max(1, configuration.connectionLimit)),
+        connection_timeout: UInt32(max(1, configuration.connectionTimeout)),
+        connection_memory: configuration.connectionMemory,
+        handler: handleAccess,
+        completed: handleCompletion,
+        notify: handleConnection,
+        context: Unmanaged.passUnretained(processor).toOpaque()
+    )
+    return cmhd_start(&options)
+}
+
+// The references below are unmanaged on purpose: counting the processor's, which all threads share, costs them a cache
+// line that they all write.
+
+private func handleAccess(
+    _ context: UnsafeMutableRawPointer?,
+    _ connection: OpaquePointer?,
+    _ target: UnsafePointer<CChar>?,
+    _ method: UnsafePointer<CChar>?,
+    _ version: UnsafePointer<CChar>?,
+    _ upload: UnsafePointer<CChar>?,
+    _ uploadSize: UnsafeMutablePointer<Int>?,
+    _ exchangeContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+    guard let context, let connection, let target, let method, let uploadSize, let exchangeContext else {
+        return .NO
+    }
+    return Unmanaged<RequestProcessor>.fromOpaque(context)._withUnsafeGuaranteedRef { processor in
+        guard let known = exchangeContext.pointee else {
+            return processor.begin(connection, target: target, method: method, context: &exchangeContext.pointee)
+        }
+        return Unmanaged<Exchange>.fromOpaque(known)._withUnsafeGuaranteedRef { exchange in
+            guard let upload, uploadSize.pointee > 0 else {
+                return processor.answer(connection, target: target, exchange)
+            }
+            let part = UnsafeRawBufferPointer(start: upload, count: uploadSize.pointee)
+            uploadSize.pointee = 0
+            return processor.receive(part, connection, exchange)
+        }
+    }
+}
+
+private func handleCompletion(
+    _ context: UnsafeMutableRawPointer?,
+    _ connection: OpaquePointer?,
+    _ exchangeContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
+    _ reason: MHD_RequestTerminationCode
+) {
+    guard let context, let known = exchangeContext?.pointee else { return }
+    exchangeContext?.pointee = nil
+    let exchange = Unmanaged<Exchange>.fromOpaque(known).takeRetainedValue()
+    Unmanaged<RequestProcessor>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.end(exchange) }
+}
+
+private func handleConnection(
+    _ context: UnsafeMutableRawPointer?,
+    _ connection: OpaquePointer?,
+    _ socketContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
+    _ event: MHD_ConnectionNotificationCode
+) {
+    guard let context else { return }
+    let change = event == .CONNECTION_NOTIFY_STARTED ? 1 : -1
+    Unmanaged<RequestProcessor>.fromOpaque(context)._withUnsafeGuaranteedRef {
+        _ = $0.counters.connections.add(change, ordering: .relaxed)
+    }
+}

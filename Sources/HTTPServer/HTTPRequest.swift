@@ -1,0 +1,62 @@
+import CMicroHTTPD
+import Glibc
+
+/// A request whose body has come entirely. It lives only as long as the call of the handler, which the compiler sees to:
+/// what is needed later is copied out of it.
+public struct HTTPRequest: ~Copyable {
+    /// A decoded item of the query.
+    public struct QueryItem: Sendable, Equatable {
+        /// The name.
+        public let name: String
+        /// The value; empty where the item has no `=`.
+        public let value: String
+    }
+
+    /// The method. A HEAD request comes to the handler of GET with ``HTTPMethod/head``.
+    public let method: HTTPMethod
+    /// The decoded values of the `{name}` segments of the route.
+    public let parameters: PathParameters
+    /// The query as HTML forms write it (`+` is a space), in order, names may repeat.
+    public let queryItems: [QueryItem]
+    /// The body, at most ``HTTPServer/Configuration/maximumBodySize`` bytes.
+    public let body: [UInt8]
+
+    let connection: OpaquePointer
+    let target: UnsafePointer<CChar>
+
+    /// The path as it was sent, without the query, escapes kept.
+    public var path: String { String(cString: target) }
+
+    /// The value of the first header field called `name`, in any case, without surrounding space.
+    public func header(_ name: String) -> String? {
+        guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, name) else { return nil }
+        return String(cString: value)
+    }
+
+    /// The value of the first query item called `name`.
+    public func query(_ name: String) -> String? {
+        queryItems.first { $0.name == name }?.value
+    }
+
+    /// Whether the body's media type is `mediaType`; parameters (`charset=utf-8`) and case do not matter.
+    public func hasContentType(_ mediaType: String) -> Bool {
+        guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, "Content-Type") else { return false }
+        let length = mediaType.utf8.count
+        guard strncasecmp(value, mediaType, length) == 0 else { return false }
+        let rest = value.advanced(by: length)
+        let next = rest[strspn(rest, " \t")]
+        return next == 0 || next == CChar(bitPattern: UInt8(ascii: ";"))
+    }
+}
+
+/// The decoded values of a route's `{name}` segments.
+public struct PathParameters: Sendable {
+    let names: [String]
+    let values: [String]
+
+    /// The value of the segment `{name}`, or `nil` where the route has none.
+    public subscript(name: String) -> String? {
+        guard let index = names.firstIndex(of: name) else { return nil }
+        return values[index]
+    }
+}

@@ -1,0 +1,109 @@
+import CMicroHTTPD
+import Glibc
+public import Logging
+import Synchronization
+
+/// An HTTP/1.1 server over libmicrohttpd that owns no listening socket: whoever owns the port hands over connections.
+///
+/// Requests go to the handlers of its ``Router``. The server itself answers, as problem details (``Problem``): 400 to
+/// malformed escapes and ambiguous framing, 404, 405 with `Allow`, 413, 421 to an upgrade to WebSocket, 431, 501 to unknown
+/// transfer codings, and 503 with `Retry-After`. Before the body is read, and ending the connection, come 400 to ambiguous
+/// framing, 413, 421, 431, 501, 503 while draining, and every answer to a request with `Expect: 100-continue`.
+public final class HTTPServer: Sendable {
+    /// Why a server did not start.
+    public enum StartError: Error {
+        /// It was started before; a server starts once.
+        case startedBefore
+        /// libmicrohttpd did not start, for want of memory, threads or descriptors.
+        case daemon
+    }
+
+    private enum State {
+        case new
+        case running(OpaquePointer)
+        case stopped
+    }
+
+    private let configuration: Configuration
+    private let processor: RequestProcessor
+    private let logger: Logger
+    /// Invariant: the daemon is used with the lock held, and stopped after it was taken out of here.
+    private let state = Mutex(State.new)
+
+    /// Creates a server that answers by the routes of `router`.
+    public init(configuration: Configuration, router: Router, logger: Logger) {
+        self.configuration = configuration
+        self.logger = logger
+        processor = RequestProcessor(configuration: configuration, router: router)
+    }
+
+    deinit { stop() }
+
+    /// Starts the threads.
+    public func start() throws(StartError) {
+        let error: StartError? = state.withLock { state in
+            guard case .new = state else { return .startedBefore }
+            guard let daemon = startDaemon(configuration, processor) else { return .daemon }
+            state = .running(daemon)
+            return nil
+        }
+        if let error { throw error }
+        logger.debug("HTTP server started", metadata: ["threads": "\(configuration.threads)"])
+    }
+
+    /// Serves the client behind a connected socket. The server owns the descriptor from now on and closes it in every case:
+    /// at once when it does not run or has ``Configuration/connectionLimit`` connections.
+    public func adopt(_ descriptor: Int32) {
+        let isAdopted = state.withLock { state in
+            guard case .running(let daemon) = state else {
+                close(descriptor)
+                return false
+            }
+            // libmicrohttpd wants an address for limits per client and for its log, neither of which is used.
+            var address = sockaddr()
+            return MHD_add_connection(daemon, descriptor, &address, socklen_t(MemoryLayout<sockaddr>.size)) == .YES
+        }
+        guard !isAdopted else { return }
+        processor.counters.rejectedConnections.add(1, ordering: .relaxed)
+        logger.debug("connection rejected")
+    }
+
+    /// Answers every request that comes from now on with 503 and `Connection: close`. Those that have come are answered.
+    public func drain() {
+        processor.isDraining.store(true, ordering: .relaxed)
+    }
+
+    /// Ends service: answers suspended requests with 503, finishes the streams, waits at most
+    /// ``Configuration/stopTimeout`` until all answers are sent, closes all connections and ends the threads. Must not be
+    /// called from a handler.
+    public func stop() {
+        drain()
+        guard state.withLock({ if case .running = $0 { true } else { false } }) else { return }
+        if !processor.openAnswers.endAll(with: processor.refusals.draining, timeout: configuration.stopTimeout) {
+            logger.notice("HTTP server stops before all answers were sent")
+        }
+        let daemon: OpaquePointer? = state.withLock { state in
+            guard case .running(let daemon) = state else { return nil }
+            state = .stopped
+            nonisolated(unsafe) let taken = daemon
+            return taken
+        }
+        guard let daemon else { return }
+        MHD_stop_daemon(daemon)
+        logger.debug("HTTP server stopped")
+    }
+
+    /// The counters now.
+    public var statistics: Statistics {
+        let counters = processor.counters
+        let open = processor.openAnswers.counts
+        return Statistics(
+            connections: counters.connections.load(ordering: .relaxed),
+            requests: counters.requests.load(ordering: .relaxed),
+            refused: counters.refused.load(ordering: .relaxed),
+            rejectedConnections: counters.rejectedConnections.load(ordering: .relaxed),
+            pending: open.pending,
+            streams: open.streams
+        )
+    }
+}

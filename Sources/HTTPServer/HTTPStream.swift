@@ -1,0 +1,179 @@
+import CMicroHTTPD
+import Synchronization
+
+/// The body of a streaming response. Whoever writes does not wait: bytes are queued up to a bound, and sent by the server's
+/// threads as fast as the client reads.
+///
+/// A client that has gone is noticed only when something is written, so a stream needs a heartbeat. A client that reads
+/// nothing for ``HTTPServer/Configuration/connectionTimeout`` while bytes wait for it is disconnected.
+public final class HTTPStream: Sendable {
+    /// What became of a write.
+    public enum WriteResult: Sendable {
+        /// The bytes are queued.
+        case queued
+        /// The bytes do not fit into the queue now; nothing of them was queued.
+        case full
+        /// The stream has ended; nothing will be sent any more.
+        case closed
+    }
+
+    private struct State {
+        let connection: OpaquePointer
+        var chunks: [[UInt8]] = []
+        /// The index of the first chunk that is not sent entirely, and how much of it is sent.
+        var first = 0
+        var offset = 0
+        var queuedBytes = 0
+        var isSuspended = false
+        var isFinished = false
+        var isClosed = false
+        var closeHandlers: [@Sendable () -> Void] = []
+
+        /// Moves as much as fits into `buffer` and returns how much that is.
+        mutating func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+            var filled = 0
+            while filled < buffer.count, first < chunks.count {
+                let chunk = chunks[first]
+                let count = min(buffer.count - filled, chunk.count - offset)
+                chunk.withUnsafeBytes { bytes in
+                    let part = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
+                    UnsafeMutableRawBufferPointer(rebasing: buffer[filled...]).copyMemory(from: part)
+                }
+                filled += count
+                offset += count
+                if offset == chunk.count {
+                    chunks[first] = []
+                    first += 1
+                    offset = 0
+                }
+            }
+            queuedBytes -= filled
+            if first * 2 >= chunks.count {
+                chunks.removeFirst(first)
+                first = 0
+            }
+            return filled
+        }
+    }
+
+    /// Invariant: the connection is suspended and resumed with the lock held, and its thread takes the lock (`close`)
+    /// before it lets go of the connection. So neither the connection nor the daemon is freed while a writer uses it.
+    private let state: Mutex<State>
+
+    /// The most bytes that wait to be sent.
+    private let limit: Int
+
+    init(connection: OpaquePointer, limit: Int) {
+        // A pointer is a value; the invariant above says who may use what it points to.
+        nonisolated(unsafe) let initial = State(connection: connection)
+        state = Mutex(initial)
+        self.limit = limit
+    }
+
+    /// Whether the client has gone, the server has stopped, or everything was sent after ``finish()``.
+    public var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    /// The number of bytes that wait to be sent.
+    public var queuedBytes: Int { state.withLock { $0.queuedBytes } }
+
+    /// Queues bytes, from any thread. They are sent in the order of the calls. A write larger than the whole queue
+    /// (``HTTPServer/Configuration/streamQueueSize``) never fits.
+    @discardableResult
+    public func write(_ bytes: [UInt8]) -> WriteResult {
+        state.withLock { state in
+            guard !state.isClosed, !state.isFinished else { return .closed }
+            guard !bytes.isEmpty else { return .queued }
+            guard state.queuedBytes + bytes.count <= limit else { return .full }
+            state.chunks.append(bytes)
+            state.queuedBytes += bytes.count
+            Self.resume(&state)
+            return .queued
+        }
+    }
+
+    /// Ends the body after what is queued, from any thread.
+    public func finish() {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            state.isFinished = true
+            Self.resume(&state)
+        }
+    }
+
+    /// Calls `handler` once when the stream has closed for whatever reason: on one of the server's threads, or at once
+    /// when it is closed already.
+    public func onClose(_ handler: @escaping @Sendable () -> Void) {
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.closeHandlers.append(handler) }
+            return state.isClosed
+        }
+        if isClosed { handler() }
+    }
+
+    private static func resume(_ state: inout State) {
+        guard state.isSuspended else { return }
+        state.isSuspended = false
+        MHD_resume_connection(state.connection)
+    }
+
+    /// Fills `buffer` on the connection's thread. With nothing to send it suspends the connection and returns 0.
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        // The lock's closure must not mix the buffer with the state; a number carries no such suspicion. The buffer is
+        // this thread's alone.
+        let address = UInt(bitPattern: buffer.baseAddress)
+        let size = buffer.count
+        return state.withLock { state in
+            guard state.queuedBytes > 0 else {
+                if state.isFinished { return MHD_CONTENT_READER_END_OF_STREAM_VALUE }
+                state.isSuspended = true
+                MHD_suspend_connection(state.connection)
+                return 0
+            }
+            return state.take(
+                into: UnsafeMutableRawBufferPointer(start: UnsafeMutableRawPointer(bitPattern: address), count: size)
+            )
+        }
+    }
+
+    /// Says, on the connection's thread, that the connection is done with.
+    func close() {
+        let handlers = state.withLock { state in
+            state.isClosed = true
+            state.chunks = []
+            state.queuedBytes = 0
+            defer { state.closeHandlers = [] }
+            return state.closeHandlers
+        }
+        for handler in handlers { handler() }
+    }
+}
+
+/// `MHD_CONTENT_READER_END_OF_STREAM`, a macro that is not imported.
+private let MHD_CONTENT_READER_END_OF_STREAM_VALUE = -1
+
+extension HTTPStream {
+    /// libmicrohttpd's response that reads this stream and holds it alive, or `nil` when memory is short.
+    func makeResponse(headers: [(name: String, value: String)]) -> OpaquePointer? {
+        let context = Unmanaged.passRetained(self)
+        let response = MHD_create_response_from_callback(
+            UInt64.max,
+            0x4000,
+            { context, _, buffer, size in
+                guard let context, let buffer else { return MHD_CONTENT_READER_END_OF_STREAM_VALUE }
+                let stream = Unmanaged<HTTPStream>.fromOpaque(context).takeUnretainedValue()
+                return stream.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: size))
+            },
+            context.toOpaque(),
+            { context in
+                guard let context else { return }
+                Unmanaged<HTTPStream>.fromOpaque(context).release()
+            }
+        )
+        guard let response else {
+            context.release()
+            return nil
+        }
+        addHeaders(headers, to: response)
+        return response
+    }
+}

@@ -1,0 +1,66 @@
+import Dispatch
+import Synchronization
+
+/// The requests that are owed an answer: what ``HTTPServer/stop()`` must bring to an end before libmicrohttpd stops, which
+/// aborts the process while a connection is suspended.
+final class OpenAnswers: Sendable {
+    private struct State {
+        var isStopping = false
+        var pending: [ObjectIdentifier: PendingResponse] = [:]
+        var streams: [ObjectIdentifier: HTTPStream] = [:]
+    }
+
+    private let state = Mutex(State())
+    /// Entered once for every answer that has begun, left when it is sent or its connection is gone.
+    private let begun = DispatchGroup()
+
+    /// The number of suspended requests and of open streams.
+    var counts: (pending: Int, streams: Int) { state.withLock { ($0.pending.count, $0.streams.count) } }
+
+    /// Registers a request that is about to be suspended, unless `limit` are already or the server stops.
+    func add(_ pending: PendingResponse, limit: Int) -> Bool {
+        state.withLock { state in
+            guard !state.isStopping, state.pending.count < limit else { return false }
+            state.pending[ObjectIdentifier(pending)] = pending
+            return true
+        }
+    }
+
+    /// Registers a stream, unless `limit` are open already or the server stops.
+    func add(_ stream: HTTPStream, limit: Int) -> Bool {
+        state.withLock { state in
+            guard !state.isStopping, state.streams.count < limit else { return false }
+            state.streams[ObjectIdentifier(stream)] = stream
+            return true
+        }
+    }
+
+    func remove(_ pending: PendingResponse) {
+        state.withLock { _ = $0.pending.removeValue(forKey: ObjectIdentifier(pending)) }
+    }
+
+    func remove(_ stream: HTTPStream) {
+        state.withLock { _ = $0.streams.removeValue(forKey: ObjectIdentifier(stream)) }
+    }
+
+    /// An answer has begun; `ended` follows for each.
+    func begin() { begun.enter() }
+
+    /// An answer is sent, or its connection is gone.
+    func ended() { begun.leave() }
+
+    /// Takes no more, answers what is suspended with `response`, finishes the streams, and waits until all is sent.
+    ///
+    /// - Returns: Whether all was sent within `timeout`. If not, still nothing is suspended.
+    func endAll(with response: HTTPResponse, timeout: Duration) -> Bool {
+        let (pending, streams) = state.withLock { state in
+            state.isStopping = true
+            return (Array(state.pending.values), Array(state.streams.values))
+        }
+        for pending in pending { pending.complete(response) }
+        for stream in streams { stream.finish() }
+        let (seconds, attoseconds) = timeout.components
+        let nanoseconds = seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+        return begun.wait(timeout: .now() + .nanoseconds(Int(nanoseconds))) == .success
+    }
+}

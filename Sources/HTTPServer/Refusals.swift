@@ -1,0 +1,100 @@
+/// The answers that the server gives without asking a handler, built once.
+///
+/// libmicrohttpd answers some malformed requests itself; see ``HTTPServer``.
+final class Refusals: Sendable {
+    /// 400: an escape in path or query is malformed, a control character or not UTF-8.
+    let malformedTarget: HTTPResponse
+    /// 400: the framing is ambiguous (RFC 9112, sections 3.2, 5.1 and 6.3).
+    let malformedRequest: HTTPResponse
+    /// 404
+    let notFound: HTTPResponse
+    /// 413
+    let contentTooLarge: HTTPResponse
+    /// The same as a whole message, for a connection on which libmicrohttpd takes no response any more.
+    let contentTooLargeMessage: [UInt8]
+    /// 421: an upgrade to WebSocket that came over a kept-alive connection.
+    let misdirected: HTTPResponse
+    /// 431
+    let headerTooLarge: HTTPResponse
+    /// 501: a transfer coding other than chunked (RFC 9112, section 6.1).
+    let unknownTransferCoding: HTTPResponse
+    /// 503: no new work, or no more of it.
+    let draining: HTTPResponse
+    /// 503: as many requests wait or stream as may.
+    let overloaded: HTTPResponse
+
+    private let prefix: String
+
+    init(prefix: String) {
+        self.prefix = prefix
+        func problem(_ name: String, _ title: String, _ status: Int, _ detail: String) -> Problem {
+            Problem(type: prefix + name, title: title, status: status, detail: detail)
+        }
+        let close = (name: "Connection", value: "close")
+        let retry = (name: "Retry-After", value: "1")
+        malformedTarget = problem(
+            "malformed-target",
+            "Malformed request target",
+            400,
+            "Path and query must be UTF-8 in well-formed percent escapes, without control characters."
+        ).response()
+        malformedRequest = problem(
+            "malformed-request",
+            "Malformed request",
+            400,
+            "The header fields do not say unambiguously where the request ends."
+        ).response(headers: [close])
+        notFound = problem("not-found", "Not found", 404, "There is nothing at this path.").response()
+        let tooLarge = problem(
+            "content-too-large",
+            "Content too large",
+            413,
+            "The body is larger than this server takes."
+        )
+        contentTooLarge = tooLarge.response(headers: [close])
+        let body = tooLarge.body
+        contentTooLargeMessage =
+            Array(
+                """
+                HTTP/1.1 413 Content Too Large\r
+                Content-Type: application/problem+json\r
+                Content-Length: \(body.count)\r
+                Connection: close\r
+                \r
+
+                """.utf8
+            ) + body
+        misdirected = problem(
+            "misdirected-upgrade",
+            "Misdirected request",
+            421,
+            "A WebSocket handshake must be the first request of its connection. Open a new connection."
+        ).response(headers: [close])
+        headerTooLarge = problem(
+            "header-too-large",
+            "Request header fields too large",
+            431,
+            "Request line and header fields together are larger than this server takes."
+        ).response(headers: [close])
+        unknownTransferCoding = problem(
+            "unknown-transfer-coding",
+            "Unknown transfer coding",
+            501,
+            "The only transfer coding is chunked."
+        ).response(headers: [close])
+        draining = problem("draining", "Service unavailable", 503, "The server is shutting down.")
+            .response(headers: [close, retry])
+        overloaded = problem("overloaded", "Service unavailable", 503, "Too many requests wait for an answer.")
+            .response(headers: [retry])
+    }
+
+    /// 405
+    func methodNotAllowed(allow: String) -> HTTPResponse {
+        Problem(
+            type: prefix + "method-not-allowed",
+            title: "Method not allowed",
+            status: 405,
+            detail: "This path allows \(allow)."
+        ).response(headers: [("Allow", allow)])
+    }
+}

@@ -1,0 +1,107 @@
+import CMicroHTTPD
+import Glibc
+
+/// What the server must know of a request's head before its body is read, gathered in one pass over the header fields and
+/// query items.
+struct RequestHead {
+    /// The declared length of the body; 0 without one.
+    private(set) var contentLength: UInt64 = 0
+    /// Whether the body comes in chunks.
+    private(set) var isChunked = false
+    /// Whether the client waits for the server's word before it sends the body.
+    private(set) var expectsContinue = false
+    /// Whether the client asks for WebSocket.
+    private(set) var wantsWebSocket = false
+    /// Whether two readers of this head could disagree on where the request ends, or for which host it is.
+    var isAmbiguous: Bool {
+        hasMalformedName || contentLengths > 1 || hosts > 1 || (transferCodings > 0 && contentLengths > 0)
+    }
+    /// Whether the body comes in a transfer coding other than chunked.
+    var hasUnknownTransferCoding: Bool { transferCodings > 1 || (transferCodings == 1 && !isChunked) }
+    /// Whether an escape in the query is malformed.
+    private(set) var hasMalformedQuery = false
+    /// The decoded query.
+    private(set) var queryItems: [HTTPRequest.QueryItem] = []
+
+    private var hasMalformedName = false
+    private var contentLengths = 0
+    private var transferCodings = 0
+    private var hosts = 0
+
+    /// Reads the head of the request that `connection` is at.
+    init(_ connection: OpaquePointer) {
+        withUnsafeMutablePointer(to: &self) { head in
+            cmhd_examine(
+                connection,
+                { context, kind, name, nameSize, value, valueSize in
+                    guard let context, let name else { return .YES }
+                    let head = context.assumingMemoryBound(to: RequestHead.self)
+                    if kind == .HEADER_KIND {
+                        head.pointee.addField(name, nameSize, value)
+                    } else {
+                        head.pointee.addQueryItem(name, nameSize, value, valueSize)
+                    }
+                    return .YES
+                },
+                head
+            )
+        }
+    }
+
+    private mutating func addField(_ name: UnsafePointer<CChar>, _ size: Int, _ value: UnsafePointer<CChar>?) {
+        guard let value, size > 0 else {
+            hasMalformedName = true
+            return
+        }
+        let last = UInt8(bitPattern: name[size - 1])
+        if last == UInt8(ascii: " ") || last == UInt8(ascii: "\t") { hasMalformedName = true }
+        switch size {
+        case 4 where strcasecmp(name, "Host") == 0:
+            hosts += 1
+        case 6 where strcasecmp(name, "Expect") == 0:
+            expectsContinue = strcasecmp(value, "100-continue") == 0
+        case 7 where strcasecmp(name, "Upgrade") == 0:
+            wantsWebSocket = wantsWebSocket || hasToken(value, "websocket")
+        case 14 where strcasecmp(name, "Content-Length") == 0:
+            contentLengths += 1
+            // libmicrohttpd has answered anything but digits that fit.
+            contentLength = UInt64(strtoull(value, nil, 10))
+        case 17 where strcasecmp(name, "Transfer-Encoding") == 0:
+            transferCodings += 1
+            isChunked = strcasecmp(value, "chunked") == 0
+        default: break
+        }
+    }
+
+    /// Whether `token` is in a comma-separated list, in any case.
+    private func hasToken(_ list: UnsafePointer<CChar>, _ token: String) -> Bool {
+        var rest = list
+        while true {
+            rest = rest.advanced(by: strspn(rest, ", \t"))
+            let length = strcspn(rest, ", \t")
+            if length == 0 { return false }
+            if length == token.utf8.count, strncasecmp(rest, token, length) == 0 { return true }
+            rest = rest.advanced(by: length)
+        }
+    }
+
+    private mutating func addQueryItem(
+        _ name: UnsafePointer<CChar>,
+        _ nameSize: Int,
+        _ value: UnsafePointer<CChar>?,
+        _ valueSize: Int
+    ) {
+        guard let name = decoded(name, nameSize), let value = decoded(value, valueSize) else {
+            hasMalformedQuery = true
+            return
+        }
+        queryItems.append(HTTPRequest.QueryItem(name: name, value: value))
+    }
+
+    private func decoded(_ text: UnsafePointer<CChar>?, _ size: Int) -> String? {
+        guard let text else { return "" }
+        return text.withMemoryRebound(to: UInt8.self, capacity: size) {
+            PercentCoding.decode(UnsafeBufferPointer(start: $0, count: size))
+        }
+    }
+}

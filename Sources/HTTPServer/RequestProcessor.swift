@@ -1,0 +1,214 @@
+import CMicroHTTPD
+import Glibc
+import Synchronization
+
+/// What libmicrohttpd's callbacks do, on its threads: judges heads, gathers bodies, calls handlers, queues responses.
+///
+/// libmicrohttpd calls `process` once with the head, then for each part of the body, then without a part until it has a
+/// response. A response queued in the first call ends the connection.
+final class RequestProcessor: Sendable {
+    let counters = Counters()
+    let openAnswers = OpenAnswers()
+    let isDraining = Atomic<Bool>(false)
+    let refusals: Refusals
+
+    private let configuration: HTTPServer.Configuration
+    private let routes: RouteTree
+
+    init(configuration: HTTPServer.Configuration, router: Router) {
+        self.configuration = configuration
+        refusals = Refusals(prefix: configuration.problemTypePrefix)
+        routes = RouteTree(router, refusals: refusals)
+    }
+
+    /// The first call for a request. Leaves its exchange in `context`.
+    func begin(
+        _ connection: OpaquePointer,
+        target: UnsafePointer<CChar>,
+        method name: UnsafePointer<CChar>,
+        context: inout UnsafeMutableRawPointer?
+    ) -> MHD_Result {
+        counters.requests.add(1, ordering: .relaxed)
+        let method = HTTPMethod(name: name)
+        let head = RequestHead(connection)
+        var parameters = PathParameters(names: [], values: [])
+        var refusal = refusalAtOnce(connection, head)
+        let phase: Exchange.Phase
+        if let refusal {
+            phase = .discarding(refusal)
+        } else {
+            let match = head.hasMalformedQuery ? .answered(refusals.malformedTarget) : match(method, target)
+            switch match {
+            case .found(let handler, let found):
+                phase = .reading(handler)
+                parameters = found
+            case .answered(let response):
+                phase = .discarding(response)
+                // A client that waits for leave to send its body is told at once.
+                if head.expectsContinue { refusal = response }
+            }
+        }
+        let exchange = Exchange(
+            phase: phase,
+            method: method ?? .get,
+            parameters: parameters,
+            queryItems: head.queryItems,
+            declaredLength: head.contentLength
+        )
+        context = Unmanaged.passRetained(exchange).toOpaque()
+        guard let refusal else { return .YES }
+        counters.refused.add(1, ordering: .relaxed)
+        return queue(refusal, connection, exchange)
+    }
+
+    /// Why the request is refused before its body is read; the connection ends with such an answer.
+    private func refusalAtOnce(_ connection: OpaquePointer, _ head: borrowing RequestHead) -> HTTPResponse? {
+        if cmhd_header_size(connection) > configuration.maximumHeaderSize { return refusals.headerTooLarge }
+        if head.isAmbiguous { return refusals.malformedRequest }
+        if head.hasUnknownTransferCoding { return refusals.unknownTransferCoding }
+        if isDraining.load(ordering: .relaxed) { return refusals.draining }
+        if head.wantsWebSocket { return refusals.misdirected }
+        if head.contentLength > UInt64(configuration.maximumBodySize) { return refusals.contentTooLarge }
+        return nil
+    }
+
+    /// Where the target leads, in origin form or absolute form (RFC 9112, section 3.2).
+    private func match(_ method: HTTPMethod?, _ target: UnsafePointer<CChar>) -> RouteTree.Match {
+        var path = target
+        for scheme in ["http://", "https://"] where strncasecmp(target, scheme, scheme.utf8.count) == 0 {
+            let authority = target.advanced(by: scheme.utf8.count)
+            path = authority.advanced(by: strcspn(authority, "/"))
+        }
+        let length = strlen(path)
+        return path.withMemoryRebound(to: UInt8.self, capacity: length) {
+            routes.match(method, UnsafeBufferPointer(start: $0, count: length))
+        }
+    }
+
+    /// A part of the body.
+    func receive(_ bytes: UnsafeRawBufferPointer, _ connection: OpaquePointer, _ exchange: Exchange) -> MHD_Result {
+        if exchange.receive(bytes, limit: configuration.maximumBodySize) { return .YES }
+        // A chunked body that has grown too large. libmicrohttpd takes no response amid a body, so this one goes past it;
+        // nothing else is being sent, and a fresh response fits into the socket's buffer. MHD_NO closes the connection.
+        counters.refused.add(1, ordering: .relaxed)
+        exchange.phase = .answered
+        _ = refusals.contentTooLargeMessage.withUnsafeBytes { message in
+            send(cmhd_descriptor(connection), message.baseAddress, message.count, Int32(MSG_NOSIGNAL))
+        }
+        return .NO
+    }
+
+    /// The request is complete, or its connection was resumed.
+    func answer(
+        _ connection: OpaquePointer,
+        target: UnsafePointer<CChar>,
+        _ exchange: Exchange
+    ) -> MHD_Result {
+        switch exchange.phase {
+        case .reading(let handler):
+            let request = HTTPRequest(
+                method: exchange.method,
+                parameters: exchange.parameters,
+                queryItems: exchange.queryItems,
+                body: exchange.body,
+                connection: connection,
+                target: target
+            )
+            switch handler(request) {
+            case .response(let response):
+                return queue(response, connection, exchange)
+            case .later(let start):
+                return suspend(connection, exchange, start)
+            case .stream(let status, let headers, let start):
+                return stream(connection, exchange, status, headers, start)
+            }
+        case .discarding(let response):
+            if response.status >= 400 { counters.refused.add(1, ordering: .relaxed) }
+            return queue(response, connection, exchange)
+        case .waiting(let pending):
+            return answer(waitedFor: pending, connection, exchange)
+        case .answered, .streaming:
+            return .YES
+        }
+    }
+
+    private func suspend(
+        _ connection: OpaquePointer,
+        _ exchange: Exchange,
+        _ start: @Sendable (PendingResponse) -> Void
+    ) -> MHD_Result {
+        let pending = PendingResponse(connection: connection)
+        guard openAnswers.add(pending, limit: configuration.maximumPending) else {
+            return refuseMore(connection, exchange)
+        }
+        begin(exchange)
+        exchange.phase = .waiting(pending)
+        // The server may have stopped, and so have answered, since it was registered.
+        guard pending.suspend() else { return answer(waitedFor: pending, connection, exchange) }
+        start(pending)
+        return .YES
+    }
+
+    private func answer(
+        waitedFor pending: PendingResponse,
+        _ connection: OpaquePointer,
+        _ exchange: Exchange
+    ) -> MHD_Result {
+        guard let response = pending.take() else { return .YES }
+        openAnswers.remove(pending)
+        return queue(response, connection, exchange)
+    }
+
+    private func stream(
+        _ connection: OpaquePointer,
+        _ exchange: Exchange,
+        _ status: Int,
+        _ headers: [(name: String, value: String)],
+        _ start: @Sendable (HTTPStream) -> Void
+    ) -> MHD_Result {
+        let stream = HTTPStream(connection: connection, limit: configuration.streamQueueSize)
+        guard openAnswers.add(stream, limit: configuration.maximumStreams) else {
+            return refuseMore(connection, exchange)
+        }
+        begin(exchange)
+        exchange.phase = .streaming(stream)
+        if exchange.method == .head { stream.finish() }
+        guard let response = stream.makeResponse(headers: headers) else { return .NO }
+        defer { MHD_destroy_response(response) }
+        guard MHD_queue_response(connection, UInt32(status), response) == .YES else { return .NO }
+        if exchange.method != .head { start(stream) }
+        return .YES
+    }
+
+    private func refuseMore(_ connection: OpaquePointer, _ exchange: Exchange) -> MHD_Result {
+        counters.refused.add(1, ordering: .relaxed)
+        return queue(refusals.overloaded, connection, exchange)
+    }
+
+    private func queue(_ response: HTTPResponse, _ connection: OpaquePointer, _ exchange: Exchange) -> MHD_Result {
+        begin(exchange)
+        exchange.phase = .answered
+        guard let raw = response.raw else { return .NO }
+        return MHD_queue_response(connection, UInt32(response.status), raw)
+    }
+
+    private func begin(_ exchange: Exchange) {
+        guard !exchange.hasBegunAnswer else { return }
+        exchange.hasBegunAnswer = true
+        openAnswers.begin()
+    }
+
+    /// The request is over: answered, or its connection is gone.
+    func end(_ exchange: Exchange) {
+        switch exchange.phase {
+        case .waiting(let pending):
+            pending.end()
+            openAnswers.remove(pending)
+        case .streaming(let stream):
+            stream.close()
+            openAnswers.remove(stream)
+        case .reading, .discarding, .answered: break
+        }
+        if exchange.hasBegunAnswer { openAnswers.ended() }
+    }
+}

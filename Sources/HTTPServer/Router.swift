@@ -1,0 +1,34 @@
+/// The table of routes.
+///
+///     var router = Router()
+///     router.on(.post, "/v1/channel/{channelId}") { request in
+///         .response(accepted(request.parameters["channelId"], request.body))
+///     }
+///
+/// A segment `{name}` matches one segment that is not empty; a literal segment goes before it. Segments are split before
+/// they are decoded, so `%2F` is part of a segment. A trailing slash is a difference. HEAD is answered where GET is, and
+/// OPTIONS everywhere, with 204 and `Allow`.
+public struct Router: Sendable {
+    /// One registered route.
+    public struct Route: Sendable {
+        /// The method.
+        public let method: HTTPMethod
+        /// The path as it was registered, `{name}` segments in braces.
+        public let pathTemplate: String
+        let handler: HTTPHandler
+    }
+
+    /// All routes in the order of their registration.
+    public private(set) var routes: [Route] = []
+
+    /// Creates an empty table.
+    public init() {}
+
+    /// Registers `handler`. A second registration of the same method and path replaces the first.
+    ///
+    /// - Parameter path: Starts with `/`; escapes are not allowed.
+    public mutating func on(_ method: HTTPMethod, _ path: String, _ handler: @escaping HTTPHandler) {
+        routes.removeAll { $0.method == method && $0.pathTemplate == path }
+        routes.append(Route(method: method, pathTemplate: path, handler: handler))
+    }
+}
