@@ -1,1 +1,129 @@
+#ifndef CWEBSOCKETS_SHIM_H
+#define CWEBSOCKETS_SHIM_H
+
+#include <dlfcn.h>
 #include <libwebsockets.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+// The event loop.
+//
+// Left to itself, libwebsockets makes a libuv loop of its own and watches SIGINT, SIGTERM and more with it. A loop that
+// is handed to it ("foreign") gets no signal watchers. libuv itself is opened when it is needed: only the event library
+// plugin of libwebsockets depends on it, and where that is not installed poll(2) serves.
+
+struct cws_loop {
+    void *library;
+    void *loop;
+    int (*run)(void *loop, int mode);
+    int (*close)(void *loop);
+};
+
+// uv_run_mode of uv.h, whose values are part of libuv's ABI.
+enum { CWS_RUN_DEFAULT = 0, CWS_RUN_ONCE = 1 };
+
+static inline void cws_loop_free(struct cws_loop *loop) {
+    if (!loop) return;
+    if (loop->loop && loop->close) loop->close(loop->loop);
+    free(loop->loop);
+    if (loop->library) dlclose(loop->library);
+    free(loop);
+}
+
+/// NULL where libuv is not installed.
+static inline struct cws_loop *cws_loop_new(void) {
+    struct cws_loop *loop = (struct cws_loop *)calloc(1, sizeof(*loop));
+    if (!loop) return NULL;
+#ifdef __APPLE__
+    loop->library = dlopen("libuv.1.dylib", RTLD_NOW | RTLD_LOCAL);
+#else
+    loop->library = dlopen("libuv.so.1", RTLD_NOW | RTLD_LOCAL);
+#endif
+    if (loop->library) {
+        size_t (*size)(void) = (size_t (*)(void))dlsym(loop->library, "uv_loop_size");
+        int (*init)(void *) = (int (*)(void *))dlsym(loop->library, "uv_loop_init");
+        loop->run = (int (*)(void *, int))dlsym(loop->library, "uv_run");
+        if (size && init && loop->run && (loop->loop = calloc(1, size())) && init(loop->loop) == 0) {
+            loop->close = (int (*)(void *))dlsym(loop->library, "uv_loop_close");
+            return loop;
+        }
+    }
+    cws_loop_free(loop);
+    return NULL;
+}
+
+static inline int cws_loop_run(struct cws_loop *loop, int mode) { return loop->run(loop->loop, mode); }
+
+// The context.
+
+static const struct lws_extension cws_extensions[] = {
+    {"permessage-deflate", lws_extension_callback_pm_deflate, "permessage-deflate; client_max_window_bits"},
+    {NULL, NULL, NULL},
+};
+
+/// A context with one vhost and no listening socket. `protocols` and `retry` must live as long as the context; `loop`
+/// may be NULL for poll(2).
+static inline struct lws_context *cws_create_context(
+    const struct lws_protocols *protocols, const lws_retry_bo_t *retry, struct cws_loop *loop, void *user,
+    unsigned int timeout, unsigned int header_bytes, int compression
+) {
+    struct lws_context_creation_info info;
+    void *loops[1] = {loop ? loop->loop : NULL};
+    memset(&info, 0, sizeof(info));
+    info.port = CONTEXT_PORT_NO_LISTEN_SERVER;
+    info.protocols = protocols;
+    info.user = user;
+    info.uid = (uid_t)-1;
+    info.gid = (gid_t)-1;
+    info.timeout_secs = timeout;
+    info.timeout_secs_ah_idle = timeout;
+    info.max_http_header_data2 = header_bytes;
+    info.retry_and_idle_policy = retry;
+    info.options = LWS_SERVER_OPTION_VALIDATE_UTF8;
+    if (compression) info.extensions = cws_extensions;
+    if (loop) {
+        info.options |= LWS_SERVER_OPTION_LIBUV;
+        info.foreign_loops = loops;
+    }
+    return lws_create_context(&info);
+}
+
+/// Destroys a context that has no connections left, and its loop. libwebsockets destroys in two calls, between which
+/// the loop must run its handles' closing.
+static inline void cws_destroy_context_in_loop(struct lws_context *context, struct cws_loop *loop) {
+    lws_context_destroy(context);
+    cws_loop_run(loop, CWS_RUN_DEFAULT);
+    lws_context_destroy(context);
+    cws_loop_free(loop);
+}
+
+/// Takes the descriptor in every case; `opaque` is what lws_get_opaque_user_data() returns from the first callback on.
+static inline struct lws *cws_adopt(struct lws_vhost *vhost, int descriptor, void *opaque) {
+    lws_adopt_desc_t description;
+    memset(&description, 0, sizeof(description));
+    description.vh = vhost;
+    description.type = (lws_adoption_type)(LWS_ADOPT_SOCKET | LWS_ADOPT_HTTP);
+    description.fd.sockfd = descriptor;
+    description.opaque = opaque;
+    return lws_adopt_descriptor_vhost_via_info(&description);
+}
+
+/// Ends a connection without a word, and lets the kernel drop what it still holds for the peer. The connection goes
+/// when the event loop comes to it, never inside this call.
+static inline void cws_cut(struct lws *wsi) {
+    struct linger none = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(lws_get_socket_fd(wsi), SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    lws_set_timeout(wsi, PENDING_TIMEOUT_USER_REASON_BASE, LWS_TO_KILL_ASYNC);
+}
+
+/// What must be free before the payload of every buffer that lws_write() gets.
+static inline size_t cws_headroom(void) { return LWS_PRE; }
+
+static inline void cws_set_log(void (*emit)(int level, const char *line)) {
+    lws_set_log_level(LLL_ERR | LLL_WARN, emit);
+}
+
+static inline int cws_log_is_error(int level) { return (level & LLL_ERR) != 0; }
+
+#endif

@@ -1,0 +1,72 @@
+extension WebSocketServer {
+    /// The bounds of a server and of each of its connections.
+    public struct Configuration: Sendable {
+        /// Longest inbound message in bytes, its fragments taken together. A longer one closes the connection with
+        /// 1009 (RFC 6455, 7.4.1).
+        public var maximumMessageSize = 64 * 1024
+
+        /// Most frames that may wait for one connection; one more closes it with 1013.
+        public var sendQueueFrames = 1024
+
+        /// Most payload bytes that may wait for one connection; one more closes it with 1013. A frame that is longer
+        /// than this by itself is taken while the queue is empty.
+        public var sendQueueBytes = 1024 * 1024
+
+        /// Time without a pong after which a connection is pinged; whole seconds, rounded up, at least one.
+        public var pingInterval: Duration = .seconds(30)
+
+        /// Time after a ping in which the pong must arrive, else the connection is cut; whole seconds, rounded up.
+        public var pongTimeout: Duration = .seconds(15)
+
+        /// Time from the hand-over of a descriptor in which its handshake must be complete, else it is cut.
+        public var handshakeTimeout: Duration = .seconds(10)
+
+        /// Time that a peer gets to answer a close frame of the server, and that ``WebSocketServer/stop()`` waits for
+        /// all of them. What is left then is cut.
+        public var closeTimeout: Duration = .seconds(2)
+
+        /// Most open connections; a handshake beyond gets 503.
+        public var maximumConnections = 10_000
+
+        /// The subprotocols the server speaks: letters, digits, `-`, `_` and `.`, at most 63 of them. A client that
+        /// offers subprotocols must offer one of these, else it gets 400.
+        public var subprotocols: [String] = []
+
+        /// Whether permessage-deflate (RFC 7692) is agreed to. It costs 87 KiB a connection against 7.
+        public var allowsCompression = false
+
+        /// What the `type` of the library's own refusals (RFC 9457) begins with, a URI reference; `upgrade-required`
+        /// and the like follow.
+        public var problemTypePrefix = "about:blank#"
+
+        /// The defaults given at each property.
+        public init() {}
+    }
+}
+
+extension WebSocketServer.Configuration {
+    /// Longest request head in bytes. libwebsockets drops a longer one without an answer.
+    static let maximumHeaderBytes: UInt32 = 16 * 1024
+
+    /// Most descriptors that wait for the service thread, and most connections whose handshake is under way. A
+    /// descriptor beyond is closed at once.
+    static let maximumPendingHandshakes = 1024
+
+    /// libwebsockets compares subprotocol names in a buffer of 64 bytes.
+    static let maximumSubprotocolLength = 63
+
+    /// libwebsockets looks at the lists in Connection and Sec-WebSocket-Protocol in a buffer of 128 bytes and drops
+    /// longer ones without an answer.
+    static let maximumListLength = 126
+
+    /// Whole seconds, rounded up, within what libwebsockets can hold.
+    static func wholeSeconds(_ duration: Duration) -> UInt16 {
+        let (seconds, attoseconds) = duration.components
+        return UInt16(clamping: max(1, attoseconds > 0 ? seconds + 1 : seconds))
+    }
+
+    static func microseconds(_ duration: Duration) -> Int64 {
+        let (seconds, attoseconds) = duration.components
+        return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+    }
+}

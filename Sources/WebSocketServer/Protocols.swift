@@ -1,0 +1,50 @@
+import CWebSockets
+
+#if canImport(Darwin)
+import Darwin
+#else
+import Glibc
+#endif
+
+/// The table of subprotocols in the form libwebsockets takes: it keeps pointers to it as long as the context lives.
+final class Protocols {
+    /// Must not be a name that a client may offer.
+    private static let nameOfNone = "(none)"
+
+    /// Also bounds what is read from a socket at once, and is allocated for each connection.
+    private static let receiveBufferBytes = 4096
+
+    /// Longest piece given to a socket in one call. What is longer is copied and sent by and by.
+    private static let sendPieceBytes = 16 * 1024 * 1024
+
+    let table: UnsafeMutablePointer<lws_protocols>
+    let retry: UnsafeMutablePointer<lws_retry_bo_t>
+    private let names: [UnsafeMutablePointer<CChar>?]
+
+    init(configuration: WebSocketServer.Configuration, callback: @escaping LibraryCallback) {
+        names = ([Self.nameOfNone] + configuration.subprotocols).map { strdup($0) }
+        table = .allocate(capacity: names.count + 1)
+        table.initialize(repeating: lws_protocols(), count: names.count + 1)
+        for (index, name) in names.enumerated() {
+            table[index].name = UnsafePointer(name)
+            table[index].callback = callback
+            table[index].rx_buffer_size = Self.receiveBufferBytes
+            table[index].tx_packet_size = Self.sendPieceBytes
+            table[index].id = UInt32(index)
+        }
+        retry = .allocate(capacity: 1)
+        retry.initialize(to: lws_retry_bo_t())
+        let ping = WebSocketServer.Configuration.wholeSeconds(configuration.pingInterval)
+        let pong = WebSocketServer.Configuration.wholeSeconds(configuration.pongTimeout)
+        retry.pointee.secs_since_valid_ping = ping
+        retry.pointee.secs_since_valid_hangup = ping.addingReportingOverflow(pong).overflow ? .max : ping + pong
+    }
+
+    deinit {
+        table.deallocate()
+        retry.deallocate()
+        for name in names {
+            free(name)
+        }
+    }
+}

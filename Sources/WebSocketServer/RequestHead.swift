@@ -1,0 +1,76 @@
+import CWebSockets
+
+/// Reads what libwebsockets has parsed of a request head. Service thread only, from the request's arrival until it is
+/// answered.
+enum RequestHead {
+    /// The header fields that libwebsockets keeps by number, by lower-case name.
+    private static let knownFields: [String: lws_token_indexes] = {
+        var fields: [String: lws_token_indexes] = [:]
+        var number: UInt32 = 0
+        while let bytes = lws_token_to_string(lws_token_indexes(number)) {
+            let name = bytes.withMemoryRebound(to: CChar.self, capacity: 1) { String(cString: $0) }
+            if name.hasSuffix(":"), !name.hasPrefix(":") {
+                fields[String(name.dropLast())] = lws_token_indexes(number)
+            }
+            number += 1
+        }
+        return fields
+    }()
+
+    static func isPresent(_ token: lws_token_indexes, in wsi: OpaquePointer) -> Bool {
+        lws_hdr_total_length(wsi, token) > 0
+    }
+
+    static func value(of token: lws_token_indexes, in wsi: OpaquePointer) -> String? {
+        let length = Int(lws_hdr_total_length(wsi, token))
+        guard length > 0 else { return nil }
+        return text(capacity: length) { lws_hdr_copy(wsi, $0, $1, token) }
+    }
+
+    static func header(_ name: String, in wsi: OpaquePointer) -> String? {
+        let name = name.lowercased()
+        if let token = knownFields[name] {
+            return value(of: token, in: wsi)
+        }
+        let key = name + ":"
+        let length = Int(lws_hdr_custom_length(wsi, key, Int32(key.utf8.count)))
+        guard length >= 0 else { return nil }
+        return text(capacity: length) { lws_hdr_custom_copy(wsi, $0, $1, key, Int32(key.utf8.count)) }
+    }
+
+    static func queryItems(in wsi: OpaquePointer) -> [(name: String, value: String)] {
+        // libwebsockets splits at `&` and `;` and decodes. It gives no count, and an empty item looks like the end; but
+        // its total counts one byte between items.
+        let total = Int(lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_URI_ARGS))
+        var items: [(name: String, value: String)] = []
+        var consumed = 0
+        var index: Int32 = 0
+        while consumed < total {
+            let length = Int(lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, index))
+            if length > 0,
+                let item = text(
+                    capacity: length,
+                    copy: { lws_hdr_copy_fragment(wsi, $0, $1, WSI_TOKEN_HTTP_URI_ARGS, index) }
+                )
+            {
+                let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                items.append((String(parts[0]), parts.count > 1 ? String(parts[1]) : ""))
+            }
+            consumed += length + 1
+            index += 1
+        }
+        return items
+    }
+
+    /// `copy` gets room for `capacity` bytes and a terminating NUL, and returns the number of bytes or less than zero.
+    private static func text(
+        capacity: Int,
+        copy: (UnsafeMutablePointer<CChar>?, Int32) -> Int32
+    ) -> String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: capacity + 2) { buffer in
+            let length = Int(copy(buffer.baseAddress, Int32(buffer.count)))
+            guard length >= 0 else { return nil }
+            return String(decoding: UnsafeRawBufferPointer(buffer)[..<min(length, capacity)], as: UTF8.self)
+        }
+    }
+}

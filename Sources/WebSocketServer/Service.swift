@@ -1,0 +1,340 @@
+import CWebSockets
+import Logging
+
+#if canImport(Darwin)
+import Darwin
+#else
+import Glibc
+#endif
+
+/// The service thread's side of a server: everything here happens on that thread, the callbacks of libwebsockets too.
+///
+/// libwebsockets gets its session as an unretained pointer. `sessions` holds it from before the adoption until
+/// LWS_CALLBACK_WSI_DESTROY, the last callback of a connection.
+final class Service {
+    /// Most frames and bytes given to one socket before the others get their turn.
+    private static let framesPerTurn = 64
+    private static let bytesPerTurn = 256 * 1024
+
+    private let configuration: WebSocketServer.Configuration
+    private let handler: any WebSocketHandler
+    private let logger: Logger
+    private let mailbox: Mailbox
+    private let counters: Counters
+    private let check: HandshakeCheck
+
+    private var engine: Engine?
+    private var sessions: [UInt64: Session] = [:]
+    /// Sessions on WebSocket.
+    private var openCount = 0
+    private var lastID: UInt64 = 0
+    private var phase = Mailbox.Phase.running
+
+    init(
+        configuration: WebSocketServer.Configuration,
+        handler: any WebSocketHandler,
+        logger: Logger,
+        mailbox: Mailbox,
+        counters: Counters
+    ) {
+        self.configuration = configuration
+        self.handler = handler
+        self.logger = logger
+        self.mailbox = mailbox
+        self.counters = counters
+        check = HandshakeCheck(configuration: configuration)
+    }
+
+    /// False when libwebsockets cannot set itself up.
+    func open() -> Bool {
+        engine = Engine(
+            configuration: configuration,
+            logger: logger,
+            callback: { wsi, reason, _, input, length in
+                guard let wsi, let context = lws_get_context(wsi), let user = lws_context_user(context) else {
+                    return 0
+                }
+                return Unmanaged<Service>.fromOpaque(user).takeUnretainedValue()
+                    .handle(reason, wsi: wsi, input: UnsafeRawBufferPointer(start: input, count: length))
+            },
+            user: Unmanaged.passUnretained(self).toOpaque()
+        )
+        guard let engine else { return false }
+        mailbox.open(Mailbox.Wakeable(context: engine.context))
+        return true
+    }
+
+    /// Serves until the mailbox says to end, and all connections are gone.
+    func run() {
+        guard let engine else { return }
+        while phase < .ending || !sessions.isEmpty {
+            engine.step()
+        }
+        mailbox.shut()
+        engine.destroy()
+        self.engine = nil
+    }
+
+    /// What a callback returns: not zero makes libwebsockets close the connection.
+    private func handle(_ reason: lws_callback_reasons, wsi: OpaquePointer, input: UnsafeRawBufferPointer) -> Int32 {
+        if reason == LWS_CALLBACK_EVENT_WAIT_CANCELLED {
+            // Comes once for each subprotocol.
+            if lws_get_protocol(wsi)?.pointee.id == 0 {
+                readMailbox()
+            }
+            return 0
+        }
+        guard let opaque = lws_get_opaque_user_data(wsi) else { return 0 }
+        let session = Unmanaged<Session>.fromOpaque(opaque).takeUnretainedValue()
+        switch reason {
+        case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
+            return decide(session, wsi)
+        case LWS_CALLBACK_HTTP:
+            refuse(session, wsi, with: check.refusalOfPlainRequest(wsi))
+            return -1
+        case LWS_CALLBACK_ESTABLISHED:
+            established(session)
+        case LWS_CALLBACK_RECEIVE:
+            received(input, session, wsi)
+        case LWS_CALLBACK_SERVER_WRITEABLE:
+            return writable(session, wsi)
+        case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
+            peerCloses(session, wsi, payload: input)
+        case LWS_CALLBACK_TIMER:
+            timedOut(session, wsi)
+        case LWS_CALLBACK_CLOSED:
+            finish(session)
+        case LWS_CALLBACK_WSI_DESTROY:
+            finish(session)
+            sessions[session.id] = nil
+            endIfDrained()
+        default:
+            break
+        }
+        return 0
+    }
+
+    // MARK: Mailbox
+
+    private func readMailbox() {
+        let contents = mailbox.take()
+        for descriptor in contents.descriptors {
+            adopt(descriptor)
+        }
+        for connection in contents.connections {
+            attend(connection)
+        }
+        if contents.phase > phase {
+            phase = contents.phase
+            switch phase {
+            case .running:
+                break
+            case .closing:
+                for case .open(let connection) in sessions.values.map(\.phase) {
+                    connection.close(code: 1001, reason: "going away")
+                }
+                endIfDrained()
+            case .ending:
+                for session in sessions.values {
+                    session.wsi.map(cws_cut)
+                }
+            }
+        }
+    }
+
+    /// A stop waits for WebSockets, not for requests that are half there.
+    private func endIfDrained() {
+        if phase == .closing, openCount == 0 {
+            mailbox.advance(to: .ending)
+        }
+    }
+
+    private func adopt(_ descriptor: Int32) {
+        guard let engine, phase < .ending,
+            sessions.count - openCount < WebSocketServer.Configuration.maximumPendingHandshakes
+        else {
+            close(descriptor)
+            counters.update { $0.refused += 1 }
+            return
+        }
+        lastID += 1
+        let session = Session(id: lastID)
+        sessions[session.id] = session
+        guard let wsi = cws_adopt(engine.vhost, descriptor, Unmanaged.passUnretained(session).toOpaque()) else {
+            sessions[session.id] = nil
+            return
+        }
+        session.wsi = wsi
+        lws_set_timer_usecs(wsi, WebSocketServer.Configuration.microseconds(configuration.handshakeTimeout))
+    }
+
+    /// Something waits in the connection's queue.
+    private func attend(_ connection: WebSocketConnection) {
+        guard let session = sessions[connection.id], let wsi = session.wsi, case .open = session.phase else { return }
+        if let code = connection.pendingCloseCode {
+            session.phase = .closing(connection, code: code)
+            limitClosing(wsi)
+        }
+        lws_callback_on_writable(wsi)
+    }
+
+    /// A peer that does not read takes no close frame either.
+    private func limitClosing(_ wsi: OpaquePointer) {
+        lws_set_timer_usecs(wsi, WebSocketServer.Configuration.microseconds(configuration.closeTimeout))
+    }
+
+    // MARK: Handshake
+
+    private func decide(_ session: Session, _ wsi: OpaquePointer) -> Int32 {
+        let offered: [String]
+        let chosen: String?
+        switch check.check(wsi) {
+        case .invalid(let refusal):
+            refuse(session, wsi, with: refusal)
+            return 1
+        case .valid(let names, let name):
+            (offered, chosen) = (names, name)
+        }
+        guard phase == .running, openCount < configuration.maximumConnections else {
+            refuse(session, wsi, with: check.unavailable(isStopping: phase != .running))
+            return 1
+        }
+        let request = WebSocketHandshake(wsi: wsi, offeredSubprotocols: offered, subprotocol: chosen)
+        switch handler.handshake(request) {
+        case .refuse(let status, let headers, let body):
+            refuse(session, wsi, with: Refusal(status: status, headers: headers, body: body))
+            return 1
+        case .accept(let opened):
+            let connection = WebSocketConnection(
+                id: session.id,
+                mailbox: mailbox,
+                counters: counters,
+                configuration: configuration
+            )
+            session.phase = .accepted(connection, opened: opened)
+            openCount += 1
+            return 0
+        }
+    }
+
+    private func refuse(_ session: Session, _ wsi: OpaquePointer, with refusal: Refusal) {
+        session.phase = .refused
+        counters.update { $0.refused += 1 }
+        refusal.write(to: wsi, omittingBody: RequestHead.isPresent(WSI_TOKEN_HEAD_URI, in: wsi))
+    }
+
+    private func established(_ session: Session) {
+        guard case .accepted(let connection, let opened) = session.phase else { return }
+        session.phase = .open(connection)
+        counters.update {
+            $0.accepted += 1
+            $0.open += 1
+        }
+        opened(connection)
+    }
+
+    // MARK: Messages
+
+    private func received(_ bytes: UnsafeRawBufferPointer, _ session: Session, _ wsi: OpaquePointer) {
+        guard case .open(let connection) = session.phase, connection.isOpen else { return }
+        guard session.inbound.count + bytes.count <= configuration.maximumMessageSize else {
+            session.inbound = []
+            connection.close(code: 1009, reason: "message too big")
+            return
+        }
+        session.inbound += bytes
+        guard lws_is_final_fragment(wsi) != 0 else { return }
+        let payload = session.inbound
+        session.inbound = []
+        counters.update {
+            $0.messagesReceived += 1
+            $0.bytesReceived += payload.count
+        }
+        let message: WebSocketMessage =
+            lws_frame_is_binary(wsi) != 0 ? .binary(payload) : .text(String(decoding: payload, as: UTF8.self))
+        handler.received(message, on: connection)
+    }
+
+    private func writable(_ session: Session, _ wsi: OpaquePointer) -> Int32 {
+        let connection: WebSocketConnection
+        switch session.phase {
+        case .open(let open): connection = open
+        case .closing(let closing, _): connection = closing
+        case .handshaking, .refused, .accepted, .closed: return 0
+        }
+        var messages = 0
+        var bytes = 0
+        defer {
+            counters.update {
+                $0.messagesSent += messages
+                $0.bytesSent += bytes
+            }
+        }
+        while messages < Self.framesPerTurn, bytes < Self.bytesPerTurn {
+            switch connection.next() {
+            case .nothing:
+                return 0
+            case .close(let close):
+                connection.shut()
+                var reason = Array(close.reason.utf8)
+                lws_close_reason(wsi, lws_close_status(UInt32(close.code)), &reason, reason.count)
+                return -1
+            case .frame(let frame):
+                guard frame.write(to: wsi) else { return -1 }
+                messages += 1
+                bytes += frame.count
+            }
+            // What a socket did not take is kept by libwebsockets, one frame at most.
+            let isChoked =
+                configuration.allowsCompression ? lws_send_pipe_choked(wsi) : lws_partial_buffered(wsi)
+            if isChoked != 0 { break }
+        }
+        lws_callback_on_writable(wsi)
+        return 0
+    }
+
+    // MARK: End
+
+    private func peerCloses(_ session: Session, _ wsi: OpaquePointer, payload: UnsafeRawBufferPointer) {
+        guard case .open(let connection) = session.phase else { return }
+        connection.shut()
+        let code = payload.count >= 2 ? UInt16(payload[0]) << 8 | UInt16(payload[1]) : 1005
+        session.phase = .closing(connection, code: code)
+        limitClosing(wsi)
+    }
+
+    private func timedOut(_ session: Session, _ wsi: OpaquePointer) {
+        switch session.phase {
+        case .open, .closed:
+            // The timer of the handshake, which cannot be taken back.
+            return
+        case .handshaking:
+            counters.update { $0.handshakeTimeouts += 1 }
+        case .refused, .accepted, .closing:
+            break
+        }
+        cws_cut(wsi)
+    }
+
+    private func finish(_ session: Session) {
+        let phase = session.phase
+        if session.isOnWebSocket {
+            openCount -= 1
+        }
+        session.phase = .closed
+        switch phase {
+        case .open(let connection):
+            closed(connection, code: 1006)
+        case .closing(let connection, let code):
+            closed(connection, code: code)
+        case .handshaking, .refused, .accepted, .closed:
+            break
+        }
+    }
+
+    private func closed(_ connection: WebSocketConnection, code: UInt16) {
+        connection.shut()
+        counters.update { $0.open -= 1 }
+        handler.closed(connection, code: code)
+    }
+}

@@ -1,0 +1,35 @@
+/// What the service thread keeps of an adopted descriptor, from its adoption until libwebsockets has freed it.
+final class Session {
+    enum Phase {
+        /// Before the handshake is answered.
+        case handshaking
+        /// Answered with an HTTP error; libwebsockets closes.
+        case refused
+        /// Accepted, and not yet able to send.
+        case accepted(WebSocketConnection, opened: @Sendable (WebSocketConnection) -> Void)
+        case open(WebSocketConnection)
+        /// One side closes, with this code: within the time for that, then the connection is cut.
+        case closing(WebSocketConnection, code: UInt16)
+        /// Nothing comes after this but its destruction.
+        case closed
+    }
+
+    let id: UInt64
+    var phase = Phase.handshaking
+    /// Nil before libwebsockets knows the connection.
+    var wsi: OpaquePointer?
+    /// The message of which more fragments are to come.
+    var inbound: [UInt8] = []
+
+    init(id: UInt64) {
+        self.id = id
+    }
+
+    /// Whether the handshake was accepted, and the connection is there.
+    var isOnWebSocket: Bool {
+        switch phase {
+        case .accepted, .open, .closing: true
+        case .handshaking, .refused, .closed: false
+        }
+    }
+}

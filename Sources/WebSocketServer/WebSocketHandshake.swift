@@ -1,0 +1,37 @@
+import CWebSockets
+
+/// A client's opening handshake, readable while the handler decides about it.
+// Not copyable, and lent to the handler: libwebsockets frees the headers behind `wsi` when the decision is made, so a
+// handshake must not outlive the call.
+public struct WebSocketHandshake: ~Copyable {
+    /// The path, percent-decoded, with `//`, `/./` and `/../` resolved.
+    public let path: String
+
+    /// The query's items in their order, percent-decoded, `+` read as a space. An item without `=` has an empty value.
+    /// libwebsockets turns `%3D` in a name into `_`.
+    public let queryItems: [(name: String, value: String)]
+
+    /// What the client offers in Sec-WebSocket-Protocol, in its order.
+    public let offeredSubprotocols: [String]
+
+    /// The first subprotocol offered that the server speaks, which is the one that an acceptance agrees to; nil where
+    /// none was offered.
+    public let subprotocol: String?
+
+    private let wsi: OpaquePointer
+
+    /// Service thread only, while the request head is there.
+    init(wsi: OpaquePointer, offeredSubprotocols: [String], subprotocol: String?) {
+        self.wsi = wsi
+        self.offeredSubprotocols = offeredSubprotocols
+        self.subprotocol = subprotocol
+        path = RequestHead.value(of: WSI_TOKEN_GET_URI, in: wsi) ?? ""
+        queryItems = RequestHead.queryItems(in: wsi)
+    }
+
+    /// A header field's value by its name in any case. Where a field came several times, the values are joined by
+    /// commas; of a field libwebsockets does not know by itself, only one is found.
+    public func header(_ name: String) -> String? {
+        RequestHead.header(name, in: wsi)
+    }
+}

@@ -1,0 +1,118 @@
+import Dispatch
+import Foundation
+public import Logging
+import Synchronization
+
+/// A WebSocket server (RFC 6455) over libwebsockets that owns no listening socket.
+///
+/// Whoever owns the port accepts, and hands over the descriptors of those connections that want a WebSocket:
+///
+///     let server = WebSocketServer(configuration: .init(), handler: handler, logger: logger)
+///     try server.start()
+///     server.adopt(accept(listener, nil, nil))
+///     …
+///     server.stop()
+///
+/// One thread serves all connections. libwebsockets is bound to its thread in all but one call, so other threads leave
+/// their work in a queue and wake it. The process ignores SIGPIPE from the start on; no other signal is touched.
+public final class WebSocketServer: Sendable {
+    /// Why a server does not start.
+    public enum StartError: Error {
+        /// It was started or stopped before; a server runs once.
+        case startedBefore
+        /// A subprotocol's name is empty, too long, or has other characters than letters, digits, `-`, `_` and `.`.
+        case invalidSubprotocol(String)
+        /// libwebsockets could not set itself up; it has logged why.
+        case contextNotCreated
+    }
+
+    private enum State {
+        case idle
+        case started
+        case stopped
+    }
+
+    private let configuration: Configuration
+    private let handler: any WebSocketHandler
+    private let logger: Logger
+    private let state = Mutex(State.idle)
+    private let mailbox = Mailbox()
+    private let counters = Counters()
+    /// Entered while the service thread runs.
+    private let running = DispatchGroup()
+
+    /// A server that is not yet started.
+    public init(configuration: Configuration, handler: any WebSocketHandler, logger: Logger) {
+        self.configuration = configuration
+        self.handler = handler
+        self.logger = logger
+    }
+
+    /// Starts the service thread, which runs until ``stop()``; returns when it can take connections.
+    public func start() throws {
+        for name in configuration.subprotocols where !HandshakeCheck.isUsableSubprotocol(name) {
+            throw StartError.invalidSubprotocol(name)
+        }
+        try state.withLock { state in
+            guard case .idle = state else { throw StartError.startedBefore }
+            state = .started
+        }
+        LibraryLog.install(logger)
+
+        let settled = DispatchSemaphore(value: 0)
+        running.enter()
+        let thread = Thread { [configuration, handler, logger, mailbox, counters, running] in
+            let service = Service(
+                configuration: configuration,
+                handler: handler,
+                logger: logger,
+                mailbox: mailbox,
+                counters: counters
+            )
+            let isOpen = service.open()
+            settled.signal()
+            if isOpen {
+                service.run()
+            }
+            running.leave()
+        }
+        thread.name = "websockets"
+        thread.start()
+        settled.wait()
+        guard mailbox.isOpen else {
+            state.withLock { $0 = .stopped }
+            throw StartError.contextNotCreated
+        }
+    }
+
+    /// Takes a connected stream socket whose client is about to send its handshake, or has sent it; nothing of it may
+    /// have been read. From any thread.
+    ///
+    /// The descriptor belongs to the server in every case: where the server does not run, or too many wait for their
+    /// handshake, it is closed.
+    public func adopt(_ descriptor: Int32) {
+        if !mailbox.adopt(descriptor) {
+            counters.update { $0.refused += 1 }
+        }
+    }
+
+    /// Closes every connection with 1001 "going away" after what is queued for it, waits until their close handshakes
+    /// are done but no longer than ``Configuration/closeTimeout``, cuts what is left, and ends the service thread.
+    ///
+    /// A handshake that comes meanwhile gets 503. Must not be called from a handler, which runs on the thread that
+    /// this waits for. May be called again.
+    public func stop() {
+        state.withLock { $0 = .stopped }
+        mailbox.advance(to: .closing)
+        let limit = Configuration.microseconds(configuration.closeTimeout)
+        if running.wait(timeout: .now() + .microseconds(Int(limit))) == .timedOut {
+            mailbox.advance(to: .ending)
+            running.wait()
+        }
+    }
+
+    /// The counts so far.
+    public var statistics: Statistics {
+        counters.current
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+import WebSocketServer
+
+@Suite struct BroadcastTests {
+    /// Each frame must be long enough that the sockets of one who does not read, and then its queue, fill.
+    private static let frames = 500
+    private static let frameLength = 16 * 1024
+
+    @Test func aReaderThatDoesNotReadHoldsUpNobody() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.closeTimeout = .milliseconds(200)
+        configuration.sendQueueFrames = 64
+        let fixture = try Fixture(configuration)
+        let stuck = try WebSocketClient(port: fixture.port, receiveBuffer: 4096)
+        try #require(try stuck.shakeHands().status == 101)
+        let readers = try (0..<199).map { _ in try fixture.open() }
+        #expect(fixture.handler.waits { $0.open.count == 200 })
+        let connections = fixture.handler.current.open
+
+        // Readers that read get no more than half a queue ahead of the slowest of them; only the stuck one overflows.
+        let progress = Mutex([Int](repeating: 0, count: readers.count))
+        let failures = Mutex<[String]>([])
+        let reading = DispatchGroup()
+        for part in 0..<4 {
+            reading.enter()
+            let mine = Sending(readers.enumerated().filter { $0.offset % 4 == part }.map { ($0.offset, $0.element) })
+            let thread = Thread {
+                do {
+                    for number in 0..<Self.frames {
+                        for (index, reader) in mine.value {
+                            guard case .text(let text) = try reader.receive(deadline: Date(timeIntervalSinceNow: 60)),
+                                text.hasPrefix("\(number) "), text.utf8.count == Self.frameLength
+                            else {
+                                failures.withLock { $0.append("reader \(index) got another frame than \(number)") }
+                                reading.leave()
+                                return
+                            }
+                            progress.withLock { $0[index] = number + 1 }
+                        }
+                    }
+                } catch {
+                    failures.withLock { $0.append("\(error)") }
+                }
+                reading.leave()
+            }
+            thread.start()
+        }
+
+        for number in 0..<Self.frames {
+            let head = "\(number) "
+            let frame = WebSocketFrame(text: head + String(repeating: "x", count: Self.frameLength - head.utf8.count))
+            for connection in connections {
+                connection.send(frame)
+            }
+            let keptUp = eventually {
+                failures.withLock { !$0.isEmpty } || progress.withLock { ($0.min() ?? 0) > number - 32 }
+            }
+            try #require(keptUp, "frame \(number) was held up")
+        }
+        #expect(reading.wait(timeout: .now() + 60) == .success)
+        #expect(failures.withLock { $0 } == [])
+        #expect(fixture.server.statistics.closedSlow == 1)
+        #expect(fixture.handler.waits { Array($0.closes.values) == [1013] })
+        #expect(fixture.server.statistics.open == 199)
+        #expect(stuck.isEnded())
+        #expect(fixture.server.statistics.messagesSent >= 199 * Self.frames)
+    }
+
+    @Test func manyThreadsSendToMany() throws {
+        let fixture = try Fixture()
+        let clients = try (0..<10).map { _ in try fixture.open() }
+        #expect(fixture.handler.waits { $0.open.count == 10 })
+        let connections = fixture.handler.current.open
+        let sending = DispatchGroup()
+        for sender in 0..<4 {
+            sending.enter()
+            let thread = Thread {
+                for number in 0..<50 {
+                    let frame = WebSocketFrame(text: "\(sender) \(number)")
+                    for connection in connections {
+                        connection.send(frame)
+                    }
+                }
+                sending.leave()
+            }
+            thread.start()
+        }
+        for client in clients {
+            var next = [0, 0, 0, 0]
+            for _ in 0..<200 {
+                guard case .text(let text) = try client.receive() else {
+                    Issue.record("no text")
+                    return
+                }
+                let parts = text.split(separator: " ").compactMap { Int($0) }
+                try #require(parts.count == 2)
+                #expect(parts[1] == next[parts[0]])
+                next[parts[0]] += 1
+            }
+            #expect(next == [50, 50, 50, 50])
+        }
+        #expect(sending.wait(timeout: .now() + 10) == .success)
+        #expect(fixture.server.statistics.closedSlow == 0)
+    }
+
+    @Test func bytesAreBoundedToo() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.sendQueueBytes = 100_000
+        let outcome = Mutex<[Bool]>([])
+        let fixture = try Fixture(configuration, handler: RecordingHandler(onMessage: { _, connection in
+            // On the service thread nothing leaves the queue meanwhile.
+            let frame = WebSocketFrame(binary: [UInt8](repeating: 0, count: 40_000))
+            let sent = (0..<4).map { _ in connection.send(frame) }
+            outcome.withLock { $0 = sent }
+        }))
+        let client = try fixture.open()
+        try client.sendText("go")
+        #expect(try client.receive() == .close(code: 1013, reason: "send queue full"))
+        #expect(outcome.withLock { $0 } == [true, true, false, false])
+        #expect(fixture.server.statistics.closedSlow == 1)
+    }
+}
+
+/// @unchecked: a value is handed to one thread, and not used by the one that made it from then on.
+private struct Sending<Value>: @unchecked Sendable {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import TestSupport
+import Testing
+import WebSocketServer
+
+@Suite struct MessageTests {
+    @Test(arguments: [0, 1, 125, 126, 4095, 4096, 4097, 65535, 65536])
+    func echoes(_ length: Int) throws {
+        let fixture = try Fixture()
+        let client = try fixture.open()
+        let text = String(repeating: "x", count: length)
+        try client.sendText(text)
+        #expect(try client.receive() == .text(text))
+        let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0) }
+        try client.sendBinary(bytes)
+        #expect(try client.receive() == .binary(bytes))
+        #expect(fixture.handler.current.messages == [.text(text), .binary(bytes)])
+        let statistics = fixture.server.statistics
+        #expect(statistics.messagesReceived == 2)
+        #expect(statistics.bytesReceived == 2 * length)
+    }
+
+    @Test func sendsFramesLongerThanTheSocketTakes() throws {
+        let payload = [UInt8](repeating: 7, count: 8 * 1024 * 1024)
+        let frame = WebSocketFrame(binary: payload)
+        let fixture = try Fixture(handler: RecordingHandler(onMessage: { _, connection in
+            connection.send(frame)
+            connection.send(WebSocketFrame(text: "end"))
+        }))
+        let client = try fixture.open()
+        try client.sendText("go")
+        #expect(try client.receive() == .binary(payload))
+        // The queue was over its bytes while the first frame waited, or not: both are in order.
+        let next = try client.receive()
+        #expect(next == .text("end") || next == .close(code: 1013, reason: "send queue full"))
+    }
+
+    @Test func fragmentsAreOneMessage() throws {
+        let fixture = try Fixture()
+        let client = try fixture.open()
+        try client.sendFrame(opcode: 1, payload: Array("grü".utf8.dropLast(1)), isFinal: false)
+        try client.sendPing([1])
+        try client.sendFrame(opcode: 0, payload: Array("grü".utf8.suffix(1)), isFinal: false)
+        try client.sendFrame(opcode: 0, payload: [], isFinal: false)
+        try client.sendFrame(opcode: 0, payload: Array("ße".utf8))
+        #expect(try client.receive() == .pong([1]))
+        #expect(try client.receive() == .text("grüße"))
+        #expect(fixture.handler.current.messages.count == 1)
+    }
+
+    @Test(arguments: [true, false]) func messageOverTheLimitCloses(_ fragmented: Bool) throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.maximumMessageSize = 10_000
+        let fixture = try Fixture(configuration)
+        let client = try fixture.open()
+        let limit = [UInt8](repeating: 1, count: 10_000)
+        try client.sendBinary(limit)
+        #expect(try client.receive() == .binary(limit))
+        if fragmented {
+            try client.sendFrame(opcode: 2, payload: limit, isFinal: false)
+            try client.sendFrame(opcode: 0, payload: [1])
+        } else {
+            try client.sendBinary([UInt8](repeating: 1, count: 100_000))
+        }
+        #expect(try client.receive() == .close(code: 1009, reason: "message too big"))
+        try client.sendClose(code: 1009)
+        #expect(client.isEnded())
+        #expect(fixture.handler.waits { $0.closes.values.first == 1009 })
+        #expect(fixture.handler.current.messages.count == 1)
+    }
+
+    @Test func textThatIsNotUTF8Closes() throws {
+        let fixture = try Fixture()
+        let client = try fixture.open()
+        try client.sendFrame(opcode: 1, payload: [0x66, 0xc3, 0x28])
+        guard case .close(code: 1007, _) = try client.receive() else {
+            Issue.record("no 1007")
+            return
+        }
+        #expect(fixture.handler.current.messages.isEmpty)
+    }
+
+    @Test func pingIsAnswered() throws {
+        let fixture = try Fixture()
+        let client = try fixture.open()
+        try client.sendPing([1, 2, 3])
+        #expect(try client.receive() == .pong([1, 2, 3]))
+    }
+
+    @Test func pingsThatAreAnsweredKeepTheConnection() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.pingInterval = .seconds(1)
+        configuration.pongTimeout = .seconds(1)
+        let fixture = try Fixture(configuration)
+        let client = try fixture.open()
+        for _ in 0..<3 {
+            let event = try client.receive()
+            guard case .ping(let payload) = event else {
+                Issue.record("\(event) is no ping")
+                return
+            }
+            try client.sendPong(payload)
+        }
+        try client.sendText("alive")
+        #expect(try client.receive() == .text("alive"))
+    }
+
+    @Test func peerThatAnswersNoPingIsCut() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.pingInterval = .seconds(1)
+        configuration.pongTimeout = .seconds(1)
+        let fixture = try Fixture(configuration)
+        let client = try fixture.open()
+        #expect(try client.receive() == .ping([]))
+        #expect(client.isEnded())
+        #expect(fixture.handler.waits { $0.closes.values.first == 1006 })
+        #expect(fixture.server.statistics.open == 0)
+    }
+}
