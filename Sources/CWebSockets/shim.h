@@ -109,6 +109,16 @@ static inline struct lws *cws_adopt(struct lws_vhost *vhost, int descriptor, voi
     return lws_adopt_descriptor_vhost_via_info(&description);
 }
 
+/// Begins the closing handshake; only from LWS_CALLBACK_SERVER_WRITEABLE, when nothing is partly sent, after which the
+/// connection is not freed inside this call.
+///
+/// The documented way is to return -1 from the callback. Debian builds libwebsockets with its own checks, one of which
+/// closes such a connection twice when libuv serves; the second time it is cut before the close frame is sent.
+static inline void cws_close(struct lws *wsi, uint16_t code, unsigned char *reason, size_t length) {
+    lws_close_reason(wsi, (enum lws_close_status)code, reason, length);
+    lws_set_timeout(wsi, PENDING_TIMEOUT_USER_REASON_BASE, LWS_TO_KILL_SYNC);
+}
+
 /// Ends a connection without a word, and lets the kernel drop what it still holds for the peer. The connection goes
 /// when the event loop comes to it, never inside this call.
 static inline void cws_cut(struct lws *wsi) {

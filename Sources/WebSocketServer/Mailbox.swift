@@ -2,9 +2,9 @@ import CWebSockets
 import Synchronization
 
 #if canImport(Darwin)
-import Darwin
+    import Darwin
 #else
-import Glibc
+    import Glibc
 #endif
 
 /// What other threads leave for the service thread.

@@ -1,9 +1,9 @@
 import CWebSockets
 
 #if canImport(Darwin)
-import Darwin
+    import Darwin
 #else
-import Glibc
+    import Glibc
 #endif
 
 /// The table of subprotocols in the form libwebsockets takes: it keeps pointers to it as long as the context lives.

@@ -2,9 +2,9 @@ import CWebSockets
 import Logging
 
 #if canImport(Darwin)
-import Darwin
+    import Darwin
 #else
-import Glibc
+    import Glibc
 #endif
 
 /// The service thread's side of a server: everything here happens on that thread, the callbacks of libwebsockets too.
@@ -277,8 +277,8 @@ final class Service {
             case .close(let close):
                 connection.shut()
                 var reason = Array(close.reason.utf8)
-                lws_close_reason(wsi, lws_close_status(UInt32(close.code)), &reason, reason.count)
-                return -1
+                cws_close(wsi, close.code, &reason, reason.count)
+                return 0
             case .frame(let frame):
                 guard frame.write(to: wsi) else { return -1 }
                 messages += 1

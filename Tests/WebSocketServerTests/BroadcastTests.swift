@@ -110,12 +110,15 @@ import WebSocketServer
         var configuration = WebSocketServer.Configuration()
         configuration.sendQueueBytes = 100_000
         let outcome = Mutex<[Bool]>([])
-        let fixture = try Fixture(configuration, handler: RecordingHandler(onMessage: { _, connection in
-            // On the service thread nothing leaves the queue meanwhile.
-            let frame = WebSocketFrame(binary: [UInt8](repeating: 0, count: 40_000))
-            let sent = (0..<4).map { _ in connection.send(frame) }
-            outcome.withLock { $0 = sent }
-        }))
+        let fixture = try Fixture(
+            configuration,
+            handler: RecordingHandler(onMessage: { _, connection in
+                // On the service thread nothing leaves the queue meanwhile.
+                let frame = WebSocketFrame(binary: [UInt8](repeating: 0, count: 40_000))
+                let sent = (0..<4).map { _ in connection.send(frame) }
+                outcome.withLock { $0 = sent }
+            })
+        )
         let client = try fixture.open()
         try client.sendText("go")
         #expect(try client.receive() == .close(code: 1013, reason: "send queue full"))

@@ -6,14 +6,16 @@ import WebSocketServer
 
 @Suite struct CloseTests {
     @Test func codeAndReasonOfTheServerArriveAfterWhatIsQueued() throws {
-        let fixture = try Fixture(handler: RecordingHandler(onMessage: { _, connection in
-            for number in 0..<100 {
-                connection.send(WebSocketFrame(text: "\(number)"))
-            }
-            connection.close(code: 4001, reason: "grüße" + String(repeating: "ü", count: 100))
-            connection.close(code: 4002)
-            connection.send(WebSocketFrame(text: "too late"))
-        }))
+        let fixture = try Fixture(
+            handler: RecordingHandler(onMessage: { _, connection in
+                for number in 0..<100 {
+                    connection.send(WebSocketFrame(text: "\(number)"))
+                }
+                connection.close(code: 4001, reason: "grüße" + String(repeating: "ü", count: 100))
+                connection.close(code: 4002)
+                connection.send(WebSocketFrame(text: "too late"))
+            })
+        )
         let client = try fixture.open()
         try client.sendText("go")
         for number in 0..<100 {
@@ -28,9 +30,11 @@ import WebSocketServer
 
     @Test(arguments: [0, 999, 1004, 1005, 1006, 1015, 2999, 5000])
     func codesThatMustNotBeSentBecome1011(_ code: UInt16) throws {
-        let fixture = try Fixture(handler: RecordingHandler(onMessage: { _, connection in
-            connection.close(code: code, reason: "")
-        }))
+        let fixture = try Fixture(
+            handler: RecordingHandler(onMessage: { _, connection in
+                connection.close(code: code, reason: "")
+            })
+        )
         let client = try fixture.open()
         try client.sendText("go")
         #expect(try client.receive() == .close(code: 1011, reason: ""))
@@ -39,7 +43,9 @@ import WebSocketServer
     @Test func closeOfTheClientIsEchoed() throws {
         let fixture = try Fixture()
         let client = try fixture.open()
-        let connection = try #require(fixture.handler.waits { $0.open.count == 1 } ? fixture.handler.current.open[0] : nil)
+        let connection = try #require(
+            fixture.handler.waits { $0.open.count == 1 } ? fixture.handler.current.open[0] : nil
+        )
         try client.sendClose(code: 3000, reason: "bye")
         #expect(try client.receive() == .close(code: 3000, reason: "bye"))
         #expect(client.isEnded())
@@ -60,8 +66,9 @@ import WebSocketServer
     @Test func connectionThatIsLostIs1006() throws {
         let fixture = try Fixture()
         do {
-            _ = try fixture.open()
+            let client = try fixture.open()
             #expect(fixture.handler.waits { $0.open.count == 1 })
+            try client.sendRaw([0x81])
         }
         #expect(fixture.handler.waits { $0.closes.values.first == 1006 })
     }
@@ -69,9 +76,12 @@ import WebSocketServer
     @Test func closeThatIsNotAnsweredIsCut() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.closeTimeout = .milliseconds(200)
-        let fixture = try Fixture(configuration, handler: RecordingHandler(onMessage: { _, connection in
-            connection.close(code: 1000)
-        }))
+        let fixture = try Fixture(
+            configuration,
+            handler: RecordingHandler(onMessage: { _, connection in
+                connection.close(code: 1000)
+            })
+        )
         let client = try fixture.open()
         try client.sendText("go")
         #expect(try client.receive() == .close(code: 1000, reason: ""))

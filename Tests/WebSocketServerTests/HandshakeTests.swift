@@ -10,7 +10,11 @@ import WebSocketServer
         return configuration
     }
 
-    private func refusal(_ configuration: WebSocketServer.Configuration = Self.configuration(), method: String = "GET", headers: [(String, String)]) throws -> WebSocketClient.Response {
+    private func refusal(
+        _ configuration: WebSocketServer.Configuration = Self.configuration(),
+        method: String = "GET",
+        headers: [(String, String)]
+    ) throws -> WebSocketClient.Response {
         let fixture = try Fixture(configuration)
         let client = try WebSocketClient(port: fixture.port)
         let response = try client.shakeHands(method: method, headers: headers)
