@@ -2,10 +2,12 @@
 #define CWEBSOCKETS_SHIM_H
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <libwebsockets.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 // The event loop.
 //
@@ -18,6 +20,10 @@ struct cws_loop {
     void *loop;
     int (*run)(void *loop, int mode);
     int (*close)(void *loop);
+    void (*walk)(void *loop, void (*visit)(void *handle, void *argument), void *argument);
+    int (*fileno)(const void *handle, int *descriptor);
+    /// The one descriptor among the loop's handles when no connection is left.
+    int wake_descriptor;
 };
 
 // uv_run_mode of uv.h, whose values are part of libuv's ABI.
@@ -44,7 +50,9 @@ static inline struct cws_loop *cws_loop_new(void) {
         size_t (*size)(void) = (size_t (*)(void))dlsym(loop->library, "uv_loop_size");
         int (*init)(void *) = (int (*)(void *))dlsym(loop->library, "uv_loop_init");
         loop->run = (int (*)(void *, int))dlsym(loop->library, "uv_run");
-        if (size && init && loop->run && (loop->loop = calloc(1, size())) && init(loop->loop) == 0) {
+        loop->walk = (void (*)(void *, void (*)(void *, void *), void *))dlsym(loop->library, "uv_walk");
+        loop->fileno = (int (*)(const void *, int *))dlsym(loop->library, "uv_fileno");
+        if (size && init && loop->run && loop->walk && loop->fileno && (loop->loop = calloc(1, size())) && init(loop->loop) == 0) {
             loop->close = (int (*)(void *))dlsym(loop->library, "uv_loop_close");
             return loop;
         }
@@ -89,13 +97,40 @@ static inline struct lws_context *cws_create_context(
     return lws_create_context(&info);
 }
 
-/// Destroys a context that has no connections left, and its loop. libwebsockets destroys in two calls, between which
-/// the loop must run its handles' closing.
-static inline void cws_destroy_context_in_loop(struct lws_context *context, struct cws_loop *loop) {
+static inline void cws_note_descriptor(void *handle, void *argument) {
+    struct cws_loop *loop = (struct cws_loop *)argument;
+    int descriptor;
+    if (loop->fileno(handle, &descriptor) == 0) loop->wake_descriptor = descriptor;
+}
+
+/// Destroys a context that has no connections left, and its loop. False when that could not be done safely; then both
+/// stay, unused.
+///
+/// libwebsockets destroys in two calls, between which the loop must run its handles' closing. With libuv, 4.1.6 closes
+/// the descriptor that lws_cancel_service() writes to in the first call and again in that run, by when another thread
+/// may have been given its number. So the number is taken at once, by one end of a pipe; whether the second close came
+/// is seen at the other end.
+static inline int cws_destroy_context_in_loop(struct lws_context *context, struct cws_loop *loop) {
+    int ends[2];
+    char byte;
+    loop->wake_descriptor = -1;
+    loop->walk(loop->loop, cws_note_descriptor, loop);
+    if (loop->wake_descriptor < 0 || pipe(ends) != 0) return 0;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
     lws_context_destroy(context);
+    int taken = fcntl(ends[1], F_DUPFD_CLOEXEC, loop->wake_descriptor);
+    close(ends[1]);
+    if (taken != loop->wake_descriptor) {
+        if (taken >= 0) close(taken);
+        close(ends[0]);
+        return 0;
+    }
     cws_loop_run(loop, CWS_RUN_DEFAULT);
+    if (read(ends[0], &byte, 1) != 0) close(taken);
+    close(ends[0]);
     lws_context_destroy(context);
     cws_loop_free(loop);
+    return 1;
 }
 
 /// Takes the descriptor in every case; `opaque` is what lws_get_opaque_user_data() returns from the first callback on.

@@ -12,6 +12,7 @@ final class Engine {
     let context: OpaquePointer
     let vhost: OpaquePointer
     private let protocols: Protocols
+    private let logger: Logger
     /// Nil where poll(2) serves.
     private let loop: UnsafeMutablePointer<cws_loop>?
 
@@ -56,6 +57,7 @@ final class Engine {
         self.context = context
         self.vhost = vhost
         self.protocols = protocols
+        self.logger = logger
         self.loop = loop
     }
 
@@ -74,6 +76,10 @@ final class Engine {
             lws_context_destroy(context)
             return
         }
-        cws_destroy_context_in_loop(context, loop)
+        if cws_destroy_context_in_loop(context, loop) == 0 {
+            // What stays behind still points to them.
+            _ = Unmanaged.passRetained(protocols)
+            logger.warning("the context of libwebsockets could not be destroyed, and its memory stays behind")
+        }
     }
 }

@@ -3,10 +3,11 @@ import CWebSockets
 /// An outbound message, framed once for all the connections it goes to: what each of them queues is a reference.
 ///
 /// A frame belongs to the connections of one server.
-// @unchecked: `storage` is payload behind the headroom of libwebsockets. The payload is written in init and never
-// again. lws_write() puts the frame header into the headroom on each send; only the one service thread of a server
-// sends, so nobody else touches those bytes.
 public final class WebSocketFrame: @unchecked Sendable {
+    // @unchecked: `storage` is payload behind the headroom of libwebsockets. The payload is written in init and never
+    // again. lws_write() puts the frame header into the headroom on each send; only the one service thread of a server
+    // sends, so nobody else touches those bytes.
+
     private static let headroom = cws_headroom()
 
     private let storage: UnsafeMutableRawBufferPointer

@@ -1,9 +1,10 @@
 import CWebSockets
 
 /// A client's opening handshake, readable while the handler decides about it.
-// Not copyable, and lent to the handler: libwebsockets frees the headers behind `wsi` when the decision is made, so a
-// handshake must not outlive the call.
 public struct WebSocketHandshake: ~Copyable {
+    // Not copyable, and lent to the handler: libwebsockets frees the headers behind `wsi` when the decision is made, so
+    // a handshake must not outlive the call.
+
     /// The path, percent-decoded, with `//`, `/./` and `/../` resolved.
     public let path: String
 

@@ -18,9 +18,11 @@ public final class WebSocketClient {
 
     /// An HTTP response.
     public struct Response: Sendable {
+        /// The status code.
         public var status: Int
         /// By lower-case name.
         public var headers: [String: String]
+        /// The bytes that Content-Length counts.
         public var body: [UInt8]
 
         /// The body as text.
