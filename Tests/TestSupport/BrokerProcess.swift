@@ -1,0 +1,184 @@
+public import Foundation
+import Glibc
+import Synchronization
+
+/// A mosquitto of a test's own, on a free port of 127.0.0.1, in its default configuration but for the lines given.
+///
+///     let broker = try BrokerProcess()
+///     defer { broker.stop() }
+///     let client = try MQTTTestClient(port: broker.port)
+///
+/// All methods block for a bounded time and may be called from any thread, one after the other. The process is gone
+/// after `stop()` or with the object, and at the latest with the test process, however that ends.
+public final class BrokerProcess: Sendable {
+    /// Until a broker must answer, and until one that was told to end must be gone.
+    public static let limit: TimeInterval = 10
+    private static let tick: useconds_t = 10_000
+
+    /// Where it listens, also after `restart()`.
+    public let port: UInt16
+    /// The private directory with its configuration and its log; removed by `stop()`.
+    public let directory: String
+    private let probesTCPOnly: Bool
+    private let running = Mutex<pid_t?>(nil)
+
+    /// Starts a broker and returns when it answers.
+    ///
+    /// - Parameters:
+    ///   - files: Written to the private directory first, name to content: a password file, certificates.
+    ///   - extraConfiguration: Lines after `listener`; `%d` stands for the private directory. With `password_file`
+    ///     give `allow_anonymous false` too, as `allow_anonymous true` is the default here.
+    /// - Throws: ``TestSupportError`` with the broker's log if it does not answer within ``limit``.
+    public init(files: [String: String] = [:], extraConfiguration: [String] = []) throws {
+        port = try FreePort.tcp()
+        var template = Array((NSTemporaryDirectory() + "/coaty-test-broker-XXXXXX").utf8CString)
+        guard mkdtemp(&template) != nil else { throw TestSupportError("mkdtemp: errno \(errno)") }
+        let directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        self.directory = directory
+        let extra = extraConfiguration.map { $0.replacingOccurrences(of: "%d", with: directory) }
+        // TLS listeners refuse a plain CONNECT.
+        probesTCPOnly = extra.contains { $0.hasPrefix("cafile") || $0.hasPrefix("certfile") }
+
+        var lines = ["listener \(port) 127.0.0.1", "persistence false", "log_dest file \(directory)/log"]
+        // The files are the test's; a broker that drops to another user could not read them.
+        if geteuid() == 0 { lines.append("user root") }
+        if !extra.contains(where: { $0.hasPrefix("allow_anonymous") }) { lines.append("allow_anonymous true") }
+        for (name, content) in files {
+            try Self.write(content, to: "\(directory)/\(name)")
+        }
+        try Self.write((lines + extra).joined(separator: "\n") + "\n", to: "\(directory)/mosquitto.conf")
+        try restart()
+    }
+
+    deinit {
+        stop()
+    }
+
+    /// The process id; nil while the broker is not running.
+    public var pid: pid_t? { running.withLock { $0 } }
+
+    /// What the broker has logged so far.
+    public var log: String {
+        (try? String(contentsOfFile: "\(directory)/log", encoding: .utf8)) ?? ""
+    }
+
+    /// Ends the broker as a crash would (SIGKILL), and returns when it is gone.
+    public func kill() {
+        end(with: SIGKILL)
+    }
+
+    /// Ends the broker if it runs, starts it on the same port, and returns when it answers.
+    ///
+    /// - Throws: As the initializer.
+    public func restart() throws {
+        kill()
+        let arguments = [
+            "setpriv", "--pdeathsig", "KILL", "--", "/usr/sbin/mosquitto", "-c", "\(directory)/mosquitto.conf",
+        ]
+        let pid = try SpawningThread.shared.spawn("/usr/bin/setpriv", arguments)
+        running.withLock { $0 = pid }
+        let deadline = Date(timeIntervalSinceNow: Self.limit)
+        while !answers() {
+            let exited = waitpid(pid, nil, WNOHANG) == pid
+            if exited { running.withLock { $0 = nil } }
+            if exited || Date() > deadline {
+                let log = log
+                stop()
+                throw TestSupportError("mosquitto on port \(port) \(exited ? "exited" : "does not answer"):\n\(log)")
+            }
+            usleep(Self.tick)
+        }
+    }
+
+    /// Ends the broker in good order and removes its directory. Does nothing the second time.
+    public func stop() {
+        end(with: SIGTERM)
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    private func end(with signal: Int32) {
+        guard let pid = running.withLock({ $0.take() }) else { return }
+        _ = Glibc.kill(pid, signal)
+        let deadline = Date(timeIntervalSinceNow: Self.limit)
+        while waitpid(pid, nil, WNOHANG) == 0 {
+            if Date() > deadline { _ = Glibc.kill(pid, SIGKILL) }
+            usleep(Self.tick)
+        }
+    }
+
+    private static func write(_ content: String, to path: String) throws {
+        do {
+            try content.write(toFile: path, atomically: false, encoding: .utf8)
+        } catch {
+            throw TestSupportError("cannot write \(path): \(error)")
+        }
+    }
+
+    /// Whether an MQTT CONNECT is answered with a CONNACK of whatever return code.
+    private func answers() -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var limit = timeval(tv_sec: 1, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var address = FreePort.loopback(port: port)
+        let connected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard connected, !probesTCPOnly else { return connected }
+        // CONNECT, 12 bytes; "MQTT" level 4, clean session, keepalive 10 s, empty client identifier.
+        let request: [UInt8] = [0x10, 12, 0, 4, 0x4D, 0x51, 0x54, 0x54, 4, 2, 0, 10, 0, 0]
+        var reply: [UInt8] = [0, 0, 0, 0]
+        guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count,
+            recv(descriptor, &reply, reply.count, Int32(MSG_WAITALL)) == reply.count
+        else { return false }
+        return reply[0] == 0x20
+    }
+}
+
+/// The one thread that starts child processes.
+///
+/// The parent-death signal of a child comes when the *thread* that started it ends, so this one never does.
+private final class SpawningThread: Sendable {
+    private typealias Job = @Sendable () -> Void
+
+    static let shared = SpawningThread()
+
+    private let jobs = Mutex<[Job]>([])
+    private let pending = DispatchSemaphore(value: 0)
+
+    private init() {
+        Thread.detachNewThread { [self] in
+            while true {
+                pending.wait()
+                jobs.withLock { $0.removeFirst() }()
+            }
+        }
+    }
+
+    func spawn(_ path: String, _ arguments: [String]) throws -> pid_t {
+        let outcome = Outcome()
+        jobs.withLock { jobs in
+            jobs.append {
+                var pid: pid_t = 0
+                var argv = arguments.map { strdup($0) } + [nil]
+                let error = posix_spawn(&pid, path, nil, nil, &argv, environ)
+                for argument in argv { free(argument) }
+                outcome.result.withLock { [pid] in $0 = (pid, error) }
+                outcome.done.signal()
+            }
+        }
+        pending.signal()
+        outcome.done.wait()
+        let (pid, error) = outcome.result.withLock { $0 }
+        guard error == 0 else { throw TestSupportError("cannot start \(path): errno \(error)") }
+        return pid
+    }
+
+    private final class Outcome: Sendable {
+        let result = Mutex<(pid: pid_t, error: Int32)>((0, 0))
+        let done = DispatchSemaphore(value: 0)
+    }
+}

@@ -1,0 +1,214 @@
+import CMosquitto
+public import Foundation
+
+/// A small MQTT 3.1.1 client that is independent of the code under test, and remembers what it received.
+///
+///     let client = try MQTTTestClient(port: broker.port)
+///     try client.subscribe("coaty/3/-/ADV:Identity/+")
+///     let message = try client.waitFor { $0.topic.hasSuffix(id) }
+///
+/// All methods block for a bounded time.
+///
+/// `@unchecked Sendable`: `handle` is created in the initializer, destroyed in `deinit`, and in between only given to
+/// libmosquitto functions that may be called from any thread while its network thread runs. `record` is touched only
+/// with `condition` locked.
+public final class MQTTTestClient: @unchecked Sendable {
+    /// What arrived in one PUBLISH.
+    public struct Message: Sendable, Hashable, CustomStringConvertible {
+        /// The topic that it was published to.
+        public let topic: String
+        /// The bytes as they came.
+        public let payload: [UInt8]
+        /// Whether the broker had kept it from before the subscription.
+        public let retain: Bool
+
+        /// The payload as text.
+        public var text: String { String(decoding: payload, as: UTF8.self) }
+
+        /// One line.
+        public var description: String { "\(topic) \(text)\(retain ? " (retained)" : "")" }
+    }
+
+    private struct Record {
+        var connectReason: Int32?
+        var isConnected = false
+        var acknowledged: Set<Int32> = []
+        var messages: [Message] = []
+    }
+
+    /// Until a step of the client itself (connecting, SUBACK, PUBACK) must be done.
+    public static let limit: TimeInterval = 10
+
+    private static let library: Int32 = mosquitto_lib_init()
+
+    private let handle: OpaquePointer
+    private let condition = NSCondition()
+    private var record = Record()
+
+    /// Connects with a clean session, and returns when the broker has accepted.
+    ///
+    /// - Parameters:
+    ///   - host: A name or numeric address.
+    ///   - port: Where the broker listens.
+    ///   - clientID: Nil for one that the broker makes up.
+    ///   - username: With `password`, what the broker asks for.
+    ///   - password: See `username`.
+    ///   - caFile: The path of a PEM file with the certificate of the broker's authority: connects with TLS.
+    ///   - will: Published by the broker when the client vanishes.
+    /// - Throws: ``TestSupportError``, also with the broker's reason for a refusal.
+    public init(
+        host: String = "127.0.0.1",
+        port: UInt16,
+        clientID: String? = nil,
+        username: String? = nil,
+        password: String? = nil,
+        caFile: String? = nil,
+        will: (topic: String, payload: [UInt8])? = nil
+    ) throws {
+        guard Self.library == MOSQ_ERR_SUCCESS.rawValue, let handle = mosquitto_new(clientID, true, nil) else {
+            throw TestSupportError("libmosquitto cannot be initialized")
+        }
+        self.handle = handle
+        // Callbacks run on the network thread, which `deinit` joins before the object is gone.
+        mosquitto_user_data_set(handle, Unmanaged.passUnretained(self).toOpaque())
+        mosquitto_connect_callback_set(handle) { _, context, reason in
+            MQTTTestClient.from(context)?.update {
+                $0.connectReason = reason
+                $0.isConnected = reason == 0
+            }
+        }
+        mosquitto_disconnect_callback_set(handle) { _, context, _ in
+            MQTTTestClient.from(context)?.update { $0.isConnected = false }
+        }
+        mosquitto_subscribe_callback_set(handle) { _, context, id, _, _ in
+            MQTTTestClient.from(context)?.update { _ = $0.acknowledged.insert(id) }
+        }
+        mosquitto_publish_callback_set(handle) { _, context, id in
+            MQTTTestClient.from(context)?.update { _ = $0.acknowledged.insert(id) }
+        }
+        mosquitto_message_callback_set(handle) { _, context, message in
+            guard let message = message?.pointee, let topic = message.topic else { return }
+            let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen))
+            let received = Message(topic: String(cString: topic), payload: Array(payload), retain: message.retain)
+            MQTTTestClient.from(context)?.update { $0.messages.append(received) }
+        }
+        if let username { try Self.check(mosquitto_username_pw_set(handle, username, password), "user name") }
+        if let caFile { try Self.check(mosquitto_tls_set(handle, caFile, nil, nil, nil, nil), "TLS") }
+        if let will {
+            let count = Int32(will.payload.count)
+            try Self.check(mosquitto_will_set(handle, will.topic, count, will.payload, 0, false), "will")
+        }
+        mosquitto_int_option(handle, MOSQ_OPT_TCP_NODELAY, 1)
+        try Self.check(mosquitto_connect(handle, host, Int32(port), 60), "connect to \(host):\(port)")
+        try Self.check(mosquitto_loop_start(handle), "network thread")
+        try wait(for: "CONNACK") { $0.connectReason != nil }
+        if let reason = locked({ $0.connectReason }), reason != 0 {
+            throw TestSupportError("broker refused: \(String(cString: mosquitto_connack_string(reason)))")
+        }
+    }
+
+    deinit {
+        mosquitto_disconnect(handle)
+        mosquitto_loop_stop(handle, true)
+        mosquitto_destroy(handle)
+    }
+
+    /// All messages that came so far, in order.
+    public var messages: [Message] { locked { $0.messages } }
+
+    /// Whether the broker has accepted the client and the connection still stands; it reconnects by itself.
+    public var isConnected: Bool { locked { $0.isConnected } }
+
+    /// Subscribes, and returns after the SUBACK.
+    ///
+    /// - Throws: ``TestSupportError``
+    public func subscribe(_ filter: String, qos: Int32 = 0) throws {
+        var id: Int32 = 0
+        try Self.check(mosquitto_subscribe(handle, &id, filter, qos), "subscribe \(filter)")
+        try wait(for: "SUBACK of \(filter)") { [id] in $0.acknowledged.contains(id) }
+    }
+
+    /// Publishes, and returns when the message was sent (QoS 0) or acknowledged.
+    ///
+    /// - Throws: ``TestSupportError``
+    public func publish(_ topic: String, _ payload: [UInt8], retain: Bool = false, qos: Int32 = 0) throws {
+        var id: Int32 = 0
+        let count = Int32(payload.count)
+        try Self.check(mosquitto_publish(handle, &id, topic, count, payload, qos, retain), "publish \(topic)")
+        try wait(for: "completion of publish \(topic)") { [id] in $0.acknowledged.contains(id) }
+    }
+
+    /// Publishes text; see the other one.
+    ///
+    /// - Throws: ``TestSupportError``
+    public func publish(_ topic: String, _ text: String, retain: Bool = false, qos: Int32 = 0) throws {
+        try publish(topic, Array(text.utf8), retain: retain, qos: qos)
+    }
+
+    /// The first message, of those that came already or come within `limit` seconds, that `matches`.
+    ///
+    /// - Throws: ``TestSupportError`` that lists what did arrive.
+    @discardableResult
+    public func waitFor(
+        within limit: TimeInterval = MQTTTestClient.limit,
+        matching matches: (Message) -> Bool
+    ) throws -> Message {
+        var found: Message?
+        try wait(for: "a matching message", within: limit) { record in
+            found = record.messages.first(where: matches)
+            return found != nil
+        }
+        guard let found else { throw TestSupportError("unreachable: the wait ended without a message") }
+        return found
+    }
+
+    /// The first `count` messages, once so many have come.
+    ///
+    /// - Throws: ``TestSupportError`` that lists what did arrive.
+    @discardableResult
+    public func waitFor(count: Int, within limit: TimeInterval = MQTTTestClient.limit) throws -> [Message] {
+        try wait(for: "\(count) messages", within: limit) { $0.messages.count >= count }
+        return Array(messages.prefix(count))
+    }
+
+    private static func from(_ context: UnsafeMutableRawPointer?) -> MQTTTestClient? {
+        context.map { Unmanaged<MQTTTestClient>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private static func check(_ code: Int32, _ what: String) throws {
+        guard code == MOSQ_ERR_SUCCESS.rawValue else {
+            throw TestSupportError("\(what): \(String(cString: mosquitto_strerror(code)))")
+        }
+    }
+
+    private func locked<R>(_ body: (Record) -> R) -> R {
+        condition.lock()
+        defer { condition.unlock() }
+        return body(record)
+    }
+
+    private func update(_ body: (inout Record) -> Void) {
+        condition.lock()
+        body(&record)
+        condition.broadcast()
+        condition.unlock()
+    }
+
+    private func wait(
+        for what: String,
+        within limit: TimeInterval = MQTTTestClient.limit,
+        until isDone: (Record) -> Bool
+    ) throws {
+        let deadline = Date(timeIntervalSinceNow: limit)
+        condition.lock()
+        defer { condition.unlock() }
+        while !isDone(record) {
+            guard condition.wait(until: deadline) else {
+                let arrived = record.messages.map { "  \($0)" }.joined(separator: "\n")
+                throw TestSupportError(
+                    "no \(what) within \(limit) s; \(record.messages.count) messages came:\n\(arrived)"
+                )
+            }
+        }
+    }
+}
