@@ -163,9 +163,17 @@ private final class SpawningThread: Sendable {
         jobs.withLock { jobs in
             jobs.append {
                 var pid: pid_t = 0
+                // Threads that libdispatch created, and those that these create, block all signals; SIGTERM must work.
+                var signals = sigset_t()
+                sigemptyset(&signals)
+                var attributes = posix_spawnattr_t()
+                posix_spawnattr_init(&attributes)
+                posix_spawnattr_setsigmask(&attributes, &signals)
+                posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
                 var argv = arguments.map { strdup($0) } + [nil]
-                let error = posix_spawn(&pid, path, nil, nil, &argv, environ)
+                let error = posix_spawn(&pid, path, nil, &attributes, &argv, environ)
                 for argument in argv { free(argument) }
+                posix_spawnattr_destroy(&attributes)
                 outcome.result.withLock { [pid] in $0 = (pid, error) }
                 outcome.done.signal()
             }

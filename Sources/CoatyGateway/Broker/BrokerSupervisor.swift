@@ -1,0 +1,205 @@
+import Foundation
+import Glibc
+import Logging
+import Synchronization
+
+/// Runs one mosquitto from start to stop, on a thread of its own.
+///
+/// The parent-death signal that keeps a broker from outliving the gateway is sent when the *thread* that spawned the
+/// child ends. So one thread spawns, watches and reaps all children of this object, and ends after the last of them;
+/// a thread of a pool would not do.
+final class BrokerSupervisor: Sendable {
+    /// Until a broker that was spawned must answer.
+    static let startLimit = Duration.seconds(10)
+    /// Until a broker that was asked to end (SIGTERM) is killed.
+    static let stopLimit = Duration.seconds(3)
+    /// The pause before the first restart; doubles with each further one.
+    static let firstRestartDelay = Duration.milliseconds(100)
+    /// The longest pause before a restart.
+    static let maxRestartDelay = Duration.seconds(10)
+    /// A broker that answered for so long is considered sound: the next restart is again the first one.
+    static let soundAfter = Duration.seconds(60)
+    /// How often a broker that is starting is asked whether it answers.
+    static let probeInterval = Duration.milliseconds(20)
+
+    private struct State {
+        var isStopRequested = false
+        var hasEnded = false
+        var waitingForEnd: [CheckedContinuation<Void, Never>] = []
+        var address: EmbeddedBroker.Address?
+        var processID: Int32?
+        var directory: String?
+    }
+
+    private let configuration: EmbeddedBroker.Configuration
+    private let logger: Logger
+    private let state = Mutex(State())
+    private let stopSignal: StopSignal
+
+    init(configuration: EmbeddedBroker.Configuration, logger: Logger) throws {
+        self.configuration = configuration
+        self.logger = logger
+        stopSignal = try StopSignal()
+    }
+
+    var address: EmbeddedBroker.Address? { state.withLock { $0.address } }
+    var processID: Int32? { state.withLock { $0.processID } }
+    var directory: String? { state.withLock { $0.directory } }
+
+    /// To be called once.
+    func start() async throws {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { started in
+                let thread = Thread { self.main(started) }
+                thread.name = "broker"
+                thread.start()
+            }
+        } onCancel: {
+            requestStop()
+        }
+    }
+
+    /// Returns when the thread is done with everything.
+    func stop() async {
+        requestStop()
+        await withCheckedContinuation { continuation in
+            let hasEnded = state.withLock { state in
+                if !state.hasEnded { state.waitingForEnd.append(continuation) }
+                return state.hasEnded
+            }
+            if hasEnded { continuation.resume() }
+        }
+    }
+
+    private func requestStop() {
+        let isFirst = state.withLock { state in
+            defer { state.isStopRequested = true }
+            return !state.isStopRequested
+        }
+        if isFirst { stopSignal.raise() }
+    }
+
+    private var isStopRequested: Bool { state.withLock { $0.isStopRequested } }
+}
+
+// MARK: - On the thread
+
+extension BrokerSupervisor {
+    private func main(_ started: CheckedContinuation<Void, any Error>) {
+        do {
+            let launcher = try BrokerLauncher(configuration: configuration)
+            defer { launcher.directory.remove() }
+            state.withLock { $0.directory = launcher.directory.path }
+            let (child, address) = try startOnFreePort(launcher)
+            state.withLock { $0.address = address.forLocalClients }
+            logger.info("embedded broker answers", metadata: ["address": "\(address)"])
+            if !address.isLoopback {
+                logger.warning(
+                    "embedded broker accepts anybody who can reach it over the network",
+                    metadata: ["address": "\(address)"]
+                )
+            }
+            started.resume()
+            supervise(child, launcher, address)
+        } catch {
+            end()
+            started.resume(throwing: error)
+            return
+        }
+        end()
+    }
+
+    private func end() {
+        let waiting = state.withLock { state in
+            state.hasEnded = true
+            state.address = nil
+            state.directory = nil
+            defer { state.waitingForEnd = [] }
+            return state.waitingForEnd
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    private func startOnFreePort(_ launcher: BrokerLauncher) throws -> (BrokerChild, EmbeddedBroker.Address) {
+        let wanted = configuration.listen
+        for attempt in 0..<configuration.maxPortAttempts {
+            let port = wanted.port == 0 ? 0 : Int(wanted.port) + attempt
+            guard let port = UInt16(exactly: port) else { break }
+            let candidate = EmbeddedBroker.Address(host: wanted.host, port: port)
+            guard let address = try candidate.freePort() else {
+                logger.debug("port for the embedded broker is taken", metadata: ["address": "\(candidate)"])
+                continue
+            }
+            do {
+                return (try launch(launcher, address), address)
+            } catch let error as EmbeddedBrokerError {
+                // Between the look and mosquitto's own bind somebody else may have taken the port.
+                guard try address.freePort() == nil else { throw error }
+            }
+        }
+        throw EmbeddedBrokerError.noFreePort(first: wanted, attempts: configuration.maxPortAttempts)
+    }
+
+    /// Spawns a broker and waits until it answers; one that does not is gone when this throws.
+    private func launch(_ launcher: BrokerLauncher, _ address: EmbeddedBroker.Address) throws -> BrokerChild {
+        let probe = BrokerProbe(address: address.forLocalClients)
+        let child = try launcher.spawn(on: address, awaitedText: probe.clientID, logger: logger)
+        state.withLock { $0.processID = child.pid }
+        do {
+            let deadline = ContinuousClock.now + Self.startLimit
+            var isAnswered = false
+            // An answer alone may come from somebody else's broker on this port; ours logs who connected.
+            while !(isAnswered && child.hasLoggedAwaitedText) {
+                child.watch(for: Self.probeInterval, orUntil: stopSignal)
+                if isStopRequested { throw CancellationError() }
+                if let status = child.exitStatus {
+                    throw EmbeddedBrokerError.notServing(address, reason: "ended, \(status)", log: child.lastLines)
+                }
+                if ContinuousClock.now > deadline {
+                    let reason = "did not answer within \(Self.startLimit)"
+                    throw EmbeddedBrokerError.notServing(address, reason: reason, log: child.lastLines)
+                }
+                if !isAnswered { isAnswered = probe.isAnswered() }
+            }
+            return child
+        } catch {
+            end(child)
+            throw error
+        }
+    }
+
+    /// Returns after the broker was stopped on request; restarts it whenever it ends otherwise.
+    private func supervise(_ first: BrokerChild, _ launcher: BrokerLauncher, _ address: EmbeddedBroker.Address) {
+        var child: BrokerChild? = first
+        var answeredSince = ContinuousClock.now
+        var delay = Self.firstRestartDelay
+        while true {
+            if let running = child {
+                running.watch(for: nil, orUntil: stopSignal)
+                if isStopRequested { return end(running) }
+                guard let status = running.exitStatus else { continue }
+                end(running)
+                child = nil
+                if ContinuousClock.now - answeredSince > Self.soundAfter { delay = Self.firstRestartDelay }
+                logger.warning("embedded broker ended by itself", metadata: ["status": "\(status)"])
+            }
+            stopSignal.wait(for: delay)
+            if isStopRequested { return }
+            delay = min(delay * 2, Self.maxRestartDelay)
+            do {
+                child = try launch(launcher, address)
+                answeredSince = ContinuousClock.now
+                logger.info("embedded broker answers again", metadata: ["address": "\(address)"])
+            } catch is CancellationError {
+                return
+            } catch {
+                logger.error("embedded broker cannot be restarted", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+
+    private func end(_ child: BrokerChild) {
+        child.end(within: Self.stopLimit)
+        state.withLock { $0.processID = nil }
+    }
+}
