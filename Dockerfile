@@ -1,0 +1,37 @@
+ARG BUILD_IMAGE=docker.io/library/swift:6.3-bookworm
+ARG RUNTIME_IMAGE=docker.io/library/debian:bookworm-slim
+
+FROM ${BUILD_IMAGE} AS build
+# Versions are those of Debian stable with its security updates.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends \
+        libmicrohttpd-dev libmosquitto-dev libwebsockets-dev pkg-config \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+# The dependencies change less often than the sources.
+COPY Package.swift ./
+RUN swift package resolve
+COPY . .
+RUN swift build -c release --static-swift-stdlib --product coaty-gateway \
+    && install -D "$(swift build -c release --static-swift-stdlib --show-bin-path)/coaty-gateway" /out/coaty-gateway \
+    && strip /out/coaty-gateway
+
+FROM ${RUNTIME_IMAGE}
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends \
+        ca-certificates libmicrohttpd12 libmosquitto1 libwebsockets17 libwebsockets-evlib-uv mosquitto \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin coaty
+COPY --from=build /out/coaty-gateway /usr/local/bin/coaty-gateway
+
+USER 10001:10001
+ENV COATY_GATEWAY_HOST=0.0.0.0
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+# The base has no HTTP client, but bash, which opens TCP connections itself. It asks whether the gateway runs, not whether
+# its broker answers: a restart would not bring a broker back.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
+    CMD ["bash", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/${COATY_GATEWAY_PORT:-8080}\" && printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [[ $status == 200 ]]"]
+ENTRYPOINT ["coaty-gateway"]

@@ -1,0 +1,59 @@
+# A toolchain unpacked in /opt/swift is found too.
+export PATH := $(PATH):/opt/swift/usr/bin
+
+SHELL := /bin/bash
+SOURCES := Package.swift $(wildcard Sources Tests Examples Benchmarks)
+
+# Arguments of the gateway for `make run`, of the runner for `make bench`.
+ARGS ?=
+
+# A sanitized build has a folder of its own, because the flags change every object file.
+SANITIZE ?=
+ifeq ($(SANITIZE),)
+SCRATCH := .build
+else ifneq ($(filter-out thread address,$(SANITIZE)),)
+$(error SANITIZE is thread or address, not '$(SANITIZE)')
+else
+SCRATCH := .build-$(SANITIZE)
+SANITIZER_FLAGS := --sanitize=$(SANITIZE)
+endif
+BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test bench format lint clean deps deps-test deps-bench
+
+help: ## print this list
+	@sed -nE 's/^([a-z]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+
+run: deps ## build in release and run the gateway with a broker of its own; ARGS="--port 0" passes arguments
+	swift build -c release --product coaty-gateway
+	exec .build/release/coaty-gateway $(ARGS)
+
+test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITIZE=address sanitizes
+	swift build $(BUILD_FLAGS) --build-tests
+	@# The suite has no XCTest case, and LeakSanitizer reports XCTest's own leaks.
+	COATY_GATEWAY_BINARY="$$(swift build $(BUILD_FLAGS) --show-bin-path)/coaty-gateway" \
+		swift test $(BUILD_FLAGS) --skip-build --disable-xctest
+
+bench: deps-bench ## measure the gateway against plain C, and the latency of a discover
+	swift build -c release --product coaty-gateway
+	swift build -c release --product hello-world
+	Benchmarks/run $(ARGS)
+
+format: ## format the Swift sources
+	swift format -i -r $(SOURCES)
+
+lint: ## check the format of the Swift sources
+	swift format lint --strict -r $(SOURCES)
+
+clean: ## remove everything that was built
+	rm -rf .build .build-thread .build-address
+
+deps: ## install what is missing to build and run, with apt
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies run)
+
+deps-test:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies test)
+
+deps-bench:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)
