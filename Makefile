@@ -4,7 +4,7 @@ export PATH := $(PATH):/opt/swift/usr/bin
 SHELL := /bin/bash
 SOURCES := Package.swift $(wildcard Sources Tests Examples Benchmarks)
 
-# Arguments of the gateway for `make run`, of the runner for `make bench`.
+# Arguments of the gateway for `make run`.
 ARGS ?=
 
 # A sanitized build has a folder of its own, because the flags change every object file.
@@ -38,7 +38,7 @@ test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITI
 bench: deps-bench ## measure the gateway against plain C, and the latency of a discover
 	swift build -c release --product coaty-gateway
 	swift build -c release --product hello-world
-	Benchmarks/run $(ARGS)
+	Benchmarks/run
 
 format: ## format the Swift sources
 	swift format -i -r $(SOURCES)
