@@ -23,7 +23,7 @@ BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 .PHONY: help run test bench format lint clean deps deps-test deps-bench
 
 help: ## print this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+	@sed -nE 's/^([a-z]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-13s %s\n", $$1, $$2 }'
 
 run: deps ## build in release and run the gateway with a broker of its own; ARGS="--port 0" passes arguments
 	swift build -c release --product coaty-gateway
