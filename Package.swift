@@ -25,6 +25,7 @@ let package = Package(
         .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
         .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         .systemLibrary(name: "CWebSockets", pkgConfig: "libwebsockets", providers: [.apt(["libwebsockets-dev"])]),
+        .systemLibrary(name: "CEpoll"),
 
         .target(
             name: "Coaty",
@@ -57,10 +58,11 @@ let package = Package(
         .target(
             name: "CoatyGateway",
             dependencies: [
-                "Coaty", "CoatyMQTT", "HTTPServer", "WebSocketServer", "Coordination",
+                "CEpoll", "Coaty", "CoatyMQTT", "HTTPServer", "WebSocketServer", "Coordination",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
             ],
+            resources: [.embedInCode("openapi.yaml")],
             swiftSettings: strict
         ),
         .executableTarget(

@@ -1,6 +1,6 @@
 /// Why an event can't be published or observed.
 public enum CommunicationError: Error, Sendable, Equatable {
-    /// A channel id, a type or a namespace is empty or holds `U+0000`, `#`, `+` or `/`.
+    /// A channel id, a type or a namespace is empty or holds `#`, `+`, `/` or control characters.
     case invalidTopicLevel(String)
     /// As many publications wait for the link as may; the new one is refused, what waits is kept.
     case queueFull(publications: Int, bytes: Int)
@@ -14,7 +14,7 @@ extension CommunicationError: CustomStringConvertible {
     /// The error in words.
     public var description: String {
         switch self {
-        case .invalidTopicLevel(let text): "\"\(text)\" is empty or holds U+0000, #, + or /"
+        case .invalidTopicLevel(let text): "\"\(text)\" is empty or holds #, +, / or control characters"
         case .queueFull(let publications, let bytes):
             "\(publications) publications of \(bytes) bytes wait for the broker already"
         case .offline: "not connected to the broker"

@@ -36,7 +36,7 @@ public final class CommunicationManager: Sendable {
         binding: any Binding,
         logger: Logger = Logger(label: "coaty")
     ) throws {
-        guard CommunicationTopic.isValidLevel(options.namespace) else {
+        guard CommunicationTopic.isPublishableLevel(options.namespace) else {
             throw CommunicationError.invalidTopicLevel(options.namespace)
         }
         identityId = identity.objectId

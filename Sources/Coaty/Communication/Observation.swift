@@ -26,7 +26,7 @@ extension Observation where Event == AdvertiseEvent {
                 event.payload.json["object"]?["objectType"]?.string == objectType
             }
         }
-        guard CommunicationTopic.isValidLevel(objectType) else { throw .invalidTopicLevel(objectType) }
+        guard CommunicationTopic.isPublishableLevel(objectType) else { throw .invalidTopicLevel(objectType) }
         return Self(filter: ":" + objectType)
     }
 }
@@ -41,7 +41,7 @@ extension Observation where Event == ChannelEvent {
     ///
     /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
     public static func channel(_ channelId: String) throws(CommunicationError) -> Self {
-        guard CommunicationTopic.isValidLevel(channelId) else { throw .invalidTopicLevel(channelId) }
+        guard CommunicationTopic.isPublishableLevel(channelId) else { throw .invalidTopicLevel(channelId) }
         return Self(filter: channelId)
     }
 }

@@ -21,6 +21,11 @@ public struct AdvertiseEvent: CommunicationEvent {
     ///   a topic.
     public init(payload: Payload) throws(PayloadError) {
         try self.init(payload: payload, sourceId: nil)
+        if let objectType = payload.json["object"]?["objectType"],
+            !CommunicationTopic.isPublishableLevel(objectType.string ?? "")
+        {
+            throw .invalid(objectType, "must not hold control characters")
+        }
     }
 
     /// Reads an event that came in.

@@ -75,4 +75,14 @@ public struct CommunicationTopic: Sendable, Hashable {
     public static func isValidLevel(_ text: some StringProtocol) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { $0 != 0 && $0 != 0x23 && $0 != 0x2B && $0 != 0x2F }
     }
+
+    /// Whether a text may stand in a topic that is published here: a valid level without control characters and Unicode
+    /// noncharacters, for which a broker may cut the connection (MQTT 3.1.1, section 1.5.3).
+    public static func isPublishableLevel(_ text: some StringProtocol) -> Bool {
+        isValidLevel(text)
+            && text.unicodeScalars.allSatisfy { scalar in
+                guard !scalar.isASCII else { return scalar.value >= 0x20 && scalar.value != 0x7F }
+                return scalar.properties.generalCategory != .control && !scalar.properties.isNoncharacterCodePoint
+            }
+    }
 }

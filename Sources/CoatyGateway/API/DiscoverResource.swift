@@ -1,0 +1,68 @@
+import Coaty
+import HTTPServer
+
+/// `POST /v1/discover`: asks the network and collects the answers.
+struct DiscoverResource: Sendable {
+    static let defaultTimeout = 2000
+    static let defaultLimit = 1
+
+    let manager: CommunicationManager
+    /// In milliseconds.
+    let maximumTimeout: Int
+
+    func register(in router: inout Router) {
+        router.on(.post, "/v1/discover") { request in
+            guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
+            let event: DiscoverEvent
+            let timeout: Int
+            let limit: Int
+            do {
+                timeout = try integer("timeout", of: request, in: 1...maximumTimeout)
+                    ?? min(Self.defaultTimeout, maximumTimeout)
+                limit = try integer("limit", of: request, in: 0...Int(Int32.max)) ?? Self.defaultLimit
+                event = try DiscoverEvent(payload: Payload(request.body))
+            } catch let error as InvalidParameter {
+                return .response(error.problem.response())
+            } catch {
+                return .response(Problems.response(error))
+            }
+            guard manager.isOnline else { return .response(Problems.brokerUnavailable) }
+            return .later { pending in
+                ResponseCollector.collect(
+                    pending,
+                    limit: limit,
+                    timeout: .milliseconds(timeout),
+                    ownId: manager.identityId
+                ) { (onEnd, handler) throws(CommunicationError) in
+                    try manager.publishDiscover(event, onEnd: onEnd, handler: handler)
+                }
+            }
+        }
+    }
+
+    private func integer(
+        _ name: String,
+        of request: borrowing HTTPRequest,
+        in range: ClosedRange<Int>
+    ) throws(InvalidParameter) -> Int? {
+        var values: [String] = []
+        for item in request.queryItems where item.name == name { values.append(item.value) }
+        guard let text = values.first else { return nil }
+        guard values.count == 1 else { throw InvalidParameter(name: name, reason: "must be given once") }
+        guard let value = Int(text), range.contains(value), text.utf8.allSatisfy({ $0 != UInt8(ascii: "+") }) else {
+            throw InvalidParameter(
+                name: name,
+                reason: "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
+            )
+        }
+        return value
+    }
+}
+
+/// A query or path parameter that can't be used.
+struct InvalidParameter: Error {
+    let name: String
+    let reason: String
+
+    var problem: Problem { Problems.invalidParameter(name, reason) }
+}

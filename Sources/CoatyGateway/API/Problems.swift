@@ -1,0 +1,65 @@
+import Coaty
+import HTTPServer
+
+/// The problems (RFC 9457) that the gateway's own code answers with; openapi.yaml lists them.
+enum Problems {
+    static let typePrefix = "urn:coaty-gateway:problem:"
+
+    /// After how many seconds a client may expect that the broker is back, or the queue shorter.
+    static let retryAfter = 1
+
+    static func of(_ error: PayloadError) -> Problem {
+        switch error {
+        case .malformed(let error):
+            Problem(type: typePrefix + "malformed-json", title: "Malformed JSON", status: 400, detail: error.description)
+        case .invalid(let pointer, let reason):
+            Problem(
+                type: typePrefix + "invalid-value",
+                title: "Invalid value",
+                status: 400,
+                detail: pointer.isEmpty ? "The body \(reason)." : "\(pointer) \(reason == "missing" ? "is missing" : reason).",
+                members: [("pointer", .string(pointer))]
+            )
+        }
+    }
+
+    static func response(_ error: CommunicationError) -> HTTPResponse {
+        let retry = [(name: "Retry-After", value: String(retryAfter))]
+        return switch error {
+        case .offline: brokerUnavailable
+        case .queueFull:
+            Problem(type: typePrefix + "queue-full", title: "Queue full", status: 503, detail: "\(error).")
+                .response(headers: retry)
+        case .invalidTopicLevel, .notARequest:
+            Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400, detail: "\(error).").response()
+        }
+    }
+
+    static let brokerUnavailable = Problem(
+        type: typePrefix + "broker-unavailable",
+        title: "Broker unavailable",
+        status: 503,
+        detail: "The gateway is not connected to its broker."
+    ).response(headers: [("Retry-After", String(retryAfter))])
+
+    static let unsupportedMediaType = Problem(
+        type: typePrefix + "unsupported-media-type",
+        title: "Unsupported media type",
+        status: 415,
+        detail: "Send the body as application/json."
+    ).response()
+
+    static func invalidParameter(_ name: String, _ reason: String) -> Problem {
+        Problem(
+            type: typePrefix + "invalid-parameter",
+            title: "Invalid parameter",
+            status: 400,
+            detail: "\(name) \(reason).",
+            members: [("parameter", .string(name))]
+        )
+    }
+
+    static func notFound(_ path: String) -> Problem {
+        Problem(type: typePrefix + "not-found", title: "Not found", status: 404, detail: "There is nothing at \(path).")
+    }
+}

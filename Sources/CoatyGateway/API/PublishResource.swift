@@ -1,0 +1,59 @@
+import Coaty
+import HTTPServer
+
+/// `POST /v1/advertise`, `/v1/deadvertise`, `/v1/channel/{channelId}`: one-way events.
+///
+/// They run straight through on the thread that read the request; the bytes that came in are the bytes that go out.
+struct PublishResource: Sendable {
+    let manager: CommunicationManager
+
+    private static let sent = accepted(#"{"deferred":false}"#)
+    private static let deferred = accepted(#"{"deferred":true}"#)
+
+    private static func accepted(_ body: String) -> HTTPResponse {
+        HTTPResponse(status: 202, headers: [("Content-Type", "application/json")], body: body)
+    }
+
+    func register(in router: inout Router) {
+        router.on(.post, "/v1/advertise") { request in
+            answer(request) { payload in try manager.publishAdvertise(AdvertiseEvent(payload: payload)) }
+        }
+        router.on(.post, "/v1/deadvertise") { request in
+            answer(request) { payload in try manager.publishDeadvertise(DeadvertiseEvent(payload: payload)) }
+        }
+        router.on(.post, "/v1/channel/{channelId}") { request in
+            let channelId = request.parameters["channelId"] ?? ""
+            guard CommunicationTopic.isPublishableLevel(channelId) else {
+                let reason = "must not be empty nor hold /, +, # or control characters"
+                return .response(Problems.invalidParameter("channelId", reason).response())
+            }
+            return answer(request) { payload in
+                try manager.publishChannel(ChannelEvent(channelId: channelId, payload: payload))
+            }
+        }
+    }
+
+    private func answer(
+        _ request: borrowing HTTPRequest,
+        _ publish: (Payload) throws -> Delivery
+    ) -> HTTPReply {
+        guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
+        do {
+            let delivery = try publish(Payload(request.body))
+            return .response(delivery == .sent ? Self.sent : Self.deferred)
+        } catch {
+            return .response(Problems.response(error))
+        }
+    }
+}
+
+extension Problems {
+    /// The answer to whatever reading or publishing an event throws.
+    static func response(_ error: any Error) -> HTTPResponse {
+        switch error {
+        case let error as PayloadError: of(error).response()
+        case let error as CommunicationError: response(error)
+        default: Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400).response()
+        }
+    }
+}

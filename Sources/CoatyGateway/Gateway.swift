@@ -1,0 +1,115 @@
+import Coaty
+import CoatyMQTT
+import Coordination
+import HTTPServer
+public import Logging
+import Synchronization
+import WebSocketServer
+
+/// The gateway: a tree of coordinators for the broker, the link to it, REST, streams and the port.
+///
+/// They start in this order and stop in the reverse one, so that what is under way can end before what it needs goes.
+public final class Gateway: Sendable {
+    /// The version, as in openapi.yaml.
+    public static let version = "0.1.0"
+
+    private let settings: GatewaySettings
+    private let logger: Logger
+    private let root: Coordinator<GatewayRoot>
+
+    /// Creates a gateway that does nothing yet.
+    public init(settings: GatewaySettings, logger: Logger) {
+        self.settings = settings
+        self.logger = logger
+        root = Coordinator(name: "gateway", component: GatewayRoot())
+    }
+
+    /// Starts everything and serves.
+    ///
+    /// - Returns: where the gateway listens, and its broker, without credentials.
+    /// - Throws: what prevents it; then nothing is left running.
+    public func start() async throws -> (url: String, broker: String) {
+        root.observe { [logger] change in
+            logger.debug("\(change.coordinator.name): \(change.to)")
+        }
+        try await root.start()
+        do {
+            return try await startChildren()
+        } catch {
+            await root.stop()
+            throw error
+        }
+    }
+
+    /// Stops everything in order: no new work, what is under way ends, WebSockets close, the network is left.
+    public func stop() async {
+        await root.stop()
+    }
+
+    private func startChildren() async throws -> (url: String, broker: String) {
+        let broker = try await brokerOptions()
+        let manager = try CommunicationManager(
+            identity: Identity(name: settings.name),
+            options: CommunicationOptions(namespace: settings.namespace, outboxLimits: settings.outboxLimits),
+            binding: MQTTBinding(options: broker, logger: logger),
+            logger: logger
+        )
+        try await root.start(Coordinator(name: "broker link", component: BrokerLink(manager: manager)))
+
+        let streams = WebSocketServer(
+            configuration: streamConfiguration,
+            handler: StreamEndpoint(hub: StreamHub(manager: manager)),
+            logger: logger
+        )
+        try await root.start(Coordinator(name: "streams", component: StreamService(server: streams)))
+
+        let rest = HTTPServer(configuration: restConfiguration, router: router(manager, broker), logger: logger)
+        try await root.start(Coordinator(name: "REST", component: RESTService(server: rest)))
+
+        let listener = PortListener(
+            host: settings.host,
+            port: settings.port,
+            serveHTTP: rest.adopt,
+            serveWebSocket: streams.adopt,
+            logger: logger
+        )
+        try await root.start(Coordinator(name: "listener", component: listener))
+        let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
+        return ("http://\(host):\(listener.port ?? settings.port)", broker.address)
+    }
+
+    /// The broker that was configured, or else one that is started here.
+    private func brokerOptions() async throws -> MQTTClientOptions {
+        if let broker = settings.broker { return broker }
+        var configuration = EmbeddedBroker.Configuration()
+        configuration.listen = settings.embeddedBrokerListen
+        let broker = EmbeddedBroker(configuration: configuration, logger: logger)
+        try await root.start(Coordinator(name: "embedded broker", component: broker))
+        let address = broker.address ?? configuration.listen
+        return MQTTClientOptions(host: address.host, port: address.port)
+    }
+
+    private func router(_ manager: CommunicationManager, _ broker: MQTTClientOptions) -> Router {
+        var router = Router()
+        PublishResource(manager: manager).register(in: &router)
+        DiscoverResource(manager: manager, maximumTimeout: settings.maximumTimeout).register(in: &router)
+        HealthResource(manager: manager).register(in: &router)
+        InfoResource(manager: manager, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
+            .register(in: &router)
+        ContractResource().register(in: &router)
+        return router
+    }
+
+    private var restConfiguration: HTTPServer.Configuration {
+        var configuration = HTTPServer.Configuration()
+        configuration.maximumBodySize = settings.maximumBodySize
+        configuration.problemTypePrefix = Problems.typePrefix
+        return configuration
+    }
+
+    private var streamConfiguration: WebSocketServer.Configuration {
+        var configuration = WebSocketServer.Configuration()
+        configuration.problemTypePrefix = Problems.typePrefix
+        return configuration
+    }
+}

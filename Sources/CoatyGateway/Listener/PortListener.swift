@@ -1,0 +1,230 @@
+import CEpoll
+import Coordination
+import Foundation
+import Glibc
+import Logging
+import Synchronization
+
+/// Accepts connections on the one port and hands each to the library that serves it, as its first bytes tell.
+final class PortListener: Component {
+    /// How many connections may have sent too few bytes to tell; one more drops the oldest of them.
+    static let maximumUndecided = 1024
+    /// How long a connection may take to send the bytes that tell.
+    static let decisionTimeout = Duration.seconds(10)
+    /// How long accepting pauses when descriptors run out.
+    static let exhaustionPause = Duration.milliseconds(100)
+
+    private enum State {
+        case idle
+        case listening(port: UInt16, stopPipe: Int32, ended: DispatchSemaphore)
+    }
+
+    private let host: String
+    private let wantedPort: UInt16
+    private let serveHTTP: @Sendable (Int32) -> Void
+    private let serveWebSocket: @Sendable (Int32) -> Void
+    private let logger: Logger
+    private let state = Mutex(State.idle)
+
+    /// - Parameters:
+    ///   - serveHTTP: takes over the descriptor of a connection.
+    ///   - serveWebSocket: takes over the descriptor of a connection.
+    init(
+        host: String,
+        port: UInt16,
+        serveHTTP: @escaping @Sendable (Int32) -> Void,
+        serveWebSocket: @escaping @Sendable (Int32) -> Void,
+        logger: Logger
+    ) {
+        self.host = host
+        wantedPort = port
+        self.serveHTTP = serveHTTP
+        self.serveWebSocket = serveWebSocket
+        self.logger = logger
+    }
+
+    /// The port that connections come in on; nil while there is none.
+    var port: UInt16? {
+        state.withLock { state in
+            if case .listening(let port, _, _) = state { port } else { nil }
+        }
+    }
+
+    func start() async throws {
+        let socket = try ListeningSocket(host: host, port: wantedPort)
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else {
+            close(socket.descriptor)
+            throw ListeningSocket.Failure(description: "pipe: \(String(cString: strerror(errno)))")
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let ended = DispatchSemaphore(value: 0)
+        state.withLock { $0 = .listening(port: socket.port, stopPipe: ends[1], ended: ended) }
+        let stopEnd = ends[0]
+        let thread = Thread { [self] in
+            var loop = AcceptLoop(listener: socket.descriptor, stopEnd: stopEnd, logger: logger) { [self] in
+                $0 == .webSocket ? serveWebSocket($1) : serveHTTP($1)
+            }
+            loop.run()
+            close(stopEnd)
+            ended.signal()
+        }
+        thread.name = "listener"
+        thread.start()
+    }
+
+    func stop() async {
+        let old = state.withLock { state in
+            defer { state = .idle }
+            return state
+        }
+        guard case .listening(_, let stopPipe, let ended) = old else { return }
+        close(stopPipe)
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                ended.wait()
+                continuation.resume()
+            }
+        }
+    }
+}
+
+/// What the listener's thread does: nobody else touches these descriptors.
+private struct AcceptLoop {
+    /// A connection that has not yet sent enough.
+    private struct Undecided {
+        let descriptor: Int32
+        let deadline: ContinuousClock.Instant
+    }
+
+    private let listener: Int32
+    private let stopEnd: Int32
+    private let logger: Logger
+    private let serve: (ProtocolPeek, Int32) -> Void
+    private let poller = epoll_create1(Int32(EPOLL_CLOEXEC))
+    /// In the order in which they came, which is that of their deadlines.
+    private var undecided: [Undecided] = []
+    private var pausedUntil: ContinuousClock.Instant?
+
+    init(listener: Int32, stopEnd: Int32, logger: Logger, serve: @escaping (ProtocolPeek, Int32) -> Void) {
+        self.listener = listener
+        self.stopEnd = stopEnd
+        self.logger = logger
+        self.serve = serve
+    }
+
+    mutating func run() {
+        watch(listener, EPOLLIN.rawValue)
+        watch(stopEnd, EPOLLIN.rawValue)
+        var events = Array(repeating: epoll_event(), count: 256)
+        loop: while true {
+            let count = epoll_wait(poller, &events, Int32(events.count), timeout)
+            for event in events.prefix(Int(max(count, 0))) {
+                switch event.data.fd {
+                case stopEnd: break loop
+                case listener: acceptAll()
+                default: decide(event.data.fd)
+                }
+            }
+            resumeAccepting()
+            dropLate()
+        }
+        for connection in undecided { close(connection.descriptor) }
+        close(listener)
+        close(poller)
+    }
+
+    private func watch(_ descriptor: Int32, _ events: UInt32) {
+        var event = epoll_event(events: events, data: epoll_data_t(fd: descriptor))
+        epoll_ctl(poller, EPOLL_CTL_ADD, descriptor, &event)
+    }
+
+    private func forget(_ descriptor: Int32) {
+        epoll_ctl(poller, EPOLL_CTL_DEL, descriptor, nil)
+    }
+
+    /// Milliseconds to the next deadline, or -1.
+    private var timeout: Int32 {
+        guard let next = [undecided.first?.deadline, pausedUntil].compactMap(\.self).min() else { return -1 }
+        return Int32(clamping: Int64(max((next - .now) / .milliseconds(1), 0).rounded(.up)))
+    }
+
+    private mutating func acceptAll() {
+        while true {
+            let descriptor = accept(listener, nil, nil)
+            if descriptor >= 0 {
+                _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+                _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+                take(descriptor)
+                continue
+            }
+            switch errno {
+            case EINTR, ECONNABORTED, EPROTO: continue
+            case EAGAIN: return
+            default:
+                // Out of descriptors or memory: the connections wait in the backlog, and epoll would tell of them at once.
+                logger.error("cannot accept", metadata: ["error": "\(String(cString: strerror(errno)))"])
+                forget(listener)
+                pausedUntil = .now + PortListener.exhaustionPause
+                return
+            }
+        }
+    }
+
+    private mutating func resumeAccepting() {
+        guard let end = pausedUntil, .now >= end else { return }
+        pausedUntil = nil
+        watch(listener, EPOLLIN.rawValue)
+    }
+
+    /// Hands a new connection over, or waits for its first bytes.
+    private mutating func take(_ descriptor: Int32) {
+        switch peek(descriptor) {
+        case .undecided?:
+            if undecided.count >= PortListener.maximumUndecided { drop(undecided.removeFirst().descriptor) }
+            undecided.append(Undecided(descriptor: descriptor, deadline: .now + PortListener.decisionTimeout))
+            // Edge-triggered: bytes that don't tell yet must not wake the thread again and again.
+            watch(descriptor, EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue)
+        case let decision?: serve(decision, descriptor)
+        case nil: close(descriptor)
+        }
+    }
+
+    private mutating func decide(_ descriptor: Int32) {
+        guard let index = undecided.firstIndex(where: { $0.descriptor == descriptor }) else { return }
+        switch peek(descriptor) {
+        case .undecided?: return
+        case let decision?:
+            undecided.remove(at: index)
+            forget(descriptor)
+            serve(decision, descriptor)
+        case nil:
+            undecided.remove(at: index)
+            drop(descriptor)
+        }
+    }
+
+    /// Nil where the connection is closed, or can't be completed any more.
+    private func peek(_ descriptor: Int32) -> ProtocolPeek? {
+        var bytes = Array(repeating: UInt8(0), count: ProtocolPeek.length)
+        let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_PEEK))
+        switch count {
+        case 0: return nil
+        case 1...: return ProtocolPeek(bytes.prefix(count))
+        default: return errno == EAGAIN || errno == EINTR ? .undecided : nil
+        }
+    }
+
+    private mutating func dropLate() {
+        let now = ContinuousClock.now
+        while let first = undecided.first, first.deadline <= now {
+            undecided.removeFirst()
+            drop(first.descriptor)
+        }
+    }
+
+    private func drop(_ descriptor: Int32) {
+        forget(descriptor)
+        close(descriptor)
+    }
+}

@@ -1,0 +1,170 @@
+import Coaty
+import CoatyMQTT
+public import Logging
+
+/// Everything that can be configured. Flags, environment variables and the configuration file share the names in
+/// ``all``.
+public struct GatewaySettings: Sendable {
+    /// The address that the gateway listens on.
+    public var host = "127.0.0.1"
+    /// The port that the gateway listens on; 0 takes a free one.
+    public var port: UInt16 = 8080
+    /// The Coaty namespace that the gateway is in.
+    public var namespace = "-"
+    /// The name of the gateway's identity.
+    public var name = "coaty-gateway"
+    /// The least grave messages that are logged.
+    public var logLevel = Logger.Level.info
+    /// The broker to use; nil starts one.
+    var broker: MQTTClientOptions?
+    var tls = MQTTClientOptions.TLSOptions()
+    var embeddedBrokerListen = EmbeddedBroker.Configuration().listen
+    var outboxLimits = OutboxLimits()
+    /// In bytes.
+    var maximumBodySize = 1 << 20
+    /// The longest time that a request may wait for answers, in milliseconds.
+    var maximumTimeout = 60_000
+
+    /// The defaults.
+    public init() {}
+}
+
+/// One thing that can be configured.
+public struct Setting: Sendable {
+    /// The name: `--name` as a flag, `COATY_GATEWAY_NAME` in the environment, `name:` in the file.
+    public let name: String
+    /// What stands for the value in the help.
+    public let placeholder: String
+    /// What it does, with the default.
+    public let help: String
+    let apply: @Sendable (inout GatewaySettings, String) throws(SettingError) -> Void
+
+    /// The environment variable.
+    public var environmentVariable: String {
+        "COATY_GATEWAY_" + name.uppercased().replacing("-", with: "_")
+    }
+}
+
+/// What is wrong with a value.
+struct SettingError: Error {
+    let reason: String
+}
+
+extension GatewaySettings {
+    /// All settings, in the order of the help.
+    public static let all: [Setting] = [
+        Setting(name: "host", placeholder: "address", help: "Address to listen on (127.0.0.1).") { settings, value throws(SettingError) in
+            settings.host = try nonEmpty(value)
+        },
+        Setting(name: "port", placeholder: "port", help: "Port to listen on, 0 takes a free one (8080).") {
+            settings, value throws(SettingError) in
+            settings.port = try integer(value, in: 0...UInt16.max)
+        },
+        Setting(name: "namespace", placeholder: "namespace", help: "Coaty namespace (-).") { settings, value throws(SettingError) in
+            guard CommunicationTopic.isPublishableLevel(value) else {
+                throw SettingError(reason: "must not be empty nor hold #, +, / or control characters")
+            }
+            settings.namespace = value
+        },
+        Setting(name: "name", placeholder: "name", help: "Name of the gateway's identity (coaty-gateway).") {
+            settings, value throws(SettingError) in
+            settings.name = value
+        },
+        Setting(
+            name: "broker",
+            placeholder: "url",
+            help: "MQTT broker, mqtt[s]://[user[:password]@]host[:port]; without it the gateway starts one of its own."
+        ) { settings, value throws(SettingError) in
+            do throws(MQTTOptionsError) {
+                settings.broker = try MQTTClientOptions(url: value)
+            } catch {
+                throw SettingError(reason: error.description)
+            }
+        },
+        Setting(
+            name: "broker-ca-file",
+            placeholder: "path",
+            help: "PEM file of the authorities that sign the broker's certificate (the system's)."
+        ) { settings, value throws(SettingError) in
+            settings.tls.caFile = try nonEmpty(value)
+        },
+        Setting(
+            name: "broker-certificate-file",
+            placeholder: "path",
+            help: "PEM file of the client certificate for the broker."
+        ) { settings, value throws(SettingError) in
+            settings.tls.certificateFile = try nonEmpty(value)
+        },
+        Setting(
+            name: "broker-key-file",
+            placeholder: "path",
+            help: "PEM file of the private key of the client certificate."
+        ) { settings, value throws(SettingError) in
+            settings.tls.keyFile = try nonEmpty(value)
+        },
+        Setting(
+            name: "embedded-broker-listen",
+            placeholder: "address:port",
+            help: "Where the gateway's own broker listens, or on the next free port (127.0.0.1:1883)."
+        ) { settings, value throws(SettingError) in
+            settings.embeddedBrokerListen = try endpoint(value)
+        },
+        Setting(
+            name: "outbox-publications",
+            placeholder: "number",
+            help: "Publications that may wait for the broker (10000)."
+        ) { settings, value throws(SettingError) in
+            settings.outboxLimits.publications = try integer(value, in: 1...Int.max)
+        },
+        Setting(name: "outbox-bytes", placeholder: "bytes", help: "Bytes that may wait for the broker (16777216).") {
+            settings, value throws(SettingError) in
+            settings.outboxLimits.bytes = try integer(value, in: 1...Int.max)
+        },
+        Setting(name: "maximum-body-size", placeholder: "bytes", help: "Largest request body (1048576).") {
+            settings, value throws(SettingError) in
+            settings.maximumBodySize = try integer(value, in: 1...(1 << 28))
+        },
+        Setting(
+            name: "maximum-timeout",
+            placeholder: "milliseconds",
+            help: "Longest time that a request may wait for answers (60000)."
+        ) { settings, value throws(SettingError) in
+            settings.maximumTimeout = try integer(value, in: 1...3_600_000)
+        },
+        Setting(
+            name: "log-level",
+            placeholder: "level",
+            help: "\(Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")) (info)."
+        ) { settings, value throws(SettingError) in
+            guard let level = Logger.Level(rawValue: value) else {
+                throw SettingError(
+                    reason: "must be one of " + Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+                )
+            }
+            settings.logLevel = level
+        },
+    ]
+
+    private static func nonEmpty(_ value: String) throws(SettingError) -> String {
+        guard !value.isEmpty else { throw SettingError(reason: "must not be empty") }
+        return value
+    }
+
+    private static func integer<Number: FixedWidthInteger>(
+        _ value: String,
+        in range: ClosedRange<Number>
+    ) throws(SettingError) -> Number {
+        guard let number = Number(value), range.contains(number) else {
+            throw SettingError(reason: "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    private static func endpoint(_ value: String) throws(SettingError) -> EmbeddedBroker.Address {
+        guard let colon = value.lastIndex(of: ":") else { throw SettingError(reason: "must be address:port") }
+        var host = value[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+        let port: UInt16 = try integer(String(value[value.index(after: colon)...]), in: 0...UInt16.max)
+        return EmbeddedBroker.Address(host: try nonEmpty(String(host)), port: port)
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import Yams
+
+/// Why the configuration can't be used, and where it is wrong. Values are not repeated: they may be secrets.
+public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The place and the reason.
+    public let description: String
+}
+
+extension GatewaySettings {
+    /// Puts the settings together: flags go before the environment, that before the file, that before the defaults.
+    ///
+    /// - Parameters:
+    ///   - flags: values by the names of settings.
+    ///   - environment: the process's environment.
+    ///   - file: the path of a YAML file, or nil.
+    /// - Throws: ``ConfigurationError``
+    public init(
+        flags: [String: String],
+        environment: [String: String],
+        file: String?
+    ) throws(ConfigurationError) {
+        self.init()
+        let entries = try file.map { path throws(ConfigurationError) in try ConfigurationFile(path: path).entries } ?? [:]
+        for setting in Self.all {
+            if let value = flags[setting.name] {
+                try apply(setting, value, from: "--\(setting.name)")
+            } else if let value = environment[setting.environmentVariable] {
+                try apply(setting, value, from: setting.environmentVariable)
+            } else if let entry = entries[setting.name] {
+                try apply(setting, entry.value, from: "\(entry.place): \(setting.name)")
+            }
+        }
+        if tls != .init() {
+            guard broker?.tls != nil else {
+                throw ConfigurationError(description: "broker-*-file: only with a broker whose URL begins with mqtts://")
+            }
+            broker?.tls = tls
+        }
+        guard (tls.certificateFile == nil) == (tls.keyFile == nil) else {
+            throw ConfigurationError(description: "broker-certificate-file and broker-key-file go together")
+        }
+    }
+
+    private mutating func apply(_ setting: Setting, _ value: String, from place: String) throws(ConfigurationError) {
+        do throws(SettingError) {
+            try setting.apply(&self, value)
+        } catch {
+            throw ConfigurationError(description: "\(place): \(error.reason)")
+        }
+    }
+}
+
+/// A YAML file with a mapping of setting names to scalars.
+struct ConfigurationFile {
+    struct Entry {
+        let value: String
+        let place: String
+    }
+
+    let entries: [String: Entry]
+
+    init(path: String) throws(ConfigurationError) {
+        let text: String
+        do {
+            text = try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            throw ConfigurationError(description: "\(path): cannot be read")
+        }
+        let root: Node?
+        do {
+            root = try Yams.compose(yaml: text)
+        } catch let error as YamlError {
+            throw ConfigurationError(description: "\(path): \(Self.reason(error))")
+        } catch {
+            throw ConfigurationError(description: "\(path): is not YAML")
+        }
+        var entries: [String: Entry] = [:]
+        guard let root, root.scalar?.string != "" else {
+            self.entries = [:]
+            return
+        }
+        guard let mapping = root.mapping else {
+            throw ConfigurationError(description: "\(path): must be a mapping of names to values")
+        }
+        for (key, value) in mapping {
+            let place = "\(path):\(key.mark?.line ?? 0)"
+            guard let name = key.string, GatewaySettings.all.contains(where: { $0.name == name }) else {
+                throw ConfigurationError(description: "\(place): unknown key \"\(key.string ?? "")\"")
+            }
+            guard let scalar = value.scalar else {
+                throw ConfigurationError(description: "\(place): \(name) must have a single value")
+            }
+            entries[name] = Entry(value: scalar.string, place: place)
+        }
+        self.entries = entries
+    }
+
+    private static func reason(_ error: YamlError) -> String {
+        switch error {
+        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
+            .composer(_, let problem, let mark, _):
+            "line \(mark.line): \(problem)"
+        default: "is not YAML"
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import HTTPServer
+import WebSocketServer
+
+/// `GET /v1/ws/{event}`: one subscription a connection.
+struct StreamEndpoint: WebSocketHandler {
+    static let path = "/v1/ws"
+    /// The events that can be observed.
+    static let events = ["advertise", "deadvertise", "channel"]
+
+    let hub: StreamHub
+
+    func handshake(_ request: borrowing WebSocketHandshake) -> WebSocketDecision {
+        let path = request.path
+        do throws(InvalidParameter) {
+            guard path.hasPrefix(Self.path + "/"),
+                let wanted = try StreamRequest(
+                    event: String(path.dropFirst(Self.path.count + 1)),
+                    queryItems: request.queryItems
+                )
+            else { return refuse(Problems.notFound(path)) }
+            return .accept { [hub] connection in hub.add(connection, to: wanted) }
+        } catch {
+            return refuse(error.problem)
+        }
+    }
+
+    func received(_ message: WebSocketMessage, on connection: WebSocketConnection) {
+        connection.close(code: 1008, reason: "this stream takes no messages")
+    }
+
+    func closed(_ connection: WebSocketConnection, code: UInt16) {
+        hub.remove(connection)
+    }
+
+    private func refuse(_ problem: Problem) -> WebSocketDecision {
+        .refuse(
+            status: problem.status,
+            headers: [("Content-Type", "application/problem+json")],
+            body: problem.body
+        )
+    }
+}

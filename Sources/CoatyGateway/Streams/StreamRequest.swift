@@ -1,0 +1,51 @@
+import Coaty
+
+/// What a stream client wants to observe, by the event's name and its parameters.
+enum StreamRequest: Sendable, Hashable {
+    case advertisedCoreType(CoreType)
+    case advertisedObjectType(String)
+    case deadvertise
+    case channel(String)
+
+    /// Reads the event and the query of `/v1/ws/{event}`. Nil where there is no such event.
+    ///
+    /// - Throws: ``InvalidParameter`` where a parameter is missing, unusable or given more than once.
+    init?(event: String, queryItems: [(name: String, value: String)]) throws(InvalidParameter) {
+        func value(_ name: String) throws(InvalidParameter) -> String? {
+            let values = queryItems.filter { $0.name == name }
+            guard values.count <= 1 else { throw InvalidParameter(name: name, reason: "must be given once") }
+            return values.first?.value
+        }
+        func level(_ name: String, _ text: String) throws(InvalidParameter) -> String {
+            guard CommunicationTopic.isPublishableLevel(text) else {
+                throw InvalidParameter(name: name, reason: "must not be empty nor hold /, +, # or control characters")
+            }
+            return text
+        }
+        switch event {
+        case "advertise":
+            switch (try value("coreType"), try value("objectType")) {
+            case (let name?, nil):
+                guard let coreType = CoreType(rawValue: name) else {
+                    throw InvalidParameter(name: "coreType", reason: "must be a core type")
+                }
+                self = .advertisedCoreType(coreType)
+            case (nil, let objectType?):
+                self = .advertisedObjectType(try level("objectType", objectType))
+            case (nil, nil):
+                throw InvalidParameter(name: "coreType", reason: "is missing, or objectType in its place")
+            case (_?, _?):
+                throw InvalidParameter(name: "objectType", reason: "must not stand beside coreType")
+            }
+        case "deadvertise":
+            self = .deadvertise
+        case "channel":
+            guard let channelId = try value("channelId") else {
+                throw InvalidParameter(name: "channelId", reason: "is missing")
+            }
+            self = .channel(try level("channelId", channelId))
+        default:
+            return nil
+        }
+    }
+}

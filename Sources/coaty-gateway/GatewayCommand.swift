@@ -1,0 +1,53 @@
+import ArgumentParser
+import CoatyGateway
+import Foundation
+import Logging
+
+@main
+struct GatewayCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "coaty-gateway",
+        abstract: "Lets anything that speaks HTTP or WebSocket take part in a Coaty network.",
+        discussion: """
+            Each option is also an environment variable (--host is COATY_GATEWAY_HOST) and a key of the configuration \
+            file (host: 127.0.0.1). Flags go before the environment, that before the file, that before the defaults, \
+            which stand in parentheses.
+            """,
+        version: Gateway.version
+    )
+
+    @Option(help: "YAML file with settings (COATY_GATEWAY_CONFIG).")
+    var config: String?
+
+    @OptionGroup var flags: SettingFlags
+
+    func run() async throws {
+        let environment = ProcessInfo.processInfo.environment
+        let settings: GatewaySettings
+        do {
+            settings = try GatewaySettings(
+                flags: flags.values,
+                environment: environment,
+                file: config ?? environment["COATY_GATEWAY_CONFIG"]
+            )
+        } catch {
+            throw ValidationError("\(error)")
+        }
+        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        var logger = Logger(label: "coaty-gateway")
+        logger.logLevel = settings.logLevel
+        let signals = TerminationSignals()
+        let gateway = Gateway(settings: settings, logger: logger)
+        do {
+            let (url, broker) = try await gateway.start()
+            // Not print(): a supervisor that reads a pipe must get the line at once.
+            FileHandle.standardOutput.write(Data("coaty-gateway ready on \(url) (broker \(broker))\n".utf8))
+        } catch {
+            logger.critical("\(error)")
+            throw ExitCode.failure
+        }
+        await signals.wait()
+        logger.info("stopping")
+        await gateway.stop()
+    }
+}

@@ -1,0 +1,45 @@
+import ArgumentParser
+import CoatyGateway
+
+/// The settings as flags. Their names, placeholders and help come from `GatewaySettings.all`.
+struct SettingFlags: ParsableArguments {
+    @Option(help: help("host")) var host: String?
+    @Option(help: help("port")) var port: String?
+    @Option(help: help("namespace")) var namespace: String?
+    @Option(help: help("name")) var name: String?
+    @Option(help: help("broker")) var broker: String?
+    @Option(help: help("broker-ca-file")) var brokerCaFile: String?
+    @Option(help: help("broker-certificate-file")) var brokerCertificateFile: String?
+    @Option(help: help("broker-key-file")) var brokerKeyFile: String?
+    @Option(help: help("embedded-broker-listen")) var embeddedBrokerListen: String?
+    @Option(help: help("outbox-publications")) var outboxPublications: String?
+    @Option(help: help("outbox-bytes")) var outboxBytes: String?
+    @Option(help: help("maximum-body-size")) var maximumBodySize: String?
+    @Option(help: help("maximum-timeout")) var maximumTimeout: String?
+    @Option(help: help("log-level")) var logLevel: String?
+
+    /// The flags that were given, by the names of settings.
+    var values: [String: String] {
+        [
+            "host": host,
+            "port": port,
+            "namespace": namespace,
+            "name": name,
+            "broker": broker,
+            "broker-ca-file": brokerCaFile,
+            "broker-certificate-file": brokerCertificateFile,
+            "broker-key-file": brokerKeyFile,
+            "embedded-broker-listen": embeddedBrokerListen,
+            "outbox-publications": outboxPublications,
+            "outbox-bytes": outboxBytes,
+            "maximum-body-size": maximumBodySize,
+            "maximum-timeout": maximumTimeout,
+            "log-level": logLevel,
+        ].compactMapValues(\.self)
+    }
+
+    private static func help(_ name: String) -> ArgumentHelp {
+        let setting = GatewaySettings.all.first { $0.name == name }
+        return ArgumentHelp(setting?.help ?? "", valueName: setting?.placeholder ?? name)
+    }
+}

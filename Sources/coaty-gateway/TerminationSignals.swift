@@ -1,0 +1,35 @@
+import Dispatch
+import Foundation
+
+/// SIGTERM and SIGINT: the first asks for an orderly stop, a second one ends the process at once.
+final class TerminationSignals {
+    private let signals: AsyncStream<Void>
+    /// A source that is released delivers nothing.
+    private let sources: [any DispatchSourceSignal]
+
+    init() {
+        // A peer that has gone shows in the result of a write.
+        signal(SIGPIPE, SIG_IGN)
+        let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
+        self.signals = signals
+        let seen = DispatchQueue(label: "signals")
+        // Safe: touched on the serial queue only.
+        nonisolated(unsafe) var count = 0
+        sources = [SIGTERM, SIGINT].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: seen)
+            source.setEventHandler {
+                count += 1
+                if count > 1 { _exit(130) }
+                continuation.yield()
+            }
+            source.resume()
+            return source
+        }
+    }
+
+    /// Waits for the first signal.
+    func wait() async {
+        for await _ in signals { return }
+    }
+}
