@@ -1,0 +1,168 @@
+public import Foundation
+import Synchronization
+
+/// The real gateway, started from the build under test, on a free port.
+///
+/// All methods block for a bounded time. The process is gone with the object, and at the latest with the test process.
+public final class GatewayProcess: Sendable {
+    /// Until the gateway must be ready, and until one that was told to end must be gone.
+    public static let limit: TimeInterval = 30
+    private static let tick: useconds_t = 5_000
+
+    /// The process id.
+    public let pid: pid_t
+    private let directory: String
+    private let exitStatus = Mutex<Int32?>(nil)
+    private let readyLine = Mutex("")
+
+    /// The binary: `COATY_GATEWAY_BINARY`, or the one beside the test bundle.
+    public static var binary: String {
+        if let path = ProcessInfo.processInfo.environment["COATY_GATEWAY_BINARY"] { return path }
+        var folder = URL(fileURLWithPath: CommandLine.arguments[0])
+        for line in (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8))?.split(separator: "\n") ?? []
+        where line.hasSuffix(".xctest") {
+            folder = URL(fileURLWithPath: String(line[(line.firstIndex(of: "/") ?? line.startIndex)...]))
+        }
+        return folder.deletingLastPathComponent().appending(path: "coaty-gateway").path
+    }
+
+    /// Starts a gateway and returns when it is ready.
+    ///
+    /// - Parameters:
+    ///   - arguments: flags besides `--port 0`.
+    ///   - environment: variables besides this process's, of which those of the gateway are taken out.
+    /// - Throws: ``TestSupportError`` with the gateway's log where it ends, or is not ready within ``limit``.
+    public convenience init(_ arguments: [String] = [], environment: [String: String] = [:]) throws {
+        try self.init(unready: ["--port", "0"] + arguments, environment: environment)
+        let deadline = Date(timeIntervalSinceNow: Self.limit)
+        while !output.contains("\n") {
+            if hasEnded || Date() > deadline {
+                throw TestSupportError("the gateway \(hasEnded ? "ended" : "is not ready"):\n\(output)\(log)")
+            }
+            usleep(Self.tick)
+        }
+        let line = String(output.prefix { $0 != "\n" })
+        readyLine.withLock { $0 = line }
+    }
+
+    /// Starts a gateway and does not wait.
+    public init(unready arguments: [String], environment: [String: String] = [:]) throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "gateway-test-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        directory = folder.path
+        var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("COATY_") }
+        variables.merge(environment) { $1 }
+        pid = try SpawningThread.shared.spawn(
+            "/usr/bin/setpriv",
+            ["setpriv", "--pdeathsig", "KILL", "--", Self.binary] + arguments,
+            environment: variables,
+            output: directory + "/out",
+            errors: directory + "/err"
+        )
+    }
+
+    deinit {
+        end(with: SIGKILL)
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// What the gateway wrote to standard output.
+    public var output: String { (try? String(contentsOfFile: directory + "/out", encoding: .utf8)) ?? "" }
+    /// What the gateway wrote to standard error.
+    public var log: String { (try? String(contentsOfFile: directory + "/err", encoding: .utf8)) ?? "" }
+
+    /// The port that the ready line names.
+    public var port: UInt16 { port(behind: "ready on http://127.0.0.1:") }
+    /// The port of the broker that the ready line names.
+    public var brokerPort: UInt16 { port(behind: "mqtt://127.0.0.1:") }
+
+    private func port(behind text: String) -> UInt16 {
+        let line = readyLine.withLock(\.self)
+        guard let range = line.range(of: text) else { return 0 }
+        return UInt16(line[range.upperBound...].prefix { $0.isNumber }) ?? 0
+    }
+
+    /// Whether the process has ended.
+    public var hasEnded: Bool {
+        exitStatus.withLock { exitStatus in
+            if exitStatus != nil { return true }
+            var status: Int32 = 0
+            guard waitpid(pid, &status, WNOHANG) == pid else { return false }
+            exitStatus = status & 0x7F == 0 ? (status >> 8) & 0xFF : -(status & 0x7F)
+            return true
+        }
+    }
+
+    /// Sends a signal.
+    public func signal(_ number: Int32) {
+        if !hasEnded { kill(pid, number) }
+    }
+
+    /// Waits until the process has ended, and returns its exit code, or minus the signal that ended it.
+    ///
+    /// - Throws: ``TestSupportError`` where it does not end within ``limit``.
+    public func waitForEnd() throws -> Int32 {
+        let deadline = Date(timeIntervalSinceNow: Self.limit)
+        while !hasEnded {
+            guard Date() < deadline else { throw TestSupportError("the gateway does not end:\n\(log)") }
+            usleep(Self.tick)
+        }
+        return exitStatus.withLock { $0 ?? 0 }
+    }
+
+    /// Stops the gateway with a signal, and returns its exit code, or minus the signal that ended it.
+    @discardableResult
+    public func stop(_ number: Int32 = SIGTERM) throws -> Int32 {
+        signal(number)
+        return try waitForEnd()
+    }
+
+    private func end(with number: Int32) {
+        signal(number)
+        while !hasEnded { usleep(Self.tick) }
+    }
+
+    /// Sends one request on a connection of its own.
+    public func request(
+        _ method: String,
+        _ target: String,
+        headers: [(String, String)] = [],
+        body: String? = nil,
+        within seconds: Double = 30
+    ) throws -> RawConnection.Response {
+        try RawConnection(port: port).request(method, target, headers: headers, body: body, within: seconds)
+    }
+
+    /// Posts JSON on a connection of its own.
+    public func post(_ target: String, _ json: String) throws -> RawConnection.Response {
+        try request("POST", target, headers: [("Content-Type", "application/json")], body: json)
+    }
+}
+
+extension RawConnection {
+    /// Sends a request and reads the response.
+    public func request(
+        _ method: String,
+        _ target: String,
+        headers: [(String, String)] = [],
+        body: String? = nil,
+        within seconds: Double = 30
+    ) throws -> Response {
+        var text = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n"
+        for (name, value) in headers { text += "\(name): \(value)\r\n" }
+        if let body { text += "Content-Length: \(body.utf8.count)\r\n" }
+        try send(text + "\r\n" + (body ?? ""))
+        return try readResponse(toHead: method == "HEAD", within: seconds)
+    }
+}
+
+/// Waits until a condition holds.
+///
+/// - Throws: ``TestSupportError`` where it does not within `seconds`.
+public func waitUntil(_ what: String, within seconds: TimeInterval = 30, _ condition: () throws -> Bool) throws {
+    let deadline = Date(timeIntervalSinceNow: seconds)
+    while try !condition() {
+        guard Date() < deadline else { throw TestSupportError("in vain: \(what)") }
+        usleep(5_000)
+    }
+}
