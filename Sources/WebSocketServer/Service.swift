@@ -144,8 +144,18 @@ final class Service {
 
     /// A stop waits for WebSockets, not for requests that are half there.
     private func endIfDrained() {
-        if phase == .closing, openCount == 0 {
-            mailbox.advance(to: .ending)
+        switch phase {
+        case .running:
+            break
+        case .closing:
+            if openCount == 0 {
+                mailbox.advance(to: .ending)
+            }
+        case .ending:
+            // The last connection may have gone before the loop waits, which would then be in vain.
+            if sessions.isEmpty, let engine {
+                lws_cancel_service(engine.context)
+            }
         }
     }
 
