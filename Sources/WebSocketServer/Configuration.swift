@@ -59,6 +59,9 @@ extension WebSocketServer.Configuration {
     /// longer ones without an answer.
     static let maximumListLength = 126
 
+    /// The same for Sec-WebSocket-Extensions, where it looks at 255 bytes.
+    static let maximumExtensionsLength = 254
+
     /// Whole seconds, rounded up, within what libwebsockets can hold.
     static func wholeSeconds(_ duration: Duration) -> UInt16 {
         let (seconds, attoseconds) = duration.components

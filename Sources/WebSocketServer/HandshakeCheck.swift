@@ -41,6 +41,9 @@ struct HandshakeCheck {
         guard let key = RequestHead.value(of: WSI_TOKEN_KEY, in: wsi), Self.isKey(key) else {
             return .invalid(malformed("Sec-WebSocket-Key is not 16 bytes in base64"))
         }
+        guard areExtensionsUsable(wsi) else {
+            return .invalid(malformed("Sec-WebSocket-Extensions is too long or offers an extension twice"))
+        }
         return checkSubprotocols(wsi)
     }
 
@@ -81,6 +84,14 @@ struct HandshakeCheck {
             headers: [("Allow", "GET")],
             configuration: configuration
         )
+    }
+
+    /// RFC 7692, 5.1, lets a client offer the extension several times with other parameters; libwebsockets does not.
+    private func areExtensionsUsable(_ wsi: OpaquePointer) -> Bool {
+        guard let offer = RequestHead.value(of: WSI_TOKEN_EXTENSIONS, in: wsi) else { return true }
+        guard offer.utf8.count <= WebSocketServer.Configuration.maximumExtensionsLength else { return false }
+        guard configuration.allowsCompression else { return true }
+        return Self.list(offer).count { $0.hasPrefix("permessage-deflate") } <= 1
     }
 
     private func checkSubprotocols(_ wsi: OpaquePointer) -> Outcome {

@@ -130,11 +130,37 @@ import WebSocketServer
         ("Sec-WebSocket-Key", ""), ("Sec-WebSocket-Key", "short"), ("Sec-WebSocket-Version", ""),
         ("Connection", "keep-alive"), ("Connection", ""), ("Host", ""),
         ("Connection", String(repeating: "a, ", count: 60) + "Upgrade"),
+        ("Sec-WebSocket-Extensions", String(repeating: "a", count: 255)),
     ])
     func malformedHandshakeIsRefused(_ header: (String, String)) throws {
         let response = try refusal(headers: [header])
         #expect(response.status == (header.0 == "Sec-WebSocket-Version" ? 426 : 400))
         #expect(response.headers["content-type"] == "application/problem+json")
+    }
+
+    @Test(arguments: [
+        ("permessage-deflate; client_max_window_bits", true), ("other" + String(repeating: "r", count: 249), false),
+    ])
+    func compressionIsAgreedToWhereAllowed(_ offer: (text: String, isAgreedTo: Bool)) throws {
+        var configuration = Self.configuration()
+        configuration.allowsCompression = true
+        let fixture = try Fixture(configuration)
+        let client = try fixture.open(headers: [("Sec-WebSocket-Extensions", offer.text)])
+        let agreed = client.response.headers["sec-websocket-extensions"] ?? ""
+        #expect(agreed.hasPrefix("permessage-deflate") == offer.isAgreedTo)
+        // A client may leave any message uncompressed (RFC 7692, 6).
+        try client.sendText("plain")
+        #expect(fixture.handler.waits { $0.messages == [.text("plain")] })
+    }
+
+    @Test func extensionOfferedTwiceIsRefused() throws {
+        var configuration = Self.configuration()
+        configuration.allowsCompression = true
+        let response = try refusal(
+            configuration,
+            headers: [("Sec-WebSocket-Extensions", "permessage-deflate; server_max_window_bits=9, permessage-deflate")]
+        )
+        #expect(response.status == 400)
     }
 
     @Test(arguments: ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "HEAD"], [true, false])
