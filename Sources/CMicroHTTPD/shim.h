@@ -32,7 +32,6 @@ static inline struct MHD_Daemon *cmhd_start(const struct cmhd_configuration *c) 
         MHD_OPTION_CONNECTION_LIMIT, c->connection_limit,
         MHD_OPTION_CONNECTION_TIMEOUT, c->connection_timeout,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, c->connection_memory,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_UNESCAPE_CALLBACK, cmhd_keep_escapes, NULL,
         MHD_OPTION_NOTIFY_COMPLETED, c->completed, c->context,
         MHD_OPTION_NOTIFY_CONNECTION, c->notify, c->context,

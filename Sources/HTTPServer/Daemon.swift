@@ -29,12 +29,18 @@ private func handleAccess(
     _ uploadSize: UnsafeMutablePointer<Int>?,
     _ exchangeContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> MHD_Result {
-    guard let context, let connection, let target, let method, let uploadSize, let exchangeContext else {
+    guard let context, let connection, let target, let method, let version, let uploadSize, let exchangeContext else {
         return .NO
     }
     return Unmanaged<RequestProcessor>.fromOpaque(context)._withUnsafeGuaranteedRef { processor in
         guard let known = exchangeContext.pointee else {
-            return processor.begin(connection, target: target, method: method, context: &exchangeContext.pointee)
+            return processor.begin(
+                connection,
+                target: target,
+                method: method,
+                version: version,
+                context: &exchangeContext.pointee
+            )
         }
         return Unmanaged<Exchange>.fromOpaque(known)._withUnsafeGuaranteedRef { exchange in
             guard let upload, uploadSize.pointee > 0 else {

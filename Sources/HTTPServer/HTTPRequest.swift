@@ -30,7 +30,12 @@ public struct HTTPRequest: ~Copyable {
     /// The value of the first header field called `name`, in any case, without surrounding space.
     public func header(_ name: String) -> String? {
         guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, name) else { return nil }
-        return String(cString: value)
+        // libmicrohttpd leaves the space after a value.
+        var length = strlen(value)
+        while length > 0, value[length - 1] == 0x20 || value[length - 1] == 0x09 { length -= 1 }
+        return value.withMemoryRebound(to: UInt8.self, capacity: length) {
+            String(decoding: UnsafeBufferPointer(start: $0, count: length), as: UTF8.self)
+        }
     }
 
     /// The value of the first query item called `name`.

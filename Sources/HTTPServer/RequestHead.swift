@@ -14,7 +14,8 @@ struct RequestHead {
     private(set) var wantsWebSocket = false
     /// Whether two readers of this head could disagree on where the request ends, or for which host it is.
     var isAmbiguous: Bool {
-        hasMalformedName || contentLengths > 1 || hosts > 1 || (transferCodings > 0 && contentLengths > 0)
+        hasMalformedName || contentLengths > 1 || hosts > 1 || (needsHost && hosts == 0)
+            || (transferCodings > 0 && contentLengths > 0)
     }
     /// Whether the body comes in a transfer coding other than chunked.
     var hasUnknownTransferCoding: Bool { transferCodings > 1 || (transferCodings == 1 && !isChunked) }
@@ -23,13 +24,16 @@ struct RequestHead {
     /// The decoded query.
     private(set) var queryItems: [HTTPRequest.QueryItem] = []
 
+    /// HTTP/1.0 has no `Host`. (libmicrohttpd's own check for it sends the head of its answer twice.)
+    private let needsHost: Bool
     private var hasMalformedName = false
     private var contentLengths = 0
     private var transferCodings = 0
     private var hosts = 0
 
     /// Reads the head of the request that `connection` is at.
-    init(_ connection: OpaquePointer) {
+    init(_ connection: OpaquePointer, version: UnsafePointer<CChar>) {
+        needsHost = strcmp(version, "HTTP/1.0") != 0
         withUnsafeMutablePointer(to: &self) { head in
             cmhd_examine(
                 connection,

@@ -26,11 +26,12 @@ final class RequestProcessor: Sendable {
         _ connection: OpaquePointer,
         target: UnsafePointer<CChar>,
         method name: UnsafePointer<CChar>,
+        version: UnsafePointer<CChar>,
         context: inout UnsafeMutableRawPointer?
     ) -> MHD_Result {
         counters.requests.add(1, ordering: .relaxed)
         let method = HTTPMethod(name: name)
-        let head = RequestHead(connection)
+        let head = RequestHead(connection, version: version)
         var parameters = PathParameters(names: [], values: [])
         var refusal = refusalAtOnce(connection, head)
         let phase: Exchange.Phase

@@ -74,7 +74,8 @@ final class RouteTree: Sendable {
     /// Looks up a raw path, which starts with `/`.
     func match(_ method: HTTPMethod?, _ path: UnsafeBufferPointer<UInt8>) -> Match {
         guard let first = path.first, first == UInt8(ascii: "/") else { return .answered(refusals.malformedTarget) }
-        if !PercentCoding.isPlain(path), PercentCoding.decode(path) == nil {
+        // libmicrohttpd takes spaces in a target, which RFC 9112, section 3.2, does not.
+        if path.contains(UInt8(ascii: " ")) || (!PercentCoding.isPlain(path) && PercentCoding.decode(path) == nil) {
             return .answered(refusals.malformedTarget)
         }
         var ranges: [Range<Int>] = []

@@ -1,0 +1,149 @@
+import HTTPServer
+import TestSupport
+import Testing
+
+@Suite struct StreamTests {
+    let streams = Box<[HTTPStream]>([])
+    let closed = Box(0)
+
+    private func makeServer(_ configuration: HTTPServer.Configuration = .init()) throws -> TestServer {
+        let (streams, closed) = (streams, closed)
+        return try TestServer(configuration) { router in
+            router.on(.get, "/stream") { _ in
+                .stream(status: 200, headers: [("Content-Type", "text/event-stream")]) { stream in
+                    stream.onClose { closed.update { $0 += 1 } }
+                    streams.update { $0.append(stream) }
+                }
+            }
+        }
+    }
+
+    private func open(_ server: TestServer, receiveBuffer: Int32? = nil) throws -> (RawConnection, HTTPStream) {
+        let connection = try server.connect(receiveBuffer: receiveBuffer)
+        try connection.send("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n")
+        let (status, headers) = try connection.readHead()
+        #expect(status == 200)
+        #expect(headers["content-type"] == "text/event-stream")
+        #expect(eventually { !streams.value.isEmpty })
+        return (connection, try #require(streams.value.last))
+    }
+
+    @Test func sendsChunksAsTheyAreWritten() throws {
+        let server = try makeServer()
+        let (connection, stream) = try open(server)
+        for index in 0..<100 {
+            #expect(stream.write(Array("event \(index)\n".utf8)) == .queued)
+            #expect(String(decoding: try connection.readChunk(), as: UTF8.self) == "event \(index)\n")
+        }
+        #expect(stream.write(Array("last".utf8)) == .queued)
+        stream.finish()
+        #expect(stream.write([1]) == .closed)
+        #expect(String(decoding: try connection.readChunk(), as: UTF8.self) == "last")
+        #expect(try connection.readChunk().isEmpty)
+        #expect(eventually { stream.isClosed && closed.value == 1 })
+        #expect(server.http.statistics.streams == 0)
+        // The connection stays usable.
+        try connection.send("GET /nothing HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(try connection.readResponse().status == 404)
+    }
+
+    @Test func keepsOrderUnderLoad() throws {
+        let server = try makeServer()
+        let (connection, stream) = try open(server)
+        var received: [UInt8] = []
+        var sent: [UInt8] = []
+        for index in 0..<5000 {
+            let bytes = Array("\(index),".utf8)
+            while stream.write(bytes) == .full { received += try connection.readChunk() }
+            sent += bytes
+        }
+        stream.finish()
+        while case let chunk = try connection.readChunk(), !chunk.isEmpty { received += chunk }
+        #expect(received == sent)
+    }
+
+    @Test func slowReaderFillsTheQueue() throws {
+        var configuration = HTTPServer.Configuration()
+        configuration.streamQueueSize = 64 * 1024
+        let server = try makeServer(configuration)
+        let (connection, stream) = try open(server, receiveBuffer: 4096)
+        let bytes = [UInt8](repeating: 7, count: 16 * 1024)
+        var written = 0
+        #expect(
+            eventually {
+                guard stream.write(bytes) == .queued else { return true }
+                written += bytes.count
+                return false
+            }
+        )
+        #expect(stream.queuedBytes <= 64 * 1024)
+        #expect(stream.write([UInt8](repeating: 0, count: 64 * 1024 + 1)) == .full)
+        #expect(!stream.isClosed)
+        stream.finish()
+        var received = 0
+        while case let chunk = try connection.readChunk(), !chunk.isEmpty { received += chunk.count }
+        #expect(received == written)
+    }
+
+    @Test func readerThatReadsNothingIsDisconnected() throws {
+        var configuration = HTTPServer.Configuration()
+        configuration.connectionTimeout = 1
+        let server = try makeServer(configuration)
+        let (connection, stream) = try open(server, receiveBuffer: 4096)
+        #expect(eventually { stream.write([UInt8](repeating: 7, count: 16 * 1024)) == .full })
+        #expect(eventually { stream.isClosed && closed.value == 1 })
+        withExtendedLifetime(connection) {}
+    }
+
+    @Test func noticesAtAWriteThatTheClientWent() throws {
+        let server = try makeServer()
+        do { _ = try open(server) }
+        let stream = try #require(streams.value.first)
+        #expect(!stream.isClosed)
+        #expect(eventually { stream.write([1]) == .closed })
+        #expect(eventually { closed.value == 1 && server.http.statistics.connections == 0 })
+        let late = Box(false)
+        stream.onClose { late.update { $0 = true } }
+        #expect(late.value)
+    }
+
+    @Test func stopEndsStreams() throws {
+        let server = try makeServer()
+        let (connection, stream) = try open(server)
+        #expect(stream.write(Array("before".utf8)) == .queued)
+        server.http.stop()
+        #expect(String(decoding: try connection.readChunk(), as: UTF8.self) == "before")
+        #expect(try connection.readChunk().isEmpty)
+        #expect(try connection.isClosedByPeer())
+        #expect(stream.isClosed)
+        #expect(closed.value == 1)
+    }
+
+    @Test func stopDoesNotWaitForAReaderThatReadsNothing() throws {
+        var configuration = HTTPServer.Configuration()
+        configuration.stopTimeout = .milliseconds(100)
+        let server = try makeServer(configuration)
+        let (connection, stream) = try open(server, receiveBuffer: 4096)
+        #expect(eventually { stream.write([UInt8](repeating: 7, count: 16 * 1024)) == .full })
+        server.http.stop()
+        #expect(stream.isClosed)
+        withExtendedLifetime(connection) {}
+    }
+
+    @Test func answersHEADWithoutAStream() throws {
+        let server = try makeServer()
+        let response = try server.request("HEAD /stream HTTP/1.1\r\nHost: h\r\n\r\n", toHead: true)
+        #expect(response.status == 200)
+        #expect(streams.value.isEmpty)
+    }
+
+    @Test func refusesMoreThanItsBound() throws {
+        var configuration = HTTPServer.Configuration()
+        configuration.maximumStreams = 1
+        let server = try makeServer(configuration)
+        let (connection, _) = try open(server)
+        #expect(try server.get("/stream").status == 503)
+        #expect(streams.value.count == 1)
+        withExtendedLifetime(connection) {}
+    }
+}
