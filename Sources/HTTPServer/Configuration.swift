@@ -7,7 +7,7 @@ extension HTTPServer {
         public var maximumBodySize = 1024 * 1024
         /// The most bytes in request line and header fields together; more get 431.
         public var maximumHeaderSize = 8 * 1024
-        /// The most open connections; further ones are closed. Each thread takes an equal part of them.
+        /// The most open connections; further ones are closed.
         public var connectionLimit = 10_000
         /// The whole seconds after which a connection without progress is closed: idle, or amid a request or a response.
         /// Suspended requests and streams with nothing to send do not count as such.

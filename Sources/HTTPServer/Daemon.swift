@@ -1,11 +1,17 @@
 import CMicroHTTPD
 import Synchronization
 
+/// How many connections libmicrohttpd may have on each thread beyond the server's own limit. It must never come to a limit of
+/// its own: 0.9.75 then returns from `new_connection_process_` with a lock held, and the thread hangs for good. It counts a
+/// connection as closed a moment after it tells so.
+private let spareConnections = 16
+
 /// Starts libmicrohttpd with callbacks that lead to `processor`, which must outlive the daemon.
 func startDaemon(_ configuration: HTTPServer.Configuration, _ processor: RequestProcessor) -> OpaquePointer? {
+    let threads = max(1, configuration.threads)
     var options = cmhd_configuration(
-        threads: UInt32(max(1, configuration.threads)),
-        connection_limit: UInt32(max(1, configuration.connectionLimit)),
+        threads: UInt32(threads),
+        connection_limit: UInt32(threads * (configuration.connectionLimit + spareConnections)),
         connection_timeout: UInt32(max(1, configuration.connectionTimeout)),
         connection_memory: configuration.connectionMemory,
         handler: handleAccess,
@@ -71,9 +77,6 @@ private func handleConnection(
     _ socketContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
     _ event: MHD_ConnectionNotificationCode
 ) {
-    guard let context else { return }
-    let change = event == .CONNECTION_NOTIFY_STARTED ? 1 : -1
-    Unmanaged<RequestProcessor>.fromOpaque(context)._withUnsafeGuaranteedRef {
-        _ = $0.counters.connections.add(change, ordering: .relaxed)
-    }
+    guard let context, event == .CONNECTION_NOTIFY_CLOSED else { return }
+    Unmanaged<RequestProcessor>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.counters.dismiss() }
 }

@@ -55,13 +55,19 @@ public final class HTTPServer: Sendable {
     /// at once when it does not run or has ``Configuration/connectionLimit`` connections.
     public func adopt(_ descriptor: Int32) {
         let isAdopted = state.withLock { state in
-            guard case .running(let daemon) = state else {
+            guard case .running(let daemon) = state, processor.counters.admit(upTo: configuration.connectionLimit)
+            else {
                 close(descriptor)
                 return false
             }
             // libmicrohttpd wants an address for limits per client and for its log, neither of which is used.
             var address = sockaddr()
-            return MHD_add_connection(daemon, descriptor, &address, socklen_t(MemoryLayout<sockaddr>.size)) == .YES
+            let length = socklen_t(MemoryLayout<sockaddr>.size)
+            guard MHD_add_connection(daemon, descriptor, &address, length) == .YES else {
+                processor.counters.dismiss()
+                return false
+            }
+            return true
         }
         guard !isAdopted else { return }
         processor.counters.rejectedConnections.add(1, ordering: .relaxed)
@@ -90,6 +96,8 @@ public final class HTTPServer: Sendable {
         }
         guard let daemon else { return }
         MHD_stop_daemon(daemon)
+        // Connections that no thread had come to yet end without a callback.
+        processor.counters.connections.store(0, ordering: .relaxed)
         logger.debug("HTTP server stopped")
     }
 

@@ -24,4 +24,16 @@ final class Counters: Sendable {
     let requests = Atomic<Int>(0)
     let refused = Atomic<Int>(0)
     let rejectedConnections = Atomic<Int>(0)
+
+    /// Counts a new connection, unless `limit` are open.
+    func admit(upTo limit: Int) -> Bool {
+        if connections.add(1, ordering: .relaxed).newValue <= limit { return true }
+        dismiss()
+        return false
+    }
+
+    /// Counts a connection as closed.
+    func dismiss() {
+        connections.subtract(1, ordering: .relaxed)
+    }
 }
