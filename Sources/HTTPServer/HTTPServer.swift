@@ -9,6 +9,19 @@ import Synchronization
 /// malformed escapes and ambiguous framing, 404, 405 with `Allow`, 413, 421 to an upgrade to WebSocket, 431, 501 to unknown
 /// transfer codings, and 503 with `Retry-After`. Before the body is read, and ending the connection, come 400 to ambiguous
 /// framing, 413, 421, 431, 501, 503 while draining, and every answer to a request with `Expect: 100-continue`.
+///
+/// libmicrohttpd 0.9.75 answers these itself, with a page of HTML, no media type and `Connection: close`:
+/// - 400 "Request malformed": a request line without a version or with another protocol than HTTP, a header line without a
+///   colon, a chunk size that is no hexadecimal number, a chunk longer than its size.
+/// - 400 to a `Content-Length` that is negative or no number, 413 to one that does not fit into 64 bits. It sends the head
+///   of these two answers a second time in the place of the body.
+/// - 413 "Request content too large": a chunk size that does not fit into 64 bits.
+/// - 414 and 431 "Request too big": request line, or header fields, beyond its memory for a connection; also very many
+///   small fields, of which each takes 72 bytes of it.
+/// - 505 "Requested HTTP version is not supported": HTTP/0.x, and HTTP/2 and later.
+///
+/// It closes without an answer a connection whose request line has no space, and, when it times out, one with half a request
+/// or with more query items (about 400) than fit into its memory. It cuts a target at a raw NUL byte.
 public final class HTTPServer: Sendable {
     /// Why a server did not start.
     public enum StartError: Error {
