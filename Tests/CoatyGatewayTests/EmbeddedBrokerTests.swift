@@ -304,6 +304,16 @@ private final class Script: Sendable {
         path = NSTemporaryDirectory() + "/coaty-test-\(UUID().uuidString).sh"
         try "#!/bin/sh\n\(body)\n".write(toFile: path, atomically: false, encoding: .utf8)
         guard chmod(path, 0o755) == 0 else { throw POSIXError(.EACCES) }
+        // A process that another test starts at this moment may hold the file open for writing until its own exec,
+        // and what is open for writing cannot be executed (ETXTBSY). A read lease is granted only when nobody does.
+        let setLease: Int32 = 1024
+        let reading = open(path, O_RDONLY)
+        defer { close(reading) }
+        let deadline = ContinuousClock.now + .seconds(5)
+        while fcntl(reading, setLease, F_RDLCK) != 0 {
+            guard errno == EAGAIN, ContinuousClock.now < deadline else { throw POSIXError(.ETXTBSY) }
+            usleep(1000)
+        }
     }
 
     deinit {

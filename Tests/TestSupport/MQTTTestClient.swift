@@ -10,8 +10,7 @@ public import Foundation
 /// All methods block for a bounded time.
 ///
 /// `@unchecked Sendable`: `handle` is created in the initializer, destroyed in `deinit`, and in between only given to
-/// libmosquitto functions that may be called from any thread while its network thread runs. `record` is touched only
-/// with `condition` locked.
+/// libmosquitto functions that may be called from any thread while its network thread runs.
 public final class MQTTTestClient: @unchecked Sendable {
     /// What arrived in one PUBLISH.
     public struct Message: Sendable, Hashable, CustomStringConvertible {
@@ -29,21 +28,13 @@ public final class MQTTTestClient: @unchecked Sendable {
         public var description: String { "\(topic) \(text)\(retain ? " (retained)" : "")" }
     }
 
-    private struct Record {
-        var connectReason: Int32?
-        var isConnected = false
-        var acknowledged: Set<Int32> = []
-        var messages: [Message] = []
-    }
-
     /// Until a step of the client itself (connecting, SUBACK, PUBACK) must be done.
     public static let limit: TimeInterval = 10
 
     private static let library: Int32 = mosquitto_lib_init()
 
     private let handle: OpaquePointer
-    private let condition = NSCondition()
-    private var record = Record()
+    private let inbox = Inbox()
 
     /// Connects with a clean session, and returns when the broker has accepted.
     ///
@@ -69,28 +60,29 @@ public final class MQTTTestClient: @unchecked Sendable {
             throw TestSupportError("libmosquitto cannot be initialized")
         }
         self.handle = handle
-        // Callbacks run on the network thread, which `deinit` joins before the object is gone.
-        mosquitto_user_data_set(handle, Unmanaged.passUnretained(self).toOpaque())
+        // The network thread holds the inbox, never the client: whose last reference it could be that would have to
+        // wait for its own end in `deinit`.
+        mosquitto_user_data_set(handle, Unmanaged.passUnretained(inbox).toOpaque())
         mosquitto_connect_callback_set(handle) { _, context, reason in
-            MQTTTestClient.from(context)?.update {
+            Inbox.from(context)?.update {
                 $0.connectReason = reason
                 $0.isConnected = reason == 0
             }
         }
         mosquitto_disconnect_callback_set(handle) { _, context, _ in
-            MQTTTestClient.from(context)?.update { $0.isConnected = false }
+            Inbox.from(context)?.update { $0.isConnected = false }
         }
         mosquitto_subscribe_callback_set(handle) { _, context, id, _, _ in
-            MQTTTestClient.from(context)?.update { _ = $0.acknowledged.insert(id) }
+            Inbox.from(context)?.update { _ = $0.acknowledged.insert(id) }
         }
         mosquitto_publish_callback_set(handle) { _, context, id in
-            MQTTTestClient.from(context)?.update { _ = $0.acknowledged.insert(id) }
+            Inbox.from(context)?.update { _ = $0.acknowledged.insert(id) }
         }
         mosquitto_message_callback_set(handle) { _, context, message in
             guard let message = message?.pointee, let topic = message.topic else { return }
             let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen))
             let received = Message(topic: String(cString: topic), payload: Array(payload), retain: message.retain)
-            MQTTTestClient.from(context)?.update { $0.messages.append(received) }
+            Inbox.from(context)?.update { $0.messages.append(received) }
         }
         if let username { try Self.check(mosquitto_username_pw_set(handle, username, password), "user name") }
         if let caFile { try Self.check(mosquitto_tls_set(handle, caFile, nil, nil, nil, nil), "TLS") }
@@ -101,23 +93,23 @@ public final class MQTTTestClient: @unchecked Sendable {
         mosquitto_int_option(handle, MOSQ_OPT_TCP_NODELAY, 1)
         try Self.check(mosquitto_connect(handle, host, Int32(port), 60), "connect to \(host):\(port)")
         try Self.check(mosquitto_loop_start(handle), "network thread")
-        try wait(for: "CONNACK") { $0.connectReason != nil }
-        if let reason = locked({ $0.connectReason }), reason != 0 {
+        try inbox.wait(for: "CONNACK") { $0.connectReason != nil }
+        if let reason = inbox.locked({ $0.connectReason }), reason != 0 {
             throw TestSupportError("broker refused: \(String(cString: mosquitto_connack_string(reason)))")
         }
     }
 
     deinit {
         mosquitto_disconnect(handle)
-        mosquitto_loop_stop(handle, true)
+        mosquitto_loop_stop(handle, false)
         mosquitto_destroy(handle)
     }
 
     /// All messages that came so far, in order.
-    public var messages: [Message] { locked { $0.messages } }
+    public var messages: [Message] { inbox.locked { $0.messages } }
 
     /// Whether the broker has accepted the client and the connection still stands; it reconnects by itself.
-    public var isConnected: Bool { locked { $0.isConnected } }
+    public var isConnected: Bool { inbox.locked { $0.isConnected } }
 
     /// Subscribes, and returns after the SUBACK.
     ///
@@ -125,7 +117,7 @@ public final class MQTTTestClient: @unchecked Sendable {
     public func subscribe(_ filter: String, qos: Int32 = 0) throws {
         var id: Int32 = 0
         try Self.check(mosquitto_subscribe(handle, &id, filter, qos), "subscribe \(filter)")
-        try wait(for: "SUBACK of \(filter)") { [id] in $0.acknowledged.contains(id) }
+        try inbox.wait(for: "SUBACK of \(filter)") { [id] in $0.acknowledged.remove(id) != nil }
     }
 
     /// Publishes, and returns when the message was sent (QoS 0) or acknowledged.
@@ -135,7 +127,7 @@ public final class MQTTTestClient: @unchecked Sendable {
         var id: Int32 = 0
         let count = Int32(payload.count)
         try Self.check(mosquitto_publish(handle, &id, topic, count, payload, qos, retain), "publish \(topic)")
-        try wait(for: "completion of publish \(topic)") { [id] in $0.acknowledged.contains(id) }
+        try inbox.wait(for: "completion of publish \(topic)") { [id] in $0.acknowledged.remove(id) != nil }
     }
 
     /// Publishes text; see the other one.
@@ -154,7 +146,7 @@ public final class MQTTTestClient: @unchecked Sendable {
         matching matches: (Message) -> Bool
     ) throws -> Message {
         var found: Message?
-        try wait(for: "a matching message", within: limit) { record in
+        try inbox.wait(for: "a matching message", within: limit) { record in
             found = record.messages.first(where: matches)
             return found != nil
         }
@@ -167,12 +159,8 @@ public final class MQTTTestClient: @unchecked Sendable {
     /// - Throws: ``TestSupportError`` that lists what did arrive.
     @discardableResult
     public func waitFor(count: Int, within limit: TimeInterval = MQTTTestClient.limit) throws -> [Message] {
-        try wait(for: "\(count) messages", within: limit) { $0.messages.count >= count }
+        try inbox.wait(for: "\(count) messages", within: limit) { $0.messages.count >= count }
         return Array(messages.prefix(count))
-    }
-
-    private static func from(_ context: UnsafeMutableRawPointer?) -> MQTTTestClient? {
-        context.map { Unmanaged<MQTTTestClient>.fromOpaque($0).takeUnretainedValue() }
     }
 
     private static func check(_ code: Int32, _ what: String) throws {
@@ -180,29 +168,50 @@ public final class MQTTTestClient: @unchecked Sendable {
             throw TestSupportError("\(what): \(String(cString: mosquitto_strerror(code)))")
         }
     }
+}
 
-    private func locked<R>(_ body: (Record) -> R) -> R {
+/// What the network thread writes down for the test.
+///
+/// `@unchecked Sendable`: `record` is touched only with `condition` locked.
+private final class Inbox: @unchecked Sendable {
+    struct Record {
+        var connectReason: Int32?
+        var isConnected = false
+        // Identifiers are 16 bits wide and may come again; each is taken out by the one wait for it.
+        var acknowledged: Set<Int32> = []
+        var messages: [MQTTTestClient.Message] = []
+    }
+
+    private let condition = NSCondition()
+    private var record = Record()
+
+    /// The client keeps the inbox until the network thread has ended.
+    static func from(_ context: UnsafeMutableRawPointer?) -> Inbox? {
+        context.map { Unmanaged<Inbox>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    func locked<R>(_ body: (Record) -> R) -> R {
         condition.lock()
         defer { condition.unlock() }
         return body(record)
     }
 
-    private func update(_ body: (inout Record) -> Void) {
+    func update(_ body: (inout Record) -> Void) {
         condition.lock()
         body(&record)
         condition.broadcast()
         condition.unlock()
     }
 
-    private func wait(
+    func wait(
         for what: String,
         within limit: TimeInterval = MQTTTestClient.limit,
-        until isDone: (Record) -> Bool
+        until isDone: (inout Record) -> Bool
     ) throws {
         let deadline = Date(timeIntervalSinceNow: limit)
         condition.lock()
         defer { condition.unlock() }
-        while !isDone(record) {
+        while !isDone(&record) {
             guard condition.wait(until: deadline) else {
                 let arrived = record.messages.map { "  \($0)" }.joined(separator: "\n")
                 throw TestSupportError(
