@@ -40,6 +40,21 @@ struct EmbeddedBrokerTests {
         #expect(broker.address == nil)
     }
 
+    private static let localHosts: [String] = {
+        let addresses = try? String(contentsOfFile: "/proc/net/if_inet6", encoding: .utf8)
+        return addresses?.isEmpty == false ? ["localhost", "::1", "::"] : ["localhost"]
+    }()
+
+    @Test(arguments: localHosts)
+    func brokerListensOnOtherLocalAddresses(host: String) async throws {
+        let broker = broker(host: host)
+        try await broker.start()
+        let address = try #require(broker.address)
+        #expect(address.host == (host == "::" ? "::1" : host))
+        _ = try MQTTTestClient(host: address.host, port: address.port)
+        await broker.stop()
+    }
+
     @Test func takenPortLeadsToTheNextOne() async throws {
         let other = try BrokerProcess()
         defer { other.stop() }
@@ -301,7 +316,7 @@ private final class Script: Sendable {
     let path: String
 
     init(_ body: String) throws {
-        path = NSTemporaryDirectory() + "/coaty-test-\(UUID().uuidString).sh"
+        path = NSTemporaryDirectory() + "coaty-test-\(UUID().uuidString).sh"
         try "#!/bin/sh\n\(body)\n".write(toFile: path, atomically: false, encoding: .utf8)
         guard chmod(path, 0o755) == 0 else { throw POSIXError(.EACCES) }
         // A process that another test starts at this moment may hold the file open for writing until its own exec,

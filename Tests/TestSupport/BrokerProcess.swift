@@ -25,13 +25,14 @@ public final class BrokerProcess: Sendable {
     /// Starts a broker and returns when it answers.
     ///
     /// - Parameters:
-    ///   - files: Written to the private directory first, name to content: a password file, certificates.
+    ///   - files: Written to the private directory first, name to content: a password file as
+    ///     mosquitto_passwd writes it, certificates.
     ///   - extraConfiguration: Lines after `listener`; `%d` stands for the private directory. With `password_file`
     ///     give `allow_anonymous false` too, as `allow_anonymous true` is the default here.
     /// - Throws: ``TestSupportError`` with the broker's log if it does not answer within ``limit``.
     public init(files: [String: String] = [:], extraConfiguration: [String] = []) throws {
         port = try FreePort.tcp()
-        var template = Array((NSTemporaryDirectory() + "/coaty-test-broker-XXXXXX").utf8CString)
+        var template = Array((NSTemporaryDirectory() + "coaty-test-broker-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw TestSupportError("mkdtemp: errno \(errno)") }
         let directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         self.directory = directory
@@ -39,7 +40,7 @@ public final class BrokerProcess: Sendable {
         // TLS listeners refuse a plain CONNECT.
         probesTCPOnly = extra.contains { $0.hasPrefix("cafile") || $0.hasPrefix("certfile") }
 
-        var lines = ["listener \(port) 127.0.0.1", "persistence false", "log_dest file \(directory)/log"]
+        var lines = ["listener \(port) 127.0.0.1", "persistence false", "log_dest stderr"]
         // The files are the test's; a broker that drops to another user could not read them.
         if geteuid() == 0 { lines.append("user root") }
         if !extra.contains(where: { $0.hasPrefix("allow_anonymous") }) { lines.append("allow_anonymous true") }
@@ -75,7 +76,12 @@ public final class BrokerProcess: Sendable {
         let arguments = [
             "setpriv", "--pdeathsig", "KILL", "--", "/usr/sbin/mosquitto", "-c", "\(directory)/mosquitto.conf",
         ]
-        let pid = try SpawningThread.shared.spawn("/usr/bin/setpriv", arguments)
+        let pid = try SpawningThread.shared.spawn(
+            "/usr/bin/setpriv",
+            arguments,
+            output: "\(directory)/log",
+            errors: "\(directory)/log"
+        )
         running.withLock { $0 = pid }
         let deadline = Date(timeIntervalSinceNow: Self.limit)
         while !answers() {

@@ -146,7 +146,7 @@ public final class MQTTTestClient: @unchecked Sendable {
         matching matches: (Message) -> Bool
     ) throws -> Message {
         var found: Message?
-        try inbox.wait(for: "a matching message", within: limit) { record in
+        try inbox.wait(for: "matching message", within: limit) { record in
             found = record.messages.first(where: matches)
             return found != nil
         }
