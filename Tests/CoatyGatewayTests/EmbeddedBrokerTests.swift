@@ -202,11 +202,17 @@ struct EmbeddedBrokerTests {
                 continuation.resume(with: Result { try Self.spawnAnsweringBroker(launcher, address) })
             }
         }
-        let status = try await eventually {
-            var status: Int32 = 0
-            return waitpid(pid, &status, WNOHANG) == pid ? status : nil
+        do {
+            let status = try await eventually {
+                var status: Int32 = 0
+                return waitpid(pid, &status, WNOHANG) == pid ? status : nil
+            }
+            #expect(status & 0x7F == SIGKILL)
+        } catch {
+            kill(pid, SIGKILL)
+            waitpid(pid, nil, 0)
+            throw error
         }
-        #expect(status & 0x7F == SIGKILL)
     }
 
     private static func spawnAnsweringBroker(

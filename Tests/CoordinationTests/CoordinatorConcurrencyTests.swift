@@ -127,6 +127,39 @@ struct CoordinatorConcurrencyTests {
         #expect(journal.lines == ["start root", "asked", "pause root", "stop root"])
     }
 
+    /// The request is made in the parent's tree; when its turn comes, the child is on its own and just starting.
+    @Test func requestFollowsAChildThatLeavesTheTree() async throws {
+        let journal = Journal()
+        let root = coordinator("root", journal)
+        let child = coordinator("child", journal)
+        try await root.start()
+        try await root.start(child)
+
+        let starting = Waiter()
+        let release = Waiter()
+        let stoppedAgain = Waiter()
+        child.component.on("start") {
+            starting.signal()
+            await release.wait()
+        }
+        child.component.on("stop") { [unowned child] in
+            child.component.on("stop") { stoppedAgain.signal() }
+            await child.stop()
+        }
+        root.component.on("stop") {
+            Task.detached { try await child.start() }
+            await starting.wait()
+        }
+        await root.stop()
+        // Queued behind the request; when it returns, the request has had its turn in this tree.
+        await root.stop()
+        release.signal()
+        await stoppedAgain.wait()
+        #expect(
+            journal.lines == ["start root", "start child", "stop child", "stop root", "start child", "stop child"]
+        )
+    }
+
     @Test func startFromWithinIsRefused() async throws {
         let journal = Journal()
         let root = coordinator("root", journal)
