@@ -91,7 +91,11 @@ let package = Package(
         .testTarget(name: "CoatyMQTTTests", dependencies: ["CoatyMQTT", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "CoordinationTests", dependencies: ["Coordination"], swiftSettings: strict),
         .testTarget(name: "HTTPServerTests", dependencies: ["HTTPServer", "TestSupport"], swiftSettings: strict),
-        .testTarget(name: "WebSocketServerTests", dependencies: ["WebSocketServer", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "WebSocketServerTests",
+            dependencies: ["WebSocketServer", "TestSupport"],
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "CoatyGatewayTests",
             dependencies: ["CoatyGateway", "coaty-gateway", "TestSupport"],

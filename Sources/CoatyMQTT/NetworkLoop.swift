@@ -33,7 +33,10 @@ struct NetworkLoop {
             do throws(MQTTLinkError) {
                 try connectAndServe()
             } catch {
-                logger.warning("no link to the broker", metadata: ["broker": "\(options.address)", "error": "\(error)"])
+                logger.warning(
+                    "no link to the broker",
+                    metadata: ["broker": "\(options.address)", "error": "\(error)"]
+                )
             }
             if !membership.isLeaving { rest(for: backoff.delay()) }
         }

@@ -67,7 +67,10 @@ import Testing
     }
 
     @Test func countsTheBytesThatWait() throws {
-        let agent = try manager(InMemoryBinding(broker: InMemoryBroker()), limits: OutboxLimits(publications: 10, bytes: 100))
+        let agent = try manager(
+            InMemoryBinding(broker: InMemoryBroker()),
+            limits: OutboxLimits(publications: 10, bytes: 100)
+        )
         #expect(throws: CommunicationError.queueFull(publications: 0, bytes: 0)) {
             try agent.publishChannel(.with(object: self.job(String(repeating: "x", count: 100)), channelId: "c"))
         }
@@ -75,7 +78,9 @@ import Testing
 
     @Test func requestsFailAtOnceWhileOffline() throws {
         let agent = try manager(InMemoryBinding(broker: InMemoryBroker()))
-        #expect(throws: CommunicationError.offline) { try agent.publishDiscover(.with(coreTypes: [.Identity])) { _ in } }
+        #expect(throws: CommunicationError.offline) {
+            try agent.publishDiscover(.with(coreTypes: [.Identity])) { _ in }
+        }
         #expect(agent.waiting.publications == 0)
     }
 
@@ -185,7 +190,12 @@ import Testing
         }
         agent.start()
         try agent.publishAdvertise(.with(object: job("other type")))
-        let own = CoatyObject(coreType: .CoatyObject, objectType: "coaty.CoatyObject", objectId: .init(), name: "own type")
+        let own = CoatyObject(
+            coreType: .CoatyObject,
+            objectType: "coaty.CoatyObject",
+            objectId: .init(),
+            name: "own type"
+        )
         try agent.publishAdvertise(.with(object: own))
         #expect(try await names.wait(for: 1) == ["own type"])
         subscription.cancel()

@@ -50,7 +50,9 @@ import Testing
             let data = try AdvertiseEvent(payload: payload, topic: topic).data
             try manager.publishAdvertise(.with(object: data.object, privateData: data.privateData))
         case .deadvertise:
-            try manager.publishDeadvertise(.with(objectIds: DeadvertiseEvent(payload: payload, topic: topic).data.objectIds))
+            try manager.publishDeadvertise(
+                .with(objectIds: DeadvertiseEvent(payload: payload, topic: topic).data.objectIds)
+            )
         case .channel:
             let data = try ChannelEvent(payload: payload, topic: topic).data
             let channelId = try #require(topic.eventTypeFilter)
@@ -75,7 +77,10 @@ import Testing
                         privateData: data.privateData
                     )
                 } else {
-                    try ResolveEvent.with(relatedObjects: #require(try data.relatedObjects), privateData: data.privateData)
+                    try ResolveEvent.with(
+                        relatedObjects: #require(try data.relatedObjects),
+                        privateData: data.privateData
+                    )
                 }
             let responder = Responder(manager: manager)
             _ = try responder.respond(.resolve, #require(topic.correlationId), event.payload)
@@ -93,7 +98,9 @@ import Testing
         // such bytes are dropped here (see `JSONDocumentTests`).
         let lines = try Golden.lines("inbound.jsonl", as: Golden.Inbound.self).filter { line in
             !line.note.contains("UTF-8")
-                && Self.events.contains { line.topic.contains("/\($0.rawValue)/") || line.topic.contains("/\($0.rawValue):") }
+                && Self.events.contains {
+                    line.topic.contains("/\($0.rawValue)/") || line.topic.contains("/\($0.rawValue):")
+                }
         }
         #expect(lines.count > 70)
         for line in lines {

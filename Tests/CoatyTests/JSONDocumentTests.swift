@@ -10,21 +10,27 @@ import Testing
         #""\u00e4\ud83d\ude00\n""#, "\"ä€😀\"", "123456789012345678901234567890",
     ])
     func takesJSON(_ text: String) throws {
-        #expect(try parse(text).root.bytes.elementsEqual(text.utf8.drop { $0 == 0x20 }.prefix(parse(text).root.bytes.count)))
+        #expect(
+            try parse(text).root.bytes.elementsEqual(text.utf8.drop { $0 == 0x20 }.prefix(parse(text).root.bytes.count))
+        )
     }
 
     @Test(arguments: [
-        "", " ", "01", "1.", ".5", "1e", "+1", "-", "tru", "nulll", "\"", "\"\\x\"", "\"\\u12\"", "\"\t\"", "[1,]", "[1 2]",
+        "", " ", "01", "1.", ".5", "1e", "+1", "-", "tru", "nulll", "\"", "\"\\x\"", "\"\\u12\"", "\"\t\"", "[1,]",
+        "[1 2]",
         "{\"a\"}", "{\"a\":1,}", "{a:1}", "[", "{", "{} {}", "\u{FEFF}{}", "NaN", "'a'",
     ])
     func refusesWhatIsNoJSON(_ text: String) {
         #expect(throws: JSONSyntaxError.self) { try parse(text) }
     }
 
-    @Test(arguments: [
-        [0x80], [0xC0, 0x80], [0xC3], [0xE0, 0x80, 0x80], [0xED, 0xA0, 0x80], [0xF0, 0x80, 0x80, 0x80], [0xF4, 0x90, 0x80, 0x80],
-        [0xFF], [0xE2, 0x82], [0xF5, 0x80, 0x80, 0x80],
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [0x80], [0xC0, 0x80], [0xC3], [0xE0, 0x80, 0x80], [0xED, 0xA0, 0x80], [0xF0, 0x80, 0x80, 0x80],
+            [0xF4, 0x90, 0x80, 0x80],
+            [0xFF], [0xE2, 0x82], [0xF5, 0x80, 0x80, 0x80],
+        ] as [[UInt8]]
+    )
     func refusesWhatIsNotUTF8(_ bytes: [UInt8]) {
         #expect(throws: JSONSyntaxError.self) { try JSONDocument([0x22] + bytes + [0x22]) }
     }

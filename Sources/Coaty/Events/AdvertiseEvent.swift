@@ -35,7 +35,9 @@ public struct AdvertiseEvent: CommunicationEvent {
 
     private init(payload: Payload, sourceId: CoatyUUID?) throws(PayloadError) {
         try payload.check(Self.schema)
-        if let objectType = payload.json["object"]?["objectType"], !CommunicationTopic.isValidLevel(objectType.string ?? "") {
+        if let objectType = payload.json["object"]?["objectType"],
+            !CommunicationTopic.isValidLevel(objectType.string ?? "")
+        {
             throw .invalid(objectType, "must not hold U+0000, #, + or /")
         }
         self.payload = payload

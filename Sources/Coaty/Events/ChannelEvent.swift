@@ -43,7 +43,9 @@ public struct ChannelEvent: CommunicationEvent {
     /// - Throws: ``PayloadError`` where the payload has not exactly one of `object` and `objects`;
     ///   ``CommunicationError/invalidTopicLevel(_:)`` where the channel id cannot stand in a topic.
     public init(channelId: String, payload: Payload) throws {
-        guard CommunicationTopic.isPublishableLevel(channelId) else { throw CommunicationError.invalidTopicLevel(channelId) }
+        guard CommunicationTopic.isPublishableLevel(channelId) else {
+            throw CommunicationError.invalidTopicLevel(channelId)
+        }
         try Self.check(payload)
         self.channelId = channelId
         self.payload = payload

@@ -27,7 +27,9 @@ public struct ResolveEvent: CommunicationEvent {
         relatedObjects: [CoatyObject],
         privateData: [String: AnyCodable]? = nil
     ) throws -> ResolveEvent {
-        try ResolveEvent(payload: Payload(encoding: ObjectBody(relatedObjects: relatedObjects, privateData: privateData)))
+        try ResolveEvent(
+            payload: Payload(encoding: ObjectBody(relatedObjects: relatedObjects, privateData: privateData))
+        )
     }
 
     /// Takes a payload as it is.
@@ -72,7 +74,9 @@ public struct ResolveEvent: CommunicationEvent {
     private static func check(_ object: JSONView, _ name: StaticString, isIn asked: [String]?) throws(PayloadError) {
         guard let asked else { return }
         guard let value = object[name] else { throw .missing(name, in: object) }
-        guard asked.contains(value.string ?? "") else { throw .invalid(value, "is not what the Discover event asks for") }
+        guard asked.contains(value.string ?? "") else {
+            throw .invalid(value, "is not what the Discover event asks for")
+        }
     }
 
     /// What the event answers.

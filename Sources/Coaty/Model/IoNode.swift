@@ -45,7 +45,10 @@ open class IoNode: CoatyObject {
     private static func points<Point: IoPoint>(_ decoded: [AnyCoatyObjectDecodable]?) throws -> [Point] {
         try (decoded ?? []).map { element in
             guard let point = element.object as? Point else {
-                let context = DecodingError.Context(codingPath: [], debugDescription: "expected an object of \(Point.self)")
+                let context = DecodingError.Context(
+                    codingPath: [],
+                    debugDescription: "expected an object of \(Point.self)"
+                )
                 throw DecodingError.typeMismatch(Point.self, context)
             }
             return point

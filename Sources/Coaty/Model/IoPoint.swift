@@ -38,7 +38,9 @@ open class IoPoint: CoatyObject {
         valueType = try container.decode(String.self, forKey: .valueType)
         useRawIoValues = try container.decodeIfPresent(Bool.self, forKey: .useRawIoValues)
         // A rate with a fraction is taken as the next longer one: ours are whole milliseconds.
-        updateRate = try container.decodeIfPresent(Double.self, forKey: .updateRate).flatMap { Int(exactly: $0.rounded(.up)) }
+        updateRate = try container.decodeIfPresent(Double.self, forKey: .updateRate).flatMap {
+            Int(exactly: $0.rounded(.up))
+        }
         externalRoute = try container.decodeIfPresent(String.self, forKey: .externalRoute)
         try super.init(from: decoder)
     }

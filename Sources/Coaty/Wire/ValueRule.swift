@@ -24,7 +24,9 @@ indirect enum ValueRule: Sendable {
         case .string:
             guard value.kind == .string else { throw .invalid(value, "must be a string") }
         case .nonEmptyString:
-            guard value.kind == .string, !value.isEmptyString else { throw .invalid(value, "must be a non-empty string") }
+            guard value.kind == .string, !value.isEmptyString else {
+                throw .invalid(value, "must be a non-empty string")
+            }
         case .bool:
             guard value.kind == .bool else { throw .invalid(value, "must be true or false") }
         case .number:

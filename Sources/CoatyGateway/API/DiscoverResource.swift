@@ -17,7 +17,8 @@ struct DiscoverResource: Sendable {
             let timeout: Int
             let limit: Int
             do {
-                timeout = try integer("timeout", of: request, in: 1...maximumTimeout)
+                timeout =
+                    try integer("timeout", of: request, in: 1...maximumTimeout)
                     ?? min(Self.defaultTimeout, maximumTimeout)
                 limit = try integer("limit", of: request, in: 0...Int(Int32.max)) ?? Self.defaultLimit
                 event = try DiscoverEvent(payload: Payload(request.body))

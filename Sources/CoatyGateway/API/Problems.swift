@@ -11,13 +11,19 @@ enum Problems {
     static func of(_ error: PayloadError) -> Problem {
         switch error {
         case .malformed(let error):
-            Problem(type: typePrefix + "malformed-json", title: "Malformed JSON", status: 400, detail: error.description)
+            Problem(
+                type: typePrefix + "malformed-json",
+                title: "Malformed JSON",
+                status: 400,
+                detail: error.description
+            )
         case .invalid(let pointer, let reason):
             Problem(
                 type: typePrefix + "invalid-value",
                 title: "Invalid value",
                 status: 400,
-                detail: pointer.isEmpty ? "The body \(reason)." : "\(pointer) \(reason == "missing" ? "is missing" : reason).",
+                detail: pointer.isEmpty
+                    ? "The body \(reason)." : "\(pointer) \(reason == "missing" ? "is missing" : reason).",
                 members: [("pointer", .string(pointer))]
             )
         }

@@ -53,21 +53,27 @@ struct SettingError: Error {
 extension GatewaySettings {
     /// All settings, in the order of the help.
     public static let all: [Setting] = [
-        Setting(name: "host", placeholder: "address", help: "Address to listen on (127.0.0.1).") { settings, value throws(SettingError) in
+        Setting(name: "host", placeholder: "address", help: "Address to listen on (127.0.0.1).") {
+            settings,
+            value throws(SettingError) in
             settings.host = try nonEmpty(value)
         },
         Setting(name: "port", placeholder: "port", help: "Port to listen on, 0 takes a free one (8080).") {
-            settings, value throws(SettingError) in
+            settings,
+            value throws(SettingError) in
             settings.port = try integer(value, in: 0...UInt16.max)
         },
-        Setting(name: "namespace", placeholder: "namespace", help: "Coaty namespace (-).") { settings, value throws(SettingError) in
+        Setting(name: "namespace", placeholder: "namespace", help: "Coaty namespace (-).") {
+            settings,
+            value throws(SettingError) in
             guard CommunicationTopic.isPublishableLevel(value) else {
                 throw SettingError(reason: "must not be empty nor hold #, +, / or control characters")
             }
             settings.namespace = value
         },
         Setting(name: "name", placeholder: "name", help: "Name of the gateway's identity (coaty-gateway).") {
-            settings, value throws(SettingError) in
+            settings,
+            value throws(SettingError) in
             settings.name = value
         },
         Setting(
@@ -117,11 +123,13 @@ extension GatewaySettings {
             settings.outboxLimits.publications = try integer(value, in: 1...Int.max)
         },
         Setting(name: "outbox-bytes", placeholder: "bytes", help: "Bytes that may wait for the broker (16777216).") {
-            settings, value throws(SettingError) in
+            settings,
+            value throws(SettingError) in
             settings.outboxLimits.bytes = try integer(value, in: 1...Int.max)
         },
         Setting(name: "maximum-body-size", placeholder: "bytes", help: "Largest request body (1048576).") {
-            settings, value throws(SettingError) in
+            settings,
+            value throws(SettingError) in
             settings.maximumBodySize = try integer(value, in: 1...(1 << 28))
         },
         Setting(

@@ -21,7 +21,8 @@ extension GatewaySettings {
         file: String?
     ) throws(ConfigurationError) {
         self.init()
-        let entries = try file.map { path throws(ConfigurationError) in try ConfigurationFile(path: path).entries } ?? [:]
+        let entries =
+            try file.map { path throws(ConfigurationError) in try ConfigurationFile(path: path).entries } ?? [:]
         for setting in Self.all {
             if let value = flags[setting.name] {
                 try apply(setting, value, from: "--\(setting.name)")
@@ -33,7 +34,9 @@ extension GatewaySettings {
         }
         if tls != .init() {
             guard broker?.tls != nil else {
-                throw ConfigurationError(description: "broker-*-file: only with a broker whose URL begins with mqtts://")
+                throw ConfigurationError(
+                    description: "broker-*-file: only with a broker whose URL begins with mqtts://"
+                )
             }
             broker?.tls = tls
         }
