@@ -257,7 +257,9 @@ extension AnyCoordinator {
         _ transition: @escaping @Sendable () async -> Void
     ) async {
         let tree = root.turns
-        guard Turn.enclosing(in: tree) != nil, coordinator.isChangingBelow, let turn = tree.enter(tree: tree) else {
+        guard Turn.enclosing(in: tree) != nil, coordinator.isChangingBelow,
+            let turn = tree.enter(tree: ObjectIdentifier(tree))
+        else {
             return await inTurn(transition)
         }
         Task {
@@ -272,7 +274,7 @@ extension AnyCoordinator {
         while true {
             let tree = root.turns
             let queue = Turn.enclosing(in: tree)?.nested ?? tree
-            guard let turn = queue.enter(tree: tree) else { continue }
+            guard let turn = queue.enter(tree: ObjectIdentifier(tree)) else { continue }
             if let result = try await run(in: turn, body) { return result }
         }
     }
@@ -280,7 +282,7 @@ extension AnyCoordinator {
     /// Waits for `turn` and runs `body` in it; nil, and `body` not run, if this coordinator is in another tree by then.
     private func run<R: Sendable>(in turn: Turn, _ body: () async throws -> R) async rethrows -> R? {
         await turn.begin()
-        guard root.turns === turn.tree else {
+        guard ObjectIdentifier(root.turns) == turn.tree else {
             await turn.end()
             return nil
         }

@@ -16,7 +16,7 @@ final class TurnQueue: Sendable {
     /// Takes the next place without waiting; nil once the queue is closed.
     ///
     /// Who got a turn must call ``Turn/begin()`` and then ``Turn/end()``.
-    func enter(tree: TurnQueue) -> Turn? {
+    func enter(tree: ObjectIdentifier) -> Turn? {
         state.withLock { state in
             guard !state.isClosed else { return nil }
             let turn = Turn(tree: tree, after: state.last)
@@ -29,7 +29,7 @@ final class TurnQueue: Sendable {
     func enterIfIdle() -> Turn? {
         state.withLock { state in
             guard !state.isClosed, state.last?.hasEnded ?? true else { return nil }
-            let turn = Turn(tree: self, after: nil)
+            let turn = Turn(tree: ObjectIdentifier(self), after: nil)
             state.last = turn
             return turn
         }
@@ -52,14 +52,15 @@ final class Turn: Sendable {
     /// The turns that the current task, or the task that created it, runs in; innermost last.
     @TaskLocal static var held: [Turn] = []
 
-    /// The queue of the tree that this turn belongs to, also where the turn is a nested one.
-    let tree: TurnQueue
+    /// The queue of the tree that this turn belongs to, also where the turn is a nested one. Not a reference, as the
+    /// queue holds its last turn; while a turn goes on, the queue is alive, and after its end nobody compares it.
+    let tree: ObjectIdentifier
     /// Operations that the holder of this turn starts from within it.
     let nested = TurnQueue()
     fileprivate let ended = Gate()
     private let predecessor: Mutex<Turn?>
 
-    fileprivate init(tree: TurnQueue, after predecessor: Turn?) {
+    fileprivate init(tree: ObjectIdentifier, after predecessor: Turn?) {
         self.tree = tree
         self.predecessor = Mutex(predecessor)
     }
@@ -69,7 +70,7 @@ final class Turn: Sendable {
     /// Unstructured tasks inherit task-local values and can outlive the turn that they were created in; a closed
     /// nested queue tells that this has happened.
     static func enclosing(in tree: TurnQueue) -> Turn? {
-        held.last { $0.tree === tree && !$0.nested.isClosed }
+        held.last { !$0.nested.isClosed && $0.tree == ObjectIdentifier(tree) }
     }
 
     var hasEnded: Bool { ended.isOpen }

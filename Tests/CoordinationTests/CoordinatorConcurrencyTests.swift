@@ -97,9 +97,9 @@ struct CoordinatorConcurrencyTests {
     @Test func componentThatStopsTheTreeIsObeyedAfterwards() async throws {
         let tree = try await Tree()
         let stopped = Waiter()
-        tree.root.observe { [root = tree.root] change in if change.coordinator === root { stopped.signal() } }
+        tree.root.observe { [unowned root = tree.root] change in if change.coordinator === root { stopped.signal() } }
         let child = coordinator("child", tree.journal)
-        child.component.on("start") { [root = tree.root] in
+        child.component.on("start") { [unowned root = tree.root] in
             await root.stop()
             tree.journal.write("asked")
         }
@@ -147,7 +147,7 @@ struct CoordinatorConcurrencyTests {
             await child.stop()
         }
         root.component.on("stop") {
-            Task.detached { try await child.start() }
+            Task.detached { [weak child] in try await child?.start() }
             await starting.wait()
         }
         await root.stop()
@@ -210,7 +210,7 @@ struct CoordinatorConcurrencyTests {
     @Test func observerMayStopTheTreeFromATask() async throws {
         let tree = try await Tree()
         let stopped = Waiter()
-        tree.root.observe { [root = tree.root] change in
+        tree.root.observe { [unowned root = tree.root] change in
             if change.to == .paused {
                 Task {
                     await root.stop()
