@@ -98,7 +98,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CoatyGatewayTests",
-            dependencies: ["CoatyGateway", "coaty-gateway", "TestSupport"],
+            dependencies: ["CoatyGateway", "coaty-gateway", "TestSupport", .product(name: "Yams", package: "Yams")],
             swiftSettings: strict
         ),
     ]

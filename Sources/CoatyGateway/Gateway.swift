@@ -89,7 +89,7 @@ public final class Gateway: Sendable {
         return MQTTClientOptions(host: address.host, port: address.port)
     }
 
-    private func router(_ manager: CommunicationManager, _ broker: MQTTClientOptions) -> Router {
+    func router(_ manager: CommunicationManager, _ broker: MQTTClientOptions) -> Router {
         var router = Router()
         PublishResource(manager: manager).register(in: &router)
         DiscoverResource(manager: manager, maximumTimeout: settings.maximumTimeout).register(in: &router)

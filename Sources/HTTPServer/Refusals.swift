@@ -33,14 +33,14 @@ final class Refusals: Sendable {
         let close = (name: "Connection", value: "close")
         let retry = (name: "Retry-After", value: "1")
         malformedTarget = problem(
-            "malformed-target",
-            "Malformed request target",
+            "bad-request",
+            "Bad request",
             400,
             "Path and query must be UTF-8 in well-formed percent escapes, without control characters."
         ).response()
         malformedRequest = problem(
-            "malformed-request",
-            "Malformed request",
+            "bad-request",
+            "Bad request",
             400,
             "The header fields do not say unambiguously where the request ends."
         ).response(headers: [close])
@@ -65,14 +65,14 @@ final class Refusals: Sendable {
                 """.utf8
             ) + body
         misdirected = problem(
-            "misdirected-upgrade",
+            "misdirected-request",
             "Misdirected request",
             421,
             "A WebSocket handshake must be the first request of its connection. Open a new connection."
         ).response(headers: [close])
         headerTooLarge = problem(
-            "header-too-large",
-            "Request header fields too large",
+            "header-fields-too-large",
+            "Header fields too large",
             431,
             "Request line and header fields together are larger than this server takes."
         ).response(headers: [close])
@@ -82,10 +82,15 @@ final class Refusals: Sendable {
             501,
             "The only transfer coding is chunked."
         ).response(headers: [close])
-        draining = problem("draining", "Service unavailable", 503, "The server is shutting down.")
+        draining = problem("shutting-down", "Service unavailable", 503, "The server is shutting down.")
             .response(headers: [close, retry])
-        overloaded = problem("overloaded", "Service unavailable", 503, "Too many requests wait for an answer.")
-            .response(headers: [retry])
+        overloaded = problem(
+            "too-many-requests-waiting",
+            "Service unavailable",
+            503,
+            "Too many requests wait for an answer."
+        )
+        .response(headers: [retry])
     }
 
     /// 405

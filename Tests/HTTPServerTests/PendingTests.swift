@@ -66,7 +66,7 @@ import Testing
         let response = try server.get("/later")
         #expect(response.status == 503)
         #expect(response.headers["retry-after"] == "1")
-        #expect(response.json?["type"] as? String == "urn:problem:overloaded")
+        #expect(response.json?["type"] as? String == "urn:problem:too-many-requests-waiting")
         #expect(waiting.value.count == 1)
         waiting.value[0].complete(HTTPResponse(status: 200))
         #expect(try first.readResponse().status == 200)
@@ -81,7 +81,7 @@ import Testing
         for connection in connections {
             let response = try connection.readResponse()
             #expect(response.status == 503)
-            #expect(response.json?["type"] as? String == "urn:problem:draining")
+            #expect(response.json?["type"] as? String == "urn:problem:shutting-down")
             #expect(try connection.isClosedByPeer())
         }
         for pending in waiting.value { #expect(!pending.complete(HTTPResponse(status: 200))) }

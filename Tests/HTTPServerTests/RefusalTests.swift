@@ -21,7 +21,7 @@ import TestSupport
         let field = inTarget ? "" : "X: \(padding)\r\n"
         let response = try server.request("GET \(target) HTTP/1.1\r\nHost: h\r\n\(field)\r\n")
         #expect(response.status == 431)
-        #expect(response.json?["type"] as? String == "urn:problem:header-too-large")
+        #expect(response.json?["type"] as? String == "urn:problem:header-fields-too-large")
         #expect(response.headers["connection"]?.lowercased() == "close")
     }
 
@@ -33,7 +33,7 @@ import TestSupport
         let response = try connection.readResponse()
         #expect(response.status == 421)
         #expect(response.headers["connection"]?.lowercased() == "close")
-        #expect(response.json?["type"] as? String == "urn:problem:misdirected-upgrade")
+        #expect(response.json?["type"] as? String == "urn:problem:misdirected-request")
         #expect(try connection.isClosedByPeer())
     }
 

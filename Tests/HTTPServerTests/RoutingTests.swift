@@ -57,7 +57,7 @@ import TestSupport
     func refusesMalformedTarget(target: String) throws {
         let response = try server.get(target)
         #expect(response.status == 400)
-        #expect(response.json?["type"] as? String == "urn:problem:malformed-target")
+        #expect(response.json?["type"] as? String == "urn:problem:bad-request")
     }
 
     @Test(arguments: ["DELETE", "QUERY", "get"])

@@ -1,0 +1,31 @@
+import Coaty
+import CoatyMQTT
+import Foundation
+import Testing
+import Yams
+
+@testable import CoatyGateway
+
+/// openapi.yaml is the contract: what it lists is routed, and what is routed it lists.
+@Suite struct ContractTests {
+    @Test func listsEachRouteAndNoOther() throws {
+        let text = String(decoding: PackageResources.openapi_yaml, as: UTF8.self)
+        let document = try #require(try Yams.load(yaml: text) as? [String: Any])
+        let paths = try #require(document["paths"] as? [String: [String: Any]])
+        let methods: Set<String> = ["get", "post", "put", "patch", "delete"]
+        let listed = paths.flatMap { path, operations in
+            operations.keys.filter(methods.contains).map { "\($0) \(path)" }
+        }
+        let manager = try CommunicationManager(identity: Identity(), binding: InMemoryBinding(broker: InMemoryBroker()))
+        let gateway = Gateway(settings: GatewaySettings(), logger: .init(label: "test"))
+        let routes = gateway.router(manager, MQTTClientOptions()).routes.map { route in
+            "\(route.method.rawValue.lowercased()) \(route.pathTemplate)"
+        }
+        #expect(Set(listed) == Set(routes).union(["get \(StreamEndpoint.path)/{event}"]))
+        #expect((document["info"] as? [String: Any])?["version"] as? String == Gateway.version)
+
+        let streams = (paths["\(StreamEndpoint.path)/{event}"]?["get"] as? [String: Any])?["parameters"]
+        let event = (streams as? [[String: Any]])?.first { $0["name"] as? String == "event" }
+        #expect((event?["schema"] as? [String: Any])?["enum"] as? [String] == StreamEndpoint.events)
+    }
+}

@@ -1,0 +1,145 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// The broker goes and comes back.
+@Suite struct BrokerLossTests {
+    @Test func survivesABrokerThatIsKilledUnderLoad() throws {
+        let scene = try Scene()
+        let gateway = scene.gateway
+        let stream = try WebSocketClient.open(port: gateway.port, path: "/v1/ws/channel?channelId=in")
+        try scene.untilSubscribed(stream, topic: "coaty/3/-/CHN:in/a", payload: #"{"objects":[]}"#)
+
+        let load = Load(port: gateway.port)
+        try waitUntil("the load runs") { load.outcomes.count > 200 }
+        scene.broker.kill()
+        try waitUntil("readyz says so") { try gateway.request("GET", "/readyz").status == 503 }
+        let asked = try gateway.post("/v1/discover", #"{"coreTypes":["Identity"]}"#)
+        #expect(asked.status == 503 && asked.problem == "broker-unavailable" && asked.headers["retry-after"] != nil)
+        try waitUntil("publications are deferred") { load.outcomes.count { $0 == .deferred } > 200 }
+        load.stop()
+        let outcomes = load.outcomes
+
+        let observer = try Self.restart(scene.broker, before: gateway, observing: "coaty/3/-/CHN:load/+")
+        try waitUntil("readyz turns back") { try gateway.request("GET", "/readyz").status == 200 }
+        #expect(try gateway.post("/v1/channel/load", Load.body("last")).text == #"{"deferred":false}"#)
+        let last = try observer.waitFor(within: 30) { $0.text == Load.body("last") }
+        let seen = observer.messages.prefix { $0 != last }.map(\.text)
+        #expect(Set(seen).count == seen.count, "none arrives twice")
+        let numbers = seen.compactMap { text in outcomes.indices.first { Load.body("\($0)") == text } }
+        #expect(numbers == numbers.sorted(), "all arrive in order")
+        let deferred = outcomes.indices.filter { outcomes[$0] == .deferred }
+        #expect(Set(numbers).isSuperset(of: deferred), "all that was deferred arrives")
+        #expect(!outcomes.contains(.refused))
+
+        try waitUntil("the stream is subscribed again") {
+            try observer.publish("coaty/3/-/CHN:in/a", #"{"objects":[]}"#)
+            return (try? stream.receive(deadline: Date(timeIntervalSinceNow: 0.2))) != nil
+        }
+    }
+
+    /// Restarts a broker while the gateway is held still, so that a new observer is there before the gateway is back.
+    private static func restart(
+        _ broker: BrokerProcess,
+        before gateway: GatewayProcess,
+        observing filter: String
+    ) throws -> MQTTTestClient {
+        gateway.signal(SIGSTOP)
+        defer { gateway.signal(SIGCONT) }
+        try broker.restart()
+        let observer = try MQTTTestClient(port: broker.port)
+        try observer.subscribe(filter)
+        return observer
+    }
+
+    @Test func deferredPublicationsArriveInOrderBehindTheJoin() throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
+        broker.kill()
+        try waitUntil("readyz says so") { try gateway.request("GET", "/readyz").status == 503 }
+        for number in 0..<500 {
+            #expect(try gateway.post("/v1/channel/c", Load.body("\(number)")).text == #"{"deferred":true}"#)
+        }
+        let observer = try Self.restart(broker, before: gateway, observing: "coaty/#")
+        let messages = try observer.waitFor(count: 501, within: 30)
+        #expect(messages[0].topic.contains("/ADV:Identity/"))
+        #expect(messages.dropFirst().map(\.text) == (0..<500).map { Load.body("\($0)") })
+    }
+
+    @Test func refusesWhatTheQueueCannotTake() throws {
+        let port = try FreePort.tcp()
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(port)", "--outbox-publications", "5"])
+        for number in 0..<5 {
+            #expect(try gateway.post("/v1/channel/c", Load.body("\(number)")).text == #"{"deferred":true}"#)
+        }
+        let refused = try gateway.post("/v1/channel/c", Load.body("6"))
+        #expect(refused.status == 503 && refused.problem == "queue-full" && refused.headers["retry-after"] != nil)
+        #expect(try gateway.request("GET", "/healthz").status == 200)
+        #expect(try gateway.request("GET", "/readyz").status == 503)
+    }
+
+    @Test func authenticatesAtTheBroker() throws {
+        let broker = try BrokerProcess(
+            files: ["passwords": "user:\(Self.passwordHash)\n"],
+            extraConfiguration: ["allow_anonymous false", "password_file %d/passwords"]
+        )
+        defer { broker.stop() }
+        let gateway = try GatewayProcess(
+            [],
+            environment: ["COATY_GATEWAY_BROKER": "mqtt://user:s%40cret@127.0.0.1:\(broker.port)"]
+        )
+        try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        let info = try gateway.request("GET", "/v1/info").text
+        #expect(!info.contains("cret") && !gateway.log.contains("cret") && !gateway.output.contains("cret"))
+
+        let denied = try GatewayProcess(["--broker", "mqtt://user:wrong@127.0.0.1:\(broker.port)"])
+        #expect(try denied.request("GET", "/readyz").status == 503)
+        try waitUntil("the log says why") { denied.log.contains("refused") }
+        #expect(!denied.log.contains("wrong"))
+    }
+
+    /// What mosquitto_passwd makes of `s@cret`.
+    private static let passwordHash =
+        "$7$101$Hj8pLBndYXBICsJp$S1TLRZeOLPCuShvd+z/0X6Hw9bzjQFfiNzTmF26KYEFU2dD+MaM2yMFxQk28TvX7pZO5PA5tBCRgNOVUIS53Ow=="
+}
+
+/// Publishes numbered objects on the channel `load`, one after the other, and notes what became of each.
+private final class Load: Sendable {
+    enum Outcome { case sent, deferred, refused }
+
+    private let state = Mutex<(outcomes: [Outcome], isStopped: Bool)>(([], false))
+    private let ended = DispatchSemaphore(value: 0)
+
+    static func body(_ name: String) -> String {
+        #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"i","name":"\#(name)"}}"#
+    }
+
+    init(port: UInt16) {
+        Thread.detachNewThread { [self] in
+            defer { ended.signal() }
+            guard let connection = try? RawConnection(port: port) else { return }
+            while !state.withLock(\.isStopped) {
+                let number = state.withLock(\.outcomes.count)
+                let headers = [("Content-Type", "application/json")]
+                let body = Self.body("\(number)")
+                let response = try? connection.request("POST", "/v1/channel/load", headers: headers, body: body)
+                let outcome: Outcome =
+                    switch response?.text {
+                    case #"{"deferred":false}"#: .sent
+                    case #"{"deferred":true}"#: .deferred
+                    default: .refused
+                    }
+                state.withLock { $0.outcomes.append(outcome) }
+            }
+        }
+    }
+
+    var outcomes: [Outcome] { state.withLock(\.outcomes) }
+
+    func stop() {
+        state.withLock { $0.isStopped = true }
+        ended.wait()
+    }
+}

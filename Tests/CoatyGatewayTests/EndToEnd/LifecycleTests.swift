@@ -1,0 +1,94 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct LifecycleTests {
+    @Test(arguments: [SIGTERM, SIGINT])
+    func stopsInOrder(_ signal: Int32) throws {
+        let scene = try Scene()
+        let stream = try WebSocketClient.open(port: scene.gateway.port, path: "/v1/ws/deadvertise")
+        let asking = try RawConnection(port: scene.gateway.port)
+        let body = #"{"objectTypes":["com.example.None"]}"#
+        let head = "POST /v1/discover?timeout=1000 HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"
+        try asking.send(head + "Content-Length: \(body.utf8.count)\r\n\r\n" + body)
+        _ = try scene.agent.waitFor { $0.topic.contains("/DSC/") }
+        let joined = try scene.agent.waitFor { $0.topic.contains("/ADV:Identity/") }
+
+        scene.gateway.signal(signal)
+        // What is under way ends in its own time; streams close as going away; the network is left last.
+        #expect(try asking.readResponse().json?["reason"] as? String == "timeout")
+        guard case .close(1001, _) = try stream.receive() else {
+            Issue.record("expected a close with 1001")
+            return
+        }
+        let left = try scene.agent.waitFor { $0.topic.contains("/DAD/") }
+        let identityId = try #require(joined.topic.split(separator: "/").last)
+        #expect(left.text == #"{"objectIds":["\#(identityId)"]}"#)
+        #expect(try scene.gateway.waitForEnd() == 0)
+    }
+
+    @Test func endsWhatWouldTakeTooLong() throws {
+        let scene = try Scene()
+        let asking = try (0..<20).map { _ in try RawConnection(port: scene.gateway.port) }
+        let body = #"{"objectTypes":["com.example.None"]}"#
+        let head = "POST /v1/discover?timeout=60000 HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"
+        for connection in asking { try connection.send(head + "Content-Length: \(body.utf8.count)\r\n\r\n" + body) }
+        try waitUntil("all are asked") { scene.agent.messages.filter { $0.topic.contains("/DSC/") }.count == 20 }
+        scene.gateway.signal(SIGTERM)
+        for connection in asking {
+            let response = try connection.readResponse()
+            #expect(response.status == 503 && response.problem == "shutting-down")
+        }
+        #expect(try scene.gateway.waitForEnd() == 0)
+    }
+
+    @Test func aKilledGatewayIsSeenToGoAndLeavesNoBroker() throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let agent = try MQTTTestClient(port: broker.port)
+        try agent.subscribe("coaty/#")
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
+        let joined = try agent.waitFor { $0.topic.contains("/ADV:Identity/") }
+        #expect(try gateway.stop(SIGKILL) == -SIGKILL)
+        let identityId = try #require(joined.topic.split(separator: "/").last)
+        #expect(try agent.waitFor { $0.topic.contains("/DAD/") }.text == #"{"objectIds":["\#(identityId)"]}"#)
+
+        let own = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
+        #expect(children(of: own.pid).count == 1)
+        let child = try #require(children(of: own.pid).first)
+        #expect(try own.stop(SIGKILL) == -SIGKILL)
+        try waitUntil("its broker is gone") { kill(child, 0) != 0 }
+    }
+
+    @Test func restartsItsOwnBroker() throws {
+        let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
+        let stream = try WebSocketClient.open(port: gateway.port, path: "/v1/ws/channel?channelId=c")
+        let child = try #require(children(of: gateway.pid).first)
+        kill(child, SIGKILL)
+        try waitUntil("another broker runs") { children(of: gateway.pid).first.map { $0 != child } ?? false }
+        try waitUntil("ready again") { try gateway.request("GET", "/readyz").status == 200 }
+        let agent = try MQTTTestClient(port: gateway.brokerPort)
+        try waitUntil("the stream is subscribed again") {
+            try agent.publish("coaty/3/-/CHN:c/a", #"{"objects":[]}"#)
+            return (try? stream.receive(deadline: Date(timeIntervalSinceNow: 0.2))) != nil
+        }
+        let broker = try #require(children(of: gateway.pid).first)
+        #expect(try gateway.stop() == 0)
+        #expect(kill(broker, 0) != 0)
+    }
+
+    @Test func takesTheNextFreePortForItsOwnBroker() throws {
+        let first = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
+        let second = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:\(first.brokerPort)"])
+        #expect(second.brokerPort > first.brokerPort)
+        #expect(try second.request("GET", "/readyz").status == 200)
+    }
+
+    private func children(of pid: pid_t) -> [pid_t] {
+        let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task")) ?? []
+        return threads.flatMap { thread in
+            let list = (try? String(contentsOfFile: "/proc/\(pid)/task/\(thread)/children", encoding: .utf8)) ?? ""
+            return list.split(separator: " ").compactMap { pid_t($0) }
+        }
+    }
+}

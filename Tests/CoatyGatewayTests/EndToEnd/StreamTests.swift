@@ -1,0 +1,141 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct StreamTests {
+    private func frame(_ event: WebSocketClient.Event) throws -> [String: Any] {
+        guard case .text(let text) = event else {
+            Issue.record("expected a text frame, got \(event)")
+            return [:]
+        }
+        return try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+    }
+
+    @Test func streamsEachEventOnce() throws {
+        let scene = try Scene()
+        let port = scene.gateway.port
+        let byObjectType = try WebSocketClient.open(port: port, path: "/v1/ws/advertise?objectType=com.example.Job")
+        let byCoreType = try WebSocketClient.open(port: port, path: "/v1/ws/advertise?coreType=Task")
+        let deadvertised = try WebSocketClient.open(port: port, path: "/v1/ws/deadvertise")
+        let channel = try WebSocketClient.open(port: port, path: "/v1/ws/channel?channelId=a%20b")
+        try scene.untilSubscribed(
+            byObjectType,
+            topic: "coaty/3/-/ADV::com.example.Job/a",
+            payload: #"{"object":\#(Scene.job("probe"))}"#
+        )
+        try scene.untilSubscribed(
+            byCoreType,
+            topic: "coaty/3/-/ADV:Task/a",
+            payload: #"{"object":\#(Scene.job("probe"))}"#
+        )
+        try scene.untilSubscribed(deadvertised, topic: "coaty/3/-/DAD/a", payload: #"{"objectIds":["probe"]}"#)
+        try scene.untilSubscribed(channel, topic: "coaty/3/-/CHN:a b/a", payload: #"{"objects":[]}"#)
+
+        #expect(try scene.gateway.post("/v1/advertise", #"{"object":\#(Scene.job("streamed"))}"#).status == 202)
+        for client in [byObjectType, byCoreType] {
+            let frame = try frame(client.receive())
+            #expect(frame["op"] as? String == "event")
+            #expect(frame["event"] as? String == "advertise")
+            let object = (frame["data"] as? [String: Any])?["object"] as? [String: Any]
+            #expect(object?["name"] as? String == "streamed")
+        }
+
+        // What comes from the network is passed on as it came, whatever its ids and layout; what is invalid is not.
+        try scene.agent.publish("coaty/3/-/DAD/\"source\\", "{\n  \"objectIds\" : [ \"x\" ]\n}")
+        #expect(
+            try deadvertised.receive()
+                == .text(
+                    "{\"op\":\"event\",\"event\":\"deadvertise\",\"sourceId\":\"\\\"source\\\\\",\"data\":{\n"
+                        + "  \"objectIds\" : [ \"x\" ]\n}}"
+                )
+        )
+        try scene.agent.publish("coaty/3/-/CHN:a b/s", #"{"object":{}}"#)
+        try scene.agent.publish("coaty/3/-/CHN:a b/s", Array(#"{"object":"#.utf8) + [0xFF])
+        try scene.agent.publish("coaty/3/-/CHN:a b/s", #"{"objects":[\#(Scene.job("valid"))]}"#)
+        let data = try frame(channel.receive())["data"] as? [String: Any]
+        #expect((data?["objects"] as? [[String: Any]])?.first?["name"] as? String == "valid")
+    }
+
+    @Test(
+        arguments: [
+            ("/v1/ws/advertise", 400, "coreType"),
+            ("/v1/ws/advertise?coreType=Foo", 400, "coreType"),
+            ("/v1/ws/advertise?coreType=Task&objectType=x", 400, "objectType"),
+            ("/v1/ws/advertise?objectType=a%2Fb", 400, "objectType"),
+            ("/v1/ws/advertise?objectType=a&objectType=b", 400, "objectType"),
+            ("/v1/ws/channel", 400, "channelId"),
+            ("/v1/ws/channel?channelId=", 400, "channelId"),
+            ("/v1/ws/rumour", 404, nil),
+            ("/v1/ws/", 404, nil),
+            ("/v1/ws", 404, nil),
+        ] as [(String, Int, String?)]
+    )
+    func refusesABadSubscription(_ path: String, _ status: Int, _ parameter: String?) throws {
+        let scene = try Self.shared.get()
+        do {
+            _ = try WebSocketClient.open(port: scene.gateway.port, path: path)
+            Issue.record("\(path) was accepted")
+        } catch WebSocketClient.Failure.refused(let response) {
+            #expect(response.status == status)
+            #expect(response.headers["content-type"] == "application/problem+json")
+            let problem = try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]
+            #expect(problem?["parameter"] as? String == parameter)
+        }
+    }
+
+    nonisolated(unsafe) private static let shared = Result { try Scene() }
+
+    @Test func takesNoMessages() throws {
+        let client = try WebSocketClient.open(port: Self.shared.get().gateway.port, path: "/v1/ws/deadvertise")
+        try client.sendText("hello")
+        guard case .close(1008, _) = try client.receive() else {
+            Issue.record("expected a close with 1008")
+            return
+        }
+    }
+
+    @Test func dropsTheBrokersSubscriptionWithTheLastConnection() throws {
+        let broker = try BrokerProcess(extraConfiguration: ["log_type all"])
+        defer { broker.stop() }
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
+        var clients = try (0..<3).map { _ in
+            try WebSocketClient.open(port: gateway.port, path: "/v1/ws/channel?channelId=once")
+        }
+        try waitUntil("the gateway subscribes") { broker.log.contains("CHN:once/+") }
+        clients.removeLast()
+        clients.removeLast()
+        #expect(!broker.log.contains("Received UNSUBSCRIBE"))
+        clients.removeAll()
+        try waitUntil("the gateway unsubscribes") { broker.log.contains("Received UNSUBSCRIBE") }
+        #expect(broker.log.components(separatedBy: "CHN:once/+ (QoS 0)").count == 2)
+    }
+
+    @Test func aReaderThatNeverReadsHarmsNobody() throws {
+        let scene = try Scene()
+        let path = "/v1/ws/channel?channelId=load"
+        let idle = try WebSocketClient(port: scene.gateway.port, receiveBuffer: 4096)
+        #expect(try idle.shakeHands(path: path).status == 101)
+        let clients = try (0..<199).map { _ in try WebSocketClient.open(port: scene.gateway.port, path: path) }
+        try scene.untilSubscribed(clients[0], topic: "coaty/3/-/CHN:load/a", payload: #"{"objects":[]}"#)
+        for client in clients.dropFirst() {
+            while (try? client.receive(deadline: Date(timeIntervalSinceNow: 0.05))) != nil {}
+        }
+        // More than the queue of a connection and the buffers of its socket hold together.
+        let filler = String(repeating: "x", count: 20_000)
+        let rounds = 600
+        let connection = try RawConnection(port: scene.gateway.port)
+        for round in 0..<rounds {
+            let body = #"{"object":\#(Scene.job("\(round) \(filler)"))}"#
+            let headers = [("Content-Type", "application/json")]
+            #expect(try connection.request("POST", "/v1/channel/load", headers: headers, body: body).status == 202)
+            for client in clients {
+                guard case .text(let text) = try client.receive() else {
+                    Issue.record("round \(round): no text frame")
+                    return
+                }
+                #expect(text.contains(#""name":"\#(round) x"#))
+            }
+        }
+        #expect(idle.isEnded())
+    }
+}

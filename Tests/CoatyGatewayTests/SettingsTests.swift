@@ -1,0 +1,90 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+@Suite struct SettingsTests {
+    private func withFile<Result>(_ text: String, _ body: (String) throws -> Result) throws -> Result {
+        let url = FileManager.default.temporaryDirectory.appending(path: "settings-\(UUID().uuidString).yaml")
+        try text.write(to: url, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(at: url) }
+        return try body(url.path)
+    }
+
+    @Test func flagsGoBeforeEnvironmentBeforeFileBeforeDefaults() throws {
+        try withFile("host: file\nport: 1\nnamespace: file\n# comment\nname: 'file'\n") { path in
+            let settings = try GatewaySettings(
+                flags: ["host": "flag"],
+                environment: ["COATY_GATEWAY_HOST": "env", "COATY_GATEWAY_PORT": "2"],
+                file: path
+            )
+            #expect(settings.host == "flag")
+            #expect(settings.port == 2)
+            #expect(settings.namespace == "file")
+            #expect(settings.logLevel == .info)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("host: h\nhots: h\n", "hots", 2),
+            ("port: 70000\n", "port", 1),
+            ("\nport: [1]\n", "port", 2),
+            ("a: [", "line 2", nil),
+            ("- host\n", "mapping", nil),
+        ] as [(String, String, Int?)]
+    )
+    func saysWhereAFileIsWrong(_ text: String, _ word: String, _ line: Int?) throws {
+        try withFile(text) { path in
+            let error = #expect(throws: ConfigurationError.self) {
+                try GatewaySettings(flags: [:], environment: [:], file: path)
+            }
+            let description = try #require(error?.description)
+            #expect(description.hasPrefix(path))
+            #expect(description.contains(word))
+            if let line { #expect(description.contains(":\(line):")) }
+        }
+    }
+
+    @Test(arguments: [
+        ["port": "x"], ["port": "-1"], ["namespace": "a/b"], ["namespace": ""], ["broker": "http://h"],
+        ["broker": "mqtt://"], ["broker": "mqtt://h:0"], ["broker": "mqtt://h/path"], ["log-level": "loud"],
+        ["embedded-broker-listen": "1883"], ["outbox-bytes": "0"], ["maximum-timeout": "0"],
+        ["broker": "mqtt://h", "broker-ca-file": "x"],
+        ["broker": "mqtts://h", "broker-key-file": "x"],
+    ])
+    func refusesWhatCannotBe(_ flags: [String: String]) {
+        #expect(throws: ConfigurationError.self) {
+            try GatewaySettings(flags: flags, environment: [:], file: nil)
+        }
+    }
+
+    @Test func doesNotRepeatSecrets() throws {
+        let error = #expect(throws: ConfigurationError.self) {
+            try GatewaySettings(flags: ["broker": "mqtt://user:secret@h:x"], environment: [:], file: nil)
+        }
+        #expect(error?.description.contains("secret") == false)
+    }
+
+    @Test func helpListsAll() throws {
+        let process = try GatewayProcess(unready: ["--help"])
+        #expect(try process.waitForEnd() == 0)
+        for setting in GatewaySettings.all {
+            #expect(process.output.contains("--\(setting.name) <\(setting.placeholder)>"), "\(setting.name)")
+        }
+        let flags = process.output.components(separatedBy: "  --").dropFirst().map { $0.prefix { $0 != " " } }
+        #expect(Set(flags).subtracting(["config", "version"]).count == GatewaySettings.all.count)
+    }
+
+    @Test func aWrongFlagEndsTheGatewayWithAReason() throws {
+        let process = try GatewayProcess(unready: ["--port", "x"])
+        #expect(try process.waitForEnd() != 0)
+        #expect(process.log.contains("--port: must be a whole number"))
+        let taken = try BrokerProcess()
+        defer { taken.stop() }
+        let second = try GatewayProcess(unready: ["--port", "\(taken.port)", "--embedded-broker-listen", "127.0.0.1:0"])
+        #expect(try second.waitForEnd() == 1)
+        #expect(second.log.contains("cannot listen on 127.0.0.1:\(taken.port)"))
+    }
+}
