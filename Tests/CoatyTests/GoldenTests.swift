@@ -135,7 +135,8 @@ import Testing
             subscriptions.append(answers)
         }
         manager.start()
-        try await manager.untilOnline()
+        // The identity is advertised behind the subscriptions.
+        _ = try await broker.waitForMessages(1)
         broker.publish(topic: line.topic, payload: Array(line.payload.utf8))
         broker.publish(topic: "end", payload: [])
         _ = try await broker.waitForMessages { $0.contains { $0.topic == "end" } }
