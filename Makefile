@@ -17,6 +17,8 @@ else
 SCRATCH := .build-$(SANITIZE)
 SANITIZER_FLAGS := --sanitize=$(SANITIZE)
 endif
+REPORTS := $(CURDIR)/$(SCRATCH)/reports
+
 # See the file.
 ifeq ($(SANITIZE),thread)
 PRELOAD := $(CURDIR)/$(SCRATCH)/visible-mutex.so
@@ -34,13 +36,17 @@ run: deps ## build in release and run the gateway with a broker of its own; ARGS
 	exec .build/release/coaty-gateway $(ARGS)
 
 # One test at a time: many block on sockets and processes, and would starve those that wait for tasks. The suite has no
-# XCTest case, and LeakSanitizer reports XCTest's own leaks. A gateway that a test starts reports to the test's output.
+# XCTest case, and LeakSanitizer reports XCTest's own leaks. Sanitizers write their reports, also those on gateways that
+# tests start, to files; one such file fails the run.
 test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITIZE=address sanitizes
 	swift build $(BUILD_FLAGS) --build-tests
 	$(if $(PRELOAD),clang -O1 -shared -fPIC -o $(PRELOAD) Tests/Sanitizers/visible-mutex.c)
+	$(if $(SANITIZE),rm -rf $(REPORTS) && mkdir $(REPORTS))
 	COATY_GATEWAY_BINARY="$$(swift build $(BUILD_FLAGS) --show-bin-path)/coaty-gateway" \
+	$(if $(SANITIZE),TSAN_OPTIONS="log_path=$(REPORTS)/thread" ASAN_OPTIONS="log_path=$(REPORTS)/address") \
 	$(if $(PRELOAD),LD_PRELOAD="$(PRELOAD)") \
 		swift test $(BUILD_FLAGS) --skip-build --disable-xctest --no-parallel
+	$(if $(SANITIZE),@! cat $(REPORTS)/* 2>/dev/null || { echo "the sanitizer has reported"; exit 1; })
 
 bench: deps-bench ## measure the gateway against plain C, and the latency of a discover
 	swift build -c release --product coaty-gateway

@@ -1,0 +1,167 @@
+import Coaty
+import CoatyMQTT
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// The binding against a real mosquitto.
+@Suite struct MQTTBindingTests {
+    private func agent(
+        _ options: MQTTClientOptions,
+        limits: OutboxLimits = OutboxLimits()
+    ) throws -> CommunicationManager {
+        try CommunicationManager(
+            identity: Identity(name: "Agent"),
+            options: CommunicationOptions(outboxLimits: limits),
+            binding: MQTTBinding(options: options)
+        )
+    }
+
+    private func local(_ broker: BrokerProcess) -> MQTTClientOptions {
+        MQTTClientOptions(host: "127.0.0.1", port: broker.port)
+    }
+
+    private func channel(_ name: String) throws -> ChannelEvent {
+        let object = CoatyObject(coreType: .CoatyObject, objectType: "t", objectId: .init(), name: name)
+        return try .with(object: object, channelId: "c")
+    }
+
+    @Test func joinsAndLeaves() async throws {
+        let broker = try BrokerProcess(extraConfiguration: ["log_type all"])
+        defer { broker.stop() }
+        let observer = try MQTTTestClient(port: broker.port)
+        try observer.subscribe("coaty/#")
+        let agent = try agent(local(broker))
+        agent.start()
+        let joined = try observer.waitFor { $0.topic == "coaty/3/-/ADV:Identity/\(agent.identityId)" }
+        #expect(!joined.retain)
+        let clientId = "Coaty" + agent.identityId.string.replacing("-", with: "").prefix(18)
+        // p2: MQTT 3.1.1; c1: clean session; k60: keepalive.
+        #expect(broker.log.contains("as \(clientId) (p2, c1, k60)"))
+        await agent.stop()
+        _ = try observer.waitFor { $0.topic == "coaty/3/-/DAD/\(agent.identityId)" }
+        try waitUntil("the broker sees DISCONNECT") { broker.log.contains("Received DISCONNECT from \(clientId)") }
+        #expect(observer.messages.count == 2, "the will is not published as well")
+
+        agent.start()
+        try waitUntil("it joins again") { observer.messages.filter { $0.topic.contains("/ADV:Identity/") }.count == 2 }
+        await agent.stop()
+    }
+
+    @Test func comesBackAfterTheBrokerDid() async throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let agent = try agent(local(broker))
+        let seen = Mutex<[String]>([])
+        let subscription = agent.subscribe(try .channel("c")) { event in
+            let name = (try? event.data.object?.name) ?? ""
+            seen.withLock { $0.append(name) }
+        }
+        agent.start()
+        try waitUntil("online") { agent.isOnline }
+        for round in 0..<3 {
+            broker.kill()
+            try waitUntil("offline") { !agent.isOnline }
+            for number in 0..<10 {
+                #expect(try agent.publishChannel(channel("\(round).\(number)")) == .deferred)
+            }
+            try broker.restart()
+            try waitUntil("all arrive") { seen.withLock(\.count) == (round + 1) * 10 }
+        }
+        #expect(seen.withLock(\.self) == (0..<3).flatMap { round in (0..<10).map { "\(round).\($0)" } })
+        #expect(agent.waiting.publications == 0 && agent.waiting.bytes == 0)
+        subscription.cancel()
+        await agent.stop()
+    }
+
+    @Test func countsWhatTheSocketDoesNotTake() async throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let limits = OutboxLimits(publications: 1000, bytes: 64 << 20)
+        let agent = try agent(local(broker), limits: limits)
+        agent.start()
+        try waitUntil("online") { agent.isOnline }
+        let pid = try #require(broker.pid)
+        // A broker that does not read: the socket's buffers fill, and what does not fit is counted until none is taken.
+        kill(pid, SIGSTOP)
+        let event = try channel(String(repeating: "x", count: 64 << 10))
+        var accepted = 0
+        let error = #expect(throws: CommunicationError.self) {
+            while accepted < 5000 {
+                _ = try agent.publishChannel(event)
+                accepted += 1
+            }
+        }
+        guard case .queueFull = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(accepted >= limits.publications)
+        kill(pid, SIGCONT)
+        try waitUntil("all is sent") { agent.waiting.publications == 0 }
+        await agent.stop()
+    }
+
+    @Test func stopsWhileTheBrokerIsAway() async throws {
+        let agent = try agent(MQTTClientOptions(host: "127.0.0.1", port: FreePort.tcp()))
+        agent.start()
+        try agent.publishChannel(channel("discarded"))
+        await agent.stop()
+        #expect(agent.waiting.publications == 0)
+    }
+
+    @Test func discoversWithoutWaitingForDelayedAcknowledgements() async throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let asking = try agent(local(broker))
+        let asked = try agent(local(broker))
+        for agent in [asking, asked] { agent.start() }
+        try waitUntil("online") { asking.isOnline && asked.isOnline }
+        for _ in 0..<20 {
+            var answer: ResolveEvent?
+            for await event in try asking.publishDiscover(.with(objectId: asked.identityId)) {
+                answer = event
+                break
+            }
+            #expect(answer?.sourceId == asked.identityId)
+        }
+        for agent in [asking, asked] { await agent.stop() }
+    }
+
+    @Test func secures() async throws {
+        let certificates = try Certificates()
+        defer { certificates.remove() }
+        let files = ["ca.pem", "broker.pem", "broker.key"]
+        let broker = try BrokerProcess(
+            files: Dictionary(uniqueKeysWithValues: files.map { ($0, try certificates.text($0)) }),
+            extraConfiguration: [
+                "cafile %d/ca.pem", "certfile %d/broker.pem", "keyfile %d/broker.key", "require_certificate true",
+            ]
+        )
+        defer { broker.stop() }
+        func isAccepted(_ host: String, _ tls: MQTTClientOptions.TLSOptions?) async throws -> Bool {
+            let agent = try agent(MQTTClientOptions(host: host, port: broker.port, tls: tls))
+            agent.start()
+            let deadline = Date(timeIntervalSinceNow: 2)
+            while !agent.isOnline, Date() < deadline { try await Task.sleep(for: .milliseconds(5)) }
+            defer { #expect(!agent.isOnline) }
+            let isAccepted = agent.isOnline
+            await agent.stop()
+            return isAccepted
+        }
+        let client = (certificate: certificates.path("client.pem"), key: certificates.path("client.key"))
+        func options(_ ca: String, withClient: Bool = true) -> MQTTClientOptions.TLSOptions {
+            .init(
+                caFile: certificates.path(ca),
+                certificateFile: withClient ? client.certificate : nil,
+                keyFile: withClient ? client.key : nil
+            )
+        }
+        #expect(try await isAccepted("127.0.0.1", options("ca.pem")))
+        #expect(try await !isAccepted("127.0.0.1", options("ca.pem", withClient: false)), "no client certificate")
+        #expect(try await !isAccepted("127.0.0.1", options("other-ca.pem")), "an authority that is not trusted")
+        #expect(try await !isAccepted("localhost", options("ca.pem")), "a certificate for another name")
+        #expect(try await !isAccepted("127.0.0.1", nil), "no TLS")
+    }
+}
