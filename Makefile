@@ -18,6 +18,8 @@ SCRATCH := .build-$(SANITIZE)
 SANITIZER_FLAGS := --sanitize=$(SANITIZE)
 endif
 REPORTS := $(CURDIR)/$(SCRATCH)/reports
+SANITIZER_OPTIONS := TSAN_OPTIONS="log_path=$(REPORTS)/thread" ASAN_OPTIONS="log_path=$(REPORTS)/address" \
+	LSAN_OPTIONS="suppressions=$(CURDIR)/Tests/Sanitizers/leaks.txt:print_suppressions=0"
 
 # See the file.
 ifeq ($(SANITIZE),thread)
@@ -43,7 +45,7 @@ test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITI
 	$(if $(PRELOAD),clang -O1 -shared -fPIC -o $(PRELOAD) Tests/Sanitizers/visible-mutex.c)
 	$(if $(SANITIZE),rm -rf $(REPORTS) && mkdir $(REPORTS))
 	COATY_GATEWAY_BINARY="$$(swift build $(BUILD_FLAGS) --show-bin-path)/coaty-gateway" \
-	$(if $(SANITIZE),TSAN_OPTIONS="log_path=$(REPORTS)/thread" ASAN_OPTIONS="log_path=$(REPORTS)/address") \
+	$(if $(SANITIZE),$(SANITIZER_OPTIONS)) \
 	$(if $(PRELOAD),LD_PRELOAD="$(PRELOAD)") \
 		swift test $(BUILD_FLAGS) --skip-build --disable-xctest --no-parallel
 	$(if $(SANITIZE),@! cat $(REPORTS)/* 2>/dev/null || { echo "the sanitizer has reported"; exit 1; })

@@ -8,13 +8,17 @@ struct Certificates {
         directory = FileManager.default.temporaryDirectory.appending(path: "certificates-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         for authority in ["ca", "other-ca"] {
-            try openssl("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=\(authority) -keyout \(authority).key -out \(authority).pem")
+            try openssl(
+                "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=\(authority) -keyout \(authority).key"
+                    + " -out \(authority).pem"
+            )
         }
         for (name, extensions) in [("broker", "subjectAltName=IP:127.0.0.1"), ("client", "subjectAltName=DNS:client")] {
             try openssl("req -newkey rsa:2048 -nodes -subj /CN=\(name) -keyout \(name).key -out \(name).csr")
             try extensions.write(to: directory.appending(path: "\(name).ext"), atomically: true, encoding: .utf8)
             try openssl(
-                "x509 -req -days 2 -in \(name).csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile \(name).ext -out \(name).pem"
+                "x509 -req -days 2 -in \(name).csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile \(name).ext"
+                    + " -out \(name).pem"
             )
         }
     }

@@ -14,7 +14,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "broker", "http://h", "mqtt://", "mqtt://h:0", "mqtt://h:65536", "mqtt://h:x", "mqtt://h/topic", "mqtt://h?a=b",
+        "", "broker", "http://h", "mqtt://", "mqtt://h:0", "mqtt://h:65536", "mqtt://h:x", "mqtt://h/topic",
+        "mqtt://h?a=b",
     ])
     func refusesOthers(_ url: String) {
         #expect(throws: MQTTOptionsError.self) { try MQTTClientOptions(url: url) }

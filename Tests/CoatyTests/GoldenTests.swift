@@ -87,6 +87,7 @@ import Testing
         }
         broker.publish(topic: "end", payload: [])
         let published = try await broker.waitForMessages { $0.contains { $0.topic == "end" } }
+        await manager.stop()
         // An agent that looks for identities answers itself, too.
         return published.prefix { $0.topic != "end" }.dropFirst(joined.count).filter {
             CommunicationTopic($0.topic)?.eventType == topic.eventType
@@ -140,6 +141,7 @@ import Testing
         broker.publish(topic: line.topic, payload: Array(line.payload.utf8))
         broker.publish(topic: "end", payload: [])
         _ = try await broker.waitForMessages { $0.contains { $0.topic == "end" } }
+        await manager.stop()
         return !seen.values.isEmpty
     }
 

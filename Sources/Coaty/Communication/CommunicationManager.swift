@@ -4,7 +4,8 @@ import Synchronization
 /// Publishes and observes events, and keeps the agent's membership in the network.
 ///
 /// While it is stopped or offline, publications and subscriptions are deferred; requests fail, since nobody could answer
-/// them. Handlers run on the binding's thread and must not block.
+/// them. Handlers run on the binding's thread and must not block. A communication manager that was started keeps itself
+/// alive until it is stopped.
 public final class CommunicationManager: Sendable {
     /// How many events an async stream keeps for a reader that is behind; then the oldest are dropped.
     public static let streamBuffer = 4096
