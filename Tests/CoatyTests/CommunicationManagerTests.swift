@@ -118,7 +118,7 @@ import Testing
         await asking.stop()
     }
 
-    @Test func dropsTheSubscriptionWithItsLastObserver() throws {
+    @Test func dropsTheSubscriptionWithItsLastObserver() async throws {
         let binding = RecordingBinding()
         let agent = try manager(binding)
         agent.start()
@@ -139,9 +139,10 @@ import Testing
             Issue.record("the last observer unsubscribes")
             return
         }
+        await agent.stop()
     }
 
-    @Test func sendsAgainWhatWasNotWritten() throws {
+    @Test func sendsAgainWhatWasNotWritten() async throws {
         let binding = RecordingBinding()
         let agent = try manager(binding)
         agent.start()
@@ -161,6 +162,7 @@ import Testing
             if case .publish(let publication) = operation { topics.append(publication.topic) }
         }
         #expect(topics.map { CommunicationTopic($0)?.eventTypeFilter } == ["Identity", "b", "c"])
+        await agent.stop()
     }
 
     @Test func endsStreamsAndDiscardsWhatWaitsOnStop() async throws {

@@ -78,7 +78,7 @@ final class RecordingBinding: Binding {
     func leave() async {
         state.withLock { state in
             while let operation = state.link?.nextOperation() { state.leftWith.append(operation) }
-            state.link?.closed()
+            state.link.take()?.closed()
         }
     }
 }
