@@ -26,6 +26,13 @@ enum Golden {
         var testDescription: String { note }
     }
 
+    struct Subscription: Decodable {
+        let note: String
+        let api: String
+        let subscribe: [String]
+        let unsubscribeOnLastUnsubscribe: [String]?
+    }
+
     struct Packet: Decodable {
         struct Will: Decodable {
             let topic: String

@@ -190,6 +190,58 @@ import Testing
         #expect(farewell.payload == link.will.payload)
     }
 
+    @Test func subscribesToWhatTheReferenceSubscribesTo() async throws {
+        let lines = try Golden.lines("subscriptions.jsonl", as: Golden.Subscription.self)
+        var checked = 0
+        for line in lines where line.api != "join" {
+            let isCross = line.note.contains("cross-namespacing")
+            let binding = RecordingBinding()
+            let manager = try CommunicationManager(
+                identity: Identity(),
+                options: CommunicationOptions(namespace: "golden", shouldEnableCrossNamespacing: isCross),
+                binding: binding
+            )
+            manager.start()
+            let link = try #require(binding.link)
+            link.opened()
+            while link.nextOperation() != nil { link.publicationSent() }
+            if let subscription = try subscribe(line.api, manager) {
+                checked += 1
+                var subscribed: [String] = []
+                while let operation = link.nextOperation() {
+                    if case .subscribe(let filters) = operation { subscribed += filters }
+                }
+                #expect(subscribed == line.subscribe, "\(line.api)")
+                subscription.cancel()
+                guard case .unsubscribe(let filter) = link.nextOperation() else {
+                    Issue.record("\(line.api): not unsubscribed")
+                    return
+                }
+                #expect([filter] == line.unsubscribeOnLastUnsubscribe, "\(line.api)")
+            }
+            await manager.stop()
+        }
+        #expect(checked >= 20)
+    }
+
+    /// Does what a recorded call of the reference did; nil for patterns that are not here.
+    private func subscribe(_ api: String, _ manager: CommunicationManager) throws -> Subscription? {
+        let parts = api.split(separator: "\"", omittingEmptySubsequences: false).map(String.init)
+        let argument = parts.count > 1 ? parts[1] : ""
+        switch parts[0] {
+        case "observeAdvertiseWithCoreType(":
+            return try manager.subscribe(.advertise(withCoreType: #require(CoreType(rawValue: argument)))) { _ in }
+        case "observeAdvertiseWithObjectType(":
+            return try manager.subscribe(.advertise(withObjectType: argument)) { _ in }
+        case "observeDeadvertise()":
+            return manager.subscribe(.deadvertise) { _ in }
+        case "observeChannel(":
+            return try manager.subscribe(.channel(argument)) { _ in }
+        default:
+            return nil
+        }
+    }
+
     @Test func refusesWhatTheReferenceRefuses() throws {
         let object = #"{"name":"n","coreType":"CoatyObject","objectType":"TYPE","objectId":"i"REST}"#
         func advertise(_ objectType: String, rest: String = "", behind: String = "") throws {
