@@ -18,13 +18,13 @@ struct HelloWorld {
         print("hello-world is online at \(broker.split(separator: "@").last ?? "")")
 
         let answering = Task {
-            for await event in manager.observeDiscover() where event.data.isObjectTypeCompatible(objectType) {
-                try event.resolve(.with(object: job(number: 0)))
+            for await event in manager.observeDiscover() where isAsking(for: event.data) {
+                report { try event.resolve(.with(object: job(number: 0))) }
             }
         }
         let advertising = Task {
             for number in 1... {
-                try manager.publishAdvertise(.with(object: job(number: number)))
+                report { try manager.publishAdvertise(.with(object: job(number: number))) }
                 try await Task.sleep(for: .seconds(1))
             }
         }
@@ -32,6 +32,19 @@ struct HelloWorld {
         advertising.cancel()
         answering.cancel()
         await manager.stop()
+    }
+
+    private static func isAsking(for asked: DiscoverEventData) -> Bool {
+        asked.isDiscoveringTypes() && asked.isObjectTypeCompatible(objectType)
+    }
+
+    /// What can't be published now must not end the agent.
+    private static func report(_ publish: () throws -> Delivery) {
+        do {
+            _ = try publish()
+        } catch {
+            print("not published: \(error)")
+        }
     }
 
     private static func job(number: Int) -> CoatyTask {

@@ -6,7 +6,7 @@ public import Logging
 import Synchronization
 import WebSocketServer
 
-/// The gateway: a tree of coordinators for the broker, the link to it, REST, streams and the port.
+/// The gateway: a tree of coordinators for the broker, the link to it, streams, REST and the port.
 ///
 /// They start in this order and stop in the reverse one, so that what is under way can end before what it needs goes.
 public final class Gateway: Sendable {

@@ -1,19 +1,21 @@
 import CMosquitto
 import Coaty
 import Foundation
+import Logging
 
 /// Why a link to the broker can't be had, or was lost.
 enum MQTTLinkError: Error, CustomStringConvertible {
-    case mosquitto(Int32)
+    /// A code of libmosquitto, and the system's where the former is `MOSQ_ERR_ERRNO`.
+    case mosquitto(Int32, errno: Int32)
     case refused(Int32)
     case system(String, Int32)
     case noAnswer
 
     var description: String {
         switch self {
-        case .mosquitto(let code) where code == Int32(MOSQ_ERR_ERRNO.rawValue):
+        case .mosquitto(let code, let errno) where code == Int32(MOSQ_ERR_ERRNO.rawValue):
             String(cString: strerror(errno))
-        case .mosquitto(let code): String(cString: mosquitto_strerror(code))
+        case .mosquitto(let code, _): String(cString: mosquitto_strerror(code))
         case .refused(let code): "refused: " + String(cString: mosquitto_connack_string(code))
         case .system(let call, let code): "\(call): \(String(cString: strerror(code)))"
         case .noAnswer: "the broker does not answer"
@@ -28,21 +30,27 @@ enum MQTTLinkError: Error, CustomStringConvertible {
 final class MosquittoClient {
     /// How many messages are read before others get their turn.
     static let readBatch = 64
+    /// The longest payload, in bytes, that is taken from the network; MQTT itself allows 256 MiB.
+    static let maximumPayloadSize = 16 << 20
+    /// What a SUBACK says of a refused topic filter (MQTT 3.1.1, section 3.9.3).
+    private static let subscriptionRefused: Int32 = 0x80
 
     private(set) var isOpen = false
     private var refusal: Int32?
     private let link: Link
+    private let logger: Logger
     private let handle: OpaquePointer
 
     private static let library: Void = {
         mosquitto_lib_init()
     }()
 
-    init(link: Link, options: MQTTClientOptions) throws(MQTTLinkError) {
+    init(link: Link, options: MQTTClientOptions, logger: Logger) throws(MQTTLinkError) {
         _ = Self.library
         guard let handle = mosquitto_new(link.clientId, true, nil) else { throw .system("mosquitto_new", errno) }
         self.handle = handle
         self.link = link
+        self.logger = logger
         mosquitto_user_data_set(handle, Unmanaged.passUnretained(self).toOpaque())
         setCallbacks()
         try configure(options)
@@ -62,12 +70,15 @@ final class MosquittoClient {
             try check(mosquitto_username_pw_set(handle, username, options.password))
         }
         if let tls = options.tls {
-            if let caFile = tls.caFile {
-                try check(mosquitto_tls_set(handle, caFile, nil, tls.certificateFile, tls.keyFile, nil))
-            } else {
-                try check(mosquitto_int_option(handle, MOSQ_OPT_TLS_USE_OS_CERTS, 1))
-                try check(mosquitto_tls_set(handle, nil, "/etc/ssl/certs", tls.certificateFile, tls.keyFile, nil))
-            }
+            // Without this an encrypted key makes OpenSSL ask for its password on the terminal.
+            let noPassword:
+                @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 =
+                    { _, _, _, _ in 0 }
+            if tls.caFile == nil { try check(mosquitto_int_option(handle, MOSQ_OPT_TLS_USE_OS_CERTS, 1)) }
+            let directory = tls.caFile == nil ? "/etc/ssl/certs" : nil
+            try check(
+                mosquitto_tls_set(handle, tls.caFile, directory, tls.certificateFile, tls.keyFile, noPassword)
+            )
             try check(mosquitto_tls_insecure_set(handle, false))
         }
     }
@@ -80,9 +91,20 @@ final class MosquittoClient {
             MosquittoClient.from(context)?.link.publicationSent()
         }
         mosquitto_message_callback_set(handle) { _, context, message in
-            guard let message = message?.pointee, let topic = message.topic else { return }
+            guard let message = message?.pointee, let topic = message.topic, let client = MosquittoClient.from(context)
+            else { return }
+            guard message.payloadlen <= MosquittoClient.maximumPayloadSize else {
+                client.logger.notice("dropped a message that is too long", metadata: ["bytes": "\(message.payloadlen)"])
+                return
+            }
             let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen))
-            MosquittoClient.from(context)?.link.received(topic: String(cString: topic), payload: Array(payload))
+            client.link.received(topic: String(cString: topic), payload: Array(payload))
+        }
+        mosquitto_subscribe_callback_set(handle) { _, context, _, count, granted in
+            for granted in UnsafeBufferPointer(start: granted, count: Int(count))
+            where granted == MosquittoClient.subscriptionRefused {
+                MosquittoClient.from(context)?.logger.error("the broker has refused a subscription")
+            }
         }
     }
 
@@ -119,8 +141,8 @@ final class MosquittoClient {
             errno = 0
             let code = mosquitto_loop_read(handle, 1)
             let isEmpty = errno == EAGAIN
-            try check(code)
             if let refusal { throw .refused(refusal) }
+            try check(code)
             if isEmpty || socket == nil { break }
         }
         acknowledgeAtOnce()
@@ -177,14 +199,14 @@ final class MosquittoClient {
     }
 
     private func check(_ code: Int32) throws(MQTTLinkError) {
-        guard code == Int32(MOSQ_ERR_SUCCESS.rawValue) else { throw .mosquitto(code) }
+        guard code == Int32(MOSQ_ERR_SUCCESS.rawValue) else { throw .mosquitto(code, errno: errno) }
     }
 }
 
 extension MQTTLinkError {
     /// Whether the operation was at fault and not the link.
     var isOperationAtFault: Bool {
-        guard case .mosquitto(let code) = self else { return false }
+        guard case .mosquitto(let code, _) = self else { return false }
         let faults = [
             MOSQ_ERR_INVAL, MOSQ_ERR_PAYLOAD_SIZE, MOSQ_ERR_MALFORMED_UTF8, MOSQ_ERR_OVERSIZE_PACKET,
             MOSQ_ERR_NOT_SUPPORTED,

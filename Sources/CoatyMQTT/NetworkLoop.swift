@@ -8,6 +8,8 @@ struct NetworkLoop {
     static let acceptTimeout = Duration.seconds(10)
     /// How often the keepalive is looked after.
     static let keepAliveInterval = Duration.seconds(1)
+    /// How long a link must hold before the next loss counts as the first one.
+    static let stableAfter = Duration.seconds(5)
 
     private let link: Link
     private let options: MQTTClientOptions
@@ -51,14 +53,14 @@ struct NetworkLoop {
     }
 
     private mutating func connectAndServe() throws(MQTTLinkError) {
-        let client = try MosquittoClient(link: link, options: options)
+        let client = try MosquittoClient(link: link, options: options, logger: logger)
         try client.connect(to: options)
         defer { if client.isOpen { link.closed() } }
         let start = ContinuousClock.now
         var lastKeepAlive = start
         var leaveDeadline: ContinuousClock.Instant?
         while let socket = client.socket {
-            if client.isOpen { backoff.reset() }
+            if client.isOpen, .now > start + Self.stableAfter { backoff.reset() }
             if membership.isLeaving {
                 let deadline = leaveDeadline ?? .now + MQTTBinding.leaveTimeout
                 leaveDeadline = deadline
@@ -70,7 +72,6 @@ struct NetworkLoop {
             membership.wakePipe.prepareToSleep()
             try carryOutOperations(client)
             let events = wait(for: socket, toWrite: client.wantsToWrite)
-            membership.wakePipe.didWake()
             if events & Int16(POLLOUT) != 0 { try client.write() }
             if events & ~Int16(POLLOUT) != 0 { try client.read() }
             if client.socket != nil, .now > lastKeepAlive + Self.keepAliveInterval {
@@ -100,13 +101,16 @@ struct NetworkLoop {
 
     /// Sleeps until the socket or somebody else has something to do, or the keepalive wants a look.
     private func wait(for socket: Int32, toWrite: Bool) -> Int16 {
-        var descriptors = [
-            pollfd(fd: socket, events: Int16(POLLIN) | (toWrite ? Int16(POLLOUT) : 0), revents: 0),
-            pollfd(fd: membership.wakePipe.readEnd, events: Int16(POLLIN), revents: 0),
-        ]
         let timeout = membership.isLeaving ? Int32(50) : Int32(Self.keepAliveInterval.components.seconds * 1000)
-        poll(&descriptors, nfds_t(descriptors.count), timeout)
-        return descriptors[0].revents
+        return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2) { descriptors in
+            let events = Int16(POLLIN) | (toWrite ? Int16(POLLOUT) : 0)
+            descriptors.initializeElement(at: 0, to: pollfd(fd: socket, events: events, revents: 0))
+            let wakeEnd = membership.wakePipe.readEnd
+            descriptors.initializeElement(at: 1, to: pollfd(fd: wakeEnd, events: Int16(POLLIN), revents: 0))
+            poll(descriptors.baseAddress, nfds_t(descriptors.count), timeout)
+            membership.wakePipe.didWake(isReadable: descriptors[1].revents != 0)
+            return descriptors[0].revents
+        }
     }
 
     /// Waits before the next attempt; leaving cuts it short.
@@ -118,7 +122,7 @@ struct NetworkLoop {
             var descriptor = pollfd(fd: membership.wakePipe.readEnd, events: Int16(POLLIN), revents: 0)
             let left = end - ContinuousClock.now
             poll(&descriptor, 1, Int32(max(left / .milliseconds(1), 1)))
-            membership.wakePipe.didWake()
+            membership.wakePipe.didWake(isReadable: descriptor.revents != 0)
         }
     }
 }

@@ -31,10 +31,14 @@ final class WakePipe: Sendable {
     }
 
     /// Called by the thread after it slept.
-    func didWake() {
+    ///
+    /// - Parameter isReadable: whether poll(2) says that there is something in the pipe.
+    func didWake(isReadable: Bool) {
         isAwake.store(true, ordering: .sequentiallyConsistent)
-        var bytes: [UInt8] = Array(repeating: 0, count: 64)
-        while read(readEnd, &bytes, bytes.count) > 0 {}
+        guard isReadable else { return }
+        withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { bytes in
+            while read(readEnd, bytes.baseAddress, bytes.count) > 0 {}
+        }
     }
 
     deinit {

@@ -38,11 +38,6 @@ public struct HTTPRequest: ~Copyable {
         }
     }
 
-    /// The value of the first query item called `name`.
-    public func query(_ name: String) -> String? {
-        queryItems.first { $0.name == name }?.value
-    }
-
     /// Whether the body's media type is `mediaType`; parameters (`charset=utf-8`) and case do not matter.
     public func hasContentType(_ mediaType: String) -> Bool {
         guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, "Content-Type") else { return false }

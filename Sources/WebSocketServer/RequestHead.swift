@@ -53,8 +53,13 @@ enum RequestHead {
                     copy: { lws_hdr_copy_fragment(wsi, $0, $1, WSI_TOKEN_HTTP_URI_ARGS, index) }
                 )
             {
-                let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-                items.append((String(parts[0]), parts.count > 1 ? String(parts[1]) : ""))
+                // By bytes: a value may begin with a mark that Swift would take for a part of the `=`.
+                let parts = item.utf8.split(
+                    separator: UInt8(ascii: "="),
+                    maxSplits: 1,
+                    omittingEmptySubsequences: false
+                )
+                items.append((String(Substring(parts[0])), parts.count > 1 ? String(Substring(parts[1])) : ""))
             }
             consumed += length + 1
             index += 1

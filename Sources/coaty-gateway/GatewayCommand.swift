@@ -39,15 +39,23 @@ struct GatewayCommand: AsyncParsableCommand {
         let signals = TerminationSignals()
         let gateway = Gateway(settings: settings, logger: logger)
         do {
-            let (url, broker) = try await gateway.start()
+            let starting = Task { try await gateway.start() }
+            let stopping = Task {
+                await signals.wait()
+                // A start that waits for a broker ends at once.
+                starting.cancel()
+                logger.info("stopping")
+            }
+            let (url, broker) = try await starting.value
             // Not print(): a supervisor that reads a pipe must get the line at once.
             FileHandle.standardOutput.write(Data("coaty-gateway ready on \(url) (broker \(broker))\n".utf8))
+            await stopping.value
+            await gateway.stop()
+        } catch is CancellationError {
+            return
         } catch {
             logger.critical("\(error)")
             throw ExitCode.failure
         }
-        await signals.wait()
-        logger.info("stopping")
-        await gateway.stop()
     }
 }

@@ -2,7 +2,8 @@ import Dispatch
 import Foundation
 
 /// SIGTERM and SIGINT: the first asks for an orderly stop, a second one ends the process at once.
-final class TerminationSignals {
+/// Safe to share: nothing changes after `init`.
+final class TerminationSignals: @unchecked Sendable {
     private let signals: AsyncStream<Void>
     /// A source that is released delivers nothing.
     private let sources: [any DispatchSourceSignal]

@@ -128,7 +128,7 @@ struct EmbeddedBrokerTests {
         let directory = try #require(broker.directory)
         #expect(Self.processExists(pid))
         var status = stat()
-        #expect(stat(directory, &status) == 0 && status.st_mode & 0o777 == 0o700)
+        #expect(stat(directory, &status) == 0 && status.st_mode & 0o022 == 0 && status.st_uid == geteuid())
         await broker.stop()
         #expect(!Self.processExists(pid))
         #expect(!FileManager.default.fileExists(atPath: directory))

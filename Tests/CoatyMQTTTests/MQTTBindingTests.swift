@@ -103,6 +103,49 @@ import Testing
         await agent.stop()
     }
 
+    @Test func givesUpWhatTheBrokerRefuses() async throws {
+        let broker = try BrokerProcess(extraConfiguration: ["max_packet_size 100000"])
+        defer { broker.stop() }
+        let observer = try MQTTTestClient(port: broker.port)
+        try observer.subscribe("coaty/3/-/CHN:c/+")
+        let agent = try agent(local(broker))
+        agent.start()
+        try waitUntil("online") { agent.isOnline }
+        // Longer than the socket takes at once, so that the link is cut while it is written.
+        _ = try agent.publishChannel(channel(String(repeating: "x", count: 12 << 20)))
+        _ = try agent.publishChannel(channel("behind"))
+        _ = try observer.waitFor(within: 20) { $0.text.contains("behind") }
+        try waitUntil("nothing is left") { agent.waiting.publications == 0 }
+        await agent.stop()
+    }
+
+    @Test func subscriptionsDoNotPileUpWhileTheSocketIsFull() async throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let agent = try agent(local(broker), limits: OutboxLimits(publications: 100, bytes: 64 << 20))
+        agent.start()
+        try waitUntil("online") { agent.isOnline }
+        let pid = try #require(broker.pid)
+        kill(pid, SIGSTOP)
+        let event = try channel(String(repeating: "x", count: 256 << 10))
+        while (try? agent.publishChannel(event)) != nil {}
+        var refused = 0
+        for _ in 0..<1000 {
+            do {
+                // The socket's buffer may still take a few.
+                _ = try agent.publishDiscover(.with(coreTypes: [.Identity])) { _ in }
+            } catch {
+                refused += 1
+            }
+            try agent.subscribe(.channel("passing")) { _ in }.cancel()
+        }
+        #expect(refused > 500)
+        #expect(agent.waiting.operations < 200)
+        kill(pid, SIGCONT)
+        try waitUntil("all is sent") { agent.waiting.publications == 0 }
+        await agent.stop()
+    }
+
     @Test func stopsWhileTheBrokerIsAway() async throws {
         let agent = try agent(MQTTClientOptions(host: "127.0.0.1", port: FreePort.tcp()))
         agent.start()

@@ -55,6 +55,15 @@ private final class ExampleObject: CoatyObject {
         #expect(try ComparableJSON(task.json) == ComparableJSON(text))
     }
 
+    @Test func takesTheLastOfDuplicateKeysAndRepairsLoneSurrogates() throws {
+        let text = #"""
+            {"coreType":"CoatyObject","objectType":"t","objectId":"o","name":"first","\u006eame":"last","x":"\ud800"}
+            """#
+        let object = try decode(text)
+        #expect(object.name == "last")
+        #expect(object.custom["x"] == .string("\u{FFFD}"))
+    }
+
     @Test func refusesAnUnknownCoreType() {
         #expect(throws: DecodingError.self) {
             try decode(#"{"coreType":"Foo","objectType":"com.example.T","objectId":"o","name":"n"}"#)

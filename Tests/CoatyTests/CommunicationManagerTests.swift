@@ -165,6 +165,38 @@ import Testing
         await agent.stop()
     }
 
+    @Test func tellsWhoeverAskedInVain() async throws {
+        let binding = RecordingBinding()
+        let agent = try manager(binding)
+        agent.start()
+        let link = try #require(binding.link)
+        link.opened()
+        let ended = Recorder<Bool>()
+        let request = try agent.publishDiscover(.with(coreTypes: [.Task]), onEnd: { ended.append(true) }) { _ in }
+        // Still queued when the link is lost, so nobody was asked.
+        link.closed()
+        #expect(ended.values == [true])
+        #expect(agent.waiting.publications == 0)
+        request.cancel()
+        await agent.stop()
+    }
+
+    @Test func startsAgainOnceTheStopIsDone() async throws {
+        let broker = InMemoryBroker()
+        let agent = try manager(InMemoryBinding(broker: broker))
+        agent.start()
+        try await agent.untilOnline()
+        let stopping = Task { await agent.stop() }
+        while !broker.published.contains(where: { $0.topic.contains("/DAD/") }) { await Task.yield() }
+        agent.start()
+        await stopping.value
+        agent.start()
+        try await agent.untilOnline()
+        try agent.publishChannel(.with(object: job("after"), channelId: "c"))
+        _ = try await broker.waitForMessages { $0.contains { $0.topic.contains("/CHN:c/") } }
+        await agent.stop()
+    }
+
     @Test func endsStreamsAndDiscardsWhatWaitsOnStop() async throws {
         let broker = InMemoryBroker()
         broker.setAvailable(false)

@@ -55,6 +55,15 @@ import Testing
         #expect(root.pointer.isEmpty)
     }
 
+    @Test func comparesEscapedKeys() throws {
+        let root = try parse(#"{"\u006e\u0061me":1,"nam\u0065x":2,"n\/\"":3,"na":4,"\u016eame":5}"#).root
+        #expect(root["name"]?.number == 1)
+        #expect(root["namex"]?.number == 2)
+        #expect(root["n/\""]?.number == 3)
+        #expect(root["na"]?.number == 4)
+        #expect(root["nam"] == nil)
+    }
+
     @Test func escapesPointers() throws {
         let view = try #require(try parse(#"{"a/b~c":[{"":true}]}"#).root.members.map(\.value).first)
         #expect(view.elements.map(\.self)[0].members.map(\.value)[0].pointer == "/a~1b~0c/0/")

@@ -36,12 +36,20 @@ public struct Publication: Sendable {
     public let shouldRetain: Bool
     /// Whether the publication still makes sense after the link was lost.
     let isDeferrable: Bool
+    /// How often the link was lost while this was being written.
+    private(set) var attempts = 0
 
     init(topic: String, payload: [UInt8], shouldRetain: Bool = false, isDeferrable: Bool = true) {
         self.topic = topic
         self.payload = payload
         self.shouldRetain = shouldRetain
         self.isDeferrable = isDeferrable
+    }
+
+    func attempted() -> Publication {
+        var publication = self
+        publication.attempts += 1
+        return publication
     }
 
     var size: Int { topic.utf8.count + payload.count }

@@ -7,8 +7,8 @@ extension CommunicationManager {
     public func publishAdvertise(_ event: AdvertiseEvent) throws(CommunicationError) -> Delivery {
         let topics = advertiseTopics(of: event)
         let coreType = Publication(topic: topics.coreType, payload: event.payload.bytes)
-        guard let objectType = topics.objectType else { return try publish(coreType) }
-        return try publish(coreType, Publication(topic: objectType, payload: event.payload.bytes))
+        guard let objectType = topics.objectType else { return try publish([coreType]) }
+        return try publish([coreType, Publication(topic: objectType, payload: event.payload.bytes)])
     }
 
     /// Deadvertises objects.
@@ -18,7 +18,7 @@ extension CommunicationManager {
     @discardableResult
     public func publishDeadvertise(_ event: DeadvertiseEvent) throws(CommunicationError) -> Delivery {
         let topic = CommunicationTopic.publication(.deadvertise, namespace: namespace, sourceId: identityId)
-        return try publish(Publication(topic: topic, payload: event.payload.bytes))
+        return try publish([Publication(topic: topic, payload: event.payload.bytes)])
     }
 
     /// Delivers objects through a channel.
@@ -33,7 +33,7 @@ extension CommunicationManager {
             namespace: namespace,
             sourceId: identityId
         )
-        return try publish(Publication(topic: topic, payload: event.payload.bytes))
+        return try publish([Publication(topic: topic, payload: event.payload.bytes)])
     }
 
     /// Asks for objects, and hands over each answer that fits as it comes.
@@ -51,12 +51,12 @@ extension CommunicationManager {
     ) throws(CommunicationError) -> Subscription {
         guard isOnline else { throw .offline }
         let correlationId = CoatyUUID()
-        let logger = logger
+        let dropLog = dropLog
         let subscription = subscribe(responsesTo: correlationId, onEnd: onEnd) { (resolve: ResolveEvent) in
             do throws(PayloadError) {
                 try resolve.checkFits(event)
             } catch {
-                logger.notice("dropped a Resolve event that does not fit", metadata: ["error": "\(error)"])
+                dropLog.note("a Resolve event that does not fit", topic: resolve.sourceId?.string ?? "", error: error)
                 return
             }
             handler(resolve)
@@ -67,7 +67,7 @@ extension CommunicationManager {
             sourceId: identityId,
             correlationId: correlationId
         )
-        _ = try publish(Publication(topic: topic, payload: event.payload.bytes, isDeferrable: false))
+        _ = try publish([Publication(topic: topic, payload: event.payload.bytes, isDeferrable: false)])
         return subscription
     }
 

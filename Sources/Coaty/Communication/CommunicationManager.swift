@@ -7,6 +7,11 @@ import Synchronization
 /// them. Handlers run on the binding's thread and must not block. A communication manager that was started keeps itself
 /// alive until it is stopped.
 public final class CommunicationManager: Sendable {
+    private struct Stopping {
+        var isUnderWay = false
+        var startsAgain = false
+    }
+
     /// How many events an async stream keeps for a reader that is behind; then the oldest are dropped.
     public static let streamBuffer = 4096
 
@@ -24,7 +29,9 @@ public final class CommunicationManager: Sendable {
     private let identityResolve: ResolveEvent
     private let farewell: Publication
     private let binding: any Binding
+    let dropLog: DropLog
     private let operatingState = ObservableState(OperatingState.stopped)
+    private let stopping = Mutex(Stopping())
     private let communicationState = ObservableState(CommunicationState.offline)
 
     /// Creates a communication manager; ``start()`` lets it join.
@@ -53,14 +60,21 @@ public final class CommunicationManager: Sendable {
         )
         self.binding = binding
         self.logger = logger
+        dropLog = DropLog(logger: logger)
         addOwnSubscriptions()
     }
 
     // MARK: - Life
 
     /// Joins the network: connects, and connects again whenever the link is lost. Does nothing where it is started.
+    ///
+    /// While a ``stop()`` is under way, it starts again when that is done.
     public func start() {
-        guard operatingState.set(.started) else { return }
+        let mayStart = stopping.withLock { stopping in
+            if stopping.isUnderWay { stopping.startsAgain = true }
+            return !stopping.isUnderWay
+        }
+        guard mayStart, operatingState.set(.started) else { return }
         let hexDigits = identityId.string.replacing("-", with: "").prefix(18)
         binding.join(Link(clientId: "Coaty" + hexDigits, will: farewell, outbox: outbox, events: self))
     }
@@ -68,13 +82,24 @@ public final class CommunicationManager: Sendable {
     /// Leaves the network: what is on its way goes out, then the identity is deadvertised. Deferred publications are
     /// discarded, all observations end. Does nothing where it is stopped.
     public func stop() async {
-        guard operatingState.set(.stopped) else { return }
+        let mayStop = stopping.withLock { stopping in
+            stopping.startsAgain = false
+            guard !stopping.isUnderWay, operatingState.set(.stopped) else { return false }
+            stopping.isUnderWay = true
+            return true
+        }
+        guard mayStop else { return }
         if outbox.leave(farewell: farewell) { binding.wake() }
         await binding.leave()
         communicationState.set(.offline)
         outbox.discard()
         subscriptions.removeAll()
         addOwnSubscriptions()
+        let startsAgain = stopping.withLock { stopping in
+            defer { stopping = Stopping() }
+            return stopping.startsAgain
+        }
+        if startsAgain { start() }
     }
 
     /// The operating state, then each change.
@@ -86,8 +111,8 @@ public final class CommunicationManager: Sendable {
     /// Whether the link is up at this moment.
     public var isOnline: Bool { communicationState.value == .online }
 
-    /// What waits for the link: publications, and their bytes.
-    public var waiting: (publications: Int, bytes: Int) { outbox.waiting }
+    /// What waits for the link: publications, their bytes, and all operations, changes of subscriptions among them.
+    public var waiting: (publications: Int, bytes: Int, operations: Int) { outbox.waiting }
 
     // MARK: - Subscriptions
 
@@ -109,7 +134,8 @@ public final class CommunicationManager: Sendable {
             namespace: observedNamespace
         )
         let isIncluded = observation.isIncluded
-        return subscribe(.event(Event.eventType, filter: observation.filter), topicFilter: topicFilter, onEnd: onEnd) {
+        let key = SubscriptionTable.Key.event(Event.eventType, filter: observation.filter.map(TopicLevel.init))
+        return subscribe(key, topicFilter: topicFilter, onEnd: onEnd) {
             (event: Event) in
             if isIncluded?(event) ?? true { handler(event) }
         }
@@ -126,7 +152,7 @@ public final class CommunicationManager: Sendable {
             namespace: observedNamespace,
             correlationId: correlationId
         )
-        let key = SubscriptionTable.Key.response(Event.eventType, correlationId: correlationId)
+        let key = SubscriptionTable.Key.response(Event.eventType, correlationId: TopicLevel(correlationId.string))
         return subscribe(key, topicFilter: topicFilter, onEnd: onEnd, handler: handler)
     }
 
@@ -140,7 +166,7 @@ public final class CommunicationManager: Sendable {
         let id = subscriptions.add(
             key,
             topicFilter: topicFilter,
-            prepare: { [weak self] (event: inout Event) in self?.prepare(&event) },
+            prepare: nil,
             handler: handler,
             onEnd: onEnd
         ) { wake = outbox.change(.subscribe([$0])) }
@@ -154,20 +180,15 @@ public final class CommunicationManager: Sendable {
         if wake { binding.wake() }
     }
 
-    private func prepare<Event: CommunicationEvent>(_ event: inout Event) {
-        guard var request = event as? DiscoverEvent else { return }
-        request.responder = Responder(manager: self)
-        if let answerable = request as? Event { event = answerable }
-    }
-
-    /// What every agent observes and answers: Discover events that ask for its identity.
+    /// What every agent observes and answers: Discover events that ask for its identity. Others who observe Discover
+    /// events join this subscription, and can answer too.
     private func addOwnSubscriptions() {
         let key = SubscriptionTable.Key.event(.discover, filter: nil)
         _ = subscriptions.add(
             key,
             topicFilter: CommunicationTopic.subscription(.discover, namespace: observedNamespace),
-            prepare: { [weak self] (event: inout DiscoverEvent) in self?.prepare(&event) },
-            handler: { [weak self] event in self?.answer(event) },
+            prepare: { [weak self] event in event.responder = Responder(manager: self) },
+            handler: { [weak self] (event: DiscoverEvent) in self?.answer(event) },
             onEnd: nil,
             changed: { _ in }
         )
@@ -188,12 +209,8 @@ public final class CommunicationManager: Sendable {
 
     // MARK: - Publications
 
-    func publish(_ publications: Publication...) throws(CommunicationError) -> Delivery {
-        let result =
-            switch publications.count {
-            case 2: try outbox.publish(publications[0], publications[1])
-            default: try outbox.publish(publications[0])
-            }
+    func publish(_ publications: [Publication]) throws(CommunicationError) -> Delivery {
+        let result = try outbox.publish(publications)
         if result.wake { binding.wake() }
         return result.delivery
     }
@@ -206,24 +223,38 @@ extension CommunicationManager: LinkDelegate {
             outbox.open(subscriptions: filters, joinEvents: publications(of: identityEvent, isDeferrable: false))
         }
         communicationState.set(.online)
+        logger.info("online")
         binding.wake()
     }
 
     func linkClosed() {
-        outbox.close()
+        let givenUp = outbox.close()
         communicationState.set(.offline)
+        for publication in givenUp {
+            if publication.isDeferrable {
+                logger.error(
+                    "not published: the link was lost each time it was sent",
+                    metadata: ["topic": "\(DropLog.short(publication.topic))", "bytes": "\(publication.payload.count)"]
+                )
+            } else if let topic = CommunicationTopic(publication.topic), let correlationId = topic.correlationId,
+                let responseType = topic.eventType.responseType
+            {
+                // Nobody was asked, so nobody will answer.
+                subscriptions.end(.response(responseType, correlationId: TopicLevel(correlationId.string)))
+            }
+        }
     }
 
     func received(topic text: String, payload: [UInt8]) {
         guard let topic = CommunicationTopic(text) else {
-            logger.notice("dropped a message on a topic of no Coaty event", metadata: ["topic": "\(text)"])
+            dropLog.note("a message on a topic of no Coaty event", topic: text)
             return
         }
         guard let dispatcher = subscriptions.dispatcher(for: topic) else { return }
         do throws(PayloadError) {
             try dispatcher.deliver(payload, topic: topic)
         } catch {
-            logger.notice("dropped an event that is not valid", metadata: ["topic": "\(text)", "error": "\(error)"])
+            dropLog.note("an event that is not valid", topic: text, error: error)
         }
     }
 }
@@ -244,6 +275,6 @@ struct Responder: Sendable {
             sourceId: manager.identityId,
             correlationId: correlationId
         )
-        return try manager.publish(Publication(topic: topic, payload: payload.bytes))
+        return try manager.publish([Publication(topic: topic, payload: payload.bytes)])
     }
 }

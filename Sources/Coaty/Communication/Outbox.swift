@@ -13,6 +13,8 @@ final class Outbox: Sendable {
         var publications = 0
         var bytes = 0
         var isOpen = false
+        /// Whether the last operations are queued, so that nothing behind them goes out.
+        var isLeaving = false
     }
 
     private let limits: OutboxLimits
@@ -22,10 +24,14 @@ final class Outbox: Sendable {
         self.limits = limits
     }
 
+    /// How often a publication may be the one that is being written when the link is lost: a broker may refuse it by
+    /// cutting the link, each time.
+    static let maximumAttempts = 2
+
     /// Queues publications, all or none.
     ///
     /// - Returns: whether they go out now, and whether the binding has to be woken.
-    func publish(_ publications: Publication...) throws(CommunicationError) -> (delivery: Delivery, wake: Bool) {
+    func publish(_ publications: [Publication]) throws(CommunicationError) -> (delivery: Delivery, wake: Bool) {
         let limits = limits
         return try state.withLock { state throws(CommunicationError) in
             let bytes = publications.reduce(0) { $0 + $1.size }
@@ -38,7 +44,8 @@ final class Outbox: Sendable {
             state.bytes += bytes
             let wasEmpty = state.queue.isEmpty
             for publication in publications { state.queue.append(.publish(publication)) }
-            return (state.isOpen ? .sent : .deferred, state.isOpen && wasEmpty)
+            let goesOut = state.isOpen && !state.isLeaving
+            return (goesOut ? .sent : .deferred, goesOut && wasEmpty)
         }
     }
 
@@ -48,6 +55,12 @@ final class Outbox: Sendable {
     func change(_ operation: LinkOperation) -> Bool {
         state.withLock { state in
             guard state.isOpen else { return false }
+            // What is still queued and is undone now need not go out at all: so a topic filter is queued once at most, and
+            // the queue can't grow while the socket takes nothing.
+            if let undone = state.queue.lastIndex(where: { $0.isUndone(by: operation) }) {
+                state.queue.remove(at: undone)
+                return false
+            }
             let wasEmpty = state.queue.isEmpty
             state.queue.append(operation)
             return wasEmpty
@@ -84,18 +97,24 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Ends a session. What was written in part can't have arrived, so it goes out first after the next connect.
-    func close() {
+    /// Ends a session. What was written in part can't have arrived, so it goes out first after the next connect, unless it
+    /// has ended a session before.
+    ///
+    /// - Returns: the publications that are given up.
+    func close() -> [Publication] {
         state.withLock { state in
-            state.isOpen = false
+            let interrupted = state.unsent.map { $0.attempted() }
             let waiting = state.queue.compactMap { operation -> Publication? in
                 if case .publish(let publication) = operation { publication } else { nil }
             }
-            let kept = (Array(state.unsent) + waiting).filter(\.isDeferrable)
-            state.unsent.removeAll()
-            state.queue = Deque(kept.map { LinkOperation.publish($0) })
-            state.publications = kept.count
-            state.bytes = kept.reduce(0) { $0 + $1.size }
+            let all = interrupted + waiting
+            let kept = all.filter { $0.isDeferrable && $0.attempts < Self.maximumAttempts }
+            state = State(
+                queue: Deque(kept.map { LinkOperation.publish($0) }),
+                publications: kept.count,
+                bytes: kept.reduce(0) { $0 + $1.size }
+            )
+            return all.filter { !$0.isDeferrable || $0.attempts >= Self.maximumAttempts }
         }
     }
 
@@ -109,6 +128,7 @@ final class Outbox: Sendable {
             state.bytes += farewell.size
             state.queue.append(.publish(farewell))
             state.queue.append(.disconnect)
+            state.isLeaving = true
             return true
         }
     }
@@ -118,8 +138,19 @@ final class Outbox: Sendable {
         state.withLock { $0 = State() }
     }
 
-    /// The publications that wait, and their bytes.
-    var waiting: (publications: Int, bytes: Int) {
-        state.withLock { ($0.publications, $0.bytes) }
+    /// The publications that wait, their bytes, and all operations that are queued, changes of subscriptions among them.
+    var waiting: (publications: Int, bytes: Int, operations: Int) {
+        state.withLock { ($0.publications, $0.bytes, $0.queue.count) }
+    }
+}
+
+extension LinkOperation {
+    /// Whether the other operation has this one's contrary effect.
+    fileprivate func isUndone(by other: LinkOperation) -> Bool {
+        switch (self, other) {
+        case (.subscribe(let filters), .unsubscribe(let filter)), (.unsubscribe(let filter), .subscribe(let filters)):
+            filters.count == 1 && TopicLevel(filters[0]) == TopicLevel(filter)
+        default: false
+        }
     }
 }

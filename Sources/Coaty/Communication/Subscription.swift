@@ -20,8 +20,8 @@ public final class Subscription: Sendable {
 protocol Dispatching: Sendable {
     var topicFilter: String { get }
     func deliver(_ payload: [UInt8], topic: CommunicationTopic) throws(PayloadError)
-    /// - Returns: whether nobody is left.
-    func remove(_ id: UInt64) -> Bool
+    /// - Returns: the observer that was removed, for the caller to release, and whether nobody is left.
+    func remove(_ id: UInt64) -> (observer: (any Sendable)?, isEmpty: Bool)
     /// Tells everybody that the observation has ended.
     func end()
 }
@@ -35,10 +35,10 @@ final class Dispatcher<Event: CommunicationEvent>: Dispatching {
     }
 
     let topicFilter: String
-    private let prepare: @Sendable (inout Event) -> Void
+    private let prepare: (@Sendable (inout Event) -> Void)?
     private let observers = Mutex<[Observer]>([])
 
-    init(topicFilter: String, prepare: @escaping @Sendable (inout Event) -> Void) {
+    init(topicFilter: String, prepare: (@Sendable (inout Event) -> Void)?) {
         self.topicFilter = topicFilter
         self.prepare = prepare
     }
@@ -47,16 +47,16 @@ final class Dispatcher<Event: CommunicationEvent>: Dispatching {
         observers.withLock { $0.append(observer) }
     }
 
-    func remove(_ id: UInt64) -> Bool {
+    func remove(_ id: UInt64) -> (observer: (any Sendable)?, isEmpty: Bool) {
         observers.withLock { observers in
-            observers.removeAll { $0.id == id }
-            return observers.isEmpty
+            let observer = observers.firstIndex { $0.id == id }.map { observers.remove(at: $0) }
+            return (observer, observers.isEmpty)
         }
     }
 
     func deliver(_ payload: [UInt8], topic: CommunicationTopic) throws(PayloadError) {
         var event = try Event(payload: Payload(payload), topic: topic)
-        prepare(&event)
+        prepare?(&event)
         // Handlers run outside of the lock: they may publish, subscribe and cancel.
         for observer in observers.withLock(\.self) { observer.handler(event) }
     }

@@ -4,22 +4,26 @@ import Synchronization
 final class SubscriptionTable: Sendable {
     /// What distinguishes the topics of one subscription from those of another.
     enum Key: Hashable, Sendable {
-        case event(CommunicationEventType, filter: String?)
-        case response(CommunicationEventType, correlationId: CoatyUUID)
+        case event(CommunicationEventType, filter: TopicLevel?)
+        case response(CommunicationEventType, correlationId: TopicLevel)
 
         init(_ topic: CommunicationTopic) {
             if topic.eventType.isResponse, let correlationId = topic.correlationId {
-                self = .response(topic.eventType, correlationId: correlationId)
+                self = .response(topic.eventType, correlationId: TopicLevel(correlationId.string))
             } else {
-                self = .event(topic.eventType, filter: topic.eventTypeFilter)
+                self = .event(topic.eventType, filter: topic.eventTypeFilter.map(TopicLevel.init))
             }
         }
     }
 
+    private struct Entry {
+        let dispatcher: any Dispatching
+        /// Tells the order in which entries came, which is the order of the SUBSCRIBE packet after a connect.
+        let serial: UInt64
+    }
+
     private struct State {
-        var dispatchers: [Key: any Dispatching] = [:]
-        /// In the order in which they came, which is the order of the SUBSCRIBE packet after a connect.
-        var order: [Key] = []
+        var entries: [Key: Entry] = [:]
         var lastId: UInt64 = 0
     }
 
@@ -32,7 +36,7 @@ final class SubscriptionTable: Sendable {
     func add<Event: CommunicationEvent>(
         _ key: Key,
         topicFilter: String,
-        prepare: @escaping @Sendable (inout Event) -> Void,
+        prepare: (@Sendable (inout Event) -> Void)?,
         handler: @escaping @Sendable (Event) -> Void,
         onEnd: (@Sendable () -> Void)?,
         changed: (String) -> Void
@@ -40,13 +44,12 @@ final class SubscriptionTable: Sendable {
         state.withLock { state in
             state.lastId += 1
             let observer = Dispatcher<Event>.Observer(id: state.lastId, handler: handler, onEnd: onEnd)
-            if let dispatcher = state.dispatchers[key] as? Dispatcher<Event> {
+            if let dispatcher = state.entries[key]?.dispatcher as? Dispatcher<Event> {
                 dispatcher.add(observer)
             } else {
                 let dispatcher = Dispatcher<Event>(topicFilter: topicFilter, prepare: prepare)
                 dispatcher.add(observer)
-                state.dispatchers[key] = dispatcher
-                state.order.append(key)
+                state.entries[key] = Entry(dispatcher: dispatcher, serial: state.lastId)
                 changed(topicFilter)
             }
             return state.lastId
@@ -57,33 +60,42 @@ final class SubscriptionTable: Sendable {
     ///
     /// - Parameter changed: called under the table's lock with the topic filter that the broker can forget, if any.
     func remove(_ key: Key, id: UInt64, changed: (String) -> Void) {
-        state.withLock { state in
-            guard let dispatcher = state.dispatchers[key], dispatcher.remove(id) else { return }
-            state.dispatchers[key] = nil
-            state.order.removeAll { $0 == key }
-            changed(dispatcher.topicFilter)
+        // What an observer holds is released outside of the lock: it may hold other subscriptions, which end then.
+        let removed = state.withLock { state -> (any Sendable)? in
+            guard let dispatcher = state.entries[key]?.dispatcher else { return nil }
+            let (observer, isEmpty) = dispatcher.remove(id)
+            if isEmpty {
+                state.entries[key] = nil
+                changed(dispatcher.topicFilter)
+            }
+            return observer
         }
+        withExtendedLifetime(removed) {}
     }
 
     /// The observers of a topic.
     func dispatcher(for topic: CommunicationTopic) -> (any Dispatching)? {
-        state.withLock { $0.dispatchers[Key(topic)] }
+        state.withLock { $0.entries[Key(topic)]?.dispatcher }
     }
 
     /// All topic filters, in the order in which they came, while nothing changes.
     func withTopicFilters(_ body: ([String]) -> Void) {
-        state.withLock { state in body(state.order.compactMap { state.dispatchers[$0]?.topicFilter }) }
+        state.withLock { state in
+            body(state.entries.values.sorted { $0.serial < $1.serial }.map(\.dispatcher.topicFilter))
+        }
+    }
+
+    /// Ends the observations of a key; the broker keeps its subscription until they are released.
+    func end(_ key: Key) {
+        state.withLock { $0.entries[key]?.dispatcher }?.end()
     }
 
     /// Ends all observations.
     func removeAll() {
-        let dispatchers = state.withLock { state in
-            defer {
-                state.dispatchers.removeAll()
-                state.order.removeAll()
-            }
-            return Array(state.dispatchers.values)
+        let entries = state.withLock { state in
+            defer { state.entries.removeAll() }
+            return Array(state.entries.values)
         }
-        for dispatcher in dispatchers { dispatcher.end() }
+        for entry in entries { entry.dispatcher.end() }
     }
 }

@@ -1,16 +1,21 @@
 /// A topic filter of MQTT, with its wildcards `+` and `#` (MQTT 3.1.1, section 4.7).
 struct TopicFilter: Sendable, Hashable {
-    private let levels: [Substring]
+    private let levels: [TopicLevel]
 
     init(_ filter: String) {
-        levels = filter.split(separator: "/", omittingEmptySubsequences: false)
+        levels = Self.levels(of: filter)
+    }
+
+    private static func levels(of topic: String) -> [TopicLevel] {
+        topic.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+            .map { TopicLevel(String(Substring($0))) }
     }
 
     func matches(_ topic: String) -> Bool {
-        let topic = topic.split(separator: "/", omittingEmptySubsequences: false)
+        let topic = Self.levels(of: topic)
         for (index, level) in levels.enumerated() {
-            if level == "#" { return !(index == 0 && topic[0].hasPrefix("$")) }
-            guard index < topic.count, level == "+" || level == topic[index] else { return false }
+            if level.text == "#" { return !(index == 0 && topic[0].text.utf8.first == UInt8(ascii: "$")) }
+            guard index < topic.count, level.text == "+" || level == topic[index] else { return false }
         }
         return topic.count == levels.count
     }

@@ -74,7 +74,7 @@ public struct ResolveEvent: CommunicationEvent {
     private static func check(_ object: JSONView, _ name: StaticString, isIn asked: [String]?) throws(PayloadError) {
         guard let asked else { return }
         guard let value = object[name] else { throw .missing(name, in: object) }
-        guard asked.contains(value.string ?? "") else {
+        guard let text = value.string, asked.contains(where: { TopicLevel($0) == TopicLevel(text) }) else {
             throw .invalid(value, "is not what the Discover event asks for")
         }
     }

@@ -22,6 +22,17 @@ public enum CommunicationEventType: String, Sendable, CaseIterable, Hashable {
         }
     }
 
+    /// The event that answers this one; nil for events that nobody answers.
+    var responseType: CommunicationEventType? {
+        switch self {
+        case .discover: .resolve
+        case .query: .retrieve
+        case .update: .complete
+        case .call: .return
+        default: nil
+        }
+    }
+
     /// Whether the event answers a request.
     public var isResponse: Bool {
         switch self {

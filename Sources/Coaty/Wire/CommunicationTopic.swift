@@ -1,5 +1,5 @@
 /// The topic of an event: `coaty/3/<namespace>/<EVENT>[:<filter>]/<sourceId>[/<correlationId>]`.
-public struct CommunicationTopic: Sendable, Hashable {
+public struct CommunicationTopic: Sendable {
     /// The namespace of the sender.
     public let namespace: String
     /// Which event.
@@ -15,24 +15,26 @@ public struct CommunicationTopic: Sendable, Hashable {
 
     /// Reads a topic; nil where it is not that of a Coaty event.
     public init?(_ topic: String) {
-        guard topic.hasPrefix(Self.prefix) else { return nil }
-        let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
+        // By bytes: a level may begin with a mark that Swift would take for a part of the character before it.
+        guard topic.utf8.starts(with: Self.prefix.utf8) else { return nil }
+        let levels = topic.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         guard levels.count >= 5 else { return nil }
+        let text = { (level: Substring.UTF8View) in String(Substring(level)) }
         let event = levels[3]
-        guard let eventType = CommunicationEventType(rawValue: String(event.prefix(3))),
+        guard let eventType = CommunicationEventType(rawValue: text(event.prefix(3))),
             levels.count == (eventType.isTwoWay ? 6 : 5)
         else { return nil }
         let rest = event.dropFirst(3)
         if rest.isEmpty {
             eventTypeFilter = nil
         } else {
-            guard rest.first == ":" else { return nil }
-            eventTypeFilter = String(rest.dropFirst())
+            guard rest.first == UInt8(ascii: ":") else { return nil }
+            eventTypeFilter = text(rest.dropFirst())
         }
         self.eventType = eventType
-        namespace = String(levels[2])
-        sourceId = CoatyUUID(wire: String(levels[4]))
-        correlationId = eventType.isTwoWay ? CoatyUUID(wire: String(levels[5])) : nil
+        namespace = text(levels[2])
+        sourceId = CoatyUUID(wire: text(levels[4]))
+        correlationId = eventType.isTwoWay ? CoatyUUID(wire: text(levels[5])) : nil
     }
 
     /// The topic that an event is published on.
@@ -76,10 +78,14 @@ public struct CommunicationTopic: Sendable, Hashable {
         !text.isEmpty && text.utf8.allSatisfy { $0 != 0 && $0 != 0x23 && $0 != 0x2B && $0 != 0x2F }
     }
 
-    /// Whether a text may stand in a topic that is published here: a valid level without control characters and Unicode
-    /// noncharacters, for which a broker may cut the connection (MQTT 3.1.1, section 1.5.3).
+    /// The most bytes that a filter, a namespace or a context name may have here: a topic has at most 65,535 in all.
+    public static let maximumLevelLength = 1024
+
+    /// Whether a text may stand in a topic that is published or observed here: a valid level of at most
+    /// ``maximumLevelLength`` bytes, without control characters and Unicode noncharacters, for which a broker may cut the
+    /// connection (MQTT 3.1.1, section 1.5.3).
     public static func isPublishableLevel(_ text: some StringProtocol) -> Bool {
-        isValidLevel(text)
+        isValidLevel(text) && text.utf8.count <= maximumLevelLength
             && text.unicodeScalars.allSatisfy { scalar in
                 guard !scalar.isASCII else { return scalar.value >= 0x20 && scalar.value != 0x7F }
                 return scalar.properties.generalCategory != .control && !scalar.properties.isNoncharacterCodePoint

@@ -112,10 +112,10 @@ public struct JSONView: Sendable {
 
     private func isKey(_ key: Int, named name: UnsafeBufferPointer<UInt8>) -> Bool {
         let node = document.nodes[key]
-        if node.isEscaped {
-            return JSONView(document: document, index: key).string.map { $0.utf8.elementsEqual(name) } ?? false
-        }
         let start = Int(node.start) + 1
+        if node.isEscaped {
+            return JSONEscapes.isEqual(document.bytes[start..<(Int(node.end) - 1)], toASCII: name)
+        }
         guard Int(node.end) - 1 - start == name.count else { return false }
         for offset in 0..<name.count where document.bytes[start + offset] != name[offset] { return false }
         return true

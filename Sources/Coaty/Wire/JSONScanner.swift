@@ -208,6 +208,28 @@ enum JSONEscapes {
         }
     }
 
+    /// Whether a string's content, which has been checked before, says a name of ASCII characters. Allocates nothing: keys
+    /// are compared with many names.
+    static func isEqual(_ content: ArraySlice<UInt8>, toASCII name: UnsafeBufferPointer<UInt8>) -> Bool {
+        var rest = content
+        for expected in name {
+            guard let byte = rest.popFirst() else { return false }
+            guard byte == UInt8(ascii: "\\") else {
+                if byte == expected { continue }
+                return false
+            }
+            guard let kind = rest.popFirst() else { return false }
+            if kind == UInt8(ascii: "u") {
+                let unit = rest.prefix(4).reduce(0) { $0 << 4 | (hexDigit($1) ?? 0) } as UInt16
+                rest = rest.dropFirst(4)
+                guard unit == UInt16(expected) else { return false }
+            } else if simple(kind) != expected {
+                return false
+            }
+        }
+        return rest.isEmpty
+    }
+
     /// Resolves the escapes of a string's content, which has been checked before.
     static func resolve(_ content: ArraySlice<UInt8>) -> String {
         var units: [UInt16] = []

@@ -24,12 +24,34 @@ public enum PayloadCoder {
 
     /// Decodes an object, of its own class, from its place in a checked text.
     static func object(_ view: JSONView) throws -> CoatyObject {
-        do {
-            return try JSONDecoder().decode(AnyCoatyObjectDecodable.self, from: Data(view.bytes)).object
-        } catch {
-            // Foundation refuses lone surrogates, which the checked text may spell: try again with a repaired text.
-            let repaired = try encodeBytes(AnyCodable(view))
-            return try JSONDecoder().decode(AnyCoatyObjectDecodable.self, from: Data(repaired)).object
+        // Foundation takes the first of duplicate keys, where the last counts, and refuses lone surrogates, which a checked
+        // text may spell: such a text is written anew.
+        if !view.hasDuplicateKeys {
+            do {
+                return try decode(view.bytes)
+            } catch is DecodingError {
+                // Falls through.
+            }
+        }
+        return try decode(encodeBytes(AnyCodable(view)))
+    }
+
+    private static func decode(_ bytes: some Sequence<UInt8>) throws -> CoatyObject {
+        try JSONDecoder().decode(AnyCoatyObjectDecodable.self, from: Data(bytes)).object
+    }
+}
+
+extension JSONView {
+    /// Whether an object in this value has a key twice.
+    fileprivate var hasDuplicateKeys: Bool {
+        switch kind {
+        case .object:
+            var keys: Set<TopicLevel> = []
+            return members.contains { key, value in
+                !keys.insert(TopicLevel(key.string ?? "")).inserted || value.hasDuplicateKeys
+            }
+        case .array: return elements.contains(where: \.hasDuplicateKeys)
+        default: return false
         }
     }
 }

@@ -9,6 +9,7 @@ struct DiscoverResource: Sendable {
     let manager: CommunicationManager
     /// In milliseconds.
     let maximumTimeout: Int
+    let memory = CollectorMemory()
 
     func register(in router: inout Router) {
         router.on(.post, "/v1/discover") { request in
@@ -33,7 +34,8 @@ struct DiscoverResource: Sendable {
                     pending,
                     limit: limit,
                     timeout: .milliseconds(timeout),
-                    ownId: manager.identityId
+                    ownId: manager.identityId,
+                    memory: memory
                 ) { (onEnd, handler) throws(CommunicationError) in
                     try manager.publishDiscover(event, onEnd: onEnd, handler: handler)
                 }
@@ -62,6 +64,11 @@ struct DiscoverResource: Sendable {
 
 /// A query or path parameter that can't be used.
 struct InvalidParameter: Error {
+    /// What the name of a channel or an object type must be.
+    static let level =
+        "must have 1 to \(CommunicationTopic.maximumLevelLength) bytes and hold none of / + # and no control"
+        + " characters"
+
     let name: String
     let reason: String
 

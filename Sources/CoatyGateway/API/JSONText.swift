@@ -18,11 +18,4 @@ enum JSONText {
         }
         bytes.append(UInt8(ascii: "\""))
     }
-
-    /// A string with its quotes.
-    static func quoted(_ text: String) -> String {
-        var bytes: [UInt8] = []
-        append(text, to: &bytes)
-        return String(decoding: bytes, as: UTF8.self)
-    }
 }

@@ -24,8 +24,7 @@ struct PublishResource: Sendable {
         router.on(.post, "/v1/channel/{channelId}") { request in
             let channelId = request.parameters["channelId"] ?? ""
             guard CommunicationTopic.isPublishableLevel(channelId) else {
-                let reason = "must not be empty nor hold /, +, # or control characters"
-                return .response(Problems.invalidParameter("channelId", reason).response())
+                return .response(Problems.invalidParameter("channelId", InvalidParameter.level).response())
             }
             return answer(request) { payload in
                 try manager.publishChannel(ChannelEvent(channelId: channelId, payload: payload))

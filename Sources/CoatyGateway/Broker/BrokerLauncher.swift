@@ -4,7 +4,8 @@ import Logging
 
 /// Knows how a mosquitto is started: the programs, the account, the private directory, the configuration.
 struct BrokerLauncher {
-    /// The private directory of a broker: mode 0700, belongs to the account that the broker runs under.
+    /// The directory of a broker's configuration. It belongs to the gateway's account: a broker that runs under another
+    /// may read it, and can put nothing in the way of a gateway that runs as root.
     struct Directory {
         let path: String
 
@@ -31,7 +32,7 @@ struct BrokerLauncher {
         mosquitto = try Self.find(configuration.executable ?? "mosquitto")
         setpriv = try Self.find("setpriv")
         account = geteuid() == 0 ? Self.accounts.lazy.compactMap(Self.account).first : nil
-        directory = try Self.makeDirectory(for: account)
+        directory = try Self.makeDirectory(isReadableByOthers: account != nil)
     }
 
     /// Starts a broker that will listen on `address`; it does not serve yet when this returns.
@@ -87,10 +88,11 @@ struct BrokerLauncher {
         do {
             try text.write(toFile: path, atomically: false, encoding: .utf8)
         } catch {
-            throw EmbeddedBrokerError.system(call: "write \(path)", code: errno)
+            let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+            throw EmbeddedBrokerError.system(call: "write \(path)", code: Int32(cause?.code ?? Int(EIO)))
         }
-        if let account, chown(path, account.uid, account.gid) != 0 {
-            throw EmbeddedBrokerError.system(call: "chown \(path)", code: errno)
+        if account != nil, chmod(path, 0o644) != 0 {
+            throw EmbeddedBrokerError.system(call: "chmod \(path)", code: errno)
         }
     }
 }
@@ -120,7 +122,7 @@ extension BrokerLauncher {
         return (entry.pw_uid, entry.pw_gid)
     }
 
-    private static func makeDirectory(for account: (uid: uid_t, gid: gid_t)?) throws -> Directory {
+    private static func makeDirectory(isReadableByOthers: Bool) throws -> Directory {
         let base = FileManager.default.temporaryDirectory.path
         // mkdtemp creates it with mode 0700.
         var template = Array("\(base)/coaty-gateway-broker-XXXXXX".utf8CString)
@@ -129,10 +131,10 @@ extension BrokerLauncher {
         }
         let path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         let directory = Directory(path: path)
-        if let account, chown(path, account.uid, account.gid) != 0 {
+        if isReadableByOthers, chmod(path, 0o755) != 0 {
             let code = errno
             directory.remove()
-            throw EmbeddedBrokerError.system(call: "chown \(path)", code: code)
+            throw EmbeddedBrokerError.system(call: "chmod \(path)", code: code)
         }
         return directory
     }

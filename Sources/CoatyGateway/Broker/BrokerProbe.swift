@@ -84,7 +84,7 @@ extension EmbeddedBroker.Address {
                 return failure == EADDRINUSE
             }
             isBound = true
-            if found.port == 0, let port = localPort(descriptor) { found.port = port }
+            if found.port == 0, let port = localPort(of: descriptor) { found.port = port }
             return false
         }
         guard let isTaken else { throw EmbeddedBrokerError.cannotListen(self, reason: "unknown host") }
@@ -112,16 +112,4 @@ extension EmbeddedBroker.Address {
 private func openSocket(_ info: addrinfo) -> Int32? {
     let descriptor = socket(info.ai_family, info.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), info.ai_protocol)
     return descriptor >= 0 ? descriptor : nil
-}
-
-private func localPort(_ descriptor: Int32) -> UInt16? {
-    var storage = sockaddr_storage()
-    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    return withUnsafeMutableBytes(of: &storage) { bytes in
-        guard let address = bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
-            getsockname(descriptor, address, &length) == 0
-        else { return nil }
-        // The port is the 16 bits after the family, for IPv4 and IPv6 alike.
-        return UInt16(bigEndian: bytes.load(fromByteOffset: 2, as: UInt16.self))
-    }
 }

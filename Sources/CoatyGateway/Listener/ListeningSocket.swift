@@ -29,10 +29,10 @@ struct ListeningSocket {
         for address in sequence(first: addresses, next: \.pointee.ai_next) {
             if let descriptor = Self.listen(on: address.pointee) {
                 self.descriptor = descriptor
-                self.port = Self.port(of: descriptor)
+                self.port = localPort(of: descriptor) ?? port
                 return
             }
-            reason = String(cString: strerror(errno))
+            reason = errorText(errno)
         }
         throw Failure(description: "cannot listen on \(host):\(port): \(reason)")
     }
@@ -53,16 +53,5 @@ struct ListeningSocket {
             return nil
         }
         return descriptor
-    }
-
-    private static func port(of descriptor: Int32) -> UInt16 {
-        var storage = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        return withUnsafeMutableBytes(of: &storage) { bytes in
-            guard let base = bytes.baseAddress else { return 0 }
-            getsockname(descriptor, base.assumingMemoryBound(to: sockaddr.self), &length)
-            // sockaddr_in and sockaddr_in6 have the port in the same place.
-            return UInt16(bigEndian: bytes.load(fromByteOffset: 2, as: UInt16.self))
-        }
     }
 }

@@ -16,7 +16,7 @@ final class PortListener: Component {
 
     private enum State {
         case idle
-        case listening(port: UInt16, stopPipe: Int32, ended: DispatchSemaphore)
+        case listening(port: UInt16, stop: StopSignal, ended: DispatchSemaphore)
     }
 
     private let host: String
@@ -52,21 +52,23 @@ final class PortListener: Component {
 
     func start() async throws {
         let socket = try ListeningSocket(host: host, port: wantedPort)
-        var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else {
+        let poller = epoll_create1(Int32(EPOLL_CLOEXEC))
+        let stop: StopSignal
+        do {
+            guard poller >= 0 else { throw SystemCallError(call: "epoll_create1", code: errno) }
+            stop = try StopSignal()
+        } catch {
+            if poller >= 0 { close(poller) }
             close(socket.descriptor)
-            throw ListeningSocket.Failure(description: "pipe: \(String(cString: strerror(errno)))")
+            throw error
         }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let ended = DispatchSemaphore(value: 0)
-        state.withLock { $0 = .listening(port: socket.port, stopPipe: ends[1], ended: ended) }
-        let stopEnd = ends[0]
+        state.withLock { $0 = .listening(port: socket.port, stop: stop, ended: ended) }
         let thread = Thread { [self] in
-            var loop = AcceptLoop(listener: socket.descriptor, stopEnd: stopEnd, logger: logger) { [self] in
+            var loop = AcceptLoop(poller: poller, listener: socket.descriptor, stop: stop, logger: logger) { [self] in
                 $0 == .webSocket ? serveWebSocket($1) : serveHTTP($1)
             }
             loop.run()
-            close(stopEnd)
             ended.signal()
         }
         thread.name = "listener"
@@ -78,8 +80,8 @@ final class PortListener: Component {
             defer { state = .idle }
             return state
         }
-        guard case .listening(_, let stopPipe, let ended) = old else { return }
-        close(stopPipe)
+        guard case .listening(_, let stop, let ended) = old else { return }
+        stop.raise()
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
                 ended.wait()
@@ -98,30 +100,37 @@ private struct AcceptLoop {
     }
 
     private let listener: Int32
-    private let stopEnd: Int32
+    private let stop: StopSignal
     private let logger: Logger
     private let serve: (ProtocolPeek, Int32) -> Void
-    private let poller = epoll_create1(Int32(EPOLL_CLOEXEC))
+    private let poller: Int32
     /// In the order in which they came, which is that of their deadlines.
     private var undecided: [Undecided] = []
     private var pausedUntil: ContinuousClock.Instant?
 
-    init(listener: Int32, stopEnd: Int32, logger: Logger, serve: @escaping (ProtocolPeek, Int32) -> Void) {
+    init(
+        poller: Int32,
+        listener: Int32,
+        stop: StopSignal,
+        logger: Logger,
+        serve: @escaping (ProtocolPeek, Int32) -> Void
+    ) {
+        self.poller = poller
         self.listener = listener
-        self.stopEnd = stopEnd
+        self.stop = stop
         self.logger = logger
         self.serve = serve
     }
 
     mutating func run() {
         watch(listener, EPOLLIN.rawValue)
-        watch(stopEnd, EPOLLIN.rawValue)
+        watch(stop.descriptor, EPOLLIN.rawValue)
         var events = Array(repeating: epoll_event(), count: 256)
         loop: while true {
             let count = epoll_wait(poller, &events, Int32(events.count), timeout)
             for event in events.prefix(Int(max(count, 0))) {
                 switch event.data.fd {
-                case stopEnd: break loop
+                case stop.descriptor: break loop
                 case listener: acceptAll()
                 default: decide(event.data.fd)
                 }
@@ -163,7 +172,7 @@ private struct AcceptLoop {
             case EAGAIN: return
             default:
                 // Out of descriptors or memory: the connections wait in the backlog, and epoll would tell of them at once.
-                logger.error("cannot accept", metadata: ["error": "\(String(cString: strerror(errno)))"])
+                logger.error("cannot accept", metadata: ["error": "\(errorText(errno))"])
                 forget(listener)
                 pausedUntil = .now + PortListener.exhaustionPause
                 return
@@ -204,7 +213,7 @@ private struct AcceptLoop {
         }
     }
 
-    /// Nil where the connection is closed, or can't be completed any more.
+    /// Nil where the connection is closed.
     private func peek(_ descriptor: Int32) -> ProtocolPeek? {
         var bytes = Array(repeating: UInt8(0), count: ProtocolPeek.length)
         let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_PEEK))

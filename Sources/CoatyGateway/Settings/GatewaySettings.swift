@@ -127,10 +127,14 @@ extension GatewaySettings {
             value throws(SettingError) in
             settings.outboxLimits.bytes = try integer(value, in: 1...Int.max)
         },
-        Setting(name: "maximum-body-size", placeholder: "bytes", help: "Largest request body (1048576).") {
+        Setting(
+            name: "maximum-body-size",
+            placeholder: "bytes",
+            help: "Largest request body, at most 8388608 (1048576)."
+        ) {
             settings,
             value throws(SettingError) in
-            settings.maximumBodySize = try integer(value, in: 1...(1 << 28))
+            settings.maximumBodySize = try integer(value, in: 1...(8 << 20))
         },
         Setting(
             name: "maximum-timeout",

@@ -40,6 +40,10 @@ extension GatewaySettings {
             }
             broker?.tls = tls
         }
+        for file in [tls.caFile, tls.certificateFile, tls.keyFile] {
+            guard let file, access(file, R_OK) != 0 else { continue }
+            throw ConfigurationError(description: "\(file): cannot be read")
+        }
         guard (tls.certificateFile == nil) == (tls.keyFile == nil) else {
             throw ConfigurationError(description: "broker-certificate-file and broker-key-file go together")
         }

@@ -47,11 +47,11 @@ final class StreamHub: Sendable {
         case .advertisedCoreType(let coreType):
             subscribe(.advertise(withCoreType: coreType), "advertise", request)
         case .advertisedObjectType(let objectType):
-            (try? .advertise(withObjectType: objectType)).map { subscribe($0, "advertise", request) }
+            (try? .advertise(withObjectType: objectType.text)).map { subscribe($0, "advertise", request) }
         case .deadvertise:
             subscribe(.deadvertise, "deadvertise", request)
         case .channel(let channelId):
-            (try? .channel(channelId)).map { subscribe($0, "channel", request) }
+            (try? .channel(channelId.text)).map { subscribe($0, "channel", request) }
         }
     }
 

@@ -3,9 +3,9 @@ import Coaty
 /// What a stream client wants to observe, by the event's name and its parameters.
 enum StreamRequest: Sendable, Hashable {
     case advertisedCoreType(CoreType)
-    case advertisedObjectType(String)
+    case advertisedObjectType(TopicLevel)
     case deadvertise
-    case channel(String)
+    case channel(TopicLevel)
 
     /// Reads the event and the query of `/v1/ws/{event}`. Nil where there is no such event.
     ///
@@ -16,11 +16,11 @@ enum StreamRequest: Sendable, Hashable {
             guard values.count <= 1 else { throw InvalidParameter(name: name, reason: "must be given once") }
             return values.first?.value
         }
-        func level(_ name: String, _ text: String) throws(InvalidParameter) -> String {
+        func level(_ name: String, _ text: String) throws(InvalidParameter) -> TopicLevel {
             guard CommunicationTopic.isPublishableLevel(text) else {
-                throw InvalidParameter(name: name, reason: "must not be empty nor hold /, +, # or control characters")
+                throw InvalidParameter(name: name, reason: InvalidParameter.level)
             }
-            return text
+            return TopicLevel(text)
         }
         switch event {
         case "advertise":

@@ -49,6 +49,11 @@ import Testing
         #expect(try pointer("/v1/channel/c", "{}") == "/object")
         #expect(try pointer("/v1/discover", #"{"coreTypes":["Task","Tsk"]}"#) == "/coreTypes/1")
 
+        let long = String(repeating: "x", count: 70_000)
+        #expect(
+            try pointer("/v1/advertise", #"{"object":\#(Scene.job("n", objectType: long))}"#) == "/object/objectType"
+        )
+
         for malformed in ["", "{", "{\"object\":}", "\u{FEFF}{}", "nul"] {
             let response = try gateway.post("/v1/advertise", malformed)
             #expect(response.status == 400 && response.problem == "malformed-json", "\(malformed)")

@@ -85,6 +85,24 @@ import Testing
 
     nonisolated(unsafe) private static let shared = Result { try Scene() }
 
+    /// Names that Swift takes for equal, or for a part of the separator before them, are names of their own on MQTT.
+    @Test func tellsNamesApartByTheirBytes() throws {
+        let scene = try Scene()
+        let port = scene.gateway.port
+        let composed = try WebSocketClient.open(port: port, path: "/v1/ws/channel?channelId=Z%C3%BCrich")
+        let decomposed = try WebSocketClient.open(port: port, path: "/v1/ws/channel?channelId=Zu%CC%88rich")
+        let mark = try WebSocketClient.open(port: port, path: "/v1/ws/channel?channelId=%CC%81abc")
+        for (client, name) in [(composed, "Z\u{FC}rich"), (decomposed, "Zu\u{308}rich"), (mark, "\u{301}abc")] {
+            let payload = #"{"objects":[\#(Scene.job(name))]}"#
+            try scene.untilSubscribed(client, topic: "coaty/3/-/CHN:\(name)/\u{301}source", payload: payload)
+        }
+        #expect(try scene.gateway.post("/v1/channel/Zu%CC%88rich", #"{"objects":[]}"#).status == 202)
+        _ = try frame(decomposed.receive())
+        #expect(throws: WebSocketClient.Failure.self) {
+            try composed.receive(deadline: Date(timeIntervalSinceNow: 0.1))
+        }
+    }
+
     @Test func takesNoMessages() throws {
         let client = try WebSocketClient.open(port: Self.shared.get().gateway.port, path: "/v1/ws/deadvertise")
         try client.sendText("hello")
