@@ -22,16 +22,14 @@ FROM ${RUNTIME_IMAGE}
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         ca-certificates libmicrohttpd12 libmosquitto1 libwebsockets17 libwebsockets-evlib-uv mosquitto \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin coaty
+    && rm -rf /var/lib/apt/lists/*
 COPY --from=build /out/coaty-gateway /usr/local/bin/coaty-gateway
 
 USER 10001:10001
 ENV COATY_GATEWAY_HOST=0.0.0.0
 EXPOSE 8080
-STOPSIGNAL SIGTERM
 # The base has no HTTP client, but bash, which opens TCP connections itself. It asks whether the gateway runs, not whether
 # its broker answers: a restart would not bring a broker back.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-    CMD ["bash", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/${COATY_GATEWAY_PORT:-8080}\" && printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [[ $status == 200 ]]"]
+    CMD ["bash", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/${COATY_GATEWAY_PORT:-8080}\" && printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -rt 2 _ status _ <&3 && [[ $status == 200 ]]"]
 ENTRYPOINT ["coaty-gateway"]
