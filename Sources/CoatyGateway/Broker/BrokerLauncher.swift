@@ -2,10 +2,10 @@ import Foundation
 import Glibc
 import Logging
 
-/// Knows how a mosquitto is started: the programs, the account, the private directory, the configuration.
+/// Knows how a mosquitto is started: the programs, the account, the configuration and the directory for it.
 struct BrokerLauncher {
-    /// The directory of a broker's configuration. It belongs to the gateway's account: a broker that runs under another
-    /// may read it, and can put nothing in the way of a gateway that runs as root.
+    /// The directory of a broker's configuration, which is needed until the broker answers. It belongs to the gateway's
+    /// account: a broker that runs under another may read it, and can put nothing in the way of a gateway that runs as root.
     struct Directory {
         let path: String
 
@@ -23,7 +23,6 @@ struct BrokerLauncher {
     /// Accounts to run under instead of root, the first that exists; mosquitto itself uses the same two.
     static let accounts = ["mosquitto", "nobody"]
 
-    let directory: Directory
     private let mosquitto: String
     private let setpriv: String
     private let account: (uid: uid_t, gid: gid_t)?
@@ -32,7 +31,6 @@ struct BrokerLauncher {
         mosquitto = try Self.find(configuration.executable ?? "mosquitto")
         setpriv = try Self.find("setpriv")
         account = geteuid() == 0 ? Self.accounts.lazy.compactMap(Self.account).first : nil
-        directory = try Self.makeDirectory(isReadableByOthers: account != nil)
     }
 
     /// Starts a broker that will listen on `address`; it does not serve yet when this returns.
@@ -40,6 +38,7 @@ struct BrokerLauncher {
     /// The child is killed when the calling thread ends; see ``BrokerSupervisor``.
     func spawn(
         on address: EmbeddedBroker.Address,
+        in directory: Directory,
         awaitedText: String,
         logger: Logger
     ) throws -> BrokerChild {
@@ -122,7 +121,7 @@ extension BrokerLauncher {
         return (entry.pw_uid, entry.pw_gid)
     }
 
-    private static func makeDirectory(isReadableByOthers: Bool) throws -> Directory {
+    func makeDirectory() throws -> Directory {
         let base = FileManager.default.temporaryDirectory.path
         // mkdtemp creates it with mode 0700.
         var template = Array("\(base)/coaty-gateway-broker-XXXXXX".utf8CString)
@@ -131,7 +130,7 @@ extension BrokerLauncher {
         }
         let path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         let directory = Directory(path: path)
-        if isReadableByOthers, chmod(path, 0o755) != 0 {
+        if account != nil, chmod(path, 0o755) != 0 {
             let code = errno
             directory.remove()
             throw EmbeddedBrokerError.system(call: "chmod \(path)", code: code)

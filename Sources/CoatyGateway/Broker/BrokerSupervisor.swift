@@ -28,7 +28,6 @@ final class BrokerSupervisor: Sendable {
         var waitingForEnd: [CheckedContinuation<Void, Never>] = []
         var address: EmbeddedBroker.Address?
         var processID: Int32?
-        var directory: String?
     }
 
     private let configuration: EmbeddedBroker.Configuration
@@ -44,7 +43,6 @@ final class BrokerSupervisor: Sendable {
 
     var address: EmbeddedBroker.Address? { state.withLock { $0.address } }
     var processID: Int32? { state.withLock { $0.processID } }
-    var directory: String? { state.withLock { $0.directory } }
 
     /// To be called once.
     func start() async throws {
@@ -88,8 +86,6 @@ extension BrokerSupervisor {
     private func main(_ started: CheckedContinuation<Void, any Error>) {
         do {
             let launcher = try BrokerLauncher(configuration: configuration)
-            defer { launcher.directory.remove() }
-            state.withLock { $0.directory = launcher.directory.path }
             let (child, address) = try startOnFreePort(launcher)
             state.withLock { $0.address = address.forLocalClients }
             logger.info("embedded broker answers", metadata: ["address": "\(address)"])
@@ -113,7 +109,6 @@ extension BrokerSupervisor {
         let waiting = state.withLock { state in
             state.hasEnded = true
             state.address = nil
-            state.directory = nil
             defer { state.waitingForEnd = [] }
             return state.waitingForEnd
         }
@@ -143,7 +138,9 @@ extension BrokerSupervisor {
     /// Spawns a broker and waits until it answers; one that does not is gone when this throws.
     private func launch(_ launcher: BrokerLauncher, _ address: EmbeddedBroker.Address) throws -> BrokerChild {
         let probe = BrokerProbe(address: address.forLocalClients)
-        let child = try launcher.spawn(on: address, awaitedText: probe.clientID, logger: logger)
+        let directory = try launcher.makeDirectory()
+        defer { directory.remove() }
+        let child = try launcher.spawn(on: address, in: directory, awaitedText: probe.clientID, logger: logger)
         state.withLock { $0.processID = child.pid }
         do {
             let deadline = ContinuousClock.now + Self.startLimit

@@ -45,9 +45,6 @@ final class EmbeddedBroker: Component {
     /// The process id of the broker; nil while none runs.
     var processID: Int32? { supervisor.withLock { $0 }?.processID }
 
-    /// The broker's private directory; nil while it is not started.
-    var directory: String? { supervisor.withLock { $0 }?.directory }
-
     /// Starts the broker, and returns when it has answered an MQTT CONNECT.
     ///
     /// - Throws: ``EmbeddedBrokerError``; `CancellationError` if the task is cancelled or `stop()` called meanwhile.

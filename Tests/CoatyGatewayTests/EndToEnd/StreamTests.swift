@@ -56,8 +56,9 @@ import Testing
         #expect((data?["objects"] as? [[String: Any]])?.first?["name"] as? String == "valid")
     }
 
-    @Test(
-        arguments: [
+    @Test func refusesABadSubscription() throws {
+        let scene = try Scene()
+        let refused: [(String, Int, String?)] = [
             ("/v1/ws/advertise", 400, "coreType"),
             ("/v1/ws/advertise?coreType=Foo", 400, "coreType"),
             ("/v1/ws/advertise?coreType=Task&objectType=x", 400, "objectType"),
@@ -68,22 +69,16 @@ import Testing
             ("/v1/ws/rumour", 404, nil),
             ("/v1/ws/", 404, nil),
             ("/v1/ws", 404, nil),
-        ] as [(String, Int, String?)]
-    )
-    func refusesABadSubscription(_ path: String, _ status: Int, _ parameter: String?) throws {
-        let scene = try Self.shared.get()
-        do {
-            _ = try WebSocketClient.open(port: scene.gateway.port, path: path)
-            Issue.record("\(path) was accepted")
-        } catch WebSocketClient.Failure.refused(let response) {
-            #expect(response.status == status)
-            #expect(response.headers["content-type"] == "application/problem+json")
+        ]
+        for (path, status, parameter) in refused {
+            let client = try WebSocketClient(port: scene.gateway.port)
+            let response = try client.shakeHands(path: path)
+            #expect(response.status == status, "\(path)")
+            #expect(response.headers["content-type"] == "application/problem+json", "\(path)")
             let problem = try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]
-            #expect(problem?["parameter"] as? String == parameter)
+            #expect(problem?["parameter"] as? String == parameter, "\(path)")
         }
     }
-
-    nonisolated(unsafe) private static let shared = Result { try Scene() }
 
     /// Names that Swift takes for equal, or for a part of the separator before them, are names of their own on MQTT.
     @Test func tellsNamesApartByTheirBytes() throws {
@@ -104,7 +99,8 @@ import Testing
     }
 
     @Test func takesNoMessages() throws {
-        let client = try WebSocketClient.open(port: Self.shared.get().gateway.port, path: "/v1/ws/deadvertise")
+        let scene = try Scene()
+        let client = try WebSocketClient.open(port: scene.gateway.port, path: "/v1/ws/deadvertise")
         try client.sendText("hello")
         guard case .close(1008, _) = try client.receive() else {
             Issue.record("expected a close with 1008")
