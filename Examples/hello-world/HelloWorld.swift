@@ -19,12 +19,12 @@ struct HelloWorld {
 
         let answering = Task {
             for await event in manager.observeDiscover() where isAsking(for: event.data) {
-                report { try event.resolve(.with(object: job(number: 0))) }
+                report { try event.resolve(.with(object: job(number: 0, of: manager))) }
             }
         }
         let advertising = Task {
             for number in 1... {
-                report { try manager.publishAdvertise(.with(object: job(number: number))) }
+                report { try manager.publishAdvertise(.with(object: job(number: number, of: manager))) }
                 try await Task.sleep(for: .seconds(1))
             }
         }
@@ -47,9 +47,9 @@ struct HelloWorld {
         }
     }
 
-    private static func job(number: Int) -> CoatyTask {
+    private static func job(number: Int, of manager: CommunicationManager) -> CoatyTask {
         CoatyTask(
-            creatorId: .init(),
+            creatorId: manager.identityId,
             creationTimestamp: .nowMillis(),
             status: .request,
             name: "Job \(number)",
