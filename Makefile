@@ -1,5 +1,5 @@
-# A toolchain unpacked in /opt/swift is found too.
-export PATH := $(PATH):/opt/swift/usr/bin
+# Toolchains in the usual places are found too.
+export PATH := $(PATH):$(HOME)/.local/share/swiftly/bin:/usr/local/swift/usr/bin:/opt/swift/usr/bin
 
 SHELL := /bin/bash
 SOURCES := Package.swift $(wildcard Sources Tests Examples Benchmarks)

@@ -56,19 +56,21 @@ public final class Gateway: Sendable {
         )
         try await root.start(Coordinator(name: "broker link", component: BrokerLink(manager: manager)))
 
+        let limit = DescriptorLimit()
         let streams = WebSocketServer(
-            configuration: streamConfiguration,
+            configuration: streamConfiguration(limit),
             handler: StreamEndpoint(hub: StreamHub(manager: manager)),
             logger: logger
         )
         try await root.start(Coordinator(name: "streams", component: StreamService(server: streams)))
 
-        let rest = HTTPServer(configuration: restConfiguration, router: router(manager, broker), logger: logger)
+        let rest = HTTPServer(configuration: restConfiguration(limit), router: router(manager, broker), logger: logger)
         try await root.start(Coordinator(name: "REST", component: RESTService(server: rest)))
 
         let listener = PortListener(
             host: settings.host,
             port: settings.port,
+            maximumUndecided: limit.undecided,
             serveHTTP: rest.adopt,
             serveWebSocket: streams.adopt,
             logger: logger
@@ -97,18 +99,21 @@ public final class Gateway: Sendable {
         InfoResource(manager: manager, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
             .register(in: &router)
         ContractResource().register(in: &router)
+        StreamEndpoint.registerPlain(in: &router)
         return router
     }
 
-    private var restConfiguration: HTTPServer.Configuration {
+    private func restConfiguration(_ limit: DescriptorLimit) -> HTTPServer.Configuration {
         var configuration = HTTPServer.Configuration()
         configuration.maximumBodySize = settings.maximumBodySize
+        configuration.connectionLimit = limit.connections
         configuration.problemTypePrefix = Problems.typePrefix
         return configuration
     }
 
-    private var streamConfiguration: WebSocketServer.Configuration {
+    private func streamConfiguration(_ limit: DescriptorLimit) -> WebSocketServer.Configuration {
         var configuration = WebSocketServer.Configuration()
+        configuration.maximumConnections = limit.connections
         configuration.problemTypePrefix = Problems.typePrefix
         return configuration
     }

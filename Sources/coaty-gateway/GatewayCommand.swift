@@ -48,7 +48,12 @@ struct GatewayCommand: AsyncParsableCommand {
             }
             let (url, broker) = try await starting.value
             // Not print(): a supervisor that reads a pipe must get the line at once.
-            FileHandle.standardOutput.write(Data("coaty-gateway ready on \(url) (broker \(broker))\n".utf8))
+            let line = "coaty-gateway ready on \(url) (broker \(broker))"
+            do {
+                try FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))
+            } catch {
+                logger.warning("standard output takes nothing", metadata: ["line": "\(line)"])
+            }
             await stopping.value
             await gateway.stop()
         } catch is CancellationError {

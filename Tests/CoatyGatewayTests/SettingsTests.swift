@@ -67,6 +67,24 @@ import Testing
         #expect(error?.description.contains("secret") == false)
     }
 
+    @Test func dividesTheDescriptors() {
+        let few = DescriptorLimit(descriptors: 1024)
+        #expect(2 * few.connections + few.undecided + DescriptorLimit.reserve <= 1024)
+        #expect(few.connections > 300)
+        #expect(DescriptorLimit(descriptors: 0).connections > 0)
+        #expect(DescriptorLimit(descriptors: 1 << 20).connections == DescriptorLimit.maximumConnections)
+    }
+
+    @Test func aClosedStandardOutputDoesNotEndTheGateway() throws {
+        let process = try GatewayProcess(
+            unready: ["--port", "0", "--embedded-broker-listen", "127.0.0.1:0"],
+            output: "/dev/full"
+        )
+        try waitUntil("the log has the line") { process.log.contains("ready on http://") }
+        #expect(!process.hasEnded)
+        #expect(try process.stop() == 0)
+    }
+
     @Test func helpListsAll() throws {
         let process = try GatewayProcess(unready: ["--help"])
         #expect(try process.waitForEnd() == 0)

@@ -46,7 +46,9 @@ public final class GatewayProcess: Sendable {
     }
 
     /// Starts a gateway and does not wait.
-    public init(unready arguments: [String], environment: [String: String] = [:]) throws {
+    ///
+    /// - Parameter output: the path of a file that takes standard output; nil for one that ``output`` reads.
+    public init(unready arguments: [String], environment: [String: String] = [:], output: String? = nil) throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "gateway-test-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         directory = folder.path
@@ -56,7 +58,7 @@ public final class GatewayProcess: Sendable {
             "/usr/bin/setpriv",
             ["setpriv", "--pdeathsig", "KILL", "--", Self.binary] + arguments,
             environment: variables,
-            output: directory + "/out",
+            output: output ?? directory + "/out",
             errors: directory + "/err"
         )
     }

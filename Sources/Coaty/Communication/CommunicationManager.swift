@@ -10,6 +10,7 @@ public final class CommunicationManager: Sendable {
     private struct Stopping {
         var isUnderWay = false
         var startsAgain = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
     /// How many events an async stream keeps for a reader that is behind; then the oldest are dropped.
@@ -70,17 +71,20 @@ public final class CommunicationManager: Sendable {
     ///
     /// While a ``stop()`` is under way, it starts again when that is done.
     public func start() {
-        let mayStart = stopping.withLock { stopping in
-            if stopping.isUnderWay { stopping.startsAgain = true }
-            return !stopping.isUnderWay
-        }
-        guard mayStart, operatingState.set(.started) else { return }
         let hexDigits = identityId.string.replacing("-", with: "").prefix(18)
-        binding.join(Link(clientId: "Coaty" + hexDigits, will: farewell, outbox: outbox, events: self))
+        let link = Link(clientId: "Coaty" + hexDigits, will: farewell, outbox: outbox, events: self)
+        stopping.withLock { stopping in
+            guard !stopping.isUnderWay else {
+                stopping.startsAgain = true
+                return
+            }
+            // Under the lock, so that a stop finds either nothing or a link that it can leave.
+            if operatingState.set(.started) { binding.join(link) }
+        }
     }
 
     /// Leaves the network: what is on its way goes out, then the identity is deadvertised. Deferred publications are
-    /// discarded, all observations end. Does nothing where it is stopped.
+    /// discarded, all observations end. Does nothing where it is stopped; where a stop is under way, it waits for that.
     public func stop() async {
         let mayStop = stopping.withLock { stopping in
             stopping.startsAgain = false
@@ -88,18 +92,28 @@ public final class CommunicationManager: Sendable {
             stopping.isUnderWay = true
             return true
         }
-        guard mayStop else { return }
+        guard mayStop else { return await untilStopped() }
         if outbox.leave(farewell: farewell) { binding.wake() }
         await binding.leave()
         communicationState.set(.offline)
         outbox.discard()
         subscriptions.removeAll()
-        addOwnSubscriptions()
-        let startsAgain = stopping.withLock { stopping in
+        let ended = stopping.withLock { stopping in
             defer { stopping = Stopping() }
-            return stopping.startsAgain
+            return stopping
         }
-        if startsAgain { start() }
+        for continuation in ended.waiting { continuation.resume() }
+        if ended.startsAgain { start() }
+    }
+
+    private func untilStopped() async {
+        await withCheckedContinuation { continuation in
+            let isUnderWay = stopping.withLock { stopping in
+                if stopping.isUnderWay { stopping.waiting.append(continuation) }
+                return stopping.isUnderWay
+            }
+            if !isUnderWay { continuation.resume() }
+        }
     }
 
     /// The operating state, then each change.
@@ -168,7 +182,8 @@ public final class CommunicationManager: Sendable {
             topicFilter: topicFilter,
             prepare: nil,
             handler: handler,
-            onEnd: onEnd
+            onEnd: onEnd,
+            isPermanent: false
         ) { wake = outbox.change(.subscribe([$0])) }
         if wake { binding.wake() }
         return Subscription { [weak self] in self?.unsubscribe(key, id: id) }
@@ -190,6 +205,7 @@ public final class CommunicationManager: Sendable {
             prepare: { [weak self] event in event.responder = Responder(manager: self) },
             handler: { [weak self] (event: DiscoverEvent) in self?.answer(event) },
             onEnd: nil,
+            isPermanent: true,
             changed: { _ in }
         )
     }

@@ -26,7 +26,7 @@ final class Outbox: Sendable {
 
     /// How often a publication may be the one that is being written when the link is lost: a broker may refuse it by
     /// cutting the link, each time.
-    static let maximumAttempts = 2
+    static let maximumAttempts = 5
 
     /// Queues publications, all or none.
     ///

@@ -24,6 +24,11 @@ protocol Dispatching: Sendable {
     func remove(_ id: UInt64) -> (observer: (any Sendable)?, isEmpty: Bool)
     /// Tells everybody that the observation has ended.
     func end()
+    /// Removes all observers but the permanent ones.
+    ///
+    /// - Returns: what tells them, and releases them.
+    func removeAll() -> @Sendable () -> Void
+    var isEmpty: Bool { get }
 }
 
 /// Decodes an inbound event once for all who observe it.
@@ -32,6 +37,7 @@ final class Dispatcher<Event: CommunicationEvent>: Dispatching {
         let id: UInt64
         let handler: @Sendable (Event) -> Void
         let onEnd: (@Sendable () -> Void)?
+        let isPermanent: Bool
     }
 
     let topicFilter: String
@@ -60,6 +66,16 @@ final class Dispatcher<Event: CommunicationEvent>: Dispatching {
         // Handlers run outside of the lock: they may publish, subscribe and cancel.
         for observer in observers.withLock(\.self) { observer.handler(event) }
     }
+
+    func removeAll() -> @Sendable () -> Void {
+        let removed = observers.withLock { observers in
+            defer { observers.removeAll { !$0.isPermanent } }
+            return observers.filter { !$0.isPermanent }
+        }
+        return { for observer in removed { observer.onEnd?() } }
+    }
+
+    var isEmpty: Bool { observers.withLock(\.isEmpty) }
 
     func end() {
         for observer in observers.withLock(\.self) { observer.onEnd?() }

@@ -31,19 +31,27 @@ final class SubscriptionTable: Sendable {
 
     /// Adds an observer.
     ///
-    /// - Parameter changed: called under the table's lock with the topic filter that the broker has to learn, if any, so
-    ///   that SUBSCRIBE and UNSUBSCRIBE go out in the order of the changes.
+    /// - Parameters:
+    ///   - isPermanent: whether it stays when all observations are ended.
+    ///   - changed: called under the table's lock with the topic filter that the broker has to learn, if any, so that
+    ///     SUBSCRIBE and UNSUBSCRIBE go out in the order of the changes.
     func add<Event: CommunicationEvent>(
         _ key: Key,
         topicFilter: String,
         prepare: (@Sendable (inout Event) -> Void)?,
         handler: @escaping @Sendable (Event) -> Void,
         onEnd: (@Sendable () -> Void)?,
+        isPermanent: Bool,
         changed: (String) -> Void
     ) -> UInt64 {
         state.withLock { state in
             state.lastId += 1
-            let observer = Dispatcher<Event>.Observer(id: state.lastId, handler: handler, onEnd: onEnd)
+            let observer = Dispatcher<Event>.Observer(
+                id: state.lastId,
+                handler: handler,
+                onEnd: onEnd,
+                isPermanent: isPermanent
+            )
             if let dispatcher = state.entries[key]?.dispatcher as? Dispatcher<Event> {
                 dispatcher.add(observer)
             } else {
@@ -90,12 +98,13 @@ final class SubscriptionTable: Sendable {
         state.withLock { $0.entries[key]?.dispatcher }?.end()
     }
 
-    /// Ends all observations.
+    /// Ends all observations but the permanent ones.
     func removeAll() {
-        let entries = state.withLock { state in
-            defer { state.entries.removeAll() }
-            return Array(state.entries.values)
+        let ended = state.withLock { state in
+            let ended = state.entries.values.map { $0.dispatcher.removeAll() }
+            state.entries = state.entries.filter { !$0.value.dispatcher.isEmpty }
+            return ended
         }
-        for entry in entries { entry.dispatcher.end() }
+        for end in ended { end() }
     }
 }

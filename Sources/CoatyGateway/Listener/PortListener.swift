@@ -7,7 +7,7 @@ import Synchronization
 
 /// Accepts connections on the one port and hands each to the library that serves it, as its first bytes tell.
 final class PortListener: Component {
-    /// How many connections may have sent too few bytes to tell; one more drops the oldest of them.
+    /// How many connections may have sent too few bytes to tell, where there are descriptors enough.
     static let maximumUndecided = 1024
     /// How long a connection may take to send the bytes that tell.
     static let decisionTimeout = Duration.seconds(10)
@@ -21,23 +21,27 @@ final class PortListener: Component {
 
     private let host: String
     private let wantedPort: UInt16
+    private let maximumUndecided: Int
     private let serveHTTP: @Sendable (Int32) -> Void
     private let serveWebSocket: @Sendable (Int32) -> Void
     private let logger: Logger
     private let state = Mutex(State.idle)
 
     /// - Parameters:
+    ///   - maximumUndecided: how many connections may have sent too few bytes to tell; one more drops the oldest of them.
     ///   - serveHTTP: takes over the descriptor of a connection.
     ///   - serveWebSocket: takes over the descriptor of a connection.
     init(
         host: String,
         port: UInt16,
+        maximumUndecided: Int,
         serveHTTP: @escaping @Sendable (Int32) -> Void,
         serveWebSocket: @escaping @Sendable (Int32) -> Void,
         logger: Logger
     ) {
         self.host = host
         wantedPort = port
+        self.maximumUndecided = maximumUndecided
         self.serveHTTP = serveHTTP
         self.serveWebSocket = serveWebSocket
         self.logger = logger
@@ -65,7 +69,13 @@ final class PortListener: Component {
         let ended = DispatchSemaphore(value: 0)
         state.withLock { $0 = .listening(port: socket.port, stop: stop, ended: ended) }
         let thread = Thread { [self] in
-            var loop = AcceptLoop(poller: poller, listener: socket.descriptor, stop: stop, logger: logger) { [self] in
+            var loop = AcceptLoop(
+                poller: poller,
+                listener: socket.descriptor,
+                stop: stop,
+                maximumUndecided: maximumUndecided,
+                logger: logger
+            ) { [self] in
                 $0 == .webSocket ? serveWebSocket($1) : serveHTTP($1)
             }
             loop.run()
@@ -101,23 +111,28 @@ private struct AcceptLoop {
 
     private let listener: Int32
     private let stop: StopSignal
+    private let maximumUndecided: Int
     private let logger: Logger
     private let serve: (ProtocolPeek, Int32) -> Void
     private let poller: Int32
     /// In the order in which they came, which is that of their deadlines.
     private var undecided: [Undecided] = []
     private var pausedUntil: ContinuousClock.Instant?
+    /// Whether descriptors have run out, until all who waited are accepted.
+    private var isExhausted = false
 
     init(
         poller: Int32,
         listener: Int32,
         stop: StopSignal,
+        maximumUndecided: Int,
         logger: Logger,
         serve: @escaping (ProtocolPeek, Int32) -> Void
     ) {
         self.poller = poller
         self.listener = listener
         self.stop = stop
+        self.maximumUndecided = maximumUndecided
         self.logger = logger
         self.serve = serve
     }
@@ -169,10 +184,13 @@ private struct AcceptLoop {
             }
             switch errno {
             case EINTR, ECONNABORTED, EPROTO: continue
-            case EAGAIN: return
+            case EAGAIN:
+                isExhausted = false
+                return
             default:
                 // Out of descriptors or memory: the connections wait in the backlog, and epoll would tell of them at once.
-                logger.error("cannot accept", metadata: ["error": "\(errorText(errno))"])
+                if !isExhausted { logger.error("cannot accept", metadata: ["error": "\(errorText(errno))"]) }
+                isExhausted = true
                 forget(listener)
                 pausedUntil = .now + PortListener.exhaustionPause
                 return
@@ -190,7 +208,7 @@ private struct AcceptLoop {
     private mutating func take(_ descriptor: Int32) {
         switch peek(descriptor) {
         case .undecided?:
-            if undecided.count >= PortListener.maximumUndecided { drop(undecided.removeFirst().descriptor) }
+            if undecided.count >= maximumUndecided { drop(undecided.removeFirst().descriptor) }
             undecided.append(Undecided(descriptor: descriptor, deadline: .now + PortListener.decisionTimeout))
             // Edge-triggered: bytes that don't tell yet must not wake the thread again and again.
             watch(descriptor, EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue)

@@ -24,6 +24,17 @@ struct StreamEndpoint: WebSocketHandler {
         }
     }
 
+    /// Requests for a stream that are no handshake, on a connection that carries REST.
+    static func registerPlain(in router: inout Router) {
+        let upgradeRequired = Problem(
+            type: Problems.typePrefix + "upgrade-required",
+            title: "This resource is a WebSocket",
+            status: 426,
+            detail: "Open it with a WebSocket handshake, on a connection of its own."
+        ).response(headers: [("Upgrade", "websocket")])
+        router.on(.get, path + "/{event}") { _ in .response(upgradeRequired) }
+    }
+
     func received(_ message: WebSocketMessage, on connection: WebSocketConnection) {
         connection.close(code: 1008, reason: "this stream takes no messages")
     }

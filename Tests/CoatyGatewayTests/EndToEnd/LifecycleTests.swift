@@ -21,6 +21,8 @@ import Testing
             Issue.record("expected a close with 1001")
             return
         }
+        // The gateway waits for the answer to its close, so it can't have left yet.
+        #expect(!scene.agent.messages.contains { $0.topic.contains("/DAD/") })
         let left = try scene.agent.waitFor { $0.topic.contains("/DAD/") }
         let identityId = try #require(joined.topic.split(separator: "/").last)
         #expect(left.text == #"{"objectIds":["\#(identityId)"]}"#)

@@ -79,6 +79,11 @@ import Testing
         let scene = try Scene()
         let plain = try scene.gateway.request("GET", "/v1/ws/deadvertise")
         #expect(plain.status == 426 && plain.problem == "upgrade-required")
+        let kept = try RawConnection(port: scene.gateway.port)
+        #expect(try kept.request("GET", "/healthz").status == 200)
+        #expect(try kept.request("GET", "/v1/ws/deadvertise").problem == "upgrade-required")
+        let posted = try kept.request("POST", "/v1/ws/deadvertise", body: "")
+        #expect(posted.status == 405 && posted.headers["allow"]?.contains("GET") == true)
         let old = [
             ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Key", WebSocketClient.key),
             ("Sec-WebSocket-Version", "8"),
