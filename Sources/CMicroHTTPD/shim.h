@@ -48,6 +48,12 @@ static inline int cmhd_descriptor(struct MHD_Connection *connection) {
     return info == NULL ? -1 : info->connect_fd;
 }
 
+// What the callback for a new connection has left in the connection's context.
+static inline void *cmhd_socket_context(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info == NULL ? NULL : info->socket_context;
+}
+
 // One pass over header fields and query items; the kinds are bits, which the closed enumeration hides from Swift.
 static inline void cmhd_examine(struct MHD_Connection *connection, MHD_KeyValueIteratorN iterator, void *context) {
     MHD_get_connection_values_n(

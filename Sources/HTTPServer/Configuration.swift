@@ -12,6 +12,11 @@ extension HTTPServer {
         /// The whole seconds after which a connection without progress is closed: idle, or amid a request or a response.
         /// Suspended requests and streams with nothing to send do not count as such.
         public var connectionTimeout = 30
+        /// The whole seconds that a request may take from its first byte to the end of its body, however many bytes come; then
+        /// its connection is closed without an answer. The time from the opening of the connection to its first byte
+        /// counts. A later request of a connection may take up to ``connectionTimeout`` longer. Late requests are looked for
+        /// four times in this time, at most once a second.
+        public var requestTimeout = 60
         /// The most suspended requests; further ones get 503.
         public var maximumPending = 4096
         /// The most open streams; further ones get 503.

@@ -77,6 +77,11 @@ private func handleConnection(
     _ socketContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
     _ event: MHD_ConnectionNotificationCode
 ) {
-    guard let context, event == .CONNECTION_NOTIFY_CLOSED else { return }
-    Unmanaged<RequestProcessor>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.counters.dismiss() }
+    guard let context, let connection, let socketContext else { return }
+    Unmanaged<RequestProcessor>.fromOpaque(context)._withUnsafeGuaranteedRef { processor in
+        switch event {
+        case .CONNECTION_NOTIFY_STARTED: processor.open(connection, context: &socketContext.pointee)
+        case .CONNECTION_NOTIFY_CLOSED: processor.close(context: &socketContext.pointee)
+        }
+    }
 }

@@ -18,6 +18,7 @@ final class Exchange {
     var phase: Phase
     /// Whether an answer has begun, so that its end must be told.
     var hasBegunAnswer = false
+    let connection: RequestDeadlines.Connection
     let method: HTTPMethod
     let parameters: PathParameters
     let queryItems: [HTTPRequest.QueryItem]
@@ -34,12 +35,14 @@ final class Exchange {
 
     init(
         phase: Phase,
+        connection: RequestDeadlines.Connection,
         method: HTTPMethod,
         parameters: PathParameters,
         queryItems: [HTTPRequest.QueryItem],
         declaredLength: UInt64
     ) {
         self.phase = phase
+        self.connection = connection
         self.method = method
         self.parameters = parameters
         self.queryItems = queryItems

@@ -20,8 +20,8 @@ import Synchronization
 ///   small fields, of which each takes 72 bytes of it.
 /// - 505 "Requested HTTP version is not supported": HTTP/0.x, and HTTP/2 and later.
 ///
-/// It closes without an answer a connection whose request line has no space, and, when it times out, one with half a request
-/// or with more query items (about 400) than fit into its memory. It cuts a target at a raw NUL byte.
+/// It closes without an answer a connection whose request line has no space, and, when it times out
+/// (``Configuration/connectionTimeout``, ``Configuration/requestTimeout``), one with half a request or with more query items (about 400) than fit into its memory. It cuts a target at a raw NUL byte.
 public final class HTTPServer: Sendable {
     /// Why a server did not start.
     public enum StartError: Error {
@@ -58,6 +58,7 @@ public final class HTTPServer: Sendable {
             guard case .new = state else { return .startedBefore }
             guard let daemon = startDaemon(configuration, processor) else { return .daemon }
             state = .running(daemon)
+            processor.deadlines.start()
             return nil
         }
         if let error { throw error }
@@ -108,6 +109,7 @@ public final class HTTPServer: Sendable {
             return taken
         }
         guard let daemon else { return }
+        processor.deadlines.stop()
         MHD_stop_daemon(daemon)
         // Connections that no thread had come to yet end without a callback.
         processor.counters.connections.store(0, ordering: .relaxed)

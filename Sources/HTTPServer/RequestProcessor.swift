@@ -9,6 +9,7 @@ import Synchronization
 final class RequestProcessor: Sendable {
     let counters = Counters()
     let openAnswers = OpenAnswers()
+    let deadlines: RequestDeadlines
     let isDraining = Atomic<Bool>(false)
     let refusals: Refusals
 
@@ -17,8 +18,22 @@ final class RequestProcessor: Sendable {
 
     init(configuration: HTTPServer.Configuration, router: Router) {
         self.configuration = configuration
+        deadlines = RequestDeadlines(configuration)
         refusals = Refusals(prefix: configuration.problemTypePrefix)
         routes = RouteTree(router, refusals: refusals)
+    }
+
+    /// A connection is there. Leaves what watches it in `context`.
+    func open(_ connection: OpaquePointer, context: inout UnsafeMutableRawPointer?) {
+        context = Unmanaged.passRetained(deadlines.add(cmhd_descriptor(connection))).toOpaque()
+    }
+
+    /// A connection is done with; its descriptor is still open.
+    func close(context: inout UnsafeMutableRawPointer?) {
+        counters.dismiss()
+        guard let watched = context else { return }
+        context = nil
+        deadlines.remove(Unmanaged<RequestDeadlines.Connection>.fromOpaque(watched).takeRetainedValue())
     }
 
     /// The first call for a request. Leaves its exchange in `context`.
@@ -29,6 +44,7 @@ final class RequestProcessor: Sendable {
         version: UnsafePointer<CChar>,
         context: inout UnsafeMutableRawPointer?
     ) -> MHD_Result {
+        guard let watched = cmhd_socket_context(connection) else { return .NO }
         counters.requests.add(1, ordering: .relaxed)
         let method = HTTPMethod(name: name)
         let head = RequestHead(connection, version: version)
@@ -51,6 +67,7 @@ final class RequestProcessor: Sendable {
         }
         let exchange = Exchange(
             phase: phase,
+            connection: Unmanaged<RequestDeadlines.Connection>.fromOpaque(watched).takeUnretainedValue(),
             method: method ?? .get,
             parameters: parameters,
             queryItems: head.queryItems,
@@ -196,6 +213,7 @@ final class RequestProcessor: Sendable {
     private func begin(_ exchange: Exchange) {
         guard !exchange.hasBegunAnswer else { return }
         exchange.hasBegunAnswer = true
+        exchange.connection.answerBegins()
         openAnswers.begin()
     }
 
@@ -210,6 +228,7 @@ final class RequestProcessor: Sendable {
             openAnswers.remove(stream)
         case .reading, .discarding, .answered: break
         }
+        exchange.connection.answerEnds()
         if exchange.hasBegunAnswer { openAnswers.ended() }
     }
 }

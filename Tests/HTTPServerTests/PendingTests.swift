@@ -95,7 +95,7 @@ import Testing
         let completing = DispatchGroup()
         let waiting = waiting
         let isDone = Box(false)
-        Thread.detach(completing) {
+        runBeside(completing) {
             while !isDone.value {
                 for pending in waiting.value { pending.complete(HTTPResponse(status: 200)) }
                 waiting.update { $0.removeAll { !$0.isWaiting } }

@@ -31,7 +31,7 @@ final class TestServer: Sendable {
         guard isBound else { throw RawConnection.Failure.system(call: "bind", errno: errno) }
         port = UInt16(bigEndian: address.sin_port)
         let http = http
-        Thread.detach(accepting) {
+        runBeside(accepting) {
             while case let descriptor = accept(listener, nil, nil), descriptor >= 0 { http.adopt(descriptor) }
         }
     }
@@ -59,11 +59,9 @@ final class TestServer: Sendable {
     }
 }
 
-/// Threads of their own for tests, which must not occupy those of the task pool.
-enum Thread {
-    static func detach(_ group: DispatchGroup, _ body: @escaping @Sendable () -> Void) {
-        DispatchQueue(label: "test").async(group: group, execute: body)
-    }
+/// Runs `body`, which may block, on a queue of its own: one of Dispatch's threads, none of those that tasks run on.
+func runBeside(_ group: DispatchGroup, _ body: @escaping @Sendable () -> Void) {
+    DispatchQueue(label: "test").async(group: group, execute: body)
 }
 
 /// Waits until `condition` holds; `false` when it does not before the deadline.

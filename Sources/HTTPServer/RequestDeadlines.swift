@@ -1,0 +1,105 @@
+import Dispatch
+import Glibc
+import Synchronization
+
+/// Cuts the connections whose clients take too long to send a request, however many bytes keep them from being idle:
+/// libmicrohttpd limits only the time without progress.
+///
+/// libmicrohttpd does not tell when the first byte of a request has come. On a kept-alive connection it comes within
+/// ``HTTPServer/Configuration/connectionTimeout`` of the end of the last response, or the connection is closed as idle. So
+/// the deadline of such a request is later by that time, and neither idle connections nor requests in time are hit.
+final class RequestDeadlines: Sendable {
+    /// One open connection.
+    final class Connection: Sendable {
+        fileprivate let descriptor: Int32
+        /// When the body of the request must have come, in milliseconds of `now()`; `Int.max` while none is awaited.
+        private let deadline: Atomic<Int>
+        /// How long after the end of a response the body of the next request must have come, in milliseconds.
+        private let timeoutAfterResponse: Int
+
+        fileprivate init(descriptor: Int32, timeout: Int, timeoutAfterResponse: Int) {
+            self.descriptor = descriptor
+            deadline = Atomic(now() + timeout)
+            self.timeoutAfterResponse = timeoutAfterResponse
+        }
+
+        /// Nothing of the request is awaited any more.
+        func answerBegins() { deadline.store(.max, ordering: .relaxed) }
+
+        /// The next request may come.
+        func answerEnds() { deadline.store(now() + timeoutAfterResponse, ordering: .relaxed) }
+
+        fileprivate func isLate(_ time: Int) -> Bool { deadline.load(ordering: .relaxed) <= time }
+    }
+
+    /// The open connections by descriptor. Invariant: a descriptor is used only with the lock held, and is taken out of
+    /// here before libmicrohttpd closes it. So no other file has its number.
+    private let connections = Mutex<[Int32: Connection]>([:])
+    private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
+    /// Seconds.
+    private let requestTimeout: Int
+    /// Seconds.
+    private let connectionTimeout: Int
+
+    init(_ configuration: HTTPServer.Configuration) {
+        requestTimeout = max(1, configuration.requestTimeout)
+        connectionTimeout = max(1, configuration.connectionTimeout)
+    }
+
+    /// Begins to look for late requests.
+    func start() {
+        let milliseconds = max(1000, requestTimeout * 1000 / 4)
+        timer.withLock { timer in
+            let source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "HTTPServer.RequestDeadlines"))
+            source.schedule(
+                deadline: .now() + .milliseconds(milliseconds),
+                repeating: .milliseconds(milliseconds),
+                leeway: .milliseconds(milliseconds / 10)
+            )
+            source.setEventHandler { [weak self] in self?.cutLate() }
+            source.activate()
+            timer = source
+        }
+    }
+
+    /// Looks no more.
+    func stop() {
+        timer.withLock { timer in
+            timer?.cancel()
+            timer = nil
+        }
+    }
+
+    /// Watches a connection until `remove`.
+    func add(_ descriptor: Int32) -> Connection {
+        let connection = Connection(
+            descriptor: descriptor,
+            timeout: requestTimeout * 1000,
+            timeoutAfterResponse: (connectionTimeout + requestTimeout) * 1000
+        )
+        connections.withLock { $0[descriptor] = connection }
+        return connection
+    }
+
+    /// The connection's descriptor is about to be closed.
+    func remove(_ connection: Connection) {
+        connections.withLock { _ = $0.removeValue(forKey: connection.descriptor) }
+    }
+
+    /// Ends the sockets of those that are late; their threads then find them closed by the client.
+    private func cutLate() {
+        let time = now()
+        connections.withLock { connections in
+            for connection in connections.values where connection.isLate(time) {
+                shutdown(connection.descriptor, Int32(SHUT_RDWR))
+            }
+        }
+    }
+}
+
+/// Milliseconds of a monotonic clock that is cheap to read and exact to some milliseconds.
+private func now() -> Int {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+    return time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+}
