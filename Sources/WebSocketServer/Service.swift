@@ -285,6 +285,11 @@ final class Service {
             case .nothing:
                 return 0
             case .close(let close):
+                // Another thread may have asked for it since the mailbox was read.
+                if case .open = session.phase {
+                    session.phase = .closing(connection, code: close.code)
+                    limitClosing(wsi)
+                }
                 connection.shut()
                 var reason = Array(close.reason.utf8)
                 cws_close(wsi, close.code, &reason, reason.count)
@@ -316,7 +321,8 @@ final class Service {
     private func timedOut(_ session: Session, _ wsi: OpaquePointer) {
         switch session.phase {
         case .open, .closed:
-            // The timer of the handshake, which cannot be taken back.
+            // The timer of the handshake: lws_set_timer_usecs() of libwebsockets 4.1 takes LWS_SET_TIMER_USEC_CANCEL
+            // for a time that has passed, and the timer would go off at once.
             return
         case .handshaking:
             counters.update { $0.handshakeTimeouts += 1 }

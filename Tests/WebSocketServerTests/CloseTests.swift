@@ -89,8 +89,38 @@ import WebSocketServer
         #expect(fixture.handler.waits { $0.closes.values.first == 1000 })
     }
 
-    @Test func stopClosesAllWith1001() throws {
+    /// The close is to fall into the service thread's sending, before it has read that there is one: so it comes a
+    /// little later each time.
+    @Test func closeOfAnotherThreadAmidSendingKeepsItsCode() throws {
         let fixture = try Fixture()
+        let frame = WebSocketFrame(binary: [UInt8](repeating: 0, count: 16 * 1024))
+        for round in 0..<300 {
+            let client = try fixture.open()
+            try #require(fixture.handler.waits { $0.open.count == 1 })
+            let connection = fixture.handler.current.open[0]
+            for _ in 0..<3 {
+                connection.send(frame)
+            }
+            let start = DispatchTime.now().uptimeNanoseconds
+            while DispatchTime.now().uptimeNanoseconds < start + UInt64(round % 100) * 2000 {}
+            connection.close(code: 4001)
+            for _ in 0..<3 {
+                guard case .binary = try client.receive() else {
+                    Issue.record("no frame")
+                    return
+                }
+            }
+            try #require(try client.receive() == .close(code: 4001, reason: ""))
+            try client.sendClose(code: 4001)
+            try #require(fixture.handler.waits { $0.closes[connection.id] != nil })
+            try #require(fixture.handler.current.closes[connection.id] == 4001, "in round \(round)")
+        }
+    }
+
+    @Test func stopClosesAllWith1001() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.closeTimeout = .seconds(20)
+        let fixture = try Fixture(configuration)
         let clients = try (0..<20).map { _ in try fixture.open() }
         let halfway = try WebSocketClient(port: fixture.port)
         try halfway.sendRaw(Array("GET / HTTP/1.1\r\n".utf8))
