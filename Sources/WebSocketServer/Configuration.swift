@@ -9,7 +9,8 @@ extension WebSocketServer {
         public var sendQueueFrames = 1024
 
         /// Most payload bytes that may wait for one connection; one more closes it with 1013. A frame that is longer
-        /// than this by itself is taken while the queue is empty.
+        /// than this by itself is taken while the queue is empty. The frame whose sending has begun does not wait; a
+        /// close waits for its end.
         public var sendQueueBytes = 1024 * 1024
 
         /// Time without a pong after which a connection is pinged; whole seconds, rounded up, at least one.

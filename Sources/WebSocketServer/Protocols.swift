@@ -14,8 +14,8 @@ final class Protocols {
     /// Also bounds what is read from a socket at once, and is allocated for each connection.
     private static let receiveBufferBytes = 4096
 
-    /// Longest piece given to a socket in one call. What is longer is copied and sent by and by.
-    private static let sendPieceBytes = 16 * 1024 * 1024
+    /// Most bytes given to a socket in one call, frame header aside: the rest of a longer write is sent by and by.
+    private static let sendPieceBytes = FrameSender.fragmentBytes
 
     let table: UnsafeMutablePointer<lws_protocols>
     let retry: UnsafeMutablePointer<lws_retry_bo_t>

@@ -22,6 +22,7 @@ final class Service {
     private let mailbox: Mailbox
     private let counters: Counters
     private let check: HandshakeCheck
+    private let sender = FrameSender()
 
     private var engine: Engine?
     private var sessions: [UInt64: Session] = [:]
@@ -281,25 +282,25 @@ final class Service {
             }
         }
         while messages < Self.framesPerTurn, bytes < Self.bytesPerTurn {
-            switch connection.next() {
-            case .nothing:
-                return 0
-            case .close(let close):
-                // Another thread may have asked for it since the mailbox was read.
-                if case .open = session.phase {
-                    session.phase = .closing(connection, code: close.code)
-                    limitClosing(wsi)
+            if session.outbound == nil {
+                switch connection.next() {
+                case .nothing:
+                    return 0
+                case .close(let close):
+                    beginClose(close, session, connection, wsi)
+                    return 0
+                case .frame(let frame):
+                    session.outbound = FrameSender.Progress(frame)
                 }
-                connection.shut()
-                var reason = Array(close.reason.utf8)
-                cws_close(wsi, close.code, &reason, reason.count)
-                return 0
-            case .frame(let frame):
-                guard frame.write(to: wsi) else { return -1 }
-                messages += 1
-                bytes += frame.count
             }
-            // What a socket did not take is kept by libwebsockets, one frame at most.
+            switch sender.writeNext(of: session, to: wsi) {
+            case .lost:
+                return -1
+            case .sent(let count, let isWhole):
+                bytes += count
+                messages += isWhole ? 1 : 0
+            }
+            // What a socket did not take is kept by libwebsockets, one fragment at most.
             let isChoked =
                 configuration.allowsCompression ? lws_send_pipe_choked(wsi) : lws_partial_buffered(wsi)
             if isChoked != 0 { break }
@@ -309,6 +310,22 @@ final class Service {
     }
 
     // MARK: End
+
+    private func beginClose(
+        _ close: WebSocketConnection.Close,
+        _ session: Session,
+        _ connection: WebSocketConnection,
+        _ wsi: OpaquePointer
+    ) {
+        // Another thread may have asked for it since the mailbox was read.
+        if case .open = session.phase {
+            session.phase = .closing(connection, code: close.code)
+            limitClosing(wsi)
+        }
+        connection.shut()
+        var reason = Array(close.reason.utf8)
+        cws_close(wsi, close.code, &reason, reason.count)
+    }
 
     private func peerCloses(_ session: Session, _ wsi: OpaquePointer, payload: UnsafeRawBufferPointer) {
         guard case .open(let connection) = session.phase else { return }

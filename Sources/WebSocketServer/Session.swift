@@ -20,6 +20,8 @@ final class Session {
     var wsi: OpaquePointer?
     /// The message of which more fragments are to come.
     var inbound: [UInt8] = []
+    /// The frame of which more fragments are to be sent.
+    var outbound: FrameSender.Progress?
 
     init(id: UInt64) {
         self.id = id

@@ -18,9 +18,9 @@ extension WebSocketServer {
         public var messagesReceived = 0
         /// Payload bytes of messages received whole.
         public var bytesReceived = 0
-        /// Messages given to the sockets.
+        /// Messages given whole to the sockets.
         public var messagesSent = 0
-        /// Payload bytes of messages given to the sockets.
+        /// Payload bytes given to the sockets.
         public var bytesSent = 0
     }
 }

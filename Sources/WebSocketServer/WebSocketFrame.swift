@@ -41,6 +41,8 @@ public final class WebSocketFrame: @unchecked Sendable {
     /// Length of the payload in bytes.
     public var count: Int { storage.count - Self.headroom }
 
+    var payload: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: storage[Self.headroom...]) }
+
     /// Service thread only. False when the connection is lost; what the socket did not take at once is copied and kept
     /// by libwebsockets.
     func write(to wsi: OpaquePointer) -> Bool {

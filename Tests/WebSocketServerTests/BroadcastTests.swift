@@ -106,6 +106,53 @@ import WebSocketServer
         #expect(fixture.server.statistics.closedSlow == 0)
     }
 
+    /// What libwebsockets has been given and the sockets have not taken, it keeps a copy of.
+    @Test func longFrameIsNotCopiedForReadersThatDoNotRead() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.closeTimeout = .milliseconds(200)
+        let fixture = try Fixture(configuration)
+        let stuck = try (0..<8).map { _ in try WebSocketClient(port: fixture.port, receiveBuffer: 4096) }
+        for client in stuck {
+            try #require(try client.shakeHands().status == 101)
+        }
+        try #require(fixture.handler.waits { $0.open.count == 8 })
+        let reader = try fixture.open()
+        try #require(fixture.handler.waits { $0.open.count == 9 })
+        let payload = (0..<10_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 16) }
+        let frame = WebSocketFrame(binary: payload)
+        for connection in fixture.handler.current.open {
+            // Longer than a queue may be, and taken, for the queue is empty.
+            try #require(connection.send(frame))
+        }
+        #expect(try reader.receive() == .binary(payload))
+        #expect(eventually { fixture.server.statistics.messagesSent > 0 })
+        #expect(fixture.server.statistics.messagesSent == 1)
+        // Linux lets a socket hold 4 MiB unless it is set up otherwise.
+        #expect(fixture.server.statistics.bytesSent < payload.count + stuck.count * 6 * 1024 * 1024)
+    }
+
+    @Test func closeComesAfterTheFrameUnderWay() throws {
+        let text = String(repeating: "ü", count: 5_000_000)
+        let frame = WebSocketFrame(text: text)
+        var configuration = WebSocketServer.Configuration()
+        configuration.closeTimeout = .seconds(20)
+        let fixture = try Fixture(configuration)
+        let client = try WebSocketClient(port: fixture.port, receiveBuffer: 65536)
+        try #require(try client.shakeHands().status == 101)
+        try #require(fixture.handler.waits { $0.open.count == 1 })
+        let connection = fixture.handler.current.open[0]
+        try #require(connection.send(frame))
+        try #require(eventually { fixture.server.statistics.bytesSent > 0 })
+        // The first waits no more, and no second fits behind another.
+        #expect(connection.send(frame))
+        #expect(!connection.send(frame))
+        #expect(try client.receive() == .text(text))
+        #expect(try client.receive() == .close(code: 1013, reason: "send queue full"))
+        try client.sendClose(code: 1013)
+        #expect(fixture.handler.waits { $0.closes.values.first == 1013 })
+        #expect(fixture.server.statistics.messagesSent == 1)
+    }
+
     @Test func bytesAreBoundedToo() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.sendQueueBytes = 100_000
