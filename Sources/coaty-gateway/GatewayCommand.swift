@@ -34,8 +34,7 @@ struct GatewayCommand: AsyncParsableCommand {
             throw ValidationError("\(error)")
         }
         LoggingSystem.bootstrap(StreamLogHandler.standardError)
-        var logger = Logger(label: "coaty-gateway")
-        logger.logLevel = settings.logLevel
+        let logger = logger(settings.logLevel)
         let signals = TerminationSignals()
         let gateway = Gateway(settings: settings, logger: logger)
         do {
@@ -62,5 +61,11 @@ struct GatewayCommand: AsyncParsableCommand {
             logger.critical("\(error)")
             throw ExitCode.failure
         }
+    }
+
+    private func logger(_ level: Logger.Level) -> Logger {
+        var logger = Logger(label: "coaty-gateway")
+        logger.logLevel = level
+        return logger
     }
 }
