@@ -1,12 +1,13 @@
 import CWebSockets
 
 /// What RFC 6455, 4.2.1, asks of an opening handshake. libwebsockets checks most of it too, but drops the connection
-/// without an answer; so all that it would drop is found here first.
+/// without an answer; so all that it would drop is found here first. An Upgrade field with anything but `websocket` or
+/// `h2c`, such as a list, it answers itself, with 403.
 struct HandshakeCheck {
     let configuration: WebSocketServer.Configuration
 
     enum Outcome {
-        case valid(offered: [String], chosen: String?)
+        case valid(RequestHead.Target, offered: [String], chosen: String?)
         case invalid(Refusal)
     }
 
@@ -14,6 +15,9 @@ struct HandshakeCheck {
     func check(_ wsi: OpaquePointer) -> Outcome {
         if let refusal = refusalOfMethod(wsi) {
             return .invalid(refusal)
+        }
+        guard isHTTP11(wsi) else {
+            return .invalid(malformed("A WebSocket handshake is an HTTP/1.1 request"))
         }
         guard RequestHead.value(of: WSI_TOKEN_UPGRADE, in: wsi)?.lowercased() == "websocket" else {
             return .invalid(upgradeRequired)
@@ -44,7 +48,17 @@ struct HandshakeCheck {
         guard areExtensionsUsable(wsi) else {
             return .invalid(malformed("Sec-WebSocket-Extensions is too long or offers an extension twice"))
         }
-        return checkSubprotocols(wsi)
+        guard let target = RequestHead.target(in: wsi) else {
+            return .invalid(
+                .problem(
+                    "bad-request",
+                    status: 400,
+                    title: "Path or query is not UTF-8",
+                    configuration: configuration
+                )
+            )
+        }
+        return checkSubprotocols(wsi, target)
     }
 
     /// The answer to a request that asks for no upgrade.
@@ -86,6 +100,12 @@ struct HandshakeCheck {
         )
     }
 
+    /// Or a later minor version, which must be answered as well (RFC 9110, 2.5).
+    private func isHTTP11(_ wsi: OpaquePointer) -> Bool {
+        guard let version = RequestHead.value(of: WSI_TOKEN_HTTP, in: wsi) else { return false }
+        return version.hasPrefix("HTTP/1.") && version != "HTTP/1.0"
+    }
+
     /// RFC 7692, 5.1, lets a client offer the extension several times with other parameters; libwebsockets does not.
     private func areExtensionsUsable(_ wsi: OpaquePointer) -> Bool {
         guard let offer = RequestHead.value(of: WSI_TOKEN_EXTENSIONS, in: wsi) else { return true }
@@ -94,9 +114,9 @@ struct HandshakeCheck {
         return Self.list(offer).count { $0.hasPrefix("permessage-deflate") } <= 1
     }
 
-    private func checkSubprotocols(_ wsi: OpaquePointer) -> Outcome {
+    private func checkSubprotocols(_ wsi: OpaquePointer, _ target: RequestHead.Target) -> Outcome {
         guard let offer = RequestHead.value(of: WSI_TOKEN_PROTOCOL, in: wsi) else {
-            return .valid(offered: [], chosen: nil)
+            return .valid(target, offered: [], chosen: nil)
         }
         let offered = Self.list(offer).map(String.init)
         guard offer.utf8.count <= WebSocketServer.Configuration.maximumListLength,
@@ -112,7 +132,7 @@ struct HandshakeCheck {
                 )
             )
         }
-        return .valid(offered: offered, chosen: chosen)
+        return .valid(target, offered: offered, chosen: chosen)
     }
 
     private var upgradeRequired: Refusal {

@@ -3,6 +3,11 @@ import CWebSockets
 /// Reads what libwebsockets has parsed of a request head. Service thread only, from the request's arrival until it is
 /// answered.
 enum RequestHead {
+    struct Target {
+        var path: String
+        var queryItems: [(name: String, value: String)]
+    }
+
     /// The header fields that libwebsockets keeps by number, by lower-case name.
     private static let knownFields: [String: lws_token_indexes] = {
         var fields: [String: lws_token_indexes] = [:]
@@ -38,8 +43,18 @@ enum RequestHead {
         return text(capacity: length) { lws_hdr_custom_copy(wsi, $0, $1, key, Int32(key.utf8.count)) }
     }
 
-    static func queryItems(in wsi: OpaquePointer) -> [(name: String, value: String)] {
-        // libwebsockets splits at `&` and `;` and decodes. It gives no count, and an empty item looks like the end; but
+    /// What a GET request asks for, percent-decoded; nil where it is not UTF-8 then.
+    static func target(in wsi: OpaquePointer) -> Target? {
+        let length = Int(lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI))
+        guard let path = bytes(capacity: length, copy: { lws_hdr_copy(wsi, $0, $1, WSI_TOKEN_GET_URI) }),
+            let path = String(validating: path, as: UTF8.self),
+            let queryItems = queryItems(in: wsi)
+        else { return nil }
+        return Target(path: path, queryItems: queryItems)
+    }
+
+    private static func queryItems(in wsi: OpaquePointer) -> [(name: String, value: String)]? {
+        // libwebsockets splits at `&` and `;`, of which nothing remains to tell them apart, and decodes. It gives no count, and an empty item looks like the end; but
         // its total counts one byte between items.
         let total = Int(lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_URI_ARGS))
         var items: [(name: String, value: String)] = []
@@ -48,18 +63,16 @@ enum RequestHead {
         while consumed < total {
             let length = Int(lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, index))
             if length > 0,
-                let item = text(
+                let item = bytes(
                     capacity: length,
                     copy: { lws_hdr_copy_fragment(wsi, $0, $1, WSI_TOKEN_HTTP_URI_ARGS, index) }
                 )
             {
-                // By bytes: a value may begin with a mark that Swift would take for a part of the `=`.
-                let parts = item.utf8.split(
-                    separator: UInt8(ascii: "="),
-                    maxSplits: 1,
-                    omittingEmptySubsequences: false
-                )
-                items.append((String(Substring(parts[0])), parts.count > 1 ? String(Substring(parts[1])) : ""))
+                let parts = item.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+                guard let name = String(validating: parts[0], as: UTF8.self),
+                    let value = String(validating: parts.count > 1 ? parts[1] : [], as: UTF8.self)
+                else { return nil }
+                items.append((name, value))
             }
             consumed += length + 1
             index += 1
@@ -67,15 +80,22 @@ enum RequestHead {
         return items
     }
 
-    /// `copy` gets room for `capacity` bytes and a terminating NUL, and returns the number of bytes or less than zero.
     private static func text(
         capacity: Int,
         copy: (UnsafeMutablePointer<CChar>?, Int32) -> Int32
     ) -> String? {
+        bytes(capacity: capacity, copy: copy).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// `copy` gets room for `capacity` bytes and a terminating NUL, and returns the number of bytes or less than zero.
+    private static func bytes(
+        capacity: Int,
+        copy: (UnsafeMutablePointer<CChar>?, Int32) -> Int32
+    ) -> [UInt8]? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: capacity + 2) { buffer in
             let length = Int(copy(buffer.baseAddress, Int32(buffer.count)))
             guard length >= 0 else { return nil }
-            return String(decoding: UnsafeRawBufferPointer(buffer)[..<min(length, capacity)], as: UTF8.self)
+            return Array(UnsafeRawBufferPointer(buffer)[..<min(length, capacity)])
         }
     }
 }

@@ -197,20 +197,26 @@ final class Service {
     // MARK: Handshake
 
     private func decide(_ session: Session, _ wsi: OpaquePointer) -> Int32 {
+        let target: RequestHead.Target
         let offered: [String]
         let chosen: String?
         switch check.check(wsi) {
         case .invalid(let refusal):
             refuse(session, wsi, with: refusal)
             return 1
-        case .valid(let names, let name):
-            (offered, chosen) = (names, name)
+        case .valid(let asked, let names, let name):
+            (target, offered, chosen) = (asked, names, name)
         }
         guard phase == .running, openCount < configuration.maximumConnections else {
             refuse(session, wsi, with: check.unavailable(isStopping: phase != .running))
             return 1
         }
-        let request = WebSocketHandshake(wsi: wsi, offeredSubprotocols: offered, subprotocol: chosen)
+        let request = WebSocketHandshake(
+            wsi: wsi,
+            target: target,
+            offeredSubprotocols: offered,
+            subprotocol: chosen
+        )
         switch handler.handshake(request) {
         case .refuse(let status, let headers, let body):
             refuse(session, wsi, with: Refusal(status: status, headers: headers, body: body))

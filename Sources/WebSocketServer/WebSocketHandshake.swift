@@ -9,7 +9,7 @@ public struct WebSocketHandshake: ~Copyable {
     public let path: String
 
     /// The query's items in their order, percent-decoded, `+` read as a space. An item without `=` has an empty value.
-    /// libwebsockets turns `%3D` in a name into `_`.
+    /// libwebsockets separates items at a raw `;` as at `&`, and turns `%3D` in a name into `_`.
     public let queryItems: [(name: String, value: String)]
 
     /// What the client offers in Sec-WebSocket-Protocol, in its order.
@@ -22,12 +22,12 @@ public struct WebSocketHandshake: ~Copyable {
     private let wsi: OpaquePointer
 
     /// Service thread only, while the request head is there.
-    init(wsi: OpaquePointer, offeredSubprotocols: [String], subprotocol: String?) {
+    init(wsi: OpaquePointer, target: RequestHead.Target, offeredSubprotocols: [String], subprotocol: String?) {
         self.wsi = wsi
         self.offeredSubprotocols = offeredSubprotocols
         self.subprotocol = subprotocol
-        path = RequestHead.value(of: WSI_TOKEN_GET_URI, in: wsi) ?? ""
-        queryItems = RequestHead.queryItems(in: wsi)
+        path = target.path
+        queryItems = target.queryItems
     }
 
     /// A header field's value by its name in any case. Where a field came several times, the values are joined by

@@ -74,6 +74,37 @@ import WebSocketServer
         #expect(request.headers == ["X-Custom-Thing": "Value, 1", "origin": "http://here"])
     }
 
+    @Test(arguments: ["/?channelId=a%ffb", "/?%ff=1", "/?a=1&b=%c3", "/%c3%28", "/?a=\u{fffd}&b=%ed%a0%80"])
+    func targetThatIsNotUTF8IsRefused(_ path: String) throws {
+        let fixture = try Fixture(Self.configuration())
+        let client = try WebSocketClient(port: fixture.port)
+        let response = try client.shakeHands(path: path)
+        #expect(response.status == 400)
+        #expect(response.text.contains("https://example.com/problems/bad-request"))
+        #expect(client.isEnded())
+        #expect(fixture.handler.current.requests.isEmpty)
+    }
+
+    @Test func handshakeOfHTTP10IsRefused() throws {
+        let fixture = try Fixture(Self.configuration())
+        let client = try WebSocketClient(port: fixture.port)
+        let head = """
+            GET / HTTP/1.0\r
+            Host: x\r
+            Upgrade: websocket\r
+            Connection: Upgrade\r
+            Sec-WebSocket-Version: 13\r
+            Sec-WebSocket-Key: \(WebSocketClient.key)\r
+            \r
+
+            """
+        try client.sendRaw(Array(head.utf8))
+        let response = try client.receiveResponse()
+        #expect(response.status == 400)
+        #expect(response.text.contains("https://example.com/problems/malformed-handshake"))
+        #expect(client.isEnded())
+    }
+
     @Test func pathWithoutQuery() throws {
         let fixture = try Fixture()
         _ = try fixture.open("/")
