@@ -49,8 +49,8 @@ extension WebSocketServer.Configuration {
     /// Longest request head in bytes. libwebsockets drops a longer one without an answer.
     static let maximumHeaderBytes: UInt32 = 16 * 1024
 
-    /// Most descriptors that wait for the service thread, and most connections whose handshake is under way. A
-    /// descriptor beyond is closed at once.
+    /// Most descriptors that wait for the service thread, and most connections whose handshake is under way. One more
+    /// ends the oldest of them, because one that makes no progress must not keep others out.
     static let maximumPendingHandshakes = 1024
 
     /// libwebsockets compares subprotocol names in a buffer of 64 bytes.

@@ -51,20 +51,23 @@ final class Mailbox: Sendable {
         state.withLock { $0.wakeable != nil }
     }
 
-    /// Takes a descriptor for the service thread; closes it, and returns false, where there is none or too many wait.
+    /// Takes a descriptor for the service thread. Closes it where there is none, and the one that has waited longest
+    /// where too many wait; false when it has closed one.
     func adopt(_ descriptor: Int32) -> Bool {
-        let isQueued = state.withLock { state in
-            guard state.wakeable != nil,
-                state.contents.descriptors.count < WebSocketServer.Configuration.maximumPendingHandshakes
-            else { return false }
+        let surplus: Int32? = state.withLock { state in
+            guard state.wakeable != nil else { return descriptor }
+            var surplus: Int32?
+            if state.contents.descriptors.count >= WebSocketServer.Configuration.maximumPendingHandshakes {
+                surplus = state.contents.descriptors.removeFirst()
+            }
             state.contents.descriptors.append(descriptor)
             state.wake()
-            return true
+            return surplus
         }
-        if !isQueued {
-            close(descriptor)
+        if let surplus {
+            close(surplus)
         }
-        return isQueued
+        return surplus == nil
     }
 
     func schedule(_ connection: WebSocketConnection) {

@@ -26,6 +26,8 @@ final class Service {
 
     private var engine: Engine?
     private var sessions: [UInt64: Session] = [:]
+    /// Sessions not on WebSocket, without those that are being cut.
+    private var pending: Set<UInt64> = []
     /// Sessions on WebSocket.
     private var openCount = 0
     private var lastID: UInt64 = 0
@@ -91,6 +93,7 @@ final class Service {
         case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
             return decide(session, wsi)
         case LWS_CALLBACK_HTTP:
+            guard case .handshaking = session.phase else { return -1 }
             refuse(session, wsi, with: check.refusalOfPlainRequest(wsi))
             return -1
         case LWS_CALLBACK_ESTABLISHED:
@@ -161,12 +164,13 @@ final class Service {
     }
 
     private func adopt(_ descriptor: Int32) {
-        guard let engine, phase < .ending,
-            sessions.count - openCount < WebSocketServer.Configuration.maximumPendingHandshakes
-        else {
+        guard let engine, phase < .ending else {
             close(descriptor)
             counters.update { $0.refused += 1 }
             return
+        }
+        if pending.count >= WebSocketServer.Configuration.maximumPendingHandshakes {
+            cutOldestPending()
         }
         lastID += 1
         let session = Session(id: lastID)
@@ -176,7 +180,18 @@ final class Service {
             return
         }
         session.wsi = wsi
+        pending.insert(session.id)
         lws_set_timer_usecs(wsi, WebSocketServer.Configuration.microseconds(configuration.handshakeTimeout))
+    }
+
+    private func cutOldestPending() {
+        guard let oldest = pending.min(), let session = sessions[oldest] else { return }
+        pending.remove(oldest)
+        if case .handshaking = session.phase {
+            counters.update { $0.refused += 1 }
+        }
+        session.phase = .closed
+        session.wsi.map(cws_cut)
     }
 
     /// Something waits in the connection's queue.
@@ -197,6 +212,8 @@ final class Service {
     // MARK: Handshake
 
     private func decide(_ session: Session, _ wsi: OpaquePointer) -> Int32 {
+        // A connection that is being cut may still bring its request.
+        guard case .handshaking = session.phase else { return -1 }
         let target: RequestHead.Target
         let offered: [String]
         let chosen: String?
@@ -230,6 +247,7 @@ final class Service {
             )
             session.phase = .accepted(connection, opened: opened)
             openCount += 1
+            pending.remove(session.id)
             return 0
         }
     }
@@ -360,6 +378,7 @@ final class Service {
         if session.isOnWebSocket {
             openCount -= 1
         }
+        pending.remove(session.id)
         session.phase = .closed
         switch phase {
         case .open(let connection):

@@ -7,8 +7,8 @@ extension WebSocketServer {
         public var open = 0
         /// Handshakes answered with 101.
         public var accepted = 0
-        /// Handshakes answered with an error, by the handler or by the library, and descriptors closed unread because
-        /// too many waited.
+        /// Handshakes answered with an error, by the handler or by the library, and connections ended before that
+        /// because too many waited.
         public var refused = 0
         /// Connections whose handshake was not complete in time.
         public var handshakeTimeouts = 0

@@ -88,8 +88,8 @@ public final class WebSocketServer: Sendable {
     /// Takes a connected stream socket whose client is about to send its handshake, or has sent it; nothing of it may
     /// have been read. From any thread.
     ///
-    /// The descriptor belongs to the server in every case: where the server does not run, or too many wait for their
-    /// handshake, it is closed.
+    /// The descriptor belongs to the server in every case: where the server does not run, it is closed. Where too many
+    /// wait for their handshake, the one that has waited longest is closed.
     public func adopt(_ descriptor: Int32) {
         if !mailbox.adopt(descriptor) {
             counters.update { $0.refused += 1 }

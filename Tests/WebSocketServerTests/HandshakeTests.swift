@@ -231,6 +231,29 @@ import WebSocketServer
         #expect(try whole.receive() == .text("still here"))
     }
 
+    @Test func handshakesThatDoNotEndKeepNobodyOut() throws {
+        var configuration = Self.configuration()
+        configuration.handshakeTimeout = .seconds(60)
+        let fixture = try Fixture(configuration)
+        let limit = 1024
+        let halfway = try (0..<limit).map { _ in
+            let client = try WebSocketClient(port: fixture.port)
+            try client.sendRaw(Array("GET / HTTP/1.1\r\n".utf8))
+            return client
+        }
+        let client = try fixture.open()
+        try client.sendText("in")
+        #expect(try client.receive() == .text("in"))
+        #expect(halfway[0].isEnded())
+        #expect(fixture.server.statistics.refused == 1)
+        try halfway[limit - 1].sendRaw(
+            Array(
+                "Host: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n".utf8
+            ) + Array("Sec-WebSocket-Key: \(WebSocketClient.key)\r\n\r\n".utf8)
+        )
+        #expect(try halfway[limit - 1].receiveResponse().status == 101)
+    }
+
     @Test func connectionsBeyondTheLimitAreRefused() throws {
         var configuration = Self.configuration()
         configuration.maximumConnections = 2
