@@ -2,7 +2,7 @@
 ///
 /// libmicrohttpd answers some malformed requests itself; see ``HTTPServer``.
 final class Refusals: Sendable {
-    /// 400: an escape in path or query is malformed, a control character or not UTF-8.
+    /// 400: the target is no path, or an escape in path or query is malformed, a control character or not UTF-8.
     let malformedTarget: HTTPResponse
     /// 400: the framing is ambiguous (RFC 9112, sections 3.2, 5.1 and 6.3).
     let malformedRequest: HTTPResponse
@@ -36,7 +36,7 @@ final class Refusals: Sendable {
             "bad-request",
             "Bad request",
             400,
-            "Path and query must be UTF-8 in well-formed percent escapes, without control characters."
+            "The target must be a path; path and query are UTF-8 in well-formed percent escapes, without control characters."
         ).response()
         malformedRequest = problem(
             "bad-request",

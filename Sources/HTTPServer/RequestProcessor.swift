@@ -15,12 +15,16 @@ final class RequestProcessor: Sendable {
 
     private let configuration: HTTPServer.Configuration
     private let routes: RouteTree
+    /// To `OPTIONS *`, which asks about the server as a whole (RFC 9110, section 9.3.7).
+    private let serverOptions: HTTPResponse
 
     init(configuration: HTTPServer.Configuration, router: Router) {
         self.configuration = configuration
         deadlines = RequestDeadlines(configuration)
         refusals = Refusals(prefix: configuration.problemTypePrefix)
         routes = RouteTree(router, refusals: refusals)
+        let methods = HTTPMethod.allCases.map(\.rawValue).joined(separator: ", ")
+        serverOptions = HTTPResponse(status: 204, headers: [("Allow", methods)])
     }
 
     /// A connection is there. Leaves what watches it in `context`.
@@ -90,13 +94,20 @@ final class RequestProcessor: Sendable {
         return nil
     }
 
-    /// Where the target leads, in origin form or absolute form (RFC 9112, section 3.2).
+    /// Where the target leads, in origin form, absolute form or asterisk form (RFC 9112, section 3.2).
     private func match(_ method: HTTPMethod?, _ target: UnsafePointer<CChar>) -> RouteTree.Match {
+        if method == .options, strcmp(target, "*") == 0 { return .answered(serverOptions) }
         var path = target
         for scheme in ["http://", "https://"] where strncasecmp(target, scheme, scheme.utf8.count) == 0 {
             let authority = target.advanced(by: scheme.utf8.count)
             path = authority.advanced(by: strcspn(authority, "/"))
+            // An empty path means the same as `/` (RFC 9110, section 4.2.3).
+            if path.pointee == 0 { return "/".withCString { match(method, path: $0) } }
         }
+        return match(method, path: path)
+    }
+
+    private func match(_ method: HTTPMethod?, path: UnsafePointer<CChar>) -> RouteTree.Match {
         let length = strlen(path)
         return path.withMemoryRebound(to: UInt8.self, capacity: length) {
             routes.match(method, UnsafeBufferPointer(start: $0, count: length))

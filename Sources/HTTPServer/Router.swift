@@ -7,7 +7,7 @@
 ///
 /// A segment `{name}` matches one segment that is not empty; a literal segment goes before it. Segments are split before
 /// they are decoded, so `%2F` is part of a segment. A trailing slash is a difference. HEAD is answered where GET is, and
-/// OPTIONS everywhere, with 204 and `Allow`.
+/// OPTIONS everywhere, also at `*`, with 204 and `Allow`.
 public struct Router: Sendable {
     /// One registered route.
     public struct Route: Sendable {

@@ -33,6 +33,7 @@ import TestSupport
         ("/", "root"), ("/v1/info", "info"), ("/v1/%69nfo", "info"), ("/v1/task/7", "task|7|-"),
         ("/v1/task/special", "task|special|-"), ("/v1/task/special/deep", "deep"),
         ("/v1/a%2Fb/%C3%A9%20x", "a/b|é x|-"), ("http://h:80/v1/info", "info"), ("/v1/a/..", "a|..|-"),
+        ("http://h", "root"), ("HTTPS://h:80", "root"), ("http://h?a=b", "root"), ("http://h/", "root"),
     ])
     func findsRoute(target: String, body: String) throws {
         let response = try server.get(target)
@@ -82,6 +83,12 @@ import TestSupport
         let response = try server.request("OPTIONS /v1/info HTTP/1.1\r\nHost: h\r\n\r\n")
         #expect(response.status == 204)
         #expect(response.headers["allow"] == "GET, HEAD, POST, OPTIONS")
+    }
+
+    @Test func answersOPTIONSOfTheServer() throws {
+        let response = try server.request("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(response.status == 204)
+        #expect(response.headers["allow"] == "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
     }
 
     @Test(arguments: [
