@@ -8,6 +8,8 @@ struct NetworkLoop {
     static let acceptTimeout = Duration.seconds(10)
     /// How often the keepalive is looked after.
     static let keepAliveInterval = Duration.seconds(1)
+    /// How often a thread that is leaving looks whether its time is over.
+    static let leaveInterval = Duration.milliseconds(50)
     /// How long a link must hold before the next loss counts as the first one.
     static let stableAfter = Duration.seconds(5)
 
@@ -60,13 +62,18 @@ struct NetworkLoop {
         var lastKeepAlive = start
         var leaveDeadline: ContinuousClock.Instant?
         while let socket = client.socket {
-            if client.isOpen, .now > start + Self.stableAfter { backoff.reset() }
+            let now = ContinuousClock.now
+            if client.isOpen, now > start + Self.stableAfter { backoff.reset() }
             if membership.isLeaving {
-                let deadline = leaveDeadline ?? .now + MQTTBinding.leaveTimeout
+                let deadline = leaveDeadline ?? now + MQTTBinding.leaveTimeout
                 leaveDeadline = deadline
-                if !client.isOpen || .now > deadline { return }
-            } else if !client.isOpen, .now > start + Self.acceptTimeout {
+                if !client.isOpen || now > deadline { return }
+            } else if !client.isOpen, now > start + Self.acceptTimeout {
                 throw .noAnswer
+            }
+            if now > lastKeepAlive + Self.keepAliveInterval {
+                lastKeepAlive = now
+                try client.keepAlive()
             }
             try carryOutOperations(client)
             membership.wakePipe.prepareToSleep()
@@ -74,10 +81,6 @@ struct NetworkLoop {
             let events = wait(for: socket, toWrite: client.wantsToWrite)
             if events & Int16(POLLOUT) != 0 { try client.write() }
             if events & ~Int16(POLLOUT) != 0 { try client.read() }
-            if client.socket != nil, .now > lastKeepAlive + Self.keepAliveInterval {
-                lastKeepAlive = .now
-                try client.keepAlive()
-            }
         }
     }
 
@@ -101,13 +104,13 @@ struct NetworkLoop {
 
     /// Sleeps until the socket or somebody else has something to do, or the keepalive wants a look.
     private func wait(for socket: Int32, toWrite: Bool) -> Int16 {
-        let timeout = membership.isLeaving ? Int32(50) : Int32(Self.keepAliveInterval.components.seconds * 1000)
+        let timeout = membership.isLeaving ? Self.leaveInterval : Self.keepAliveInterval
         return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2) { descriptors in
             let events = Int16(POLLIN) | (toWrite ? Int16(POLLOUT) : 0)
             descriptors.initializeElement(at: 0, to: pollfd(fd: socket, events: events, revents: 0))
             let wakeEnd = membership.wakePipe.readEnd
             descriptors.initializeElement(at: 1, to: pollfd(fd: wakeEnd, events: Int16(POLLIN), revents: 0))
-            poll(descriptors.baseAddress, nfds_t(descriptors.count), timeout)
+            poll(descriptors.baseAddress, nfds_t(descriptors.count), Int32(timeout / .milliseconds(1)))
             membership.wakePipe.didWake(isReadable: descriptors[1].revents != 0)
             return descriptors[0].revents
         }

@@ -5,10 +5,7 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishAdvertise(_ event: AdvertiseEvent) throws(CommunicationError) -> Delivery {
-        let topics = advertiseTopics(of: event)
-        let coreType = Publication(topic: topics.coreType, payload: event.payload.bytes)
-        guard let objectType = topics.objectType else { return try publish([coreType]) }
-        return try publish([coreType, Publication(topic: objectType, payload: event.payload.bytes)])
+        try publish(publications(of: event))
     }
 
     /// Deadvertises objects.
@@ -17,8 +14,7 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishDeadvertise(_ event: DeadvertiseEvent) throws(CommunicationError) -> Delivery {
-        let topic = CommunicationTopic.publication(.deadvertise, namespace: namespace, sourceId: identityId)
-        return try publish([Publication(topic: topic, payload: event.payload.bytes)])
+        try publish([publication(.deadvertise, event.payload)])
     }
 
     /// Delivers objects through a channel.
@@ -27,13 +23,7 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishChannel(_ event: ChannelEvent) throws(CommunicationError) -> Delivery {
-        let topic = CommunicationTopic.publication(
-            .channel,
-            filter: event.channelId,
-            namespace: namespace,
-            sourceId: identityId
-        )
-        return try publish([Publication(topic: topic, payload: event.payload.bytes)])
+        try publish([publication(.channel, filter: event.channelId, event.payload)])
     }
 
     /// Asks for objects, and hands over each answer that fits as it comes.
@@ -61,13 +51,8 @@ extension CommunicationManager {
             }
             handler(resolve)
         }
-        let topic = CommunicationTopic.publication(
-            .discover,
-            namespace: namespace,
-            sourceId: identityId,
-            correlationId: correlationId
-        )
-        _ = try publish([Publication(topic: topic, payload: event.payload.bytes, isDeferrable: false)])
+        let request = publication(.discover, correlationId: correlationId, event.payload, isDeferrable: false)
+        _ = try publish([request])
         return subscription
     }
 
@@ -81,23 +66,29 @@ extension CommunicationManager {
         }
     }
 
-    func publications(of event: AdvertiseEvent, isDeferrable: Bool) -> [Publication] {
-        let topics = advertiseTopics(of: event)
-        return [topics.coreType, topics.objectType].compactMap { topic in
-            topic.map { Publication(topic: $0, payload: event.payload.bytes, isDeferrable: isDeferrable) }
+    /// The publications of an Advertise event, in their order.
+    func publications(of event: AdvertiseEvent, isDeferrable: Bool = true) -> [Publication] {
+        let filters = event.topicFilters
+        return [filters.coreType, filters.objectType].compactMap { filter in
+            filter.map { publication(.advertise, filter: $0, event.payload, isDeferrable: isDeferrable) }
         }
     }
 
-    private func advertiseTopics(of event: AdvertiseEvent) -> (coreType: String, objectType: String?) {
-        let filters = event.topicFilters
-        let topic = { (filter: String) in
-            CommunicationTopic.publication(
-                .advertise,
-                filter: filter,
-                namespace: self.namespace,
-                sourceId: self.identityId
-            )
-        }
-        return (topic(filters.coreType), filters.objectType.map(topic))
+    /// A payload on the topic that the agent publishes an event on.
+    func publication(
+        _ eventType: CommunicationEventType,
+        filter: String? = nil,
+        correlationId: CoatyUUID? = nil,
+        _ payload: Payload,
+        isDeferrable: Bool = true
+    ) -> Publication {
+        let topic = CommunicationTopic.publication(
+            eventType,
+            filter: filter,
+            namespace: namespace,
+            sourceId: identityId,
+            correlationId: correlationId
+        )
+        return Publication(topic: topic, payload: payload.bytes, isDeferrable: isDeferrable)
     }
 }

@@ -285,12 +285,6 @@ struct Responder: Sendable {
         _ payload: Payload
     ) throws(CommunicationError) -> Delivery {
         guard let manager else { throw .offline }
-        let topic = CommunicationTopic.publication(
-            eventType,
-            namespace: manager.namespace,
-            sourceId: manager.identityId,
-            correlationId: correlationId
-        )
-        return try manager.publish([Publication(topic: topic, payload: payload.bytes)])
+        return try manager.publish([manager.publication(eventType, correlationId: correlationId, payload)])
     }
 }

@@ -20,25 +20,24 @@ public struct AdvertiseEvent: CommunicationEvent {
     /// - Throws: ``PayloadError`` where the payload is not `{object, privateData?}` with an object whose type can stand in
     ///   a topic.
     public init(payload: Payload) throws(PayloadError) {
-        try self.init(payload: payload, sourceId: nil)
-        if let objectType = payload.json["object"]?["objectType"],
-            !CommunicationTopic.isPublishableLevel(objectType.string ?? "")
-        {
-            throw .invalid(objectType, "must not hold control characters")
-        }
+        try self.init(payload: payload, sourceId: nil, isPublishedHere: true)
     }
 
     /// Reads an event that came in.
     public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
-        try self.init(payload: payload, sourceId: topic.sourceId)
+        try self.init(payload: payload, sourceId: topic.sourceId, isPublishedHere: false)
     }
 
-    private init(payload: Payload, sourceId: CoatyUUID?) throws(PayloadError) {
+    private init(payload: Payload, sourceId: CoatyUUID?, isPublishedHere: Bool) throws(PayloadError) {
         try payload.check(Self.schema)
-        if let objectType = payload.json["object"]?["objectType"],
-            !CommunicationTopic.isValidLevel(objectType.string ?? "")
-        {
-            throw .invalid(objectType, "must not hold U+0000, #, + or /")
+        if let objectType = payload.json["object"]?["objectType"], let text = objectType.string {
+            guard CommunicationTopic.isValidLevel(text) else {
+                throw .invalid(objectType, "must not hold U+0000, #, + or /")
+            }
+            guard !isPublishedHere || CommunicationTopic.isPublishableLevel(text) else {
+                let limit = CommunicationTopic.maximumLevelLength
+                throw .invalid(objectType, "must not hold control characters, nor more than \(limit) bytes")
+            }
         }
         self.payload = payload
         self.sourceId = sourceId

@@ -28,7 +28,6 @@ struct DiscoverResource: Sendable {
             } catch {
                 return .response(Problems.response(error))
             }
-            guard manager.isOnline else { return .response(Problems.brokerUnavailable) }
             return .later { pending in
                 ResponseCollector.collect(
                     pending,
@@ -48,10 +47,8 @@ struct DiscoverResource: Sendable {
         of request: borrowing HTTPRequest,
         in range: ClosedRange<Int>
     ) throws(InvalidParameter) -> Int? {
-        var values: [String] = []
-        for item in request.queryItems where item.name == name { values.append(item.value) }
-        guard let text = values.first else { return nil }
-        guard values.count == 1 else { throw InvalidParameter(name: name, reason: "must be given once") }
+        let values = request.queryItems.filter { $0.name == name }.map(\.value)
+        guard let text = try InvalidParameter.single(name, values) else { return nil }
         guard let value = Int(text), range.contains(value), text.utf8.allSatisfy({ $0 != UInt8(ascii: "+") }) else {
             throw InvalidParameter(
                 name: name,
@@ -60,17 +57,4 @@ struct DiscoverResource: Sendable {
         }
         return value
     }
-}
-
-/// A query or path parameter that can't be used.
-struct InvalidParameter: Error {
-    /// What the name of a channel or an object type must be.
-    static let level =
-        "must have 1 to \(CommunicationTopic.maximumLevelLength) bytes and hold none of / + # and no control"
-        + " characters"
-
-    let name: String
-    let reason: String
-
-    var problem: Problem { Problems.invalidParameter(name, reason) }
 }

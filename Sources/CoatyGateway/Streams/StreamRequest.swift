@@ -12,9 +12,7 @@ enum StreamRequest: Sendable, Hashable {
     /// - Throws: ``InvalidParameter`` where a parameter is missing, unusable or given more than once.
     init?(event: String, queryItems: [(name: String, value: String)]) throws(InvalidParameter) {
         func value(_ name: String) throws(InvalidParameter) -> String? {
-            let values = queryItems.filter { $0.name == name }
-            guard values.count <= 1 else { throw InvalidParameter(name: name, reason: "must be given once") }
-            return values.first?.value
+            try InvalidParameter.single(name, queryItems.filter { $0.name == name }.map(\.value))
         }
         func level(_ name: String, _ text: String) throws(InvalidParameter) -> TopicLevel {
             guard CommunicationTopic.isPublishableLevel(text) else {
