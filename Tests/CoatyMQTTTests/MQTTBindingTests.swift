@@ -159,8 +159,11 @@ import Testing
         defer { broker.stop() }
         let asking = try agent(local(broker))
         let asked = try agent(local(broker))
+        let observer = try MQTTTestClient(port: broker.port)
+        try observer.subscribe("coaty/3/-/ADV:Identity/+")
         for agent in [asking, asked] { agent.start() }
-        try waitUntil("online") { asking.isOnline && asked.isOnline }
+        // Identities are advertised behind the subscriptions.
+        _ = try observer.waitFor(count: 2)
         for _ in 0..<20 {
             var answer: ResolveEvent?
             for await event in try asking.publishDiscover(.with(objectId: asked.identityId)) {

@@ -90,8 +90,8 @@ import Testing
         let asked = try manager(InMemoryBinding(broker: broker), name: "asked")
         asking.start()
         asked.start()
-        try await asking.untilOnline()
-        try await asked.untilOnline()
+        // Identities are advertised behind the subscriptions.
+        _ = try await broker.waitForMessages(2)
         let answering = Task {
             for await event in asked.observeDiscover() where event.data.isDiscoveringExternalId() {
                 let object = self.job("found")
