@@ -260,7 +260,7 @@ import Testing
         #expect(throws: CommunicationError.invalidTopicLevel("a/b")) {
             try ChannelEvent.with(objects: [], channelId: "a/b")
         }
-        #expect(throws: CommunicationError.invalidTopicLevel("a#")) { try Observation<ChannelEvent>.channel("a#") }
+        #expect(throws: CommunicationError.invalidTopicLevel("a#")) { try EventObservation<ChannelEvent>.channel("a#") }
         #expect(throws: PayloadError.self) { try DeadvertiseEvent.with(objectIds: [CoatyUUID(wire: "")]) }
         for refused in [
             #"{"objectId":"x","objectTypes":["a"]}"#, "{}", #"{"coreTypes":["Foo"]}"#,

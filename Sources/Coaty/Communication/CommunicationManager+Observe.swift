@@ -35,7 +35,7 @@ extension CommunicationManager {
         observe(.discover)
     }
 
-    private func observe<Event>(_ observation: Observation<Event>) -> AsyncStream<Event> {
+    private func observe<Event>(_ observation: EventObservation<Event>) -> AsyncStream<Event> {
         stream { (onEnd, handler) throws(Never) in subscribe(observation, onEnd: onEnd, handler: handler) }
     }
 

@@ -138,7 +138,7 @@ public final class CommunicationManager: Sendable {
     ///   - handler: called for each event, in the order in which they come, on the binding's thread; must not block.
     /// - Returns: the observation: it ends when this is released.
     public func subscribe<Event>(
-        _ observation: Observation<Event>,
+        _ observation: EventObservation<Event>,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {

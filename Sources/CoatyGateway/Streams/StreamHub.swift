@@ -56,7 +56,7 @@ final class StreamHub: Sendable {
     }
 
     private func subscribe<Event>(
-        _ observation: Observation<Event>,
+        _ observation: EventObservation<Event>,
         _ name: String,
         _ request: StreamRequest
     ) -> Subscription {

@@ -1,5 +1,5 @@
 /// What can be observed: an event, and the filter that its topic has.
-public struct Observation<Event: CommunicationEvent>: Sendable {
+public struct EventObservation<Event: CommunicationEvent>: Sendable {
     let filter: String?
     let isIncluded: (@Sendable (Event) -> Bool)?
 
@@ -9,7 +9,7 @@ public struct Observation<Event: CommunicationEvent>: Sendable {
     }
 }
 
-extension Observation where Event == AdvertiseEvent {
+extension EventObservation where Event == AdvertiseEvent {
     /// Advertised objects of a core type.
     public static func advertise(withCoreType coreType: CoreType) -> Self {
         Self(filter: coreType.rawValue)
@@ -31,12 +31,12 @@ extension Observation where Event == AdvertiseEvent {
     }
 }
 
-extension Observation where Event == DeadvertiseEvent {
+extension EventObservation where Event == DeadvertiseEvent {
     /// All Deadvertise events.
     public static var deadvertise: Self { Self() }
 }
 
-extension Observation where Event == ChannelEvent {
+extension EventObservation where Event == ChannelEvent {
     /// What is delivered through a channel.
     ///
     /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
@@ -46,7 +46,7 @@ extension Observation where Event == ChannelEvent {
     }
 }
 
-extension Observation where Event == DiscoverEvent {
+extension EventObservation where Event == DiscoverEvent {
     /// All Discover events.
     public static var discover: Self { Self() }
 }
