@@ -94,6 +94,65 @@ public enum AnyCodable: Sendable, Hashable {
     }
 }
 
+extension AnyCodable {
+    /// A truth value.
+    public init(_ bool: Bool) { self = .bool(bool) }
+
+    /// An integer. One beyond 64 bits becomes a double, as it does where JSON is read.
+    public init(_ integer: some BinaryInteger) {
+        if let signed = Int64(exactly: integer) {
+            self = .integer(signed)
+        } else if let unsigned = UInt64(exactly: integer) {
+            self = .unsignedInteger(unsigned)
+        } else {
+            self = .double(Double(integer))
+        }
+    }
+
+    /// A number. JSON can't say those that are not finite: encoding them throws.
+    public init(_ double: Double) { self = .double(double) }
+
+    /// A string.
+    public init(_ string: String) { self = .string(string) }
+
+    /// An id, as the string that JSON has for it.
+    public init(_ id: CoatyUUID) { self = .string(id.string) }
+
+    /// An array.
+    public init(_ elements: [AnyCodable]) { self = .array(elements) }
+
+    /// An object.
+    public init(_ members: [String: AnyCodable]) { self = .object(members) }
+}
+
+extension AnyCodable: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByFloatLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral,
+    ExpressibleByDictionaryLiteral
+{
+    /// `null`
+    public init(nilLiteral: ()) { self = .null }
+
+    /// A truth value.
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+
+    /// An integer.
+    public init(integerLiteral value: Int64) { self = .integer(value) }
+
+    /// A number.
+    public init(floatLiteral value: Double) { self = .double(value) }
+
+    /// A string.
+    public init(stringLiteral value: String) { self = .string(value) }
+
+    /// An array.
+    public init(arrayLiteral elements: AnyCodable...) { self = .array(elements) }
+
+    /// An object. Of members with the same name the last one counts, as in JSON.
+    public init(dictionaryLiteral elements: (String, AnyCodable)...) {
+        self = .object(Dictionary(elements, uniquingKeysWith: { _, last in last }))
+    }
+}
+
 extension AnyCodable: Codable {
     /// Decodes whatever JSON value comes.
     public init(from decoder: any Decoder) throws {
