@@ -13,6 +13,7 @@ let package = Package(
     products: [
         .library(name: "Coaty", targets: ["Coaty"]),
         .library(name: "CoatyMQTT", targets: ["CoatyMQTT"]),
+        .library(name: "CoatySensorThings", targets: ["CoatySensorThings"]),
         .executable(name: "coaty-gateway", targets: ["coaty-gateway"]),
     ],
     dependencies: [
@@ -40,6 +41,7 @@ let package = Package(
             dependencies: ["Coaty", "CMosquitto", .product(name: "Logging", package: "swift-log")],
             swiftSettings: strict
         ),
+        .target(name: "CoatySensorThings", dependencies: ["Coaty"], swiftSettings: strict),
         .target(name: "Coordination", swiftSettings: strict),
         .target(
             name: "HTTPServer",
@@ -89,6 +91,11 @@ let package = Package(
         ),
         .testTarget(name: "CoatyTests", dependencies: ["Coaty", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "CoatyMQTTTests", dependencies: ["CoatyMQTT", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "CoatySensorThingsTests",
+            dependencies: ["Coaty", "CoatySensorThings"],
+            swiftSettings: strict
+        ),
         .testTarget(name: "CoordinationTests", dependencies: ["Coordination"], swiftSettings: strict),
         .testTarget(name: "HTTPServerTests", dependencies: ["HTTPServer", "TestSupport"], swiftSettings: strict),
         .testTarget(

@@ -1,0 +1,17 @@
+/// The unit of a sensor's results, in the terms of the Unified Code for Units of Measure. Where results have no unit, as
+/// with true and false, its parts are nil.
+public struct UnitOfMeasurement: Codable, Sendable, Hashable {
+    /// The full name, "Degree Celsius".
+    public var name: String?
+    /// The sign, "degC".
+    public var symbol: String?
+    /// A URI that defines the unit.
+    public var definition: String?
+
+    /// Creates a unit.
+    public init(name: String? = nil, symbol: String? = nil, definition: String? = nil) {
+        self.name = name
+        self.symbol = symbol
+        self.definition = definition
+    }
+}
