@@ -11,7 +11,7 @@ struct HelloWorld {
         let broker = ProcessInfo.processInfo.environment["COATY_BROKER"] ?? "mqtt://localhost:1883"
         let manager = try CommunicationManager(
             identity: Identity(name: "Hello World"),
-            binding: MQTTBinding(options: MQTTClientOptions(url: broker))
+            options: CommunicationOptions(mqttClientOptions: MQTTClientOptions(url: broker))
         )
         manager.start()
         for await state in manager.getCommunicationState() where state == .online { break }

@@ -50,8 +50,11 @@ public final class Gateway: Sendable {
         let broker = try await brokerOptions()
         let manager = try CommunicationManager(
             identity: Identity(name: settings.name),
-            options: CommunicationOptions(namespace: settings.namespace, outboxLimits: settings.outboxLimits),
-            binding: MQTTBinding(options: broker, logger: logger),
+            options: CommunicationOptions(
+                namespace: settings.namespace,
+                outboxLimits: settings.outboxLimits,
+                mqttClientOptions: broker
+            ),
             logger: logger
         )
         try await root.start(Coordinator(name: "broker link", component: BrokerLink(manager: manager)))

@@ -16,7 +16,10 @@ import Yams
         let listed = paths.flatMap { path, operations in
             operations.keys.filter(methods.contains).map { "\($0) \(path)" }
         }
-        let manager = try CommunicationManager(identity: Identity(), binding: InMemoryBinding(broker: InMemoryBroker()))
+        let manager = try CommunicationManager(
+            identity: Identity(),
+            options: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) }
+        )
         let gateway = Gateway(settings: GatewaySettings(), logger: .init(label: "test"))
         let routes = gateway.router(manager, MQTTClientOptions()).routes.map { route in
             "\(route.method.rawValue.lowercased()) \(route.pathTemplate)"

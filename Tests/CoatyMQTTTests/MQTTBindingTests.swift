@@ -13,8 +13,7 @@ import Testing
     ) throws -> CommunicationManager {
         try CommunicationManager(
             identity: Identity(name: "Agent"),
-            options: CommunicationOptions(outboxLimits: limits),
-            binding: MQTTBinding(options: options)
+            options: CommunicationOptions(outboxLimits: limits, mqttClientOptions: options)
         )
     }
 
@@ -133,7 +132,7 @@ import Testing
         for _ in 0..<1000 {
             do {
                 // The socket's buffer may still take a few.
-                _ = try agent.publishDiscover(.with(coreTypes: [.Identity])) { _ in }
+                _ = try agent.publish(DiscoverEvent.with(coreTypes: [.Identity])) { _ in }
             } catch {
                 refused += 1
             }

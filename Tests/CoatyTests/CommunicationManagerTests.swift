@@ -10,8 +10,7 @@ import Testing
     ) throws -> CommunicationManager {
         try CommunicationManager(
             identity: Identity(name: name),
-            options: CommunicationOptions(outboxLimits: limits),
-            binding: binding
+            options: CommunicationOptions(outboxLimits: limits) { _ in binding }
         )
     }
 
@@ -79,7 +78,7 @@ import Testing
     @Test func requestsFailAtOnceWhileOffline() throws {
         let agent = try manager(InMemoryBinding(broker: InMemoryBroker()))
         #expect(throws: CommunicationError.offline) {
-            try agent.publishDiscover(.with(coreTypes: [.Identity])) { _ in }
+            try agent.publish(DiscoverEvent.with(coreTypes: [.Identity])) { _ in }
         }
         #expect(agent.waiting.publications == 0)
     }
@@ -172,7 +171,7 @@ import Testing
         let link = try #require(binding.link)
         link.opened()
         let ended = Recorder<Bool>()
-        let request = try agent.publishDiscover(.with(coreTypes: [.Task]), onEnd: { ended.append(true) }) { _ in }
+        let request = try agent.publish(DiscoverEvent.with(coreTypes: [.Task]), onEnd: { ended.append(true) }) { _ in }
         // Still queued when the link is lost, so nobody was asked.
         link.closed()
         #expect(ended.values == [true])

@@ -39,8 +39,7 @@ import Testing
         let broker = InMemoryBroker()
         let manager = try CommunicationManager(
             identity: Identity(name: "Golden", objectId: topic.sourceId),
-            options: CommunicationOptions(namespace: topic.namespace),
-            binding: InMemoryBinding(broker: broker)
+            options: CommunicationOptions(namespace: topic.namespace) { _ in InMemoryBinding(broker: broker) }
         )
         manager.start()
         try await manager.untilOnline()
@@ -113,8 +112,7 @@ import Testing
         let broker = InMemoryBroker()
         let manager = try CommunicationManager(
             identity: Identity(name: "Observer"),
-            options: CommunicationOptions(namespace: "golden"),
-            binding: InMemoryBinding(broker: broker)
+            options: CommunicationOptions(namespace: "golden") { _ in InMemoryBinding(broker: broker) }
         )
         let seen = Recorder<CommunicationEventType>()
         let ownId = manager.identityId
@@ -131,7 +129,7 @@ import Testing
         if let text = line.request, let correlationId = CommunicationTopic(line.topic)?.correlationId {
             let request = try DiscoverEvent(payload: Payload(Array(text.payload.utf8)))
             let answers = manager.subscribe(responsesTo: correlationId, onEnd: nil) { (event: ResolveEvent) in
-                if (try? event.checkFits(request)) != nil { see(event) }
+                if (try? request.checkFits(event)) != nil { see(event) }
             }
             subscriptions.append(answers)
         }
@@ -156,8 +154,7 @@ import Testing
         let identityId = try #require(CoatyUUID(uuidString: "11111111-1111-4111-8111-111111111111"))
         let manager = try CommunicationManager(
             identity: Identity(name: "Publisher", objectId: identityId),
-            options: CommunicationOptions(namespace: "golden"),
-            binding: binding
+            options: CommunicationOptions(namespace: "golden") { _ in binding }
         )
         manager.start()
         let link = try #require(binding.link)
@@ -198,8 +195,9 @@ import Testing
             let binding = RecordingBinding()
             let manager = try CommunicationManager(
                 identity: Identity(),
-                options: CommunicationOptions(namespace: "golden", shouldEnableCrossNamespacing: isCross),
-                binding: binding
+                options: CommunicationOptions(namespace: "golden", shouldEnableCrossNamespacing: isCross) { _ in
+                    binding
+                }
             )
             manager.start()
             let link = try #require(binding.link)

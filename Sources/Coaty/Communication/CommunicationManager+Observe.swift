@@ -35,12 +35,62 @@ extension CommunicationManager {
         observe(.discover)
     }
 
+    /// What other agents, and this one, query. Answer with ``QueryEvent/retrieve(_:)``.
+    public func observeQuery() -> AsyncStream<QueryEvent> {
+        observe(.query)
+    }
+
+    /// Updates that are asked for, of objects of a core type. Answer with ``UpdateEvent/complete(_:)``.
+    public func observeUpdate(withCoreType coreType: CoreType) -> AsyncStream<UpdateEvent> {
+        observe(.update(withCoreType: coreType))
+    }
+
+    /// Updates that are asked for, of objects of an object type. Answer with ``UpdateEvent/complete(_:)``.
+    ///
+    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    public func observeUpdate(
+        withObjectType objectType: String
+    ) throws(CommunicationError) -> AsyncStream<UpdateEvent> {
+        observe(try .update(withObjectType: objectType))
+    }
+
+    /// Calls of an operation. Answer with ``CallEvent/returnEvent(_:)``.
+    ///
+    /// - Parameters:
+    ///   - operation: the name of the operation.
+    ///   - context: what the observer is: then only calls come whose filter matches it. As it is at this moment.
+    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``; `EncodingError` where the context can't be encoded.
+    public func observeCall(operation: String, context: CoatyObject? = nil) throws -> AsyncStream<CallEvent> {
+        observe(try .call(operation: operation, context: context))
+    }
+
+    /// What the IO routers of a context say.
+    ///
+    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    public func observeAssociate(
+        ioContextName: String
+    ) throws(CommunicationError) -> AsyncStream<AssociateEvent> {
+        observe(try .associate(ioContextName: ioContextName))
+    }
+
+    /// Messages on topics outside of Coaty's own.
+    ///
+    /// - Parameter topic: a topic filter, which may hold wildcards. Where several that are observed match a message, a
+    ///   broker may send it once for each.
+    /// - Throws: ``CommunicationError/invalidTopic(_:)``
+    public func observeRaw(topic: String) throws(CommunicationError) -> AsyncStream<RawEvent> {
+        try stream { (onEnd, handler) throws(CommunicationError) in
+            try subscribe(rawTopic: topic, onEnd: onEnd, handler: handler)
+        }
+    }
+
     private func observe<Event>(_ observation: EventObservation<Event>) -> AsyncStream<Event> {
         stream { (onEnd, handler) throws(Never) in subscribe(observation, onEnd: onEnd, handler: handler) }
     }
 
     /// Turns a subscription by handler into a stream.
-    func stream<Event: CommunicationEvent, Failure: Error>(
+    func stream<Event: Sendable, Failure: Error>(
+        timeLimit: Duration? = nil,
         _ subscribe: (
             _ onEnd: @escaping @Sendable () -> Void,
             _ handler: @escaping @Sendable (Event) -> Void
@@ -57,10 +107,23 @@ extension CommunicationManager {
             let count = dropped.increment()
             // Told at 1, 2, 4, 8…: a reader that never catches up must not fill the log.
             if count & (count - 1) == 0 {
-                logger.warning("a reader is behind", metadata: ["event": "\(Event.eventType)", "dropped": "\(count)"])
+                logger.warning("a reader is behind", metadata: ["event": "\(Event.self)", "dropped": "\(count)"])
             }
         }
-        continuation.onTermination = { _ in subscription.cancel() }
+        let timer = timeLimit.map { limit in
+            Task {
+                do {
+                    try await Task.sleep(for: limit)
+                    continuation.finish()
+                } catch {
+                    // Cancelled: the stream has ended before.
+                }
+            }
+        }
+        continuation.onTermination = { _ in
+            timer?.cancel()
+            subscription.cancel()
+        }
         return stream
     }
 }

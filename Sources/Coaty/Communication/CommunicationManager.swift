@@ -26,23 +26,32 @@ public final class CommunicationManager: Sendable {
     let outbox: Outbox
     let subscriptions = SubscriptionTable()
     let logger: Logger
+    let dropLog: DropLog
+    let ioAssociations: IoAssociations
     private let observedNamespace: String?
     private let identityResolve: ResolveEvent
+    private let ioNodeEvents: [AdvertiseEvent]
     private let farewell: Publication
     private let binding: any Binding
-    let dropLog: DropLog
     private let operatingState = ObservableState(OperatingState.stopped)
     private let stopping = Mutex(Stopping())
     private let communicationState = ObservableState(CommunicationState.offline)
+    private let lifecycle = Mutex<(any LifecycleDelegate)?>(nil)
 
     /// Creates a communication manager; ``start()`` lets it join.
     ///
-    /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidTopicLevel(_:)`` where the identity or the
-    ///   namespace is not valid.
+    /// - Parameters:
+    ///   - identity: the identity of the agent.
+    ///   - ioNodes: what the agent contributes to IO contexts, as it is at this moment; one a context. They become the
+    ///     identity's children.
+    ///   - options: how to take part.
+    ///   - logger: for what happens.
+    /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidTopicLevel(_:)`` where the identity, an IO
+    ///   node or the namespace is not valid; what the binding's maker throws.
     public init(
         identity: Identity,
-        options: CommunicationOptions = CommunicationOptions(),
-        binding: any Binding,
+        ioNodes: [IoNode] = [],
+        options: CommunicationOptions,
         logger: Logger = Logger(label: "coaty")
     ) throws {
         guard CommunicationTopic.isPublishableLevel(options.namespace) else {
@@ -53,16 +62,19 @@ public final class CommunicationManager: Sendable {
         observedNamespace = options.shouldEnableCrossNamespacing ? nil : options.namespace
         identityEvent = try AdvertiseEvent.with(object: identity)
         identityResolve = try ResolveEvent.with(object: identity)
+        ioAssociations = try IoAssociations(ioNodes: ioNodes)
+        for node in ioNodes { node.parentObjectId = identity.objectId }
+        ioNodeEvents = try ioNodes.map { try AdvertiseEvent.with(object: $0) }
         outbox = Outbox(limits: options.outboxLimits)
         farewell = Publication(
             topic: CommunicationTopic.publication(.deadvertise, namespace: namespace, sourceId: identityId),
-            payload: try DeadvertiseEvent.with(objectIds: identityId).payload.bytes,
+            payload: try DeadvertiseEvent.with(objectIds: [identityId] + ioNodes.map(\.objectId)).payload.bytes,
             isDeferrable: false
         )
-        self.binding = binding
+        binding = try options.binding(logger)
         self.logger = logger
         dropLog = DropLog(logger: logger)
-        addOwnSubscriptions()
+        try addOwnSubscriptions(ioContextNames: ioNodes.map(\.name))
     }
 
     // MARK: - Life
@@ -79,8 +91,24 @@ public final class CommunicationManager: Sendable {
                 return
             }
             // Under the lock, so that a stop finds either nothing or a link that it can leave.
-            if operatingState.set(.started) { binding.join(link) }
+            guard operatingState.set(.started) else { return }
+            if let lifecycle = lifecycle.withLock(\.self) {
+                lifecycle.communicationManagerIsStarting { [binding] in binding.join(link) }
+            } else {
+                binding.join(link)
+            }
         }
+    }
+
+    /// Stops, and starts anew: what was deferred is discarded, observations end.
+    public func restart() async {
+        await stop()
+        start()
+    }
+
+    /// Lets somebody act before the agent joins and before it leaves.
+    func setLifecycleDelegate(_ delegate: (any LifecycleDelegate)?) {
+        lifecycle.withLock { $0 = delegate }
     }
 
     /// Leaves the network: what is on its way goes out, then the identity is deadvertised. Deferred publications are
@@ -93,11 +121,13 @@ public final class CommunicationManager: Sendable {
             return true
         }
         guard mayStop else { return await untilStopped() }
+        await lifecycle.withLock(\.self)?.communicationManagerIsStopping()
         if outbox.leave(farewell: farewell) { binding.wake() }
         await binding.leave()
         communicationState.set(.offline)
         outbox.discard()
         subscriptions.removeAll()
+        ioAssociations.endAll()
         let ended = stopping.withLock { stopping in
             defer { stopping = Stopping() }
             return stopping
@@ -149,10 +179,41 @@ public final class CommunicationManager: Sendable {
         )
         let isIncluded = observation.isIncluded
         let key = SubscriptionTable.Key.event(Event.eventType, filter: observation.filter.map(TopicLevel.init))
-        return subscribe(key, topicFilter: topicFilter, onEnd: onEnd) {
-            (event: Event) in
+        return subscribe(key, topicFilter: topicFilter, decode: decoder(observation.prepare), onEnd: onEnd) { event in
             if isIncluded?(event) ?? true { handler(event) }
         }
+    }
+
+    /// Observes raw events by a handler.
+    ///
+    /// - Parameters:
+    ///   - topic: a topic filter, which may hold wildcards. Messages on Coaty's own topics don't come.
+    ///   - onEnd: called when the communication manager stops while the observation is under way.
+    ///   - handler: called for each event on the binding's thread; must not block.
+    /// - Returns: the observation: it ends when this is released.
+    /// - Throws: ``CommunicationError/invalidTopic(_:)``
+    public func subscribe(
+        rawTopic topic: String,
+        onEnd: (@Sendable () -> Void)? = nil,
+        handler: @escaping @Sendable (RawEvent) -> Void
+    ) throws(CommunicationError) -> Subscription {
+        guard RawTopic.isObservable(topic) else { throw .invalidTopic(topic) }
+        return subscribe(topic: topic, onEnd: onEnd, handler: handler)
+    }
+
+    /// Observes a topic filter, or the topic of an IO route.
+    func subscribe(
+        topic: String,
+        onEnd: (@Sendable () -> Void)? = nil,
+        handler: @escaping @Sendable (RawEvent) -> Void
+    ) -> Subscription {
+        subscribe(
+            .topic(TopicLevel(topic)),
+            topicFilter: topic,
+            decode: { RawEvent(topic: $0.topic, payload: $0.payload) },
+            onEnd: onEnd,
+            handler: handler
+        )
     }
 
     /// Observes the responses to a request.
@@ -167,12 +228,26 @@ public final class CommunicationManager: Sendable {
             correlationId: correlationId
         )
         let key = SubscriptionTable.Key.response(Event.eventType, correlationId: TopicLevel(correlationId.string))
-        return subscribe(key, topicFilter: topicFilter, onEnd: onEnd, handler: handler)
+        return subscribe(key, topicFilter: topicFilter, decode: decoder(nil), onEnd: onEnd, handler: handler)
     }
 
-    private func subscribe<Event: CommunicationEvent>(
+    /// Reads the events of a topic.
+    private func decoder<Event: CommunicationEvent>(
+        _ prepare: (@Sendable (inout Event, Responder) -> Void)?
+    ) -> Dispatcher<Event>.Decoder {
+        let responder = Responder(manager: self)
+        return { message throws(PayloadError) in
+            guard let topic = message.coatyTopic else { throw .invalid(pointer: "", reason: "not on a topic of Coaty") }
+            var event = try Event(payload: Payload(message.payload), topic: topic)
+            prepare?(&event, responder)
+            return event
+        }
+    }
+
+    private func subscribe<Event: Sendable>(
         _ key: SubscriptionTable.Key,
         topicFilter: String,
+        decode: @escaping Dispatcher<Event>.Decoder,
         onEnd: (@Sendable () -> Void)?,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
@@ -180,7 +255,7 @@ public final class CommunicationManager: Sendable {
         let id = subscriptions.add(
             key,
             topicFilter: topicFilter,
-            prepare: nil,
+            decode: decode,
             handler: handler,
             onEnd: onEnd,
             isPermanent: false
@@ -195,15 +270,28 @@ public final class CommunicationManager: Sendable {
         if wake { binding.wake() }
     }
 
-    /// What every agent observes and answers: Discover events that ask for its identity. Others who observe Discover
-    /// events join this subscription, and can answer too.
-    private func addOwnSubscriptions() {
-        let key = SubscriptionTable.Key.event(.discover, filter: nil)
+    /// What every agent observes: Discover events, since they may ask for its identity or its IO nodes, and what the
+    /// routers of its IO contexts say. Others who observe the same join these subscriptions.
+    private func addOwnSubscriptions(ioContextNames: [String]) throws {
+        for name in ioContextNames {
+            addPermanent(try .associate(ioContextName: name)) { [weak self] event in self?.handle(event) }
+        }
+        addPermanent(.discover) { [weak self] event in self?.answer(event) }
+    }
+
+    private func addPermanent<Event>(
+        _ observation: EventObservation<Event>,
+        handler: @escaping @Sendable (Event) -> Void
+    ) {
         _ = subscriptions.add(
-            key,
-            topicFilter: CommunicationTopic.subscription(.discover, namespace: observedNamespace),
-            prepare: { [weak self] event in event.responder = Responder(manager: self) },
-            handler: { [weak self] (event: DiscoverEvent) in self?.answer(event) },
+            .event(Event.eventType, filter: observation.filter.map(TopicLevel.init)),
+            topicFilter: CommunicationTopic.subscription(
+                Event.eventType,
+                filter: observation.filter,
+                namespace: observedNamespace
+            ),
+            decode: decoder(observation.prepare),
+            handler: handler,
             onEnd: nil,
             isPermanent: true,
             changed: { _ in }
@@ -212,12 +300,17 @@ public final class CommunicationManager: Sendable {
 
     private func answer(_ event: DiscoverEvent) {
         let asked = event.data
-        let isForIdentity =
-            asked.isDiscoveringTypes() && asked.isCoreTypeCompatible(.Identity)
-            || asked.isDiscoveringObjectId() && asked.objectId == identityId
-        guard isForIdentity else { return }
+        let isForTypes = asked.isDiscoveringTypes()
         do {
-            try event.resolve(identityResolve)
+            if isForTypes && asked.isCoreTypeCompatible(.Identity)
+                || asked.isDiscoveringObjectId() && asked.objectId == identityId
+            {
+                try event.resolve(identityResolve)
+            }
+            if isForTypes && asked.isCoreTypeCompatible(.IoNode) {
+                // An Advertise and a Resolve with an object alone have the same payload.
+                for node in ioNodeEvents { try event.resolve(ResolveEvent(payload: node.payload)) }
+            }
         } catch {
             logger.warning("a Discover event could not be answered", metadata: ["error": "\(error)"])
         }
@@ -236,7 +329,10 @@ extension CommunicationManager: LinkDelegate {
     func linkOpened() {
         // Under the table's lock, so that a subscription that comes now is either among these or queued behind them.
         subscriptions.withTopicFilters { filters in
-            outbox.open(subscriptions: filters, joinEvents: publications(of: identityEvent, isDeferrable: false))
+            outbox.open(
+                subscriptions: filters,
+                joinEvents: ([identityEvent] + ioNodeEvents).flatMap { publications(of: $0, isDeferrable: false) }
+            )
         }
         communicationState.set(.online)
         logger.info("online")
@@ -252,7 +348,8 @@ extension CommunicationManager: LinkDelegate {
                     "not published: the link was lost each time it was sent",
                     metadata: ["topic": "\(DropLog.short(publication.topic))", "bytes": "\(publication.payload.count)"]
                 )
-            } else if let topic = CommunicationTopic(publication.topic), let correlationId = topic.correlationId,
+            }
+            if let topic = CommunicationTopic(publication.topic), let correlationId = topic.correlationId,
                 let responseType = topic.eventType.responseType
             {
                 // Nobody was asked, so nobody will answer.
@@ -261,22 +358,43 @@ extension CommunicationManager: LinkDelegate {
         }
     }
 
-    func received(topic text: String, payload: [UInt8]) {
-        guard let topic = CommunicationTopic(text) else {
-            dropLog.note("a message on a topic of no Coaty event", topic: text)
+    func received(topic: String, payload: [UInt8]) {
+        let message = InboundMessage(topic: topic, payload: payload)
+        guard let coatyTopic = message.coatyTopic else {
+            if RawTopic.isCoaty(topic) {
+                dropLog.note("a message on a topic of no Coaty event", topic: topic)
+            } else {
+                for dispatcher in subscriptions.dispatchers(forRawTopic: topic) { deliver(message, to: dispatcher) }
+            }
             return
         }
-        guard let dispatcher = subscriptions.dispatcher(for: topic) else { return }
+        // The topic of IO values is one route, to be observed as it is.
+        let key = coatyTopic.eventType == .ioValue ? .topic(TopicLevel(topic)) : SubscriptionTable.Key(coatyTopic)
+        if let dispatcher = subscriptions.dispatcher(for: key) { deliver(message, to: dispatcher) }
+    }
+
+    private func deliver(_ message: InboundMessage, to dispatcher: any Dispatching) {
         do throws(PayloadError) {
-            try dispatcher.deliver(payload, topic: topic)
+            try dispatcher.deliver(message)
         } catch {
-            dropLog.note("an event that is not valid", topic: text, error: error)
+            dropLog.note("an event that is not valid", topic: message.topic, error: error)
         }
     }
 }
 
-/// Publishes the responses to a request.
-struct Responder: Sendable {
+/// Acts on the life of a communication manager.
+protocol LifecycleDelegate: AnyObject, Sendable {
+    /// The communication manager starts.
+    ///
+    /// - Parameter join: lets it join the network; to be called once.
+    func communicationManagerIsStarting(then join: @escaping @Sendable () -> Void)
+
+    /// The communication manager is about to leave the network; it waits for this.
+    func communicationManagerIsStopping() async
+}
+
+/// Carries the responses to a request that came in back to who asked.
+public struct Responder: Sendable {
     weak let manager: CommunicationManager?
 
     func respond(

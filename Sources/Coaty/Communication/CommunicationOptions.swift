@@ -1,21 +1,31 @@
+public import Logging
+
 /// How an agent takes part in a network.
 public struct CommunicationOptions: Sendable {
     /// Separates applications that share a broker.
     public var namespace: String
     /// Whether events of all namespaces are observed. What is published goes out in the agent's own.
     public var shouldEnableCrossNamespacing: Bool
+    /// Whether a container starts the communication manager when it is resolved.
+    public var shouldAutoStart: Bool
     /// How much may wait for the link.
     public var outboxLimits: OutboxLimits
+    /// Makes the binding of a communication manager.
+    public var binding: @Sendable (Logger) throws -> any Binding
 
     /// Creates options.
     public init(
         namespace: String = "-",
         shouldEnableCrossNamespacing: Bool = false,
-        outboxLimits: OutboxLimits = OutboxLimits()
+        shouldAutoStart: Bool = false,
+        outboxLimits: OutboxLimits = OutboxLimits(),
+        binding: @escaping @Sendable (Logger) throws -> any Binding
     ) {
         self.namespace = namespace
         self.shouldEnableCrossNamespacing = shouldEnableCrossNamespacing
+        self.shouldAutoStart = shouldAutoStart
         self.outboxLimits = outboxLimits
+        self.binding = binding
     }
 }
 

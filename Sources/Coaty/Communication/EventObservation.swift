@@ -2,10 +2,52 @@
 public struct EventObservation<Event: CommunicationEvent>: Sendable {
     let filter: String?
     let isIncluded: (@Sendable (Event) -> Bool)?
+    /// Lets an event be answered.
+    let prepare: (@Sendable (inout Event, Responder) -> Void)?
 
     init(filter: String? = nil, isIncluded: (@Sendable (Event) -> Bool)? = nil) {
         self.filter = filter
         self.isIncluded = isIncluded
+        prepare = nil
+    }
+
+    init(filter: String? = nil, isIncluded: (@Sendable (Event) -> Bool)? = nil) where Event: RequestEvent {
+        self.filter = filter
+        self.isIncluded = isIncluded
+        prepare = { event, responder in event.responder = responder }
+    }
+
+    private init(ofLevel filter: String, isIncluded: (@Sendable (Event) -> Bool)? = nil) throws(CommunicationError)
+    where Event: RequestEvent {
+        guard CommunicationTopic.isPublishableLevel(filter) else { throw .invalidTopicLevel(filter) }
+        self.init(filter: filter, isIncluded: isIncluded)
+    }
+
+    private init(ofLevel filter: String) throws(CommunicationError) {
+        guard CommunicationTopic.isPublishableLevel(filter) else { throw .invalidTopicLevel(filter) }
+        self.init(filter: filter)
+    }
+}
+
+/// The topic filter of objects of an object type. Those of a core type's own object type go out by core type only, so there
+/// the object decides.
+private struct ObjectTypeFilter: Sendable {
+    let filter: String
+    private let objectType: String?
+
+    init(_ objectType: String) throws(CommunicationError) {
+        if let coreType = CoreType(objectType: objectType) {
+            filter = coreType.rawValue
+            self.objectType = objectType
+        } else {
+            guard CommunicationTopic.isPublishableLevel(objectType) else { throw .invalidTopicLevel(objectType) }
+            filter = ":" + objectType
+            self.objectType = nil
+        }
+    }
+
+    func isIncluded(_ payload: Payload) -> Bool {
+        objectType.map { $0 == payload.json["object"]?["objectType"]?.string } ?? true
     }
 }
 
@@ -17,17 +59,10 @@ extension EventObservation where Event == AdvertiseEvent {
 
     /// Advertised objects of an object type.
     ///
-    /// Objects of a core type's own object type are advertised by core type only, so there the object decides.
-    ///
     /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
     public static func advertise(withObjectType objectType: String) throws(CommunicationError) -> Self {
-        if let coreType = CoreType(objectType: objectType) {
-            return Self(filter: coreType.rawValue) { event in
-                event.payload.json["object"]?["objectType"]?.string == objectType
-            }
-        }
-        guard CommunicationTopic.isPublishableLevel(objectType) else { throw .invalidTopicLevel(objectType) }
-        return Self(filter: ":" + objectType)
+        let type = try ObjectTypeFilter(objectType)
+        return Self(filter: type.filter, isIncluded: { type.isIncluded($0.payload) })
     }
 }
 
@@ -41,12 +76,54 @@ extension EventObservation where Event == ChannelEvent {
     ///
     /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
     public static func channel(_ channelId: String) throws(CommunicationError) -> Self {
-        guard CommunicationTopic.isPublishableLevel(channelId) else { throw .invalidTopicLevel(channelId) }
-        return Self(filter: channelId)
+        try Self(ofLevel: channelId)
+    }
+}
+
+extension EventObservation where Event == AssociateEvent {
+    /// What the IO routers of a context say.
+    ///
+    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    public static func associate(ioContextName: String) throws(CommunicationError) -> Self {
+        try Self(ofLevel: ioContextName)
     }
 }
 
 extension EventObservation where Event == DiscoverEvent {
     /// All Discover events.
     public static var discover: Self { Self() }
+}
+
+extension EventObservation where Event == QueryEvent {
+    /// All Query events.
+    public static var query: Self { Self() }
+}
+
+extension EventObservation where Event == UpdateEvent {
+    /// Updates of objects of a core type.
+    public static func update(withCoreType coreType: CoreType) -> Self {
+        Self(filter: coreType.rawValue)
+    }
+
+    /// Updates of objects of an object type.
+    ///
+    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    public static func update(withObjectType objectType: String) throws(CommunicationError) -> Self {
+        let type = try ObjectTypeFilter(objectType)
+        return Self(filter: type.filter, isIncluded: { type.isIncluded($0.payload) })
+    }
+}
+
+extension EventObservation where Event == CallEvent {
+    /// Calls of an operation.
+    ///
+    /// - Parameters:
+    ///   - operation: the name of the operation.
+    ///   - context: what the observer is: then only calls come whose filter matches it. As it is at this moment.
+    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``; `EncodingError` where the context can't be encoded.
+    public static func call(operation: String, context: CoatyObject? = nil) throws -> Self {
+        guard let context else { return try Self(ofLevel: operation) }
+        let view = try Payload(encoding: context).json
+        return try Self(ofLevel: operation) { $0.data.isMeant(for: view) }
+    }
 }

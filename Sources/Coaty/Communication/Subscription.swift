@@ -16,10 +16,25 @@ public final class Subscription: Sendable {
     deinit { cancel() }
 }
 
+/// A message that came in.
+struct InboundMessage: Sendable {
+    /// The topic.
+    let topic: String
+    /// The topic as that of a Coaty event; nil where it is none.
+    let coatyTopic: CommunicationTopic?
+    let payload: [UInt8]
+
+    init(topic: String, payload: [UInt8]) {
+        self.topic = topic
+        coatyTopic = CommunicationTopic(topic)
+        self.payload = payload
+    }
+}
+
 /// Everybody who observes events of one kind and filter, and the topic filter they share.
 protocol Dispatching: Sendable {
     var topicFilter: String { get }
-    func deliver(_ payload: [UInt8], topic: CommunicationTopic) throws(PayloadError)
+    func deliver(_ message: InboundMessage) throws(PayloadError)
     /// - Returns: the observer that was removed, for the caller to release, and whether nobody is left.
     func remove(_ id: UInt64) -> (observer: (any Sendable)?, isEmpty: Bool)
     /// Tells everybody that the observation has ended.
@@ -32,7 +47,7 @@ protocol Dispatching: Sendable {
 }
 
 /// Decodes an inbound event once for all who observe it.
-final class Dispatcher<Event: CommunicationEvent>: Dispatching {
+final class Dispatcher<Event: Sendable>: Dispatching {
     struct Observer: Sendable {
         let id: UInt64
         let handler: @Sendable (Event) -> Void
@@ -41,12 +56,14 @@ final class Dispatcher<Event: CommunicationEvent>: Dispatching {
     }
 
     let topicFilter: String
-    private let prepare: (@Sendable (inout Event) -> Void)?
+    private let decode: Decoder
     private let observers = Mutex<[Observer]>([])
 
-    init(topicFilter: String, prepare: (@Sendable (inout Event) -> Void)?) {
+    typealias Decoder = @Sendable (InboundMessage) throws(PayloadError) -> Event
+
+    init(topicFilter: String, decode: @escaping Decoder) {
         self.topicFilter = topicFilter
-        self.prepare = prepare
+        self.decode = decode
     }
 
     func add(_ observer: Observer) {
@@ -60,9 +77,8 @@ final class Dispatcher<Event: CommunicationEvent>: Dispatching {
         }
     }
 
-    func deliver(_ payload: [UInt8], topic: CommunicationTopic) throws(PayloadError) {
-        var event = try Event(payload: Payload(payload), topic: topic)
-        prepare?(&event)
+    func deliver(_ message: InboundMessage) throws(PayloadError) {
+        let event = try decode(message)
         // Handlers run outside of the lock: they may publish, subscribe and cancel.
         for observer in observers.withLock(\.self) { observer.handler(event) }
     }

@@ -6,6 +6,8 @@ final class SubscriptionTable: Sendable {
     enum Key: Hashable, Sendable {
         case event(CommunicationEventType, filter: TopicLevel?)
         case response(CommunicationEventType, correlationId: TopicLevel)
+        /// A topic filter of raw events or a topic of IO values, compared byte by byte as a level is.
+        case topic(TopicLevel)
 
         init(_ topic: CommunicationTopic) {
             if topic.eventType.isResponse, let correlationId = topic.correlationId {
@@ -24,6 +26,8 @@ final class SubscriptionTable: Sendable {
 
     private struct State {
         var entries: [Key: Entry] = [:]
+        /// The keys of topic filters with wildcards.
+        var wildcards: [Key: TopicFilter] = [:]
         var lastId: UInt64 = 0
     }
 
@@ -35,10 +39,10 @@ final class SubscriptionTable: Sendable {
     ///   - isPermanent: whether it stays when all observations are ended.
     ///   - changed: called under the table's lock with the topic filter that the broker has to learn, if any, so that
     ///     SUBSCRIBE and UNSUBSCRIBE go out in the order of the changes.
-    func add<Event: CommunicationEvent>(
+    func add<Event: Sendable>(
         _ key: Key,
         topicFilter: String,
-        prepare: (@Sendable (inout Event) -> Void)?,
+        decode: @escaping Dispatcher<Event>.Decoder,
         handler: @escaping @Sendable (Event) -> Void,
         onEnd: (@Sendable () -> Void)?,
         isPermanent: Bool,
@@ -55,9 +59,13 @@ final class SubscriptionTable: Sendable {
             if let dispatcher = state.entries[key]?.dispatcher as? Dispatcher<Event> {
                 dispatcher.add(observer)
             } else {
-                let dispatcher = Dispatcher<Event>(topicFilter: topicFilter, prepare: prepare)
+                let dispatcher = Dispatcher<Event>(topicFilter: topicFilter, decode: decode)
                 dispatcher.add(observer)
                 state.entries[key] = Entry(dispatcher: dispatcher, serial: state.lastId)
+                if case .topic = key {
+                    let filter = TopicFilter(topicFilter)
+                    if filter.hasWildcards { state.wildcards[key] = filter }
+                }
                 changed(topicFilter)
             }
             return state.lastId
@@ -74,6 +82,7 @@ final class SubscriptionTable: Sendable {
             let (observer, isEmpty) = dispatcher.remove(id)
             if isEmpty {
                 state.entries[key] = nil
+                state.wildcards[key] = nil
                 changed(dispatcher.topicFilter)
             }
             return observer
@@ -81,9 +90,20 @@ final class SubscriptionTable: Sendable {
         withExtendedLifetime(removed) {}
     }
 
-    /// The observers of a topic.
-    func dispatcher(for topic: CommunicationTopic) -> (any Dispatching)? {
-        state.withLock { $0.entries[Key(topic)]?.dispatcher }
+    /// The observers of a key.
+    func dispatcher(for key: Key) -> (any Dispatching)? {
+        state.withLock { $0.entries[key]?.dispatcher }
+    }
+
+    /// The observers of a topic that is not one of Coaty's.
+    func dispatchers(forRawTopic topic: String) -> [any Dispatching] {
+        state.withLock { state in
+            var found = state.entries[.topic(TopicLevel(topic))].map { [$0.dispatcher] } ?? []
+            for (key, filter) in state.wildcards where filter.matches(topic) {
+                if let dispatcher = state.entries[key]?.dispatcher { found.append(dispatcher) }
+            }
+            return found
+        }
     }
 
     /// All topic filters, in the order in which they came, while nothing changes.
@@ -103,6 +123,7 @@ final class SubscriptionTable: Sendable {
         let ended = state.withLock { state in
             let ended = state.entries.values.map { $0.dispatcher.removeAll() }
             state.entries = state.entries.filter { !$0.value.dispatcher.isEmpty }
+            state.wildcards = state.wildcards.filter { state.entries[$0.key] != nil }
             return ended
         }
         for end in ended { end() }

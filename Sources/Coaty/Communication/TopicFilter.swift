@@ -11,6 +11,8 @@ struct TopicFilter: Sendable, Hashable {
             .map { TopicLevel(String(Substring($0))) }
     }
 
+    var hasWildcards: Bool { levels.contains { $0.text == "+" || $0.text == "#" } }
+
     func matches(_ topic: String) -> Bool {
         let topic = Self.levels(of: topic)
         for (index, level) in levels.enumerated() {

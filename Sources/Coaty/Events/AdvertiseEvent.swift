@@ -30,15 +30,7 @@ public struct AdvertiseEvent: CommunicationEvent {
 
     private init(payload: Payload, sourceId: CoatyUUID?, isPublishedHere: Bool) throws(PayloadError) {
         try payload.check(Self.schema)
-        if let objectType = payload.json["object"]?["objectType"], let text = objectType.string {
-            guard CommunicationTopic.isValidLevel(text) else {
-                throw .invalid(objectType, "must not hold U+0000, #, + or /")
-            }
-            guard !isPublishedHere || CommunicationTopic.isPublishableLevel(text) else {
-                let limit = CommunicationTopic.maximumLevelLength
-                throw .invalid(objectType, "must not hold control characters, nor more than \(limit) bytes")
-            }
-        }
+        try payload.checkObjectTypeIsLevel(isPublishedHere: isPublishedHere)
         self.payload = payload
         self.sourceId = sourceId
     }
@@ -50,16 +42,6 @@ public struct AdvertiseEvent: CommunicationEvent {
 
     /// What the event says.
     public var data: AdvertiseEventData { AdvertiseEventData(payload: payload) }
-
-    /// The topic filters that the event is published on: the core type and, unless it is the core type's own, the object
-    /// type.
-    var topicFilters: (coreType: String, objectType: String?) {
-        let object = payload.json["object"]
-        let coreType = object?["coreType"]?.string ?? ""
-        let objectType = object?["objectType"]?.string ?? ""
-        let isOwn = CoreType(rawValue: coreType)?.objectType == objectType
-        return (coreType, isOwn ? nil : ":" + objectType)
-    }
 }
 
 /// What an Advertise event says.

@@ -16,6 +16,35 @@ public protocol CommunicationEvent: Sendable {
     init(payload: Payload, topic: CommunicationTopic) throws(PayloadError)
 }
 
+/// An event that asks for answers.
+///
+/// An answer that does not fit its request is refused at both ends.
+public protocol RequestEvent: CommunicationEvent {
+    /// The event that answers this one.
+    associatedtype Response: CommunicationEvent
+
+    /// Which request it is; nil for an event that was made here and not yet published.
+    var correlationId: CoatyUUID? { get }
+    /// Carries answers back; nil for an event that was made here.
+    var responder: Responder? { get set }
+    /// The filters of the topics that the request is published on, in their order; one nil where its topic has none.
+    var topicFilters: [String?] { get }
+
+    /// Checks that a response answers this request.
+    ///
+    /// - Throws: ``PayloadError`` with the place in the response that does not fit.
+    func checkFits(_ response: Response) throws(PayloadError)
+}
+
+extension RequestEvent {
+    /// Publishes an answer.
+    func answer(_ response: Response) throws -> Delivery {
+        try checkFits(response)
+        guard let responder, let correlationId else { throw CommunicationError.notARequest }
+        return try responder.respond(Response.eventType, correlationId, response.payload)
+    }
+}
+
 /// The payload of an event: JSON, syntactically checked.
 public struct Payload: Sendable {
     let document: JSONDocument

@@ -1,5 +1,5 @@
 /// Asks for objects by external id, by object id, or by their types.
-public struct DiscoverEvent: CommunicationEvent {
+public struct DiscoverEvent: RequestEvent {
     /// `DSC`
     public static let eventType = CommunicationEventType.discover
 
@@ -9,7 +9,8 @@ public struct DiscoverEvent: CommunicationEvent {
     public let sourceId: CoatyUUID?
     /// Which request it is; nil for an event that was made here and not yet published.
     public let correlationId: CoatyUUID?
-    var responder: Responder?
+    /// Carries answers back; nil for an event that was made here.
+    public var responder: Responder?
 
     /// Asks for the object of an external id.
     public static func with(externalId: String) throws -> DiscoverEvent {
@@ -95,15 +96,26 @@ public struct DiscoverEvent: CommunicationEvent {
     /// What the event asks for.
     public var data: DiscoverEventData { DiscoverEventData(payload.json) }
 
+    /// Its topic has no filter.
+    public var topicFilters: [String?] { [nil] }
+
+    /// Checks that the object is of the types and ids that are asked for.
+    public func checkFits(_ response: ResolveEvent) throws(PayloadError) {
+        guard let object = response.payload.json["object"] else { return }
+        let asked = data
+        try object.check("coreType", isIn: asked.coreTypes?.map(\.rawValue))
+        try object.check("objectType", isIn: asked.objectTypes)
+        try object.check("objectId", isIn: asked.objectId.flatMap { $0.string.isEmpty ? nil : [$0.string] })
+        try object.check("externalId", isIn: asked.externalId.flatMap { $0.isEmpty ? nil : [$0] })
+    }
+
     /// Answers the request. Several answers are allowed.
     ///
     /// - Throws: ``PayloadError`` where the answer does not fit the request; ``CommunicationError`` where it can't be
     ///   published.
     @discardableResult
     public func resolve(_ event: ResolveEvent) throws -> Delivery {
-        try event.checkFits(self)
-        guard let responder, let correlationId else { throw CommunicationError.notARequest }
-        return try responder.respond(.resolve, correlationId, event.payload)
+        try answer(event)
     }
 }
 

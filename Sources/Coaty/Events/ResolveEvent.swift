@@ -61,24 +61,6 @@ public struct ResolveEvent: CommunicationEvent {
         .optional("privateData", .object([])),
     ]
 
-    /// Checks that the object is what the request asks for.
-    func checkFits(_ request: DiscoverEvent) throws(PayloadError) {
-        guard let object = payload.json["object"] else { return }
-        let asked = request.data
-        try Self.check(object, "coreType", isIn: asked.coreTypes?.map(\.rawValue))
-        try Self.check(object, "objectType", isIn: asked.objectTypes)
-        try Self.check(object, "objectId", isIn: asked.objectId.flatMap { $0.string.isEmpty ? nil : [$0.string] })
-        try Self.check(object, "externalId", isIn: asked.externalId.flatMap { $0.isEmpty ? nil : [$0] })
-    }
-
-    private static func check(_ object: JSONView, _ name: StaticString, isIn asked: [String]?) throws(PayloadError) {
-        guard let asked else { return }
-        guard let value = object[name] else { throw .missing(name, in: object) }
-        guard let text = value.string, asked.contains(where: { TopicLevel($0) == TopicLevel(text) }) else {
-            throw .invalid(value, "is not what the Discover event asks for")
-        }
-    }
-
     /// What the event answers.
     public var data: ResolveEventData { ResolveEventData(payload: payload) }
 }

@@ -85,10 +85,12 @@ public struct CommunicationTopic: Sendable {
     /// ``maximumLevelLength`` bytes, without control characters and Unicode noncharacters, for which a broker may cut the
     /// connection (MQTT 3.1.1, section 1.5.3).
     public static func isPublishableLevel(_ text: some StringProtocol) -> Bool {
-        isValidLevel(text) && text.utf8.count <= maximumLevelLength
-            && text.unicodeScalars.allSatisfy { scalar in
-                guard !scalar.isASCII else { return scalar.value >= 0x20 && scalar.value != 0x7F }
-                return scalar.properties.generalCategory != .control && !scalar.properties.isNoncharacterCodePoint
-            }
+        isValidLevel(text) && text.utf8.count <= maximumLevelLength && text.unicodeScalars.allSatisfy(isTextual)
+    }
+
+    /// Whether a character may stand in a topic without a broker cutting the connection for it.
+    static func isTextual(_ scalar: Unicode.Scalar) -> Bool {
+        guard !scalar.isASCII else { return scalar.value >= 0x20 && scalar.value != 0x7F }
+        return scalar.properties.generalCategory != .control && !scalar.properties.isNoncharacterCodePoint
     }
 }

@@ -36,7 +36,7 @@ struct DiscoverResource: Sendable {
                     ownId: manager.identityId,
                     memory: memory
                 ) { (onEnd, handler) throws(CommunicationError) in
-                    try manager.publishDiscover(event, onEnd: onEnd, handler: handler)
+                    try manager.publish(event, onEnd: onEnd, handler: handler)
                 }
             }
         }

@@ -36,7 +36,7 @@ enum Problems {
         case .queueFull:
             Problem(type: typePrefix + "queue-full", title: "Queue full", status: 503, detail: "\(error).")
                 .response(headers: retry)
-        case .invalidTopicLevel, .notARequest:
+        case .invalidTopicLevel, .invalidTopic, .notARequest, .incompatibleIoValue:
             Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400, detail: "\(error).").response()
         }
     }

@@ -1,0 +1,54 @@
+/// A value that flows from an IO source to IO actors.
+public struct IoValueEvent: Sendable {
+    /// The value as it travels: JSON, or any bytes where the points use raw values.
+    public let bytes: [UInt8]
+    /// Whether the bytes are raw.
+    public let isRaw: Bool
+    /// The source; nil where the value came on an external route.
+    public let ioSourceId: CoatyUUID?
+
+    /// The value of a JSON text; nil for raw bytes.
+    public var value: AnyCodable? {
+        guard !isRaw, let document = try? JSONDocument(bytes) else { return nil }
+        return AnyCodable(document.root)
+    }
+
+    /// Creates an event with a JSON value.
+    ///
+    /// - Throws: ``CommunicationError/incompatibleIoValue`` where the source uses raw values; `EncodingError`.
+    public static func with(ioSource: IoSource, value: AnyCodable) throws -> IoValueEvent {
+        guard ioSource.useRawIoValues != true else { throw CommunicationError.incompatibleIoValue }
+        return IoValueEvent(
+            bytes: try PayloadCoder.encodeBytes(value),
+            isRaw: false,
+            ioSourceId: ioSource.objectId
+        )
+    }
+
+    /// Creates an event with raw bytes.
+    ///
+    /// - Throws: ``CommunicationError/incompatibleIoValue`` where the source uses JSON values.
+    public static func with(ioSource: IoSource, value: [UInt8]) throws(CommunicationError) -> IoValueEvent {
+        guard ioSource.useRawIoValues == true else { throw .incompatibleIoValue }
+        return IoValueEvent(bytes: value, isRaw: true, ioSourceId: ioSource.objectId)
+    }
+
+    init(bytes: [UInt8], isRaw: Bool, ioSourceId: CoatyUUID?) {
+        self.bytes = bytes
+        self.isRaw = isRaw
+        self.ioSourceId = ioSourceId
+    }
+}
+
+/// Whether an IO source or IO actor is associated at this moment.
+public struct IoStateEvent: Sendable, Hashable {
+    /// Whether there is at least one association.
+    public let hasAssociations: Bool
+    /// The rate that is recommended to a source, in milliseconds; nil where none is, and for actors.
+    public let updateRate: Int?
+
+    init(hasAssociations: Bool, updateRate: Int? = nil) {
+        self.hasAssociations = hasAssociations
+        self.updateRate = updateRate
+    }
+}

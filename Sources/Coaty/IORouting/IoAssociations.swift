@@ -1,0 +1,204 @@
+import Synchronization
+
+/// What the IO routers have associated the agent's own IO sources and IO actors with.
+final class IoAssociations: Sendable {
+    /// How many associations a source or an actor has at most; further ones are dropped.
+    static let maximumAssociations = 10_000
+
+    /// Events for one observer.
+    struct Observer<Event: Sendable>: Sendable {
+        let handler: @Sendable (Event) -> Void
+        let onEnd: (@Sendable () -> Void)?
+    }
+
+    fileprivate struct Source {
+        var route: String?
+        var actors: Set<CoatyUUID> = []
+        var updateRate: Int?
+
+        var state: IoStateEvent { IoStateEvent(hasAssociations: !actors.isEmpty, updateRate: updateRate) }
+    }
+
+    fileprivate struct Actor {
+        let isRaw: Bool
+        /// The route of each associated source.
+        var routes: [CoatyUUID: TopicLevel] = [:]
+        /// One a route, as long as a source uses it.
+        var subscriptions: [TopicLevel: Subscription] = [:]
+
+        var state: IoStateEvent { IoStateEvent(hasAssociations: !routes.isEmpty) }
+    }
+
+    private struct State {
+        var sources: [CoatyUUID: Source] = [:]
+        var actors: [CoatyUUID: Actor] = [:]
+        var stateObservers: [CoatyUUID: [UInt64: Observer<IoStateEvent>]] = [:]
+        var valueObservers: [CoatyUUID: [UInt64: Observer<IoValueEvent>]] = [:]
+        var lastId: UInt64 = 0
+    }
+
+    private let state: Mutex<State>
+
+    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)`` where a node's name can't stand in a topic.
+    init(ioNodes: [IoNode]) throws(CommunicationError) {
+        var state = State()
+        for node in ioNodes {
+            guard CommunicationTopic.isPublishableLevel(node.name) else { throw .invalidTopicLevel(node.name) }
+            for source in node.ioSources { state.sources[source.objectId] = Source() }
+            for actor in node.ioActors {
+                state.actors[actor.objectId] = Actor(isRaw: actor.useRawIoValues ?? false)
+            }
+        }
+        self.state = Mutex(state)
+    }
+
+    /// The route of a source that is associated.
+    func route(ofSource id: CoatyUUID) -> String? {
+        state.withLock { $0.sources[id]?.route }
+    }
+
+    /// Takes what a router says.
+    ///
+    /// - Parameters:
+    ///   - subscribe: observes a route for an actor.
+    ///   - refuse: called with a route on which values must not flow.
+    func take(
+        _ association: AssociateEventData,
+        subscribe: (_ route: String, _ actorId: CoatyUUID, _ isRaw: Bool) -> Subscription,
+        refuse: (_ route: String) -> Void
+    ) {
+        let (sourceId, actorId) = (association.ioSourceId, association.ioActorId)
+        var route = association.associatingRoute
+        if let named = route, !RawTopic.isIoRoute(named) {
+            refuse(named)
+            route = nil
+        }
+        // Subscribing and unsubscribing only queue, so both may happen under the lock, in the order of the associations.
+        let told = state.withLock { state in
+            var told: [(observers: [Observer<IoStateEvent>], state: IoStateEvent)] = []
+            if state.sources[sourceId]?.take(actorId, route, association.updateRate) ?? false,
+                let current = state.sources[sourceId]?.state
+            {
+                told.append((Array(state.stateObservers[sourceId, default: [:]].values), current))
+            }
+            if state.actors[actorId]?.take(sourceId, route.map(TopicLevel.init)) ?? false,
+                let current = state.actors[actorId]?.state
+            {
+                state.actors[actorId]?.follow { route, isRaw in subscribe(route.text, actorId, isRaw) }
+                told.append((Array(state.stateObservers[actorId, default: [:]].values), current))
+            }
+            return told
+        }
+        for (observers, state) in told {
+            for observer in observers { observer.handler(state) }
+        }
+    }
+
+    /// Hands a value over to those who observe an actor.
+    func deliver(_ event: IoValueEvent, to actorId: CoatyUUID) {
+        for observer in state.withLock({ $0.valueObservers[actorId] })?.values ?? [:].values { observer.handler(event) }
+    }
+
+    func hasObservers(ofActor actorId: CoatyUUID) -> Bool {
+        state.withLock { $0.valueObservers[actorId] != nil }
+    }
+
+    /// Observes the state of a point, which comes at once and then at each change.
+    func observeState(of id: CoatyUUID, _ observer: Observer<IoStateEvent>) -> Subscription {
+        let (observerId, current) = state.withLock { state in
+            state.lastId += 1
+            state.stateObservers[id, default: [:]][state.lastId] = observer
+            let current = state.sources[id]?.state ?? state.actors[id]?.state ?? IoStateEvent(hasAssociations: false)
+            return (state.lastId, current)
+        }
+        observer.handler(current)
+        return Subscription { [weak self] in
+            let removed = self?.state.withLock { $0.stateObservers.removeObserver(observerId, of: id) }
+            withExtendedLifetime(removed) {}
+        }
+    }
+
+    /// Observes the values that come for an actor.
+    func observeValues(of id: CoatyUUID, _ observer: Observer<IoValueEvent>) -> Subscription {
+        let observerId = state.withLock { state in
+            state.lastId += 1
+            state.valueObservers[id, default: [:]][state.lastId] = observer
+            return state.lastId
+        }
+        return Subscription { [weak self] in
+            let removed = self?.state.withLock { $0.valueObservers.removeObserver(observerId, of: id) }
+            withExtendedLifetime(removed) {}
+        }
+    }
+
+    /// Forgets all associations and ends all observations.
+    func endAll() {
+        let ended = state.withLock { state in
+            let ended = (state.actors, state.stateObservers, state.valueObservers)
+            state.sources = state.sources.mapValues { _ in Source() }
+            state.actors = state.actors.mapValues { Actor(isRaw: $0.isRaw) }
+            (state.stateObservers, state.valueObservers) = ([:], [:])
+            return ended
+        }
+        for observer in ended.1.values.flatMap(\.values) {
+            observer.handler(IoStateEvent(hasAssociations: false))
+            observer.onEnd?()
+        }
+        for observer in ended.2.values.flatMap(\.values) { observer.onEnd?() }
+        withExtendedLifetime(ended) {}
+    }
+}
+
+extension IoAssociations.Source {
+    /// - Returns: whether anything may have changed.
+    fileprivate mutating func take(_ actorId: CoatyUUID, _ route: String?, _ updateRate: Int?) -> Bool {
+        if let route {
+            guard actors.contains(actorId) || actors.count < IoAssociations.maximumAssociations else { return false }
+            actors.insert(actorId)
+            self.route = route
+            self.updateRate = updateRate
+        } else {
+            actors.remove(actorId)
+            if actors.isEmpty { self = Self() }
+        }
+        return true
+    }
+}
+
+extension IoAssociations.Actor {
+    /// - Returns: whether anything may have changed.
+    fileprivate mutating func take(_ sourceId: CoatyUUID, _ route: TopicLevel?) -> Bool {
+        guard route == nil || routes[sourceId] != nil || routes.count < IoAssociations.maximumAssociations else {
+            return false
+        }
+        routes[sourceId] = route
+        return true
+    }
+
+    /// Subscribes to the routes in use, and to no others.
+    fileprivate mutating func follow(_ subscribe: (TopicLevel, _ isRaw: Bool) -> Subscription) {
+        let used = Set(routes.values)
+        subscriptions = subscriptions.filter { used.contains($0.key) }
+        for route in used where subscriptions[route] == nil { subscriptions[route] = subscribe(route, isRaw) }
+    }
+}
+
+extension [CoatyUUID: [UInt64: IoAssociations.Observer<IoStateEvent>]] {
+    fileprivate mutating func removeObserver(
+        _ observerId: UInt64,
+        of id: CoatyUUID
+    ) -> IoAssociations.Observer<IoStateEvent>? {
+        defer { if self[id]?.isEmpty ?? false { self[id] = nil } }
+        return self[id]?.removeValue(forKey: observerId)
+    }
+}
+
+extension [CoatyUUID: [UInt64: IoAssociations.Observer<IoValueEvent>]] {
+    fileprivate mutating func removeObserver(
+        _ observerId: UInt64,
+        of id: CoatyUUID
+    ) -> IoAssociations.Observer<IoValueEvent>? {
+        defer { if self[id]?.isEmpty ?? false { self[id] = nil } }
+        return self[id]?.removeValue(forKey: observerId)
+    }
+}

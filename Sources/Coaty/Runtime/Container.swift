@@ -1,0 +1,202 @@
+public import Logging
+import Synchronization
+
+/// An agent: its identity, its controllers and its communication manager.
+///
+/// A container lives until ``shutdown()``.
+@ControllerActor
+public final class Container {
+    /// The identity of the agent.
+    public let identity: Identity
+    /// The configuration that the container was resolved with.
+    public let configuration: Configuration
+    /// Publishes and observes events for the controllers.
+    public nonisolated let communicationManager: CommunicationManager
+    /// Where the container and its communication manager log.
+    public nonisolated let logger: Logger
+
+    private var controllers: [(name: String, controller: Controller)] = []
+    private var isStarted = false
+    private var isShutDown = false
+    private nonisolated let lifecycle = Lifecycle()
+
+    /// Creates a container with its controllers, and starts its communication manager where the configuration asks for it.
+    ///
+    /// - Parameters:
+    ///   - components: the classes of the controllers and objects.
+    ///   - configuration: how they are to behave.
+    ///   - logger: for what happens; at the configuration's log level.
+    /// - Throws: ``ConfigurationError``; what ``CommunicationManager/init(identity:ioNodes:options:logger:)`` throws.
+    public static func resolve(
+        components: sending Components,
+        configuration: sending Configuration,
+        logger: Logger = Logger(label: "coaty")
+    ) throws -> Container {
+        guard let communication = configuration.communication else { throw ConfigurationError.noCommunication }
+        for objectType in components.objectTypes { _ = objectType.objectType }
+        let container = try Container(configuration, communication, logger)
+        for (name, controllerType) in components.controllers { try container.add(name, controllerType) }
+        for (_, controller) in container.controllers { controller.onInit() }
+        container.followCommunicationManager()
+        if communication.shouldAutoStart { container.communicationManager.start() }
+        return container
+    }
+
+    private init(_ configuration: Configuration, _ communication: CommunicationOptions, _ logger: Logger) throws {
+        var logger = logger
+        logger.logLevel = configuration.common?.logLevel ?? .error
+        identity = try Identity(properties: configuration.common?.agentIdentity ?? [:])
+        let definitions = configuration.common?.ioContextNodes ?? [:]
+        communicationManager = try CommunicationManager(
+            identity: identity,
+            ioNodes: definitions.sorted { $0.key < $1.key }.map { IoNode(name: $0.key, definition: $0.value) },
+            options: communication,
+            logger: logger
+        )
+        self.configuration = configuration
+        self.logger = logger
+    }
+
+    /// The controller of a name; nil where there is none of this class.
+    public func getController<C: Controller>(name: String) -> C? {
+        controllers.first { $0.name == name }?.controller as? C
+    }
+
+    /// Adds a controller at run time. Where the communication manager is started, the controller is told at once.
+    ///
+    /// - Throws: ``ConfigurationError/duplicateController(_:)``, ``ConfigurationError/shutDown``
+    public func registerController(
+        name: String,
+        controllerType: Controller.Type,
+        controllerOptions: ControllerOptions = ControllerOptions()
+    ) throws {
+        let controller = try add(name, controllerType, controllerOptions)
+        controller.onInit()
+        if isStarted { controller.onCommunicationManagerStarting() }
+    }
+
+    /// Stops the communication manager, and disposes of the controllers.
+    public func shutdown() async {
+        guard !isShutDown else { return }
+        isShutDown = true
+        await communicationManager.stop()
+        communicationManager.setLifecycleDelegate(nil)
+        lifecycle.end()
+        for (_, controller) in controllers {
+            controller.disposeBag.dispose()
+            controller.onDispose()
+        }
+        controllers = []
+    }
+
+    @discardableResult
+    private func add(
+        _ name: String,
+        _ controllerType: Controller.Type,
+        _ options: ControllerOptions? = nil
+    ) throws -> Controller {
+        guard !isShutDown else { throw ConfigurationError.shutDown }
+        guard !controllers.contains(where: { $0.name == name }) else {
+            throw ConfigurationError.duplicateController(name)
+        }
+        let controller = controllerType.init(
+            container: self,
+            options: options ?? configuration.controllers?.controllerOptions[name] ?? ControllerOptions(),
+            registeredName: name
+        )
+        controllers.append((name, controller))
+        return controller
+    }
+
+    private func followCommunicationManager() {
+        communicationManager.setLifecycleDelegate(lifecycle)
+        Task {
+            for await step in lifecycle.steps {
+                switch step {
+                case .starting(let join):
+                    isStarted = true
+                    for (_, controller) in controllers { controller.onCommunicationManagerStarting() }
+                    // Behind the tasks that the controllers have just begun, so that what these observe is among the first
+                    // subscriptions.
+                    await Task { join() }.value
+                case .stopping(let done):
+                    isStarted = false
+                    for (_, controller) in controllers {
+                        controller.onCommunicationManagerStopping()
+                        controller.disposeBag.dispose()
+                    }
+                    done.resume()
+                }
+            }
+        }
+    }
+}
+
+/// Brings what the communication manager does to the container, in order.
+private final class Lifecycle: LifecycleDelegate {
+    enum Step: Sendable {
+        case starting(join: @Sendable () -> Void)
+        case stopping(done: CheckedContinuation<Void, Never>)
+    }
+
+    let steps: AsyncStream<Step>
+    private let continuation: AsyncStream<Step>.Continuation
+
+    init() {
+        // Unbounded, but starting and stopping take turns, and stopping waits for its step.
+        (steps, continuation) = AsyncStream.makeStream(of: Step.self)
+    }
+
+    func communicationManagerIsStarting(then join: @escaping @Sendable () -> Void) {
+        continuation.yield(.starting(join: join))
+    }
+
+    func communicationManagerIsStopping() async {
+        await withCheckedContinuation { done in
+            if case .terminated = continuation.yield(.stopping(done: done)) { done.resume() }
+        }
+    }
+
+    func end() { continuation.finish() }
+}
+
+extension Identity {
+    /// An identity with the properties of a configuration.
+    fileprivate convenience init(properties: [String: AnyCodable]) throws {
+        self.init()
+        guard !properties.isEmpty else { return }
+        let own: Set = [
+            CodingKeys.coreType.rawValue, CodingKeys.objectType.rawValue,
+        ]
+        if let name = properties.first(where: { own.contains($0.key) })?.key {
+            throw ConfigurationError.invalidIdentity(reason: "\(name) can't be chosen")
+        }
+        for (key, value) in properties {
+            switch (CodingKeys(rawValue: key), value) {
+            case (.name, .string(let text)): name = text
+            case (.objectId, .string(let text)):
+                guard let id = CoatyUUID(uuidString: text) else {
+                    throw ConfigurationError.invalidIdentity(reason: "objectId is no UUID")
+                }
+                objectId = id
+            case (.externalId, .string(let text)): externalId = text
+            case (.parentObjectId, .string(let text)): parentObjectId = CoatyUUID(wire: text)
+            case (.locationId, .string(let text)): locationId = CoatyUUID(wire: text)
+            case (.isDeactivated, .bool(let isDeactivated)): self.isDeactivated = isDeactivated
+            case (nil, let value): custom[key] = value
+            default: throw ConfigurationError.invalidIdentity(reason: "\(key) is of another type")
+            }
+        }
+    }
+}
+
+extension IoNode {
+    fileprivate convenience init(name: String, definition: IoNodeDefinition) {
+        self.init(
+            name: name,
+            ioSources: definition.ioSources ?? [],
+            ioActors: definition.ioActors ?? [],
+            characteristics: definition.characteristics
+        )
+    }
+}

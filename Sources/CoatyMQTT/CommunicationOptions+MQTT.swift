@@ -1,0 +1,28 @@
+public import Coaty
+
+extension CommunicationOptions {
+    /// Options of an agent that talks over MQTT.
+    ///
+    /// - Parameters:
+    ///   - namespace: separates applications that share a broker.
+    ///   - shouldEnableCrossNamespacing: whether events of all namespaces are observed.
+    ///   - outboxLimits: how much may wait for the link.
+    ///   - mqttClientOptions: how to reach the broker.
+    ///   - shouldAutoStart: whether a container starts the communication manager when it is resolved.
+    public init(
+        namespace: String = "-",
+        shouldEnableCrossNamespacing: Bool = false,
+        outboxLimits: OutboxLimits = OutboxLimits(),
+        mqttClientOptions: MQTTClientOptions,
+        shouldAutoStart: Bool = false
+    ) {
+        self.init(
+            namespace: namespace,
+            shouldEnableCrossNamespacing: shouldEnableCrossNamespacing,
+            shouldAutoStart: shouldAutoStart,
+            outboxLimits: outboxLimits
+        ) { logger in
+            MQTTBinding(options: mqttClientOptions, logger: logger)
+        }
+    }
+}
