@@ -9,6 +9,11 @@ enum Golden {
         let topic: String
         let payload: String
         let encoding: String
+        let retain: Bool
+
+        var bytes: [UInt8] {
+            encoding == "base64" ? Data(base64Encoded: payload).map { Array($0) } ?? [] : Array(payload.utf8)
+        }
     }
 
     struct Inbound: Decodable, CustomTestStringConvertible {
@@ -55,7 +60,7 @@ enum Golden {
     }
 
     static func lines<Line: Decodable>(_ file: String, as type: Line.Type = Line.self) throws -> [Line] {
-        let url = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../Fixtures/golden/\(file)")
+        let url = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Fixtures/golden/\(file)")
         return try String(contentsOf: url, encoding: .utf8).split(separator: "\n")
             .map { try JSONDecoder().decode(type, from: Data($0.utf8)) }
     }
