@@ -89,7 +89,7 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
-        .testTarget(name: "CoatyTests", dependencies: ["Coaty", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "CoatyTests", dependencies: ["Coaty", "CoatyMQTT", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "CoatyMQTTTests", dependencies: ["CoatyMQTT", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "CoatySensorThingsTests",

@@ -16,16 +16,15 @@ public struct EventObservation<Event: CommunicationEvent>: Sendable {
         self.isIncluded = isIncluded
         prepare = { event, responder in event.responder = responder }
     }
+}
 
-    private init(ofLevel filter: String, isIncluded: (@Sendable (Event) -> Bool)? = nil) throws(CommunicationError)
-    where Event: RequestEvent {
-        guard CommunicationTopic.isPublishableLevel(filter) else { throw .invalidTopicLevel(filter) }
-        self.init(filter: filter, isIncluded: isIncluded)
-    }
-
-    private init(ofLevel filter: String) throws(CommunicationError) {
-        guard CommunicationTopic.isPublishableLevel(filter) else { throw .invalidTopicLevel(filter) }
-        self.init(filter: filter)
+extension CommunicationTopic {
+    /// A text that is to be observed as a topic's filter.
+    ///
+    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    fileprivate static func observableLevel(_ text: String) throws(CommunicationError) -> String {
+        guard isPublishableLevel(text) else { throw .invalidTopicLevel(text) }
+        return text
     }
 }
 
@@ -40,8 +39,7 @@ private struct ObjectTypeFilter: Sendable {
             filter = coreType.rawValue
             self.objectType = objectType
         } else {
-            guard CommunicationTopic.isPublishableLevel(objectType) else { throw .invalidTopicLevel(objectType) }
-            filter = ":" + objectType
+            filter = ":" + (try CommunicationTopic.observableLevel(objectType))
             self.objectType = nil
         }
     }
@@ -76,7 +74,7 @@ extension EventObservation where Event == ChannelEvent {
     ///
     /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
     public static func channel(_ channelId: String) throws(CommunicationError) -> Self {
-        try Self(ofLevel: channelId)
+        Self(filter: try CommunicationTopic.observableLevel(channelId))
     }
 }
 
@@ -85,7 +83,7 @@ extension EventObservation where Event == AssociateEvent {
     ///
     /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
     public static func associate(ioContextName: String) throws(CommunicationError) -> Self {
-        try Self(ofLevel: ioContextName)
+        Self(filter: try CommunicationTopic.observableLevel(ioContextName))
     }
 }
 
@@ -122,8 +120,9 @@ extension EventObservation where Event == CallEvent {
     ///   - context: what the observer is: then only calls come whose filter matches it. As it is at this moment.
     /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``; `EncodingError` where the context can't be encoded.
     public static func call(operation: String, context: CoatyObject? = nil) throws -> Self {
-        guard let context else { return try Self(ofLevel: operation) }
+        let filter = try CommunicationTopic.observableLevel(operation)
+        guard let context else { return Self(filter: filter) }
         let view = try Payload(encoding: context).json
-        return try Self(ofLevel: operation) { $0.data.isMeant(for: view) }
+        return Self(filter: filter) { $0.data.isMeant(for: view) }
     }
 }

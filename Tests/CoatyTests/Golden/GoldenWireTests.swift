@@ -24,7 +24,8 @@ import Testing
             let first = packets.filter { $0.step == connect.step && $0.clientId == connect.clientId }
             for packet in first where packet.topic?.contains("/ADV:") ?? false {
                 // Two of the recorded agents have the same identity under different names.
-                let object = try #require(try Payload(Array(#require(packet.payload).utf8)).json["object"])
+                let text = try #require(packet.payload)
+                let object = try #require(try Payload(Array(text.utf8)).json["object"])
                 recorded[object["objectId"]?.string ?? ""] = String(decoding: object.bytes, as: UTF8.self)
             }
             let objects = try ids.map { id in
