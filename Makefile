@@ -4,6 +4,9 @@ export PATH := $(PATH):$(HOME)/.local/share/swiftly/bin:/usr/local/swift/usr/bin
 SHELL := /bin/bash
 SOURCES := Package.swift $(wildcard Sources Tests Examples Benchmarks)
 
+# How long `make fuzz` takes.
+FUZZ_SECONDS ?= 60
+
 # Arguments of the gateway for `make run`.
 ARGS ?=
 
@@ -28,7 +31,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench format lint clean deps deps-test deps-bench
+.PHONY: help run test fuzz bench format lint clean deps deps-test deps-bench deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-13s %s\n", $$1, $$2 }'
@@ -55,6 +58,12 @@ bench: deps-bench ## measure the gateway against plain C, and the latency of a d
 	swift build -c release --product hello-world
 	Benchmarks/run
 
+# The linker is the toolchain's: the system's fails on this many sanitizer symbols.
+fuzz: deps-fuzz ## fuzz what comes in from the network for a minute; FUZZ_SECONDS=600 takes longer
+	COATY_FUZZ=1 swift build --scratch-path .build-fuzz --sanitize=address -Xswiftc -sanitize=fuzzer -Xswiftc -gnone \
+		-Xswiftc -use-ld=lld --product fuzz-inbound
+	Tests/Fuzz/run $(FUZZ_SECONDS)
+
 format: ## format the Swift sources
 	swift format -i -r $(SOURCES)
 
@@ -62,7 +71,7 @@ lint: ## check the format of the Swift sources
 	swift format lint --strict -r $(SOURCES)
 
 clean: ## remove everything that was built
-	rm -rf .build .build-thread .build-address
+	rm -rf .build .build-thread .build-address .build-fuzz
 
 deps: ## install what is missing to build and run, with apt
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies run)
@@ -72,3 +81,6 @@ deps-test:
 
 deps-bench:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)
+
+deps-fuzz:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies fuzz)

@@ -110,3 +110,16 @@ let package = Package(
         ),
     ]
 )
+
+// Needs the fuzzer's runtime and flags, which `make fuzz` gives.
+if Context.environment["COATY_FUZZ"] != nil {
+    package.targets += [
+        .systemLibrary(name: "CLibFuzzer", path: "Tests/Fuzz/CLibFuzzer"),
+        .executableTarget(
+            name: "fuzz-inbound",
+            dependencies: ["Coaty", "CLibFuzzer"],
+            path: "Tests/Fuzz/inbound",
+            swiftSettings: strict
+        ),
+    ]
+}
