@@ -26,6 +26,8 @@ let package = Package(
         .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
         .systemLibrary(name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
         .systemLibrary(name: "CWebSockets", pkgConfig: "libwebsockets", providers: [.apt(["libwebsockets-dev"])]),
+        // No pkgConfig: the file has a flag that the package manager refuses.
+        .systemLibrary(name: "CAvahi"),
         .systemLibrary(name: "CEpoll"),
 
         .target(
@@ -38,7 +40,11 @@ let package = Package(
         ),
         .target(
             name: "CoatyMQTT",
-            dependencies: ["Coaty", "CMosquitto", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "Coaty", "CMosquitto",
+                .target(name: "CAvahi", condition: .when(platforms: [.linux])),
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict
         ),
         .target(name: "CoatySensorThings", dependencies: ["Coaty"], swiftSettings: strict),

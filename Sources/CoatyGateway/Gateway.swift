@@ -83,7 +83,7 @@ public final class Gateway: Sendable {
         return ("http://\(host):\(listener.port ?? settings.port)", broker.address)
     }
 
-    /// The broker that was configured, or else one that is started here.
+    /// The broker that was configured or is to be discovered, or else one that is started here.
     private func brokerOptions() async throws -> MQTTClientOptions {
         if let broker = settings.broker { return broker }
         var configuration = EmbeddedBroker.Configuration()
@@ -91,6 +91,11 @@ public final class Gateway: Sendable {
         let broker = EmbeddedBroker(configuration: configuration, logger: logger)
         try await root.start(Coordinator(name: "embedded broker", component: broker))
         let address = broker.address ?? configuration.listen
+        if settings.isEmbeddedBrokerAnnounced {
+            let announcement = try MDNSAnnouncement(host: configuration.listen.host, port: address.port, logger: logger)
+            let component = BrokerAnnouncement(announcement: announcement)
+            try await root.start(Coordinator(name: "broker announcement", component: component))
+        }
         return MQTTClientOptions(host: address.host, port: address.port)
     }
 

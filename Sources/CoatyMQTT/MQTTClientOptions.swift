@@ -14,6 +14,12 @@ public struct MQTTClientOptions: Sendable {
     public var keepAlive: UInt16
     /// TLS; nil connects in the clear.
     public var tls: TLSOptions?
+    /// Whether to look for the broker by mDNS (`_coaty-mqtt._tcp`) each time before the binding connects; then ``host``
+    /// and ``port`` are ignored. Off by default, as anybody in the local network can pose as a broker. With ``tls`` the
+    /// broker's certificate must name the address that is found.
+    public var shouldTryMDNSDiscovery: Bool
+    /// How long an attempt waits for a broker to answer by mDNS; then it fails like one to connect.
+    public var mdnsDiscoveryTimeout: Duration
 
     /// How to secure the link.
     public struct TLSOptions: Sendable, Hashable {
@@ -39,7 +45,9 @@ public struct MQTTClientOptions: Sendable {
         username: String? = nil,
         password: String? = nil,
         keepAlive: UInt16 = 60,
-        tls: TLSOptions? = nil
+        tls: TLSOptions? = nil,
+        shouldTryMDNSDiscovery: Bool = false,
+        mdnsDiscoveryTimeout: Duration = Self.defaultMDNSDiscoveryTimeout
     ) {
         self.host = host
         self.port = port
@@ -47,7 +55,12 @@ public struct MQTTClientOptions: Sendable {
         self.password = password
         self.keepAlive = keepAlive
         self.tls = tls
+        self.shouldTryMDNSDiscovery = shouldTryMDNSDiscovery
+        self.mdnsDiscoveryTimeout = mdnsDiscoveryTimeout
     }
+
+    /// Five seconds, as long as coaty-swift waits.
+    public static let defaultMDNSDiscoveryTimeout = Duration.seconds(5)
 
     /// Reads `mqtt://[user[:password]@]host[:port]` or `mqtts://…`, with ports 1883 and 8883 by default.
     ///
@@ -72,11 +85,16 @@ public struct MQTTClientOptions: Sendable {
         username = url.user
         password = url.password
         keepAlive = 60
+        shouldTryMDNSDiscovery = false
+        mdnsDiscoveryTimeout = Self.defaultMDNSDiscoveryTimeout
     }
 
-    /// The broker's address without user name and password, for people.
+    /// The broker's address without user name and password, for people; where it is to be discovered, with the name of
+    /// the service instead of host and port.
     public var address: String {
-        "\(tls == nil ? "mqtt" : "mqtts")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        let scheme = tls == nil ? "mqtt" : "mqtts"
+        if shouldTryMDNSDiscovery { return "\(scheme)://\(MDNS.brokerType).local" }
+        return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 }
 

@@ -10,6 +10,8 @@ enum MQTTLinkError: Error, CustomStringConvertible {
     case refused(Int32)
     case system(String, Int32)
     case noAnswer
+    /// mDNS has shown no broker; in words.
+    case discovery(String)
 
     var description: String {
         switch self {
@@ -19,6 +21,7 @@ enum MQTTLinkError: Error, CustomStringConvertible {
         case .refused(let code): "refused: " + String(cString: mosquitto_connack_string(code))
         case .system(let call, let code): "\(call): \(String(cString: strerror(code)))"
         case .noAnswer: "the broker does not answer"
+        case .discovery(let reason): reason
         }
     }
 }

@@ -54,7 +54,27 @@ struct NetworkLoop {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
+    /// The options to connect with, of which the broker is known; nil where the thread shall end.
+    private func target() throws(MQTTLinkError) -> MQTTClientOptions? {
+        guard options.shouldTryMDNSDiscovery else { return options }
+        #if os(Linux)
+            let discovery = BrokerDiscovery(limit: options.mdnsDiscoveryTimeout, membership: membership)
+            guard let broker = try discovery.findBroker() else { return nil }
+            var found = options
+            found.shouldTryMDNSDiscovery = false
+            (found.host, found.port) = (broker.address, broker.port)
+            logger.info(
+                "mDNS has found a broker",
+                metadata: ["broker": "\(found.address)", "name": "\(broker.service)"]
+            )
+            return found
+        #else
+            throw .discovery("brokers can be discovered on Linux only")
+        #endif
+    }
+
     private mutating func connectAndServe() throws(MQTTLinkError) {
+        guard let options = try target() else { return }
         let client = try MosquittoClient(link: link, options: options, logger: logger)
         try client.connect(to: options)
         defer { if client.isOpen { link.closed() } }

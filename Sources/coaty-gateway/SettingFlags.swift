@@ -11,7 +11,9 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("broker-ca-file")) var brokerCaFile: String?
     @Option(help: help("broker-certificate-file")) var brokerCertificateFile: String?
     @Option(help: help("broker-key-file")) var brokerKeyFile: String?
+    @Option(help: help("broker-discovery")) var brokerDiscovery: String?
     @Option(help: help("embedded-broker-listen")) var embeddedBrokerListen: String?
+    @Option(help: help("embedded-broker-announcement")) var embeddedBrokerAnnouncement: String?
     @Option(help: help("outbox-publications")) var outboxPublications: String?
     @Option(help: help("outbox-bytes")) var outboxBytes: String?
     @Option(help: help("maximum-body-size")) var maximumBodySize: String?
@@ -29,7 +31,9 @@ struct SettingFlags: ParsableArguments {
             "broker-ca-file": brokerCaFile,
             "broker-certificate-file": brokerCertificateFile,
             "broker-key-file": brokerKeyFile,
+            "broker-discovery": brokerDiscovery,
             "embedded-broker-listen": embeddedBrokerListen,
+            "embedded-broker-announcement": embeddedBrokerAnnouncement,
             "outbox-publications": outboxPublications,
             "outbox-bytes": outboxBytes,
             "maximum-body-size": maximumBodySize,

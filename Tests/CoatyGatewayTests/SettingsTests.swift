@@ -53,11 +53,27 @@ import Testing
         ["embedded-broker-listen": "1883"], ["outbox-bytes": "0"], ["maximum-timeout": "0"],
         ["broker": "mqtt://h", "broker-ca-file": "x"],
         ["broker": "mqtts://h", "broker-key-file": "x"],
+        ["broker-discovery": "yes"], ["broker-discovery": "true", "broker": "mqtt://h"],
+        ["broker-discovery": "true", "broker-ca-file": "x"],
+        ["embedded-broker-announcement": "true"],
+        ["embedded-broker-announcement": "true", "embedded-broker-listen": "localhost:1883"],
+        ["embedded-broker-announcement": "true", "embedded-broker-listen": "broker.example:1883"],
+        ["embedded-broker-announcement": "true", "embedded-broker-listen": "0.0.0.0:1883", "broker": "mqtt://h"],
+        ["embedded-broker-announcement": "true", "embedded-broker-listen": "0.0.0.0:1883", "broker-discovery": "true"],
     ])
     func refusesWhatCannotBe(_ flags: [String: String]) {
         #expect(throws: ConfigurationError.self) {
             try GatewaySettings(flags: flags, environment: [:], file: nil)
         }
+    }
+
+    @Test(arguments: [
+        ["broker-discovery": "true"], ["broker-discovery": "false", "broker": "mqtt://h"],
+        ["embedded-broker-announcement": "true", "embedded-broker-listen": "[::]:1883"],
+    ])
+    func takesWhatCanBe(_ flags: [String: String]) throws {
+        let settings = try GatewaySettings(flags: flags, environment: [:], file: nil)
+        #expect(settings.broker?.shouldTryMDNSDiscovery ?? false == settings.isBrokerDiscovered)
     }
 
     @Test func doesNotRepeatSecrets() throws {

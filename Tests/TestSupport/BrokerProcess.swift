@@ -76,7 +76,7 @@ public final class BrokerProcess: Sendable {
         let arguments = [
             "setpriv", "--pdeathsig", "KILL", "--", "/usr/sbin/mosquitto", "-c", "\(directory)/mosquitto.conf",
         ]
-        let pid = try SpawningThread.shared.spawn(
+        let pid = try SpawningThread.spawn(
             "/usr/bin/setpriv",
             arguments,
             output: "\(directory)/log",

@@ -54,7 +54,7 @@ public final class GatewayProcess: Sendable {
         directory = folder.path
         var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("COATY_") }
         variables.merge(environment) { $1 }
-        pid = try SpawningThread.shared.spawn(
+        pid = try SpawningThread.spawn(
             "/usr/bin/setpriv",
             ["setpriv", "--pdeathsig", "KILL", "--", Self.binary] + arguments,
             environment: variables,

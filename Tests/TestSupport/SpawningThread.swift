@@ -1,18 +1,21 @@
 import Foundation
 import Synchronization
 
-/// The one thread that starts child processes.
-///
-/// The parent-death signal of a child comes when the *thread* that started it ends, so this one never does.
+/// A thread that never ends, and starts child processes: the parent-death signal of a child comes when the *thread* that
+/// started it ends.
 final class SpawningThread: Sendable {
     private typealias Job = @Sendable () -> Void
 
-    static let shared = SpawningThread()
+    /// Until a job must be done.
+    static let limit: TimeInterval = 60
+    private static let shared = SpawningThread()
+    /// The thread whose job the caller is.
+    @TaskLocal private static var current: SpawningThread?
 
     private let jobs = Mutex<[Job]>([])
     private let pending = DispatchSemaphore(value: 0)
 
-    private init() {
+    init() {
         Thread.detachNewThread { [self] in
             while true {
                 pending.wait()
@@ -21,59 +24,70 @@ final class SpawningThread: Sendable {
         }
     }
 
-    /// Starts a program.
+    /// Runs a job on this thread.
+    ///
+    /// - Throws: what the job throws; ``TestSupportError`` where it isn't done within ``limit``, and then it goes on.
+    func run<Success: Sendable>(_ job: @escaping @Sendable () throws -> Success) throws -> Success {
+        if Self.current === self { return try job() }
+        let outcome = Outcome<Success>()
+        jobs.withLock { jobs in
+            jobs.append {
+                let result = Self.$current.withValue(self) { Result(catching: job) }
+                outcome.result.withLock { $0 = result }
+                outcome.done.signal()
+            }
+        }
+        pending.signal()
+        guard outcome.done.wait(timeout: .now() + Self.limit) == .success, let result = outcome.result.withLock(\.self)
+        else { throw TestSupportError("a job is not done within \(Self.limit) s") }
+        return try result.get()
+    }
+
+    /// Starts a program, on the thread whose job the caller is or else on one that all share.
     ///
     /// - Parameters:
     ///   - environment: the whole environment; nil passes on this process's.
     ///   - output: the path of a file that takes standard output; nil passes on this process's.
     ///   - errors: the same for standard error.
-    func spawn(
+    static func spawn(
         _ path: String,
         _ arguments: [String],
         environment: [String: String]? = nil,
         output: String? = nil,
         errors: String? = nil
     ) throws -> pid_t {
-        let outcome = Outcome()
-        jobs.withLock { jobs in
-            jobs.append {
-                var pid: pid_t = 0
-                // Threads that libdispatch created, and those that these create, block all signals; SIGTERM must work.
-                var signals = sigset_t()
-                sigemptyset(&signals)
-                var attributes = posix_spawnattr_t()
-                posix_spawnattr_init(&attributes)
-                posix_spawnattr_setsigmask(&attributes, &signals)
-                posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-                var actions = posix_spawn_file_actions_t()
-                posix_spawn_file_actions_init(&actions)
-                for (descriptor, file) in [(STDOUT_FILENO, output), (STDERR_FILENO, errors)] {
-                    guard let file else { continue }
-                    let flags = O_WRONLY | O_CREAT | O_APPEND
-                    posix_spawn_file_actions_addopen(&actions, descriptor, file, flags, 0o600)
-                }
-                var argv = arguments.map { strdup($0) } + [nil]
-                var envp = environment.map { $0.map { strdup("\($0)=\($1)") } + [nil] } ?? []
-                let error =
-                    envp.isEmpty
-                    ? posix_spawn(&pid, path, &actions, &attributes, &argv, environ)
-                    : posix_spawn(&pid, path, &actions, &attributes, &argv, &envp)
-                for text in argv + envp { free(text) }
-                posix_spawn_file_actions_destroy(&actions)
-                posix_spawnattr_destroy(&attributes)
-                outcome.result.withLock { [pid] in $0 = (pid, error) }
-                outcome.done.signal()
+        try (current ?? shared).run {
+            var pid: pid_t = 0
+            // Threads that libdispatch created, and those that these create, block all signals; SIGTERM must work.
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            var attributes = posix_spawnattr_t()
+            posix_spawnattr_init(&attributes)
+            posix_spawnattr_setsigmask(&attributes, &signals)
+            posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+            var actions = posix_spawn_file_actions_t()
+            posix_spawn_file_actions_init(&actions)
+            for (descriptor, file) in [(STDOUT_FILENO, output), (STDERR_FILENO, errors)] {
+                guard let file else { continue }
+                let flags = O_WRONLY | O_CREAT | O_APPEND
+                posix_spawn_file_actions_addopen(&actions, descriptor, file, flags, 0o600)
             }
+            var argv = arguments.map { strdup($0) } + [nil]
+            var envp = environment.map { $0.map { strdup("\($0)=\($1)") } + [nil] } ?? []
+            let error =
+                envp.isEmpty
+                ? posix_spawn(&pid, path, &actions, &attributes, &argv, environ)
+                : posix_spawn(&pid, path, &actions, &attributes, &argv, &envp)
+            for text in argv + envp { free(text) }
+            posix_spawn_file_actions_destroy(&actions)
+            posix_spawnattr_destroy(&attributes)
+            guard error == 0 else { throw TestSupportError("cannot start \(path): errno \(error)") }
+            return pid
         }
-        pending.signal()
-        outcome.done.wait()
-        let (pid, error) = outcome.result.withLock { $0 }
-        guard error == 0 else { throw TestSupportError("cannot start \(path): errno \(error)") }
-        return pid
     }
 
-    private final class Outcome: Sendable {
-        let result = Mutex<(pid: pid_t, error: Int32)>((0, 0))
+    private final class Outcome<Success: Sendable>: Sendable {
+        let result = Mutex<Result<Success, any Error>?>(nil)
         let done = DispatchSemaphore(value: 0)
     }
 }

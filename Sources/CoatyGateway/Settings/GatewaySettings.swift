@@ -15,10 +15,12 @@ public struct GatewaySettings: Sendable {
     public var name = "coaty-gateway"
     /// The least grave messages that are logged.
     public var logLevel = Logger.Level.info
-    /// The broker to use; nil starts one.
+    /// The broker to use, or how to find it; nil starts one.
     var broker: MQTTClientOptions?
+    var isBrokerDiscovered = false
     var tls = MQTTClientOptions.TLSOptions()
     var embeddedBrokerListen = EmbeddedBroker.Configuration().listen
+    var isEmbeddedBrokerAnnounced = false
     var outboxLimits = OutboxLimits()
     /// In bytes.
     var maximumBodySize = 1 << 20
@@ -109,11 +111,31 @@ extension GatewaySettings {
             settings.tls.keyFile = try nonEmpty(value)
         },
         Setting(
+            name: "broker-discovery",
+            placeholder: "true|false",
+            help: """
+                Whether to look for the broker by mDNS (_coaty-mqtt._tcp), instead of --broker; anybody in the local network \
+                can pose as one (false).
+                """
+        ) { settings, value throws(SettingError) in
+            settings.isBrokerDiscovered = try boolean(value)
+        },
+        Setting(
             name: "embedded-broker-listen",
             placeholder: "address:port",
             help: "Where the gateway's own broker listens, or on the next free port (127.0.0.1:1883)."
         ) { settings, value throws(SettingError) in
             settings.embeddedBrokerListen = try endpoint(value)
+        },
+        Setting(
+            name: "embedded-broker-announcement",
+            placeholder: "true|false",
+            help: """
+                Whether to announce the gateway's own broker by mDNS (_coaty-mqtt._tcp); needs --embedded-broker-listen with \
+                an address that others can reach (false).
+                """
+        ) { settings, value throws(SettingError) in
+            settings.isEmbeddedBrokerAnnounced = try boolean(value)
         },
         Setting(
             name: "outbox-publications",
@@ -159,6 +181,11 @@ extension GatewaySettings {
 
     private static func nonEmpty(_ value: String) throws(SettingError) -> String {
         guard !value.isEmpty else { throw SettingError(reason: "must not be empty") }
+        return value
+    }
+
+    private static func boolean(_ value: String) throws(SettingError) -> Bool {
+        guard let value = Bool(value) else { throw SettingError(reason: "must be true or false") }
         return value
     }
 

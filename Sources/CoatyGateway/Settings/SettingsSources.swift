@@ -1,3 +1,4 @@
+import CoatyMQTT
 import Foundation
 import Yams
 
@@ -32,6 +33,7 @@ extension GatewaySettings {
                 try apply(setting, entry.value, from: "\(entry.place): \(setting.name)")
             }
         }
+        try useMDNS()
         if tls != .init() {
             guard broker?.tls != nil else {
                 throw ConfigurationError(
@@ -46,6 +48,27 @@ extension GatewaySettings {
         }
         guard (tls.certificateFile == nil) == (tls.keyFile == nil) else {
             throw ConfigurationError(description: "broker-certificate-file and broker-key-file go together")
+        }
+    }
+
+    private mutating func useMDNS() throws(ConfigurationError) {
+        if isBrokerDiscovered {
+            guard broker == nil else {
+                throw ConfigurationError(description: "broker and broker-discovery exclude each other")
+            }
+            broker = MQTTClientOptions(shouldTryMDNSDiscovery: true)
+        }
+        guard isEmbeddedBrokerAnnounced else { return }
+        guard broker == nil else {
+            throw ConfigurationError(
+                description:
+                    "embedded-broker-announcement: not with broker or broker-discovery, which leave no embedded broker"
+            )
+        }
+        do throws(MDNSError) {
+            try MDNSAnnouncement.check(host: embeddedBrokerListen.host)
+        } catch {
+            throw ConfigurationError(description: "embedded-broker-announcement, embedded-broker-listen: \(error)")
         }
     }
 

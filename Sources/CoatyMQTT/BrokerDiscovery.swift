@@ -1,0 +1,85 @@
+#if os(Linux)
+    import Foundation
+    import Logging
+
+    /// Finds a broker that is there: by mDNS, and by a look which of the endpoints found takes a TCP connection first.
+    ///
+    /// A host may announce addresses of networks that are not ours, and connect(2) would wait minutes for those.
+    struct BrokerDiscovery {
+        /// How long an endpoint may take to accept a connection.
+        static let connectTimeout = Duration.seconds(3)
+
+        let limit: Duration
+        let membership: Membership
+
+        /// - Returns: nil where the thread shall end.
+        /// - Throws: ``MQTTLinkError/discovery(_:)``
+        func findBroker() throws(MQTTLinkError) -> BrokerEndpoint? {
+            let endpoints: [BrokerEndpoint]
+            do throws(MDNSError) {
+                let browser = try MDNSBrowser(wakePipe: membership.wakePipe)
+                endpoints = try browser.browse(for: limit) { membership.isLeaving }
+            } catch {
+                throw .discovery(error.description)
+            }
+            if membership.isLeaving { return nil }
+            guard !endpoints.isEmpty else {
+                throw .discovery("no broker has answered by mDNS as \(MDNS.brokerType) within \(limit)")
+            }
+            if let first = firstReachable(endpoints) { return first }
+            if membership.isLeaving { return nil }
+            let addresses = endpoints.map(\.description).joined(separator: ", ")
+            throw .discovery("mDNS has found brokers, but none can be reached: \(addresses)")
+        }
+
+        private func firstReachable(_ endpoints: [BrokerEndpoint]) -> BrokerEndpoint? {
+            var descriptors = endpoints.map { pollfd(fd: connecting(to: $0), events: Int16(POLLOUT), revents: 0) }
+            // poll(2) ignores negative descriptors.
+            defer { for descriptor in descriptors where descriptor.fd >= 0 { close(descriptor.fd) } }
+            descriptors.append(pollfd(fd: membership.wakePipe.readEnd, events: Int16(POLLIN), revents: 0))
+            defer { descriptors.removeLast() }
+            let deadline = ContinuousClock.now + Self.connectTimeout
+            while descriptors.dropLast().contains(where: { $0.fd >= 0 }) {
+                let left = deadline - .now
+                guard left > .zero else { return nil }
+                membership.wakePipe.prepareToSleep()
+                if membership.isLeaving { return nil }
+                poll(&descriptors, nfds_t(descriptors.count), Int32(left / .milliseconds(1)) + 1)
+                membership.wakePipe.didWake(isReadable: descriptors[endpoints.count].revents != 0)
+                for index in endpoints.indices where descriptors[index].revents != 0 {
+                    if isConnected(descriptors[index].fd) { return endpoints[index] }
+                    close(descriptors[index].fd)
+                    descriptors[index].fd = -1
+                    descriptors[index].revents = 0
+                }
+            }
+            return nil
+        }
+
+        /// A socket that connects; -1 where that has failed at once.
+        private func connecting(to endpoint: BrokerEndpoint) -> Int32 {
+            var hints = addrinfo()
+            hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
+            hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+            var list: UnsafeMutablePointer<addrinfo>?
+            guard getaddrinfo(endpoint.address, "\(endpoint.port)", &hints, &list) == 0, let info = list?.pointee else {
+                return -1
+            }
+            defer { freeaddrinfo(list) }
+            let type = info.ai_socktype | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+            let descriptor = socket(info.ai_family, type, info.ai_protocol)
+            guard descriptor >= 0 else { return -1 }
+            if connect(descriptor, info.ai_addr, info.ai_addrlen) != 0, errno != EINPROGRESS {
+                close(descriptor)
+                return -1
+            }
+            return descriptor
+        }
+
+        private func isConnected(_ descriptor: Int32) -> Bool {
+            var code: Int32 = 0
+            var size = socklen_t(MemoryLayout<Int32>.size)
+            return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) == 0 && code == 0
+        }
+    }
+#endif

@@ -1,0 +1,101 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Gateways that find a broker and announce one by mDNS, in networks of the tests' own.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, Comment(rawValue: NetworkNamespace.need)))
+struct MDNSTests {
+    /// In the given network.
+    private func isReady(_ gateway: GatewayProcess, _ network: NetworkNamespace) throws -> Bool {
+        try network.run { try gateway.request("GET", "/readyz").status == 200 }
+    }
+
+    private func announcing(_ network: NetworkNamespace) throws -> GatewayProcess {
+        try network.run {
+            try GatewayProcess([
+                "--embedded-broker-listen", "0.0.0.0:0", "--embedded-broker-announcement", "true",
+            ])
+        }
+    }
+
+    @Test func oneGatewayFindsTheBrokersOfOthersOneAfterTheOther() throws {
+        let network = try NetworkNamespace()
+        let finding = try network.run { try GatewayProcess(["--broker-discovery", "true"]) }
+        #expect(finding.output.contains("(broker mqtt://_coaty-mqtt._tcp.local)"))
+        try waitUntil("it says that there is none") {
+            finding.log.contains("no broker has answered by mDNS as _coaty-mqtt._tcp within 5.0 seconds")
+        }
+        for _ in 0..<2 {
+            let announcing = try announcing(network)
+            try waitUntil("the gateway is ready") { try isReady(finding, network) }
+            #expect(finding.log.contains("broker=mqtt://127.0.0.1:\(announcing.brokerPort)"))
+            let information = try network.run { try finding.request("GET", "/v1/info").text }
+            #expect(
+                information.contains(#""address":"mqtt://_coaty-mqtt._tcp.local","state":"online","embedded":false"#)
+            )
+            #expect(try announcing.stop() == 0)
+            try waitUntil("the gateway is not ready") { try !isReady(finding, network) }
+        }
+        #expect(try finding.stop() == 0)
+    }
+
+    /// An independent implementation, of Debian's python3-zeroconf.
+    private static let zeroconf = """
+        import socket, sys, time
+        from zeroconf import ServiceBrowser, ServiceInfo, ServiceListener, Zeroconf
+        KIND = "_coaty-mqtt._tcp.local."
+
+        class Listener(ServiceListener):
+            def add_service(self, zeroconf, kind, name):
+                info = zeroconf.get_service_info(kind, name)
+                if info: print("add", name, info.parsed_addresses(), info.port, info.properties, flush=True)
+            def update_service(self, zeroconf, kind, name): pass
+            def remove_service(self, zeroconf, kind, name): print("remove", name, flush=True)
+
+        zeroconf = Zeroconf(interfaces=["127.0.0.1"])
+        if len(sys.argv) > 1:
+            # As the broker of coaty-js has it: a host name without domain, and addresses of other networks too.
+            zeroconf.register_service(ServiceInfo(
+                KIND, "Coaty MQTT Broker." + KIND, int(sys.argv[1]), properties={"ws-port": "9883"}, server="workstation.",
+                addresses=[socket.inet_aton(a) for a in ("192.0.2.1", "127.0.0.1")]))
+            print("announced", flush=True)
+        else:
+            ServiceBrowser(zeroconf, KIND, Listener())
+            print("browsing", flush=True)
+        time.sleep(600)
+        """
+
+    private static let hasZeroconf = FileManager.default.fileExists(atPath: "/usr/lib/python3/dist-packages/zeroconf")
+
+    private func peer(_ network: NetworkNamespace, _ arguments: [String] = []) throws -> ChildProcess {
+        try network.run { try ChildProcess("/usr/bin/python3", ["-c", Self.zeroconf] + arguments) }
+    }
+
+    @Test(.enabled(if: hasZeroconf, "needs python3-zeroconf"))
+    func othersSeeTheAnnouncementComeAndGo() throws {
+        let network = try NetworkNamespace()
+        let peer = try peer(network)
+        try waitUntil("it browses") { peer.output.contains("browsing") }
+        let announcing = try announcing(network)
+        let name = "Coaty MQTT Broker._coaty-mqtt._tcp.local."
+        try waitUntil("it comes") {
+            peer.output.contains("add \(name) ['127.0.0.1'] \(announcing.brokerPort) {}")
+        }
+        #expect(!peer.output.contains("remove"))
+        try announcing.stop()
+        // Long before its time to live, 75 minutes, is over.
+        try waitUntil("it goes") { peer.output.contains("remove \(name)") }
+    }
+
+    @Test(.enabled(if: hasZeroconf, "needs python3-zeroconf"))
+    func findsWhatOthersAnnounce() throws {
+        let network = try NetworkNamespace()
+        let broker = try network.run { try BrokerProcess() }
+        defer { broker.stop() }
+        let peer = try peer(network, ["\(broker.port)"])
+        try waitUntil("it announces") { peer.output.contains("announced") }
+        let finding = try network.run { try GatewayProcess(["--broker-discovery", "true"]) }
+        try waitUntil("the gateway is ready") { try isReady(finding, network) }
+        #expect(finding.log.contains("broker=mqtt://127.0.0.1:\(broker.port)"))
+    }
+}
