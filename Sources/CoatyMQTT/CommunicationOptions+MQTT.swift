@@ -8,7 +8,8 @@ extension CommunicationOptions {
     ///   - shouldEnableCrossNamespacing: whether events of all namespaces are observed.
     ///   - outboxLimits: how much may wait for the link.
     ///   - mqttClientOptions: how to reach the broker.
-    ///   - shouldAutoStart: whether a container starts the communication manager when it is resolved.
+    ///   - shouldAutoStart: whether a container starts the communication manager when it is resolved. It always does where
+    ///     the broker is to be discovered by mDNS.
     public init(
         namespace: String = "-",
         shouldEnableCrossNamespacing: Bool = false,
@@ -19,7 +20,7 @@ extension CommunicationOptions {
         self.init(
             namespace: namespace,
             shouldEnableCrossNamespacing: shouldEnableCrossNamespacing,
-            shouldAutoStart: shouldAutoStart,
+            shouldAutoStart: shouldAutoStart || mqttClientOptions.shouldTryMDNSDiscovery,
             outboxLimits: outboxLimits
         ) { logger in
             MQTTBinding(options: mqttClientOptions, logger: logger)
