@@ -1,0 +1,149 @@
+public import Logging
+import Synchronization
+
+/// Publishes what an agent logs as Log objects.
+///
+/// The name of a Log object is the logger's label, its labels are the metadata. `trace` becomes debug, `notice` info and
+/// `critical` fatal. What this library logs itself is not published, since publishing it would be logged again.
+///
+/// ```swift
+/// let manager = container.communicationManager
+/// let logger = Logger(label: "com.example") { CoatyLogHandler(label: $0, communicationManager: manager) }
+/// ```
+///
+/// An entry never waits. It is dropped while ``maximumWaiting`` publications or ``maximumWaitingBytes`` wait for the link,
+/// so that there is room for events; the next entry tells how many were dropped in its label `droppedBefore`.
+public struct CoatyLogHandler: LogHandler {
+    /// How many publications may wait for the link before entries are dropped.
+    public static let maximumWaiting = 1000
+    /// How many bytes may wait for the link before entries are dropped.
+    public static let maximumWaitingBytes = 1 << 20
+    /// The longest message, label or list of labels, in Unicode scalars or elements; what is beyond is cut off.
+    public static let maximumLength = 2000
+    /// The largest Log object, in bytes; a larger one goes out without its labels.
+    public static let maximumSize = 64 << 10
+
+    /// The least level of what is published.
+    public var logLevel: Logger.Level
+    /// What goes with each entry.
+    public var metadata: Logger.Metadata = [:]
+    /// Gives what goes with an entry at its time.
+    public var metadataProvider: Logger.MetadataProvider?
+
+    private let label: String
+    private let agentInfo: AgentInfo?
+    private let publisher: Publisher
+
+    /// Creates a handler.
+    ///
+    /// - Parameters:
+    ///   - label: the label of the logger.
+    ///   - communicationManager: publishes the entries; not kept alive.
+    ///   - agentInfo: what the agent is built from.
+    ///   - logLevel: the least level of what is published.
+    public init(
+        label: String,
+        communicationManager: CommunicationManager,
+        agentInfo: AgentInfo? = nil,
+        logLevel: Logger.Level = .info
+    ) {
+        self.label = label
+        self.agentInfo = agentInfo
+        self.logLevel = logLevel
+        publisher = Publisher(communicationManager)
+    }
+
+    /// What goes with each entry, by its key.
+    public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    /// Publishes an entry.
+    public func log(event: LogEvent) {
+        guard !Self.ownSources.contains(event.source) else { return }
+        publisher.publish { dropped in
+            var labels = metadata
+            if let provided = metadataProvider?.get() { labels.merge(provided) { $1 } }
+            if let own = event.metadata { labels.merge(own) { $1 } }
+            if let error = event.error { labels["error"] = "\(error)" }
+            if dropped > 0 { labels["droppedBefore"] = .stringConvertible(dropped) }
+            let log = Log(
+                logLevel: LogLevel(event.level),
+                logMessage: Self.cut(event.message.description),
+                logDate: Log.dateNow(),
+                name: label,
+                logLabels: labels.isEmpty ? nil : Self.labels(labels),
+                logHost: LogHost(current: agentInfo)
+            )
+            let advertise = try AdvertiseEvent.with(object: log)
+            guard advertise.payload.bytes.count > Self.maximumSize else { return advertise }
+            log.logLabels = nil
+            return try AdvertiseEvent.with(object: log)
+        }
+    }
+
+    /// The modules that take part in publishing.
+    private static let ownSources: Set = ["Coaty", "CoatyMQTT"]
+
+    private static func cut(_ text: String) -> String { String(text.unicodeScalars.prefix(maximumLength)) }
+
+    private static func labels(_ metadata: Logger.Metadata) -> [String: AnyCodable] {
+        Dictionary(uniqueKeysWithValues: metadata.prefix(maximumLength).map { ($0.key, label($0.value)) })
+    }
+
+    private static func label(_ value: Logger.MetadataValue) -> AnyCodable {
+        switch value {
+        case .string(let text): .string(cut(text))
+        case .array(let elements): .array(elements.prefix(maximumLength).map(label))
+        case .dictionary(let members): .object(labels(members))
+        case .stringConvertible(let value):
+            AnyCodable(any: value) ?? .string(cut(value.description))
+        }
+    }
+}
+
+/// Publishes entries, and counts those that are dropped.
+private final class Publisher: Sendable {
+    /// Set while an entry is being published: a binding that logs then, on the same thread, must not publish that.
+    @TaskLocal static var isPublishing = false
+
+    private weak let manager: CommunicationManager?
+    private let dropped = Atomic(0)
+
+    init(_ manager: CommunicationManager) {
+        self.manager = manager
+    }
+
+    func publish(_ entry: (_ dropped: Int) throws -> AdvertiseEvent) {
+        guard !Self.isPublishing, let manager else { return }
+        let waiting = manager.waiting
+        guard waiting.publications < CoatyLogHandler.maximumWaiting, waiting.bytes < CoatyLogHandler.maximumWaitingBytes
+        else {
+            dropped.add(1, ordering: .relaxed)
+            return
+        }
+        let before = dropped.exchange(0, ordering: .relaxed)
+        Self.$isPublishing.withValue(true) {
+            do {
+                try manager.publishAdvertise(entry(before))
+            } catch {
+                // Nobody to tell: the logger that would be told is this one.
+                dropped.add(before + 1, ordering: .relaxed)
+            }
+        }
+    }
+}
+
+extension LogLevel {
+    fileprivate init(_ level: Logger.Level) {
+        self =
+            switch level {
+            case .trace, .debug: .debug
+            case .info, .notice: .info
+            case .warning: .warning
+            case .error: .error
+            case .critical: .fatal
+            }
+    }
+}
