@@ -1,0 +1,78 @@
+import Logging
+import Synchronization
+
+/// The objects that a controller answers for.
+final class Discoverables: Sendable {
+    private struct Entry {
+        var answer: ResolveEvent
+        /// Tells an object that was advertised anew from the one before.
+        let serial: UInt64
+    }
+
+    private let state = Mutex<(entries: [CoatyUUID: Entry], lastSerial: UInt64)>(([:], 0))
+
+    /// Answers for the object of an Advertise event, until the subscription is released.
+    func insert(_ event: AdvertiseEvent, _ communicationManager: CommunicationManager) throws -> Subscription {
+        let object = event.payload.json["object"]
+        guard let objectId = object?["objectId"]?.string.map(CoatyUUID.init(wire:)),
+            let objectType = object?["objectType"]?.string,
+            let coreType = object?["coreType"].flatMap({ CoreType($0) })
+        else { throw PayloadError.missing("object", in: event.payload.json) }
+        let answer = try ResolveEvent(payload: event.payload)
+        let serial = state.withLock { state in
+            state.lastSerial += 1
+            state.entries[objectId] = Entry(answer: answer, serial: state.lastSerial)
+            return state.lastSerial
+        }
+        let logger = communicationManager.logger
+        let discovers = communicationManager.subscribe(.discover) { [weak self] event in
+            let asked = event.data
+            guard
+                asked.isDiscoveringObjectId() && asked.objectId == objectId
+                    || asked.isDiscoveringTypes()
+                        && (asked.isObjectTypeCompatible(objectType) || asked.isCoreTypeCompatible(coreType)),
+                let answer = self?.answer(objectId, serial)
+            else { return }
+            do {
+                try event.resolve(answer)
+            } catch {
+                logger.warning("a Discover event could not be answered", metadata: ["error": "\(error)"])
+            }
+        }
+        return Subscription { [weak self] in
+            discovers.cancel()
+            self?.remove(objectId, serial)
+        }
+    }
+
+    /// Changes what is answered for an object, where it is answered for.
+    func update(_ event: AdvertiseEvent, objectId: CoatyUUID) throws {
+        let answer = try ResolveEvent(payload: event.payload)
+        state.withLock { $0.entries[objectId]?.answer = answer }
+    }
+
+    /// Advertises all objects.
+    func advertise(_ communicationManager: CommunicationManager) {
+        for entry in state.withLock(\.entries).values {
+            do {
+                // An Advertise and a Resolve with an object alone have the same payload.
+                try communicationManager.publishAdvertise(AdvertiseEvent(payload: entry.answer.payload))
+            } catch {
+                communicationManager.logger.warning(
+                    "an object could not be advertised again",
+                    metadata: ["error": "\(error)"]
+                )
+            }
+        }
+    }
+
+    private func answer(_ objectId: CoatyUUID, _ serial: UInt64) -> ResolveEvent? {
+        state.withLock { $0.entries[objectId].flatMap { $0.serial == serial ? $0.answer : nil } }
+    }
+
+    private func remove(_ objectId: CoatyUUID, _ serial: UInt64) {
+        state.withLock { state in
+            if state.entries[objectId]?.serial == serial { state.entries[objectId] = nil }
+        }
+    }
+}

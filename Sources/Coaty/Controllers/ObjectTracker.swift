@@ -1,0 +1,171 @@
+import Logging
+import Synchronization
+
+/// Which objects are there, and what of that its reader does not know yet.
+///
+/// Changes are merged until they are read, so that a reader that is behind misses none and what waits is bounded: by the
+/// objects it knows and those that are there.
+final class ObjectTracker: Sendable {
+    struct Change: Sendable {
+        enum Kind { case added, changed, removed }
+
+        let kind: Kind
+        let object: TrackedObject
+        /// Tells the order of the changes.
+        let serial: UInt64
+    }
+
+    private struct State {
+        var objects: [CoatyUUID: TrackedObject] = [:]
+        var bytes = 0
+        var changes: [CoatyUUID: Change] = [:]
+        var lastSerial: UInt64 = 0
+        var refused = 0
+
+        mutating func note(_ kind: Change.Kind, _ object: TrackedObject) {
+            lastSerial += 1
+            let merged: Change.Kind? =
+                switch (changes[object.objectId]?.kind, kind) {
+                case (.added, .removed): nil
+                case (.added, _): .added
+                case (.removed, .added): .changed
+                default: kind
+                }
+            changes[object.objectId] = merged.map { Change(kind: $0, object: object, serial: lastSerial) }
+        }
+
+        mutating func remove(_ object: TrackedObject) {
+            objects[object.objectId] = nil
+            bytes -= object.size
+            note(.removed, object)
+        }
+    }
+
+    private let objectFilter: (@Sendable (CoatyObject) -> Bool)?
+    private let logger: Logger
+    private let state = Mutex(State())
+    private let isChanged: AsyncStream<Void>
+    private let change: AsyncStream<Void>.Continuation
+    private let sources = Mutex<(subscriptions: [Subscription], request: Subscription?, task: Task<Void, Never>?)>(
+        ([], nil, nil)
+    )
+
+    /// Starts to track.
+    ///
+    /// - Parameters:
+    ///   - advertisements: the objects as they are advertised.
+    ///   - request: asks for them; published anew after each connect.
+    init(
+        _ advertisements: EventObservation<AdvertiseEvent>,
+        _ request: DiscoverEvent,
+        objectFilter: (@Sendable (CoatyObject) -> Bool)?,
+        communicationManager: CommunicationManager
+    ) {
+        self.objectFilter = objectFilter
+        logger = communicationManager.logger
+        (isChanged, change) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let change = change
+        let subscriptions = [
+            communicationManager.subscribe(advertisements, onEnd: { change.finish() }) { [weak self] event in
+                self?.take(event.payload)
+            },
+            communicationManager.subscribe(.deadvertise) { [weak self] event in self?.remove(event.data.objectIds) },
+        ]
+        let states = communicationManager.getCommunicationState()
+        let task = Task { [weak self, weak communicationManager] in
+            for await state in states where state == .online {
+                guard let communicationManager else { return }
+                self?.discover(request, communicationManager)
+            }
+        }
+        sources.withLock { $0 = (subscriptions, nil, task) }
+    }
+
+    deinit {
+        change.finish()
+        sources.withLock { $0.task?.cancel() }
+    }
+
+    /// The changes that are not read yet, as soon as there are any; nil when the communication manager has stopped.
+    func next() async -> ObjectLifecycleInfo? {
+        for await _ in isChanged {
+            let changes = state.withLock { state in
+                defer { state.changes = [:] }
+                return state.changes.values.sorted { $0.serial < $1.serial }
+            }
+            if !changes.isEmpty { return ObjectLifecycleInfo(changes) }
+        }
+        return nil
+    }
+
+    private func discover(_ request: DiscoverEvent, _ communicationManager: CommunicationManager) {
+        do throws(CommunicationError) {
+            let answers = try communicationManager.publish(request) { [weak self] event in self?.take(event.payload) }
+            let previous = sources.withLock { sources in
+                defer { sources.request = answers }
+                return sources.request
+            }
+            previous?.cancel()
+        } catch .offline {
+            // The next connect asks again.
+        } catch {
+            logger.warning("objects could not be discovered", metadata: ["error": "\(error)"])
+        }
+    }
+
+    func take(_ payload: Payload) {
+        guard let object = payload.json["object"].flatMap(TrackedObject.init) else { return }
+        guard isTracked(object) else { return remove(object.objectId) }
+        let refused: Int? = state.withLock { state in
+            let known = state.objects[object.objectId]
+            if let known, known.isSame(as: object) { return nil }
+            let bytes = state.bytes + object.size - (known?.size ?? 0)
+            guard known != nil || state.objects.count < ObjectLifecycleController.maximumObjects,
+                bytes <= ObjectLifecycleController.maximumBytes
+            else {
+                state.refused += 1
+                return state.refused
+            }
+            state.bytes = bytes
+            state.objects[object.objectId] = object
+            state.note(known == nil ? .added : .changed, object)
+            return nil
+        }
+        if let refused {
+            // Told at 1, 2, 4, 8…, so that the network can't fill the log.
+            if refused & (refused - 1) == 0 {
+                logger.warning("too many objects to track", metadata: ["refused so far": "\(refused)"])
+            }
+        } else {
+            change.yield()
+        }
+    }
+
+    private func isTracked(_ object: TrackedObject) -> Bool {
+        guard let objectFilter else { return true }
+        do {
+            return objectFilter(try object.decoded)
+        } catch {
+            return false
+        }
+    }
+
+    private func remove(_ objectId: CoatyUUID) {
+        state.withLock { state in
+            if let object = state.objects[objectId] { state.remove(object) }
+        }
+        change.yield()
+    }
+
+    /// Removes objects, and those whose parent is among them.
+    private func remove(_ objectIds: [CoatyUUID]) {
+        let ids = Set(objectIds)
+        state.withLock { state in
+            for object in state.objects.values
+            where ids.contains(object.objectId) || object.parentObjectId.map(ids.contains) ?? false {
+                state.remove(object)
+            }
+        }
+        change.yield()
+    }
+}
