@@ -1,0 +1,214 @@
+import Coaty
+
+/// Follows all things, their sensors and what these deliver through their channels.
+///
+/// On each connect it asks for things, and for the sensors of each thing that it finds; it observes those that are
+/// advertised as well. A sensor is registered until it, its thing or the thing's parent object, the agent, is deadvertised.
+/// When the connection is lost nobody tells that, so all are gone with it.
+open class ThingSensorObservationObserverController: ThingObserverController {
+    /// How many things are followed; further ones are ignored.
+    public nonisolated static let maximumThings = 10_000
+    /// How many sensors are followed; further ones are ignored.
+    public nonisolated static let maximumSensors = 10_000
+
+    /// Which things are relevant: all where there is no filter.
+    public var thingFilter: ((Thing) -> Bool)?
+    /// Which sensors of relevant things are relevant: all where there is no filter.
+    public var sensorFilter: ((Sensor, Thing) -> Bool)?
+
+    private enum Incoming: Sendable {
+        case resolved(ResolveEvent)
+        case retrieved(RetrieveEvent)
+        case advertised(AdvertiseEvent)
+        case deadvertised(DeadvertiseEvent)
+    }
+
+    private var registry = SensorRegistry()
+    private var lastRevision: UInt64 = 0
+    private var incoming: AsyncStream<Incoming>.Continuation?
+    private var observed: AsyncStream<(sensorId: CoatyUUID, event: ChannelEvent)>.Continuation?
+    private var discovery: Subscription?
+    /// Of each thing the query for its sensors.
+    private var queries: [CoatyUUID: Subscription] = [:]
+    /// Of each sensor its channel.
+    private var channels: [CoatyUUID: Subscription] = [:]
+    private let changes = Readers<SensorRegistry>()
+    private let observations = Readers<ObservedEvent>()
+
+    // MARK: - Reading
+
+    /// What changes in the registered sensors: a sequence for one reader.
+    public var registeredSensorsChangeInfo: RegisteredSensorsChanges {
+        RegisteredSensorsChanges(registries: changes.stream(keeping: 1, first: registry))
+    }
+
+    /// What the registered sensors observe: a sequence for one reader. It ends when the container is shut down.
+    ///
+    /// It keeps ``CommunicationManager/streamBuffer`` observations for a reader that is behind; then the oldest are dropped.
+    public var sensorObservation: DecodedEvents<ObservedEvent, SensorObservation> {
+        DecodedEvents(observations.stream(keeping: CommunicationManager.streamBuffer)) { $0.decode() }
+    }
+
+    // MARK: - Life
+
+    /// Starts to follow things and sensors.
+    open override func onCommunicationManagerStarting() {
+        super.onCommunicationManagerStarting()
+        // One stream for all, since the order of advertising and deadvertising counts. Full, it drops the oldest.
+        let (events, incoming) = AsyncStream.makeStream(
+            of: Incoming.self,
+            bufferingPolicy: .bufferingNewest(CommunicationManager.streamBuffer)
+        )
+        let (observed, observing) = AsyncStream.makeStream(
+            of: (sensorId: CoatyUUID, event: ChannelEvent).self,
+            bufferingPolicy: .bufferingNewest(CommunicationManager.streamBuffer)
+        )
+        self.incoming = incoming
+        self.observed = observing
+        do {
+            for objectType in [Thing.objectType, Sensor.objectType] {
+                communicationManager.subscribe(try .advertise(withObjectType: objectType)) {
+                    incoming.yield(.advertised($0))
+                }
+                .disposed(by: disposeBag)
+            }
+        } catch {
+            container.logger.error("things can't be observed", metadata: ["error": "\(error)"])
+        }
+        communicationManager.subscribe(.deadvertise) { incoming.yield(.deadvertised($0)) }.disposed(by: disposeBag)
+        Task { for await event in events where !Task.isCancelled { received(event) } }.disposed(by: disposeBag)
+        Task {
+            for await (sensorId, event) in observed where !Task.isCancelled {
+                guard let sensor = registry.sensors[sensorId]?.event else { continue }
+                observations.yield(ObservedEvent(sensorId: sensorId, observation: event, sensor: sensor))
+            }
+        }
+        .disposed(by: disposeBag)
+        let states = communicationManager.getCommunicationState()
+        Task {
+            for await state in states where !Task.isCancelled {
+                switch state {
+                case .online: discover()
+                case .offline: forgetAll()
+                }
+            }
+        }
+        .disposed(by: disposeBag)
+    }
+
+    /// Forgets all things and sensors.
+    open override func onCommunicationManagerStopping() {
+        super.onCommunicationManagerStopping()
+        forgetAll()
+        incoming = nil
+        observed = nil
+    }
+
+    /// Ends what is read.
+    open override func onDispose() {
+        super.onDispose()
+        changes.finish()
+        observations.finish()
+    }
+
+    // MARK: - Receiving
+
+    private func discover() {
+        guard let incoming else { return }
+        do {
+            let event = try DiscoverEvent.with(objectTypes: [Thing.objectType])
+            // Not deferred: there is another one on the next connect.
+            discovery = try communicationManager.publish(event) { incoming.yield(.resolved($0)) }
+        } catch {
+            container.logger.warning("things can't be discovered", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func received(_ event: Incoming) {
+        let isChanged =
+            switch event {
+            case .resolved(let event): (try? event.data.object).map(received) ?? false
+            case .advertised(let event): (try? event.data.object).map(received) ?? false
+            case .retrieved(let event): ((try? event.data.objects) ?? []).map(received).contains(true)
+            case .deadvertised(let event): forget(Set(event.data.objectIds))
+            }
+        if isChanged { changes.yield(registry) }
+    }
+
+    /// - Returns: whether sensors have changed.
+    private func received(_ object: CoatyObject) -> Bool {
+        switch object {
+        case let thing as Thing: received(thing)
+        case let sensor as Sensor: received(sensor)
+        default: false
+        }
+    }
+
+    private func received(_ thing: Thing) -> Bool {
+        let id = thing.objectId
+        guard thingFilter?(thing) ?? true else { return forget([id]) }
+        let isKnown = registry.things[id] != nil
+        guard let incoming, isKnown || registry.things.count < Self.maximumThings else { return false }
+        do {
+            let query = try ObjectRelation.parentObjectId.query(objectType: Sensor.objectType, relatedTo: id)
+            let event = try AdvertiseEvent.with(object: thing)
+            // The query before, of a thing that is known, ends with this.
+            queries[id] = try communicationManager.publish(query) { incoming.yield(.retrieved($0)) }
+            registry.things[id] = SensorRegistry.ThingRecord(event: event, parentObjectId: thing.parentObjectId)
+        } catch {
+            container.logger.debug("a thing is ignored", metadata: ["thing": "\(id)", "error": "\(error)"])
+        }
+        return false
+    }
+
+    private func received(_ sensor: Sensor) -> Bool {
+        let id = sensor.objectId
+        let isKnown = registry.sensors[id] != nil
+        guard let observed, let thingId = sensor.parentObjectId, let record = registry.things[thingId],
+            let thing = try? record.event.data.object as? Thing, sensorFilter?(sensor, thing) ?? true
+        else { return isKnown && forget([id]) }
+        guard isKnown || registry.sensors.count < Self.maximumSensors else { return false }
+        do {
+            let event = try AdvertiseEvent.with(object: sensor)
+            if !isKnown {
+                channels[id] = communicationManager.subscribe(try .channel(id.string)) { observed.yield((id, $0)) }
+            }
+            lastRevision += 1
+            registry.sensors[id] = SensorRegistry.SensorRecord(event: event, thingId: thingId, revision: lastRevision)
+            return true
+        } catch {
+            container.logger.debug("a sensor is ignored", metadata: ["sensor": "\(id)", "error": "\(error)"])
+            return false
+        }
+    }
+
+    // MARK: - Forgetting
+
+    /// Forgets sensors, things and what belongs to them.
+    ///
+    /// - Returns: whether sensors have changed.
+    private func forget(_ ids: Set<CoatyUUID>) -> Bool {
+        let things = registry.things.filter { id, thing in
+            ids.contains(id) || thing.parentObjectId.map(ids.contains) ?? false
+        }
+        for id in things.keys {
+            registry.things[id] = nil
+            queries[id] = nil
+        }
+        let sensors = registry.sensors.filter { ids.contains($0.key) || things[$0.value.thingId] != nil }
+        for id in sensors.keys {
+            registry.sensors[id] = nil
+            channels[id] = nil
+        }
+        return !sensors.isEmpty
+    }
+
+    private func forgetAll() {
+        discovery = nil
+        queries = [:]
+        channels = [:]
+        let isChanged = !registry.sensors.isEmpty
+        registry = SensorRegistry()
+        if isChanged { changes.yield(registry) }
+    }
+}
