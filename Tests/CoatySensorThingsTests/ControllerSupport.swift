@@ -1,0 +1,110 @@
+import Coaty
+import CoatySensorThings
+import Testing
+
+/// How long a test waits for what must happen.
+let patience = Duration.seconds(20)
+
+struct TimedOut: Error {}
+
+/// Waits for a result, but no longer than ``patience``.
+func withPatience<Result: Sendable>(
+    _ body: @escaping @ControllerActor () async throws -> Result
+) async throws -> Result {
+    try await withThrowingTaskGroup(of: Result.self) { group in
+        group.addTask { try await body() }
+        group.addTask {
+            try await Task.sleep(for: patience)
+            throw TimedOut()
+        }
+        defer { group.cancelAll() }
+        guard let first = try await group.next() else { throw TimedOut() }
+        return first
+    }
+}
+
+/// Waits until a condition holds.
+func until(_ condition: @escaping @ControllerActor () -> Bool) async throws {
+    try await withPatience {
+        while !condition() { try await Task.sleep(for: .milliseconds(1)) }
+    }
+}
+
+extension InMemoryBroker {
+    /// The payloads of all events of a kind that were published, on topics with the part.
+    func payloads(_ eventType: CommunicationEventType, on part: String = "") -> [AnyCodable] {
+        published.filter { topic, _ in
+            topic.split(separator: "/").dropFirst(3).first?.hasPrefix(eventType.rawValue) ?? false
+                && (part.isEmpty || topic.contains(part))
+        }
+        .compactMap { try? AnyCodable(Payload($0.payload).json) }
+    }
+}
+
+/// An agent with one controller, of the name `it`.
+@ControllerActor
+func agent<C: Controller>(
+    on broker: InMemoryBroker,
+    _ controllerType: C.Type,
+    extra: sending [String: Any] = [:]
+) async throws -> (container: Container, controller: C) {
+    let container = try Container.resolve(
+        components: Components(controllers: ["it": controllerType]),
+        configuration: Configuration(
+            communication: CommunicationOptions(shouldAutoStart: true) { _ in InMemoryBinding(broker: broker) },
+            controllers: ControllerConfig(controllerOptions: ["it": ControllerOptions(extra: extra)])
+        )
+    )
+    let manager = container.communicationManager
+    try await until { manager.isOnline }
+    return (container, try #require(container.getController(name: "it")))
+}
+
+func makeSensor(_ name: String, id: CoatyUUID = .init(), of thingId: CoatyUUID? = nil) -> Sensor {
+    Sensor(
+        description: "",
+        encodingType: SensorEncodingTypes.UNDEFINED,
+        metadata: [:],
+        unitOfMeasurement: UnitOfMeasurement(name: "Celsius", symbol: "degC", definition: "http://example.org/degC"),
+        observationType: ObservationTypes.MEASUREMENT,
+        observedProperty: ObservedProperty(name: "Temperature", definition: "http://example.org/t", description: ""),
+        name: name,
+        objectId: id,
+        parentObjectId: thingId
+    )
+}
+
+/// An agent's things: advertised on each connect, and found by who looks for things or asks for those at a Location.
+final class ThingSourceController: Controller {
+    private(set) var things: [Thing] = []
+
+    func add(_ id: CoatyUUID, locationId: CoatyUUID? = nil) throws {
+        let thing = Thing(
+            description: "",
+            name: "Thing",
+            objectId: id,
+            parentObjectId: container.identity.objectId,
+            locationId: locationId
+        )
+        things.append(thing)
+        try communicationManager.publishAdvertise(AdvertiseEvent.with(object: thing))
+    }
+
+    override func onCommunicationManagerStarting() {
+        super.onCommunicationManagerStarting()
+        let discovers = communicationManager.observeDiscover()
+        Task {
+            for await event in discovers where event.data.isObjectTypeCompatible(Thing.objectType) {
+                for thing in things { _ = try? event.resolve(ResolveEvent.with(object: thing)) }
+            }
+        }
+        .disposed(by: disposeBag)
+        let queries = communicationManager.observeQuery()
+        Task {
+            for await event in queries where event.data.isObjectTypeCompatible(Thing.objectType) {
+                _ = try? event.retrieve(RetrieveEvent.with(objects: things))
+            }
+        }
+        .disposed(by: disposeBag)
+    }
+}
