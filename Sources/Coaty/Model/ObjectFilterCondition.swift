@@ -1,0 +1,155 @@
+/// What an object, or several named ones, must be like: the condition language of filters and rules.
+///
+/// In JSON `[property, [operator, operand…]]`, `{"and": […]}`, `{"or": […]}` or `{"not": …}`. Operators are numbers or names,
+/// an operand may be `{"property": …}`. What a filter carries over the wire is less: see ``ObjectFilter``.
+///
+/// ```swift
+/// .and([.property("status", .equals("on")), .property(["labels", "com.example.floor"], .between(6, 8))])
+/// ```
+public indirect enum ObjectFilterCondition: Sendable, Hashable {
+    /// A property's value is as the expression says.
+    case property(ObjectFilterProperty, ObjectFilterExpression)
+    /// All hold. Holds where there is none.
+    case and([ObjectFilterCondition])
+    /// One holds at least. Does not hold where there is none.
+    case or([ObjectFilterCondition])
+    /// The condition does not hold.
+    case not(ObjectFilterCondition)
+
+    /// How deep and, or and not may be nested. JSON that is deeper is refused, and what is deeper matches nothing.
+    public static let maximumDepth = 32
+
+    /// A property's value is as the expression says.
+    public init(property: ObjectFilterProperty, expression: ObjectFilterExpression) {
+        self = .property(property, expression)
+    }
+
+    /// Reads one condition on a property.
+    private init(leaf view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
+        let parts = Array(view.elements.prefix(3))
+        guard parts.count == 2 else {
+            let reason = "must be [property, [operator, operand…]]"
+            throw .invalid(view, dialect == .tree ? reason : reason + ", the wire carries no deeper nesting")
+        }
+        self = .property(try ObjectFilterProperty(parts[0]), try ObjectFilterExpression(parts[1], dialect))
+    }
+
+    /// Reads a tree.
+    init(tree view: JSONView, depth: Int = 0) throws(PayloadError) {
+        guard view.kind == .object else {
+            try self.init(leaf: view, .tree)
+            return
+        }
+        guard depth < Self.maximumDepth else { throw .invalid(view, "is nested deeper than \(Self.maximumDepth)") }
+        var members = view.members
+        guard let (key, value) = members.next(), members.next() == nil else {
+            throw .invalid(view, "must have one of and, or, not")
+        }
+        switch key.string {
+        case "not": self = .not(try Self(tree: value, depth: depth + 1))
+        case "and":
+            self = .and(try Self.list(value) { view throws(PayloadError) in try Self(tree: view, depth: depth + 1) })
+        case "or":
+            self = .or(try Self.list(value) { view throws(PayloadError) in try Self(tree: view, depth: depth + 1) })
+        default: throw .invalid(view, "must have one of and, or, not")
+        }
+    }
+
+    /// Reads what a filter has as its conditions; nil where there are none. What a person writes is refused where the wire
+    /// would leave it out without a word.
+    static func carried(_ view: JSONView, _ dialect: FilterDialect) throws(PayloadError) -> Self? {
+        guard view.kind == .object else { return try Self(leaf: view, dialect) }
+        if dialect == .person, let not = view["not"] { throw .invalid(not, "the wire carries no not") }
+        switch (view["and"], view["or"]) {
+        case (nil, nil): return nil
+        case (let list?, nil): return .and(try leaves(list))
+        case (nil, let list?): return .or(try leaves(list))
+        case (_?, let list?): throw .invalid(list, "must not stand beside and")
+        }
+        func leaves(_ view: JSONView) throws(PayloadError) -> [Self] {
+            try list(view) { view throws(PayloadError) in try Self(leaf: view, dialect) }
+        }
+    }
+
+    private static func list(
+        _ view: JSONView,
+        _ read: (JSONView) throws(PayloadError) -> Self
+    ) throws(PayloadError) -> [Self] {
+        guard view.kind == .array else { throw .invalid(view, "must be an array") }
+        var conditions: [Self] = []
+        for element in view.elements { conditions.append(try read(element)) }
+        return conditions
+    }
+
+    /// - Throws: ``PayloadError`` where a filter can't carry the condition over the wire; the pointer is that of the filter.
+    func checkCarried() throws(PayloadError) {
+        switch self {
+        case .property: try checkLeaf("/conditions")
+        case .and(let list):
+            for (index, condition) in list.enumerated() { try condition.checkLeaf("/conditions/and/\(index)") }
+        case .or(let list):
+            for (index, condition) in list.enumerated() { try condition.checkLeaf("/conditions/or/\(index)") }
+        case .not: throw .invalid(pointer: "/conditions/not", reason: "the wire carries no not")
+        }
+    }
+
+    private func checkLeaf(_ pointer: String) throws(PayloadError) {
+        guard case .property(let property, let expression) = self else {
+            throw .invalid(pointer: pointer, reason: "the wire carries no nested conditions")
+        }
+        if property.isEmptyPath { throw .invalid(pointer: pointer + "/0", reason: "must not be empty") }
+        for (index, operand) in expression.operands.enumerated() {
+            guard case .value = operand else {
+                throw .invalid(
+                    pointer: "\(pointer)/1/\(index + 1)",
+                    reason: "the wire carries no operand that is another property"
+                )
+            }
+        }
+    }
+
+    func json(_ dialect: FilterDialect) -> AnyCodable {
+        switch self {
+        case .property(let property, let expression): [property.json, expression.json(dialect)]
+        case .and(let list): ["and": .array(list.map { $0.json(dialect) })]
+        case .or(let list): ["or": .array(list.map { $0.json(dialect) })]
+        case .not(let condition): ["not": condition.json(dialect)]
+        }
+    }
+}
+
+extension ObjectFilterCondition: Codable {
+    /// Decodes a condition, operators by their numbers or their names.
+    public init(from decoder: any Decoder) throws {
+        self = try decoder.decodeChecked { view throws(PayloadError) in try Self(tree: view) }
+    }
+
+    /// Encodes the condition, operators as numbers.
+    public func encode(to encoder: any Encoder) throws {
+        try json(.tree).encode(to: encoder)
+    }
+}
+
+/// Who wrote a filter's JSON, and what it may hold.
+enum FilterDialect {
+    /// An agent: operators are numbers, one level of and or or.
+    case wire
+    /// A person: operators may be names.
+    case person
+    /// A person, and it stays here: conditions may be nested, operands may be other properties.
+    case tree
+}
+
+extension Decoder {
+    /// Decodes through a check of JSON, so that there is one reading of filters and its errors say where.
+    func decodeChecked<Value>(_ read: (JSONView) throws(PayloadError) -> Value) throws -> Value {
+        let document = try JSONDocument(PayloadCoder.encodeBytes(AnyCodable(from: self)))
+        do {
+            return try read(document.root)
+        } catch {
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: codingPath, debugDescription: error.description, underlyingError: error)
+            )
+        }
+    }
+}
