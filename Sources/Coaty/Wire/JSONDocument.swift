@@ -97,6 +97,12 @@ public struct JSONView: Sendable {
         member(named: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
     }
 
+    /// The member of an object with a name that is known at run time only; of several the last.
+    func member(named name: String) -> JSONView? {
+        var name = name
+        return name.withUTF8 { member(named: $0) }
+    }
+
     private func member(named name: UnsafeBufferPointer<UInt8>) -> JSONView? {
         guard kind == .object else { return nil }
         var found: Int?
@@ -114,7 +120,9 @@ public struct JSONView: Sendable {
         let node = document.nodes[key]
         let start = Int(node.start) + 1
         if node.isEscaped {
-            return JSONEscapes.isEqual(document.bytes[start..<(Int(node.end) - 1)], toASCII: name)
+            let content = document.bytes[start..<(Int(node.end) - 1)]
+            return name.allSatisfy { $0 < 0x80 }
+                ? JSONEscapes.isEqual(content, toASCII: name) : JSONEscapes.resolve(content).utf8.elementsEqual(name)
         }
         guard Int(node.end) - 1 - start == name.count else { return false }
         for offset in 0..<name.count where document.bytes[start + offset] != name[offset] { return false }

@@ -1,0 +1,65 @@
+/// A pattern of the operator `Like`.
+///
+/// Works on UTF-16 code units and lets neither wildcard match a line break, as the reference's regular expressions do.
+struct LikePattern {
+    /// The longest pattern, in UTF-16 code units. A longer one matches nothing: it bounds the work for each unit of text.
+    static let maximumLength = 1024
+
+    private enum Token: Equatable {
+        case unit(UInt16), anyUnit, anyRun
+    }
+
+    private let tokens: [Token]
+
+    init?(_ pattern: String) {
+        var tokens: [Token] = []
+        var isEscaped = false
+        for unit in pattern.utf16 {
+            guard tokens.count < Self.maximumLength else { return nil }
+            switch (unit, isEscaped) {
+            case (0x5C, false):
+                isEscaped = true
+                continue
+            case (0x5F, false): tokens.append(.anyUnit)
+            case (0x25, false): tokens.append(.anyRun)
+            default: tokens.append(.unit(unit))
+            }
+            isEscaped = false
+        }
+        self.tokens = tokens
+    }
+
+    /// Never looks back beyond the last `%`: the earliest place for what stands before it leaves the most for what follows,
+    /// and a run that would have to cross a line break can't be saved by a later place, for that lies behind the same break.
+    func matches(_ text: String) -> Bool {
+        let units = Array(text.utf16)
+        var (position, token) = (0, 0)
+        var run: (token: Int, end: Int)?
+        while position < units.count || token < tokens.count {
+            if token < tokens.count {
+                if tokens[token] == .anyRun {
+                    run = (token, position)
+                    token += 1
+                    continue
+                }
+                if position < units.count, Self.matches(tokens[token], units[position]) {
+                    position += 1
+                    token += 1
+                    continue
+                }
+            }
+            guard let last = run, last.end < units.count, !Self.isLineBreak(units[last.end]) else { return false }
+            run = (last.token, last.end + 1)
+            (position, token) = (last.end + 1, last.token + 1)
+        }
+        return true
+    }
+
+    private static func matches(_ token: Token, _ unit: UInt16) -> Bool {
+        token == .unit(unit) || (token == .anyUnit && !isLineBreak(unit))
+    }
+
+    private static func isLineBreak(_ unit: UInt16) -> Bool {
+        [0x0A, 0x0D, 0x2028, 0x2029].contains(unit)
+    }
+}

@@ -1,0 +1,82 @@
+/// Applies filters to objects, for those who answer queries without a database.
+public enum ObjectMatcher {
+    /// Whether an object is as a filter's conditions say. Its ordering, take and skip do not count.
+    ///
+    /// - Throws: `EncodingError` where the object holds what JSON can't say.
+    public static func matchesFilter(obj: CoatyObject, filter: ObjectFilter) throws -> Bool {
+        try filter.matches(view(obj))
+    }
+
+    /// Whether an object is as a filter's conditions say.
+    ///
+    /// - Throws: `EncodingError` where the object holds what JSON can't say.
+    public static func matchesFilter(obj: CoatyObject, filter: ContextFilter) throws -> Bool {
+        try filter.matches(view(obj))
+    }
+
+    /// The objects that a filter selects, in its order, without those it skips, and no more than it takes.
+    ///
+    /// What is missing comes first, then null, false, true, numbers, strings, and last what has no order. Objects that are
+    /// alike stay in their order.
+    ///
+    /// - Throws: `EncodingError` where an object holds what JSON can't say.
+    public static func objects<Object: CoatyObject>(
+        _ objects: [Object],
+        matching filter: ObjectFilter
+    ) throws -> [Object] {
+        var hits: [(object: Object, keys: [OrderKey])] = []
+        let order = filter.orderByProperties ?? []
+        for object in objects {
+            let view = try view(object)
+            guard filter.matches(view) else { continue }
+            hits.append((object, order.map { OrderKey(view.value(at: $0.objectFilterProperties.names)) }))
+        }
+        if !order.isEmpty {
+            hits = hits.enumerated().sorted { left, right in
+                for ((left, right), property) in zip(zip(left.element.keys, right.element.keys), order) {
+                    let comparison = left.compare(right)
+                    if comparison != 0 { return (comparison < 0) == (property.sortingOrder == .Asc) }
+                }
+                return left.offset < right.offset
+            }.map(\.element)
+        }
+        let rest = hits.dropFirst(max(0, filter.skip ?? 0)).map(\.object)
+        guard let take = filter.take, take != 0 else { return rest }
+        return Array(rest.prefix(max(0, take)))
+    }
+
+    private static func view(_ object: CoatyObject) throws -> JSONView {
+        try JSONDocument(PayloadCoder.encodeBytes(object)).root
+    }
+}
+
+extension ObjectFilter {
+    func matches(_ view: JSONView) -> Bool { conditions?.matches(view) ?? true }
+}
+
+extension ContextFilter {
+    func matches(_ view: JSONView) -> Bool { conditions?.matches(view) ?? true }
+}
+
+/// A property's value in an ordering. Unlike the operators it is never undecided: kinds of value have an order themselves.
+private struct OrderKey {
+    private let rank: Int
+    private let value: OrderedValue?
+
+    init(_ view: JSONView?) {
+        switch view?.kind {
+        case nil: rank = 0
+        case .null: rank = 1
+        case .bool: rank = 2
+        case .number: rank = 3
+        case .string: rank = 4
+        case .array, .object: rank = 5
+        }
+        value = rank < 5 ? view.flatMap { OrderedValue($0) } : nil
+    }
+
+    func compare(_ other: OrderKey) -> Int {
+        guard rank == other.rank else { return rank < other.rank ? -1 : 1 }
+        return value.flatMap { value in other.value.flatMap { value.compare($0) } } ?? 0
+    }
+}
