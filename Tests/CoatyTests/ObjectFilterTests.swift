@@ -34,6 +34,29 @@ import Testing
         #expect(try PayloadCoder.decode(from: json) == filter)
     }
 
+    @Test func aFilterIsBuiltPartByPart() throws {
+        let one = try ObjectFilter.buildWithCondition {
+            $0.condition = .init(
+                property: .init("a"),
+                expression: .init(filterOperator: .Between, op1: .value(1), op2: .value(2))
+            )
+            $0.take = 3
+        }
+        #expect(try one == ObjectFilter(conditions: .property("a", .between(1, 2)), take: 3))
+        let several = try ObjectFilter.buildWithConditions {
+            $0.conditions = .init(or: [.property("a", .exists())])
+            $0.orderByProperties = [.init(properties: "b", sortingOrder: .Desc)]
+            $0.skip = 4
+        }
+        #expect(
+            try PayloadCoder.encode(several)
+                == #"{"conditions":{"or":[["a",[9]]]},"orderByProperties":[["b","Desc"]],"skip":4}"#
+        )
+        #expect(throws: PayloadError.invalid(pointer: "/conditions", reason: "missing")) {
+            try ObjectFilter.buildWithConditions { $0.condition = .init(and: []) }
+        }
+    }
+
     @Test func everyFilterOfTheReferenceComesBackAsItIs() throws {
         var count = 0
         for vector in try Golden.lines("vectors.jsonl", as: Golden.Vector.self) where vector.encoding == "utf8" {
