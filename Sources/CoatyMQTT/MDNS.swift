@@ -61,6 +61,7 @@ public struct MDNSError: Error, Sendable, Equatable, CustomStringConvertible {
             change: (inout AvahiServerConfig) -> Void = { _ in }
         ) throws(MDNSError) -> OpaquePointer {
             _ = log
+            try checkNetlink()
             var configuration = AvahiServerConfig()
             avahi_server_config_init(&configuration)
             defer { avahi_server_config_free(&configuration) }
@@ -75,6 +76,17 @@ public struct MDNSError: Error, Sendable, Equatable, CustomStringConvertible {
                 throw MDNSError("mDNS: \(String(cString: avahi_strerror(code)))")
             }
             return server
+        }
+
+        /// avahi asks the kernel for the interfaces by netlink, and aborts the process where it may not, as under a
+        /// restriction of address families.
+        private static func checkNetlink() throws(MDNSError) {
+            // 0 is NETLINK_ROUTE, which the module Glibc does not have.
+            let descriptor = socket(AF_NETLINK, Int32(SOCK_RAW.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            guard descriptor >= 0 else {
+                throw MDNSError("mDNS: no netlink socket, which it needs: \(String(cString: strerror(errno)))")
+            }
+            close(descriptor)
         }
 
         /// avahi would write to standard error. It warns whenever another responder runs, as on many desktops.
