@@ -78,7 +78,11 @@ final class ObjectTracker: Sendable {
                 self?.discover(request, communicationManager)
             }
         }
-        sources.withLock { $0 = (subscriptions, nil, task) }
+        // The task may have published the request by now, which must stay.
+        sources.withLock { sources in
+            sources.subscriptions = subscriptions
+            sources.task = task
+        }
     }
 
     deinit {
