@@ -41,6 +41,12 @@ extension InMemoryBroker {
     }
 }
 
+/// Waits until all that the agent has subscribed to so far stands before what is published from now on.
+func untilSettled(_ container: Container) async throws {
+    let manager = container.communicationManager
+    try await until { manager.waiting.operations == 0 }
+}
+
 /// An agent with one controller, of the name `it`.
 @ControllerActor
 func agent<C: Controller>(
@@ -57,6 +63,7 @@ func agent<C: Controller>(
     )
     let manager = container.communicationManager
     try await until { manager.isOnline }
+    try await untilSettled(container)
     return (container, try #require(container.getController(name: "it")))
 }
 
@@ -87,6 +94,7 @@ final class ThingSourceController: Controller {
             locationId: locationId
         )
         things.append(thing)
+        guard communicationManager.isOnline else { return }
         try communicationManager.publishAdvertise(AdvertiseEvent.with(object: thing))
     }
 
@@ -96,6 +104,15 @@ final class ThingSourceController: Controller {
         Task {
             for await event in discovers where event.data.isObjectTypeCompatible(Thing.objectType) {
                 for thing in things { _ = try? event.resolve(ResolveEvent.with(object: thing)) }
+            }
+        }
+        .disposed(by: disposeBag)
+        let states = communicationManager.getCommunicationState()
+        Task {
+            for await state in states where state == .online {
+                for thing in things {
+                    _ = try? communicationManager.publishAdvertise(AdvertiseEvent.with(object: thing))
+                }
             }
         }
         .disposed(by: disposeBag)

@@ -87,6 +87,7 @@ import Testing
         let channeled = try observer.observeChanneledObservations(sensorId: sensorId)
         let advertised = try observer.observeAdvertisedObservations(sensorId: sensorId)
         let values = try controller.getSensorValueObservable(sensorId: sensorId)
+        try await untilSettled(client)
         io.write(value: 21.5)
         let featureId = CoatyUUID()
         try await controller.publishChanneledObservation(

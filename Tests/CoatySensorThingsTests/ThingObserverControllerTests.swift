@@ -35,6 +35,7 @@ import Testing
         let (client, observer) = try await agent(on: broker, ThingObserverController.self)
         let locationId = CoatyUUID()
         let advertised = try observer.observeAdvertisedThings()
+        try await untilSettled(client)
         try controller.add(thingId, locationId: locationId)
         let discovered = try observer.discoverThings()
         let queried = try observer.queryThingsAtLocation(locationId: locationId)
@@ -78,6 +79,8 @@ import Testing
             }
             throw TimedOut()
         }
+
+        try await untilSettled(client)
 
         // Known already, so that it is asked for its sensors again, but what these observe comes once.
         let queries = broker.payloads(.query).count
@@ -141,7 +144,7 @@ import Testing
         let (client, follower) = try await agent(on: broker, Follower.self)
         let changes = follower.registeredSensorsChangeInfo
         let broker = broker
-        try await withPatience { [thingId] in
+        try await withPatience { () async throws in
             var infos = changes.makeAsyncIterator()
             @ControllerActor func next(count: Int) async throws -> [String] {
                 while let info = await infos.next(isolation: ControllerActor.shared) {
@@ -155,7 +158,6 @@ import Testing
 
             await things.container.communicationManager.restart()
             #expect(try await next(count: 0) == goes)
-            try things.controller.add(thingId)
             #expect(try await next(count: 1) == comes)
 
             await client.communicationManager.stop()
