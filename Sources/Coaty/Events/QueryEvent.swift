@@ -16,7 +16,20 @@ public struct QueryEvent: RequestEvent {
         var objectTypes: [String]?
         var coreTypes: [CoreType]?
         let objectFilter: ObjectFilter
-        let objectJoinConditions: [ObjectJoinCondition]?
+        let objectJoinConditions: Joins?
+    }
+
+    /// One join goes out as itself, several as a list.
+    private struct Joins: Encodable {
+        let conditions: [ObjectJoinCondition]
+
+        func encode(to encoder: any Encoder) throws {
+            if conditions.count == 1 {
+                try conditions[0].encode(to: encoder)
+            } else {
+                try conditions.encode(to: encoder)
+            }
+        }
     }
 
     /// Asks for objects of the object types.
@@ -30,7 +43,7 @@ public struct QueryEvent: RequestEvent {
         let body = Body(
             objectTypes: objectTypes,
             objectFilter: objectFilter,
-            objectJoinConditions: objectJoinConditions
+            objectJoinConditions: objectJoinConditions.map(Joins.init)
         )
         return try QueryEvent(payload: Payload(encoding: body))
     }
@@ -41,7 +54,11 @@ public struct QueryEvent: RequestEvent {
         objectFilter: ObjectFilter = ObjectFilter(),
         objectJoinConditions: [ObjectJoinCondition]? = nil
     ) throws -> QueryEvent {
-        let body = Body(coreTypes: coreTypes, objectFilter: objectFilter, objectJoinConditions: objectJoinConditions)
+        let body = Body(
+            coreTypes: coreTypes,
+            objectFilter: objectFilter,
+            objectJoinConditions: objectJoinConditions.map(Joins.init)
+        )
         return try QueryEvent(payload: Payload(encoding: body))
     }
 

@@ -54,7 +54,7 @@ open class SensorObserverController: Controller {
         thingId: CoatyUUID,
         timeLimit: Duration? = nil
     ) throws -> DecodedEvents<RetrieveEvent, [Sensor]> {
-        let event = try ObjectRelation.parentObjectId.query(objectType: Sensor.objectType, relatedTo: thingId)
+        let event = try QueryEvent.with(objectType: Sensor.objectType, "parentObjectId", thingId)
         return DecodedEvents(try communicationManager.publishQuery(event, timeLimit: timeLimit)) {
             try? $0.data.objects.compactMap { $0 as? Sensor }
         }

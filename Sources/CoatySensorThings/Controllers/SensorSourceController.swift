@@ -315,12 +315,15 @@ open class SensorSourceController: Controller {
     }
 
     private func answer(_ event: QueryEvent) {
-        let found = registeredSensors.filter { ObjectRelation.matches($0, event) }
-        guard let first = found.first else { return }
+        let asked = event.data
         do {
-            try event.retrieve(RetrieveEvent.with(objects: found))
+            let found = try ObjectMatcher.objects(
+                registeredSensors.filter { asked.isObjectTypeCompatible($0.objectType) },
+                matching: asked.objectFilter
+            )
+            if !found.isEmpty { try event.retrieve(RetrieveEvent.with(objects: found)) }
         } catch {
-            log("a Query event could not be answered", first.objectId, error)
+            container.logger.error("a Query event could not be answered", metadata: ["error": "\(error)"])
         }
     }
 

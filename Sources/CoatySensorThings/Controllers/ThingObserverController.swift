@@ -30,7 +30,7 @@ open class ThingObserverController: Controller {
         locationId: CoatyUUID,
         timeLimit: Duration? = nil
     ) throws -> DecodedEvents<RetrieveEvent, [Thing]> {
-        let event = try ObjectRelation.locationId.query(objectType: Thing.objectType, relatedTo: locationId)
+        let event = try QueryEvent.with(objectType: Thing.objectType, "locationId", locationId)
         return DecodedEvents(try communicationManager.publishQuery(event, timeLimit: timeLimit)) {
             try? $0.data.objects.compactMap { $0 as? Thing }
         }

@@ -150,7 +150,7 @@ open class ThingSensorObservationObserverController: ThingObserverController {
         let isKnown = registry.things[id] != nil
         guard let incoming, isKnown || registry.things.count < Self.maximumThings else { return false }
         do {
-            let query = try ObjectRelation.parentObjectId.query(objectType: Sensor.objectType, relatedTo: id)
+            let query = try QueryEvent.with(objectType: Sensor.objectType, "parentObjectId", id)
             let event = try AdvertiseEvent.with(object: thing)
             // The query before, of a thing that is known, ends with this.
             queries[id] = try communicationManager.publish(query) { incoming.yield(.retrieved($0)) }
