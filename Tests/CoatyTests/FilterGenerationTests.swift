@@ -116,9 +116,10 @@ private struct Generator {
         for _ in 0..<3_000 {
             let json = generator.json()
             let view = try Self.view(json)
-            #expect(view.isEqual(to: json), "\(json)")
-            #expect(view.contains(json), "\(json)")
-            #expect(view.isEqual(to: AnyCodable(view)))
+            var comparison = DeepComparison()
+            #expect(try comparison.isEqual(view, json), "\(json)")
+            #expect(try comparison.contains(view, json), "\(json)")
+            #expect(try comparison.isEqual(view, AnyCodable(view)))
         }
     }
 

@@ -180,4 +180,32 @@ import Testing
         #expect(try !ObjectFilterCondition.not(condition).matches(Self.json("{}")))
         #expect(try !ObjectFilterCondition.not(.not(condition)).matches(Self.json("{}")))
     }
+
+    @Test func aNameMayBeginWithAMarkThatCombines() throws {
+        #expect(try Self.matches("a.\u{301}b", .equals(1), "{\"a\":{\"\u{301}b\":1}}"))
+    }
+
+    /// Each would take far more than a billion steps.
+    @Test func comparisonsThatTakeTooManyStepsDoNotHoldNorDoTheirOpposites() throws {
+        let count = 50_000
+        let lists = "[" + (0..<count).map { "[\($0)]" }.joined(separator: ",") + "]"
+        let members = "{" + (0..<count).map { "\"\($0)\":1" }.joined(separator: ",") + "}"
+        let missing = AnyCodable.array((0..<count).reversed().map { [-1, AnyCodable($0)] })
+        let objects = [AnyCodable](repeating: [:], count: count)
+        let strings = [AnyCodable](repeating: "x", count: count)
+        let text = "\"" + String(repeating: "y", count: 500_000) + "\""
+        let present = AnyCodable.array((0..<count).reversed().map { [AnyCodable($0)] } + [missing])
+        for (expression, value) in [
+            (.contains(present), lists), (.notContains(present), lists), (.in(objects), members),
+            (.notIn(objects), members), (.in(strings), text), (.notIn(strings), text),
+        ] as [(ObjectFilterExpression, String)] {
+            #expect(try !Self.matches("p", expression, "{\"p\":\(value)}"), "\(expression.filterOperator)")
+        }
+    }
+
+    @Test func longListsAreWithinTheSteps() throws {
+        let ids = (0..<20_000).map { AnyCodable("id-\($0)") }
+        #expect(try Self.matches("p", .in(ids), #"{"p":"id-19999"}"#))
+        #expect(try Self.matches("p", .notIn(ids), #"{"p":"id-20000"}"#))
+    }
 }

@@ -57,22 +57,33 @@ extension ObjectFilterExpression {
         case .Like:
             guard let text = value.string, case .string(let pattern) = first else { return false }
             return LikePattern(pattern)?.matches(text) ?? false
-        case .Equals: return first.map { value.isEqual(to: $0) } ?? false
-        case .NotEquals: return first.map { !value.isEqual(to: $0) } ?? true
         case .Exists: return true
         case .NotExists: return false
-        case .Contains: return first.map { value.contains($0) } ?? false
-        case .NotContains:
-            // The reference throws on an object and null; neither operator holds then.
-            if value.kind == .object, first == .null { return false }
-            return first.map { !value.contains($0) } ?? true
-        case .In:
-            guard case .array(let values) = first else { return false }
-            return values.contains { value.isEqual(to: $0) }
-        case .NotIn:
-            // The reference throws on an operand that is no array; neither operator holds then.
-            guard case .array(let values) = first else { return false }
-            return !values.contains { value.isEqual(to: $0) }
+        case .Equals, .NotEquals, .Contains, .NotContains, .In, .NotIn:
+            var comparison = DeepComparison()
+            return (try? holds(for: value, first, &comparison)) ?? false
+        }
+    }
+
+    /// The operators that look at all levels of a value.
+    private func holds(
+        for value: JSONView,
+        _ operand: AnyCodable?,
+        _ comparison: inout DeepComparison
+    ) throws(DeepComparison.Exhausted) -> Bool {
+        switch (filterOperator, operand) {
+        case (.Equals, let operand?): return try comparison.isEqual(value, operand)
+        case (.NotEquals, let operand?): return try !comparison.isEqual(value, operand)
+        case (.Contains, let operand?): return try comparison.contains(value, operand)
+        // The reference throws on an object and null; neither operator holds then.
+        case (.NotContains, .null?) where value.kind == .object: return false
+        case (.NotContains, let operand?): return try !comparison.contains(value, operand)
+        case (.In, .array(let values)?): return try comparison.isIncluded(value, in: values)
+        case (.NotIn, .array(let values)?): return try !comparison.isIncluded(value, in: values)
+        // An operand that is missing equals and contains nothing.
+        case (.NotEquals, nil), (.NotContains, nil): return true
+        // The reference throws on an operand that is no array; neither operator holds then.
+        default: return false
         }
     }
 

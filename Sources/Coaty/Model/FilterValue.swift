@@ -96,48 +96,6 @@ enum JSONNumbers {
 }
 
 extension JSONView {
-    /// Whether both are the same value: strings and names byte by byte, numbers by value, members in any order.
-    ///
-    /// Descends in both at once, and so no deeper than a checked text is nested.
-    func isEqual(to json: AnyCodable) -> Bool {
-        switch (kind, json) {
-        case (.null, .null): return true
-        case (.bool, .bool(let bool)): return self.bool == bool
-        case (.string, .string(let string)): return self.string?.utf8.elementsEqual(string.utf8) == true
-        case (.number, .integer), (.number, .unsignedInteger), (.number, .double):
-            return JSONNumbers.compare(AnyCodable(self), json) == 0
-        case (.array, .array(let values)):
-            var elements = elements
-            return values.allSatisfy { elements.next()?.isEqual(to: $0) == true } && elements.next() == nil
-        case (.object, .object(let values)):
-            let members = lastMembers
-            return members.count == values.count
-                && values.allSatisfy { members[TopicLevel($0.key)]?.isEqual(to: $0.value) == true }
-        default: return false
-        }
-    }
-
-    /// Whether this holds all of the value, on all levels. An array also contains its elements that are neither arrays nor
-    /// objects; on the first level only.
-    func contains(_ json: AnyCodable, isTopLevel: Bool = true) -> Bool {
-        switch (kind, json) {
-        case (.array, .array(let values)):
-            return values.allSatisfy { value in elements.contains { $0.contains(value, isTopLevel: false) } }
-        case (.array, .object): return false
-        case (.array, _): return isTopLevel && elements.contains { $0.isEqual(to: json) }
-        case (.object, .object(let values)):
-            let members = lastMembers
-            return values.allSatisfy { members[TopicLevel($0.key)]?.contains($0.value, isTopLevel: false) == true }
-        default: return isEqual(to: json)
-        }
-    }
-
-    private var lastMembers: [TopicLevel: JSONView] {
-        var last: [TopicLevel: JSONView] = [:]
-        for (key, value) in members { last[TopicLevel(key.string ?? "")] = value }
-        return last
-    }
-
     /// The value at the end of a path; nil where there is none.
     func value(at path: some Sequence<String>) -> JSONView? {
         var view = self

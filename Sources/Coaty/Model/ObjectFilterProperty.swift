@@ -11,7 +11,9 @@ public struct ObjectFilterProperty: Sendable, Hashable {
 
     /// A property in dot notation.
     public init(_ objectFilterProperty: String) {
-        names = objectFilterProperty.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        // By bytes: a name may begin with a mark that Swift would take for a part of the dot before it.
+        names = objectFilterProperty.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+            .map { String(Substring($0)) }
         isArray = false
     }
 

@@ -51,11 +51,13 @@ public enum ObjectMatcher {
 }
 
 extension ObjectFilter {
-    func matches(_ view: JSONView) -> Bool { conditions?.matches(view) ?? true }
+    /// Whether an object is as the conditions say; it need not be decoded.
+    public func matches(_ view: JSONView) -> Bool { conditions?.matches(view) ?? true }
 }
 
 extension ContextFilter {
-    func matches(_ view: JSONView) -> Bool { conditions?.matches(view) ?? true }
+    /// Whether a context is as the conditions say; it need not be decoded.
+    public func matches(_ view: JSONView) -> Bool { conditions?.matches(view) ?? true }
 }
 
 /// A property's value in an ordering. Unlike the operators it is never undecided: kinds of value have an order themselves.
