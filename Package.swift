@@ -85,7 +85,49 @@ let package = Package(
         .executableTarget(
             name: "hello-world",
             dependencies: ["Coaty", "CoatyMQTT"],
-            path: "Examples/hello-world",
+            path: "Examples/hello-world/agent",
+            swiftSettings: strict
+        ),
+        .target(
+            name: "ExampleSupport",
+            dependencies: ["Coaty", "CoatyMQTT"],
+            path: "Examples/Support",
+            swiftSettings: strict
+        ),
+        .target(
+            name: "HelloWorldModel",
+            dependencies: ["Coaty"],
+            path: "Examples/hello-world/model",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "hello-world-service",
+            dependencies: ["Coaty", "ExampleSupport", "HelloWorldModel"],
+            path: "Examples/hello-world/service",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "hello-world-client",
+            dependencies: ["Coaty", "ExampleSupport", "HelloWorldModel"],
+            path: "Examples/hello-world/client",
+            swiftSettings: strict
+        ),
+        .target(
+            name: "RemoteOperationsModel",
+            dependencies: ["Coaty"],
+            path: "Examples/remote-operations/model",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "remote-operations-light",
+            dependencies: ["Coaty", "ExampleSupport", "RemoteOperationsModel"],
+            path: "Examples/remote-operations/light",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "remote-operations-control",
+            dependencies: ["Coaty", "ExampleSupport", "RemoteOperationsModel"],
+            path: "Examples/remote-operations/control",
             swiftSettings: strict
         ),
 
@@ -96,6 +138,14 @@ let package = Package(
             swiftSettings: strict
         ),
         .testTarget(name: "CoatyTests", dependencies: ["Coaty", "CoatyMQTT", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "ExamplesTests",
+            dependencies: [
+                "hello-world-service", "hello-world-client", "remote-operations-light", "remote-operations-control",
+                "TestSupport",
+            ],
+            swiftSettings: strict
+        ),
         .testTarget(name: "CoatyMQTTTests", dependencies: ["CoatyMQTT", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "CoatySensorThingsTests",
