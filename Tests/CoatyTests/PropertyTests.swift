@@ -1,0 +1,112 @@
+import Testing
+
+@testable import Coaty
+
+/// What holds for all topics and all JSON values, tried on generated ones. The seeds are fixed, so a failure comes again.
+@Suite struct PropertyTests {
+    private static let cases = 3000
+
+    @Test func readsBackTheTopicsItWrites() throws {
+        var random = SeededGenerator(seed: 1)
+        for _ in 0..<Self.cases {
+            let eventType = try #require(CommunicationEventType.allCases.randomElement(using: &random))
+            let filter = Bool.random(using: &random) ? random.level() : nil
+            let (namespace, sourceId) = (random.level(), CoatyUUID(wire: random.level()))
+            let correlationId = eventType.isTwoWay ? CoatyUUID(wire: random.level()) : nil
+            let text = CommunicationTopic.publication(
+                eventType,
+                filter: filter,
+                namespace: namespace,
+                sourceId: sourceId,
+                correlationId: correlationId
+            )
+            let topic = try #require(CommunicationTopic(text), "\(text)")
+            #expect(topic.eventType == eventType)
+            #expect(topic.eventTypeFilter.map(TopicLevel.init) == filter.map(TopicLevel.init))
+            #expect(TopicLevel(topic.namespace) == TopicLevel(namespace))
+            #expect(TopicLevel(topic.sourceId.string) == TopicLevel(sourceId.string))
+            #expect(topic.correlationId.map { TopicLevel($0.string) } == correlationId.map { TopicLevel($0.string) })
+            // What is read is written as it was.
+            let again = CommunicationTopic.publication(
+                topic.eventType,
+                filter: topic.eventTypeFilter,
+                namespace: topic.namespace,
+                sourceId: topic.sourceId,
+                correlationId: topic.correlationId
+            )
+            #expect(TopicLevel(again) == TopicLevel(text))
+        }
+    }
+
+    @Test func objectsGoOutAsTheyCameIn() throws {
+        var random = SeededGenerator(seed: 2)
+        for _ in 0..<Self.cases {
+            var members: [String: AnyCodable] = [
+                "coreType": "CoatyObject", "objectType": .string("t" + random.level()),
+                "objectId": .string("o" + random.level()),
+                "name": .string(random.level()),
+            ]
+            for _ in 0..<Int.random(in: 0..<5, using: &random) {
+                members["x" + random.level()] = random.json(depth: 4)
+            }
+            let text = try PayloadCoder.encode(AnyCodable.object(members))
+            let object = try PayloadCoder.object(JSONDocument(Array(text.utf8)).root)
+            #expect(try ComparableJSON(object.json) == ComparableJSON(text))
+            // Integers are exact, beyond what a double can hold.
+            #expect(try AnyCodable(JSONDocument(Array(object.json.utf8)).root) == .object(members))
+        }
+    }
+
+    @Test func keepsDeepNestingUpToTheLimit() throws {
+        let depth = JSONDocument.maximumDepth - 2
+        let nested = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+        let text = #"{"coreType":"CoatyObject","objectType":"t","objectId":"o","name":"n","x":\#(nested)}"#
+        let event = try AdvertiseEvent(payload: Payload(Array(#"{"object":\#(text)}"#.utf8)))
+        #expect(try ComparableJSON(event.data.object.json) == ComparableJSON(text))
+        let tooDeep = String(repeating: "[", count: depth + 3) + String(repeating: "]", count: depth + 3)
+        #expect(throws: PayloadError.self) { try Payload(Array(tooDeep.utf8)) }
+    }
+}
+
+/// A small generator with a seed (SplitMix64).
+private struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    /// A text that may stand as a level: also with marks that join what stands before them, and with colons.
+    mutating func level() -> String {
+        let letters: [Unicode.Scalar] = [
+            "a", "Z", "0", ":", ".", "-", " ", "\u{301}", "\u{E9}", "\u{1F600}", "\u{200D}", "\"",
+        ]
+        var text = String.UnicodeScalarView()
+        for _ in 0..<Int.random(in: 1..<8, using: &self) {
+            if let letter = letters.randomElement(using: &self) { text.append(letter) }
+        }
+        return String(text)
+    }
+
+    mutating func json(depth: Int) -> AnyCodable {
+        switch Int.random(in: 0..<(depth > 0 ? 8 : 6), using: &self) {
+        case 0: return .null
+        case 1: return .bool(.random(using: &self))
+        case 2: return .integer(.random(in: .min ... .max, using: &self))
+        case 3: return .unsignedInteger(.random(in: (UInt64(Int64.max) + 1)...(.max), using: &self))
+        case 4: return .double(.random(in: -1e6...1e6, using: &self) + 0.5)
+        case 5: return .string(level())
+        case 6: return .array((0..<Int.random(in: 0..<4, using: &self)).map { _ in json(depth: depth - 1) })
+        default:
+            var members: [String: AnyCodable] = [:]
+            for _ in 0..<Int.random(in: 0..<4, using: &self) { members[level()] = json(depth: depth - 1) }
+            return .object(members)
+        }
+    }
+}
