@@ -27,13 +27,6 @@
             self.logger = logger
         }
 
-        /// Looks whether a broker that listens on `host` can be announced.
-        ///
-        /// - Throws: ``MDNSError`` as ``init(host:port:logger:)``.
-        public static func check(host: String) throws(MDNSError) {
-            _ = try ListeningAddress(host)
-        }
-
         /// Starts to announce the broker, which takes mDNS about two seconds.
         ///
         /// - Throws: ``MDNSError`` where there is no network to do so.

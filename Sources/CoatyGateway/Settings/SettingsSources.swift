@@ -66,7 +66,7 @@ extension GatewaySettings {
             )
         }
         do throws(MDNSError) {
-            try MDNSAnnouncement.check(host: embeddedBrokerListen.host)
+            _ = try MDNSAnnouncement(host: embeddedBrokerListen.host, port: embeddedBrokerListen.port)
         } catch {
             throw ConfigurationError(description: "embedded-broker-announcement, embedded-broker-listen: \(error)")
         }
