@@ -116,6 +116,121 @@ import Testing
         await network.end(router, sources, actors)
     }
 
+    @Test(.timeLimit(.minutes(1))) @ControllerActor func routesByRulesAndRoutesAnewWhenTheContextChanges() async throws
+    {
+        let network = try GuideNetwork()
+        let valueType = "coaty.test.Temperature[Celsius]"
+        let source = IoSource(valueType: valueType, updateStrategy: .None, name: "Temperature Source 1")
+        let actor1 = IoActor(valueType: valueType, updateRate: 5000, name: "Temperature Actor 1")
+        let actor2 = IoActor(valueType: valueType, updateRate: 5000, name: "Temperature Actor 2")
+        let (sourceId, actorId1, actorId2) = (source.objectId, actor1.objectId, actor2.objectId)
+        let sources = try agent(network, IoNodeDefinition(ioSources: [source]))
+        let normal = try agent(
+            network,
+            IoNodeDefinition(ioActors: [actor1], characteristics: ["isResponsibleForOperatingState": "normal"])
+        )
+        let emergency = try agent(
+            network,
+            IoNodeDefinition(ioActors: [actor2], characteristics: ["isResponsibleForOperatingState": "emergency"])
+        )
+
+        // Configure the rules used by the RuleBasedIoRouter.
+        let condition1: IoRoutingRuleConditionFunc = {
+            (source, sourceNode, actor, actorNode, context, router) -> Bool in
+            guard
+                let operatingStateResponsibility =
+                    actorNode.characteristics?["isResponsibleForOperatingState"] as? String,
+                let context = context as? TemperatureIoContext
+            else { return false }
+            return operatingStateResponsibility == "normal" && context.operatingState == "normal"
+        }
+        let condition2: IoRoutingRuleConditionFunc = {
+            (source, sourceNode, actor, actorNode, context, router) -> Bool in
+            guard
+                let operatingStateResponsibility =
+                    actorNode.characteristics?["isResponsibleForOperatingState"] as? String,
+                let context = context as? TemperatureIoContext
+            else { return false }
+            return operatingStateResponsibility == "emergency" && context.operatingState == "emergency"
+        }
+        let rules: [IoAssociationRule] = [
+            IoAssociationRule(
+                name: "Route temperature sources to normal actors if operating state is normal",
+                valueType: valueType,
+                condition: condition1
+            ),
+            IoAssociationRule(
+                name: "Route temperature sources to emergency actors if operating state is emergency",
+                valueType: valueType,
+                condition: condition2
+            ),
+        ]
+        let ioContext = TemperatureIoContext(
+            coreType: .IoContext,
+            objectType: "coaty.TemperatureIoContext",
+            objectId: .init(),
+            name: "TemperatureMeasurement",
+            operatingState: "normal"
+        )
+        // Configure the required options for a RuleBasedIoRouter
+        let routerOptions = ControllerOptions(extra: ["ioContext": ioContext, "rules": rules])
+        // Controller options are always mapped by the controller's name.
+        let controllers = ControllerConfig(controllerOptions: ["RuleBasedIoRouter": routerOptions])
+        let router = try Container.resolve(
+            components: Components(
+                controllers: ["RuleBasedIoRouter": RuleBasedIoRouter.self],
+                objectTypes: [TemperatureIoContext.self]
+            ),
+            configuration: Configuration(
+                communication: CommunicationOptions(
+                    namespace: "com.example",
+                    mqttClientOptions: network.mqttClientOptions
+                ),
+                controllers: controllers
+            )
+        )
+        let observer = try network.agent(objectTypes: [TemperatureIoContext.self])
+        let associates = try observer.communicationManager.observeAssociate(ioContextName: "TemperatureMeasurement")
+        var told = associates.makeAsyncIterator()
+        // Those that come first are there when the router asks; the others are found as they join.
+        try await network.join(observer, sources, normal, router)
+        let initial = try #require(await told.next(isolation: ControllerActor.shared)).data
+        #expect(initial.ioSourceId == sourceId && initial.ioActorId == actorId1)
+        #expect(initial.associatingRoute == "coaty/3/com.example/IOV/\(sourceId)")
+        #expect(initial.updateRate == 5000)
+        let nodes = observer.communicationManager.observeAdvertise(withCoreType: .IoNode)
+        // The subscription stands when an answer comes to what is asked behind it.
+        _ = try await first(
+            of: observer.communicationManager.publishDiscover(.with(objectId: router.identity.objectId))
+        )
+        emergency.communicationManager.start()
+        // The broker has told the router what it tells the observer now, before it hears of the update.
+        _ = try await first(of: nodes)
+
+        // Discover temperature measurement context from IO router
+        let resolves = try observer.communicationManager
+            .publishDiscover(DiscoverEvent.with(objectTypes: ["coaty.TemperatureIoContext"]))
+        let discovered = try #require(try await first(of: resolves).data.object as? TemperatureIoContext)
+        #expect(discovered.parentObjectId == router.identity.objectId)
+        // Change context operating state to trigger rerouting from sources to emergency actors
+        discovered.operatingState = "emergency"
+        let completes = try observer.communicationManager.publishUpdate(UpdateEvent.with(object: discovered))
+        // Updated object is returned.
+        let updated = try #require(try await first(of: completes).data.object as? TemperatureIoContext)
+        #expect(updated.operatingState == "emergency")
+        let dissolved = try #require(await told.next(isolation: ControllerActor.shared)).data
+        #expect(dissolved.ioActorId == actorId1 && dissolved.associatingRoute == nil)
+        let second = try #require(await told.next(isolation: ControllerActor.shared)).data
+        #expect(second.ioActorId == actorId2 && second.associatingRoute == initial.associatingRoute)
+
+        // Who leaves is dissociated, and so is everybody when the router stops.
+        await normal.shutdown()
+        await router.shutdown()
+        let last = try #require(await told.next(isolation: ControllerActor.shared)).data
+        #expect(last.ioActorId == actorId2 && last.associatingRoute == nil)
+        await network.end(sources, emergency, observer)
+    }
+
     @ControllerActor
     private func agent(_ network: GuideNetwork, _ ioNodeDefinition: sending IoNodeDefinition) throws -> Container {
         // Configuration of an agent with an IoNode in common options
