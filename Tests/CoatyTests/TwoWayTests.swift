@@ -140,6 +140,29 @@ import Testing
         await answering.stop()
     }
 
+    @Test func aRawWildcardBringsInNoOtherNamespace() async throws {
+        let broker = InMemoryBroker()
+        let agent = try agent(broker, namespace: "one")
+        let seen = Recorder<String>()
+        let raw = try agent.subscribe(rawTopic: "#") { seen.append($0.topic) }
+        let channel = try agent.subscribe(.channel("c")) { seen.append(((try? $0.data.object?.name) ?? "") ?? "") }
+        agent.start()
+        _ = try await broker.waitForMessages(1)
+        for namespace in ["two", "one"] {
+            let payload = try ChannelEvent.with(object: job(namespace), channelId: "c").payload.bytes
+            broker.publish(topic: "coaty/3/\(namespace)/CHN:c/x", payload: payload)
+        }
+        broker.publish(topic: "end", payload: [])
+        #expect(try await seen.wait(for: 2) == ["one", "end"])
+        withExtendedLifetime((raw, channel)) {}
+        await agent.stop()
+    }
+
+    @Test(arguments: ["$share/g/t", "$SYS/x", "a/+", "coaty/3/-/ADV:Task/x", String(repeating: "/", count: 200)])
+    func letsNoValuesFlowOn(_ route: String) {
+        #expect(!RawTopic.isIoRoute(route))
+    }
+
     @Test func carriesRawBytesByWildcard() async throws {
         let broker = InMemoryBroker()
         let agent = try agent(broker)

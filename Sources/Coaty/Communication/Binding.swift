@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Carries publications and subscriptions over a messaging protocol.
 ///
 /// A binding connects, connects again, and moves bytes. What waits, in which order, and what is said after a reconnect is
@@ -73,6 +75,7 @@ public final class Link: Sendable {
     public let will: Publication
     private let outbox: Outbox
     private let events: any LinkDelegate
+    private let hasEnded = Atomic(false)
 
     init(clientId: String, will: Publication, outbox: Outbox, events: any LinkDelegate) {
         self.clientId = clientId
@@ -82,21 +85,28 @@ public final class Link: Sendable {
     }
 
     /// Reports that the broker has accepted the connection.
-    public func opened() { events.linkOpened() }
+    public func opened() { if !isOver { events.linkOpened() } }
 
     /// Reports that the connection is lost, or left.
-    public func closed() { events.linkClosed() }
+    public func closed() { if !isOver { events.linkClosed() } }
 
     /// Reports a message that came in.
-    public func received(topic: String, payload: [UInt8]) { events.received(topic: topic, payload: payload) }
+    public func received(topic: String, payload: [UInt8]) {
+        if !isOver { events.received(topic: topic, payload: payload) }
+    }
 
     /// Takes the next thing to do; nil where there is none, then ``Binding/wake()`` tells of the next.
     ///
     /// To be called while the link is open, and for publications only as fast as they are sent.
-    public func nextOperation() -> LinkOperation? { outbox.next() }
+    public func nextOperation() -> LinkOperation? { isOver ? nil : outbox.next() }
 
     /// Reports that the publication that was taken first, of those not yet reported, has been written.
-    public func publicationSent() { outbox.publicationSent() }
+    public func publicationSent() { if !isOver { outbox.publicationSent() } }
+
+    /// Lets nothing pass any more: the outbox and the observers belong to the next membership.
+    func end() { hasEnded.store(true, ordering: .releasing) }
+
+    private var isOver: Bool { hasEnded.load(ordering: .acquiring) }
 }
 
 protocol LinkDelegate: AnyObject, Sendable {

@@ -10,6 +10,10 @@ public final class CommunicationManager: Sendable {
     private struct Stopping {
         var isUnderWay = false
         var startsAgain = false
+        /// Whether it must not start any more.
+        var isClosed = false
+        /// The membership that is under way.
+        var link: Link?
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -91,7 +95,8 @@ public final class CommunicationManager: Sendable {
                 return
             }
             // Under the lock, so that a stop finds either nothing or a link that it can leave.
-            guard operatingState.set(.started) else { return }
+            guard !stopping.isClosed, operatingState.set(.started) else { return }
+            stopping.link = link
             if let lifecycle = lifecycle.withLock(\.self) {
                 lifecycle.communicationManagerIsStarting { [binding] in binding.join(link) }
             } else {
@@ -124,16 +129,24 @@ public final class CommunicationManager: Sendable {
         await lifecycle.withLock(\.self)?.communicationManagerIsStopping()
         if outbox.leave(farewell: farewell) { binding.wake() }
         await binding.leave()
+        // A thread of the binding's that was held back must not act on what comes next.
+        stopping.withLock(\.link)?.end()
         communicationState.set(.offline)
         outbox.discard()
         subscriptions.removeAll()
         ioAssociations.endAll()
         let ended = stopping.withLock { stopping in
-            defer { stopping = Stopping() }
+            defer { stopping = Stopping(isClosed: stopping.isClosed) }
             return stopping
         }
         for continuation in ended.waiting { continuation.resume() }
         if ended.startsAgain { start() }
+    }
+
+    /// Stops for good.
+    func close() async {
+        stopping.withLock { $0.isClosed = true }
+        await stop()
     }
 
     private func untilStopped() async {
@@ -366,6 +379,12 @@ extension CommunicationManager: LinkDelegate {
             } else {
                 for dispatcher in subscriptions.dispatchers(forRawTopic: topic) { deliver(message, to: dispatcher) }
             }
+            return
+        }
+        // A raw observation by a wildcard may bring in what other namespaces say.
+        if coatyTopic.eventType != .ioValue, let observedNamespace,
+            TopicLevel(coatyTopic.namespace) != TopicLevel(observedNamespace)
+        {
             return
         }
         // The topic of IO values is one route, to be observed as it is.

@@ -88,6 +88,12 @@ final class Outbox: Sendable {
     /// Starts a session: first the subscriptions, then the join events, then what was deferred.
     func open(subscriptions: [String], joinEvents: [Publication]) {
         state.withLock { state in
+            guard !state.isLeaving else {
+                // Nobody has seen the agent in this session, so there is nothing to take back.
+                state.queue = [.disconnect]
+                state.isOpen = true
+                return
+            }
             state.queue.prepend(
                 contentsOf: [.subscribe(subscriptions)] + joinEvents.map { LinkOperation.publish($0) }
             )
@@ -112,7 +118,8 @@ final class Outbox: Sendable {
             state = State(
                 queue: Deque(kept.map { LinkOperation.publish($0) }),
                 publications: kept.count,
-                bytes: kept.reduce(0) { $0 + $1.size }
+                bytes: kept.reduce(0) { $0 + $1.size },
+                isLeaving: state.isLeaving
             )
             return all.filter { !$0.isDeferrable || $0.attempts >= Self.maximumAttempts }
         }
@@ -123,12 +130,12 @@ final class Outbox: Sendable {
     /// - Returns: whether the binding has to be woken.
     func leave(farewell: Publication) -> Bool {
         state.withLock { state in
+            state.isLeaving = true
             guard state.isOpen else { return false }
             state.publications += 1
             state.bytes += farewell.size
             state.queue.append(.publish(farewell))
             state.queue.append(.disconnect)
-            state.isLeaving = true
             return true
         }
     }

@@ -105,13 +105,20 @@ final class IoAssociations: Sendable {
 
     /// Observes the state of a point, which comes at once and then at each change.
     func observeState(of id: CoatyUUID, _ observer: Observer<IoStateEvent>) -> Subscription {
-        let (observerId, current) = state.withLock { state in
+        let observerId = state.withLock { state in
             state.lastId += 1
             state.stateObservers[id, default: [:]][state.lastId] = observer
-            let current = state.sources[id]?.state ?? state.actors[id]?.state ?? IoStateEvent(hasAssociations: false)
-            return (state.lastId, current)
+            return state.lastId
         }
-        observer.handler(current)
+        // A change may be told on another thread in between: so until what was told last is how it is.
+        var told: IoStateEvent?
+        while true {
+            let current = state.withLock { $0.sources[id]?.state ?? $0.actors[id]?.state }
+            let now = current ?? IoStateEvent(hasAssociations: false)
+            guard now != told else { break }
+            observer.handler(now)
+            told = now
+        }
         return Subscription { [weak self] in
             let removed = self?.state.withLock { $0.stateObservers.removeObserver(observerId, of: id) }
             withExtendedLifetime(removed) {}

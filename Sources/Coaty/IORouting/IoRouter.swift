@@ -9,6 +9,9 @@ open class IoRouter: Controller {
     /// How many IO nodes a context has at most; further ones are not routed.
     public static let maximumNodes = 10_000
 
+    /// How many requests for IO nodes are open at most; then the oldest is given up.
+    static let maximumRequests = 16
+
     /// The context as it is.
     public private(set) var ioContext: IoContext?
 
@@ -26,6 +29,7 @@ open class IoRouter: Controller {
 
     private enum Step: Sendable {
         case online
+        case agent
         case offer(Payload)
         case deadvertise(DeadvertiseEvent)
         case discover(DiscoverEvent)
@@ -59,6 +63,7 @@ open class IoRouter: Controller {
         )
         let observations = [
             manager.subscribe(.advertise(withCoreType: .IoNode)) { continuation.yield(.offer($0.payload)) },
+            manager.subscribe(.advertise(withCoreType: .Identity)) { _ in continuation.yield(.agent) },
             manager.subscribe(.deadvertise) { continuation.yield(.deadvertise($0)) },
             manager.subscribe(.discover) { continuation.yield(.discover($0)) },
             manager.subscribe(.update(withCoreType: .IoContext)) { continuation.yield(.update($0)) },
@@ -92,7 +97,11 @@ open class IoRouter: Controller {
     private func take(_ step: Step, offer: @escaping @Sendable (Payload) -> Void) {
         do {
             switch step {
-            case .online: try join(offer)
+            case .online:
+                try discover(offer)
+                if let ioContext { try communicationManager.publishAdvertise(.with(object: ioContext)) }
+            // Some agents in the field advertise only one of their IO nodes when they join.
+            case .agent: try discover(offer)
             case .offer(let payload):
                 guard let node = try payload.object() as? IoNode, node.name == ioContext?.name else { return }
                 replace(node.objectId, with: node.ioSources.isEmpty && node.ioActors.isEmpty ? nil : node)
@@ -106,11 +115,12 @@ open class IoRouter: Controller {
         }
     }
 
-    private func join(_ offer: @escaping @Sendable (Payload) -> Void) throws {
-        guard let ioContext else { return }
-        let request = try communicationManager.publish(DiscoverEvent.with(coreTypes: [.IoNode])) { offer($0.payload) }
-        requests = [request]
-        try communicationManager.publishAdvertise(.with(object: ioContext))
+    private func discover(_ offer: @escaping @Sendable (Payload) -> Void) throws {
+        // What was asked before may still be answered.
+        if requests.count == Self.maximumRequests { requests.removeFirst() }
+        requests.append(
+            try communicationManager.publish(DiscoverEvent.with(coreTypes: [.IoNode])) { offer($0.payload) }
+        )
     }
 
     private func answer(_ event: DiscoverEvent) throws {
@@ -125,7 +135,10 @@ open class IoRouter: Controller {
     }
 
     private func update(_ event: UpdateEvent) throws {
-        guard let updated = try event.data.object as? IoContext, updated.objectId == ioContext?.objectId else { return }
+        // Nodes and routers know a context by its name: under another one it would be another context.
+        guard let updated = try event.data.object as? IoContext, updated.objectId == ioContext?.objectId,
+            updated.name == ioContext?.name
+        else { return }
         updated.parentObjectId = container.identity.objectId
         ioContext = updated
         try communicationManager.publishAdvertise(.with(object: updated))

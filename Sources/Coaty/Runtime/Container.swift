@@ -36,8 +36,8 @@ public final class Container {
         for objectType in components.objectTypes { _ = objectType.objectType }
         let container = try Container(configuration, communication, logger)
         for (name, controllerType) in components.controllers { try container.add(name, controllerType) }
-        for (_, controller) in container.controllers { controller.onInit() }
         container.followCommunicationManager()
+        for (_, controller) in container.controllers { controller.onInit() }
         if communication.shouldAutoStart { container.communicationManager.start() }
         return container
     }
@@ -79,7 +79,7 @@ public final class Container {
     public func shutdown() async {
         guard !isShutDown else { return }
         isShutDown = true
-        await communicationManager.stop()
+        await communicationManager.close()
         communicationManager.setLifecycleDelegate(nil)
         lifecycle.end()
         for (_, controller) in controllers {

@@ -3,6 +3,9 @@ enum RawTopic {
     /// The most bytes of a topic (MQTT 3.1.1, section 1.5.3).
     static let maximumLength = 65_535
 
+    /// The most levels of a topic: mosquitto cuts the connection for more than 200.
+    static let maximumLevels = 200
+
     private static let coatyPrefix = "coaty/"
 
     /// Whether the topic is one of Coaty's.
@@ -28,7 +31,8 @@ enum RawTopic {
     /// Whether IO values may flow on the topic: an external one, or the IoValue topic of a source. Anything else would let
     /// a router make a source speak as somebody else.
     static func isIoRoute(_ topic: String) -> Bool {
-        guard isCoaty(topic) else { return isPublishable(topic) }
+        // What begins with $ is the broker's, or a subscription that is shared with others.
+        guard isCoaty(topic) else { return isPublishable(topic) && !topic.hasPrefix("$") }
         guard isText(topic), let parsed = CommunicationTopic(topic), parsed.eventType == .ioValue else { return false }
         return parsed.eventTypeFilter == nil && CommunicationTopic.isValidLevel(parsed.namespace)
             && CommunicationTopic.isValidLevel(parsed.sourceId.string)
@@ -36,6 +40,7 @@ enum RawTopic {
 
     private static func isText(_ topic: String) -> Bool {
         !topic.isEmpty && topic.utf8.count <= maximumLength
+            && topic.utf8.count { $0 == UInt8(ascii: "/") } < maximumLevels
             && topic.unicodeScalars.allSatisfy(CommunicationTopic.isTextual)
     }
 }
