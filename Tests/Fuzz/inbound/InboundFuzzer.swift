@@ -38,7 +38,7 @@ private final class Agent: Sendable {
                         ioActors: [IoActor(valueType: "v", name: "a", objectId: CoatyUUID(wire: "a"))]
                     )
                 ],
-                options: CommunicationOptions { _ in IdleBinding() }
+                options: CommunicationOptions(shouldEnableCrossNamespacing: true) { _ in IdleBinding() }
             )
             subscriptions = try Self.observeEverything(manager)
         } catch {
