@@ -108,12 +108,12 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
         }
     }
 
-    func json(_ dialect: FilterDialect) -> AnyCodable {
+    func json(_ dialect: FilterDialect, operators: OperatorSpelling = .numbers) -> AnyCodable {
         switch self {
-        case .property(let property, let expression): [property.json, expression.json(dialect)]
-        case .and(let list): ["and": .array(list.map { $0.json(dialect) })]
-        case .or(let list): ["or": .array(list.map { $0.json(dialect) })]
-        case .not(let condition): ["not": condition.json(dialect)]
+        case .property(let property, let expression): [property.json, expression.json(dialect, operators: operators)]
+        case .and(let list): ["and": .array(list.map { $0.json(dialect, operators: operators) })]
+        case .or(let list): ["or": .array(list.map { $0.json(dialect, operators: operators) })]
+        case .not(let condition): ["not": condition.json(dialect, operators: operators)]
         }
     }
 }
@@ -138,6 +138,11 @@ enum FilterDialect {
     case person
     /// A person, and it stays here: conditions may be nested, operands may be other properties.
     case tree
+}
+
+/// How a filter's operators are written.
+enum OperatorSpelling {
+    case numbers, names
 }
 
 extension Decoder {

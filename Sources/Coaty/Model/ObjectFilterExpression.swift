@@ -112,8 +112,13 @@ public struct ObjectFilterExpression: Sendable, Hashable {
 
     var operands: [ObjectFilterOperand] { [firstOperand, secondOperand].compactMap(\.self) }
 
-    func json(_ dialect: FilterDialect) -> AnyCodable {
-        .array([AnyCodable(filterOperator.rawValue)] + operands.map { $0.json(dialect) })
+    func json(_ dialect: FilterDialect, operators: OperatorSpelling = .numbers) -> AnyCodable {
+        let first: AnyCodable =
+            switch operators {
+            case .numbers: AnyCodable(filterOperator.rawValue)
+            case .names: AnyCodable("\(filterOperator)")
+            }
+        return .array([first] + operands.map { $0.json(dialect) })
     }
 }
 

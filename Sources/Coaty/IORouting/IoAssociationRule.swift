@@ -1,0 +1,205 @@
+/// Decides whether a source and an actor are to be associated.
+public typealias IoRoutingRuleConditionFunc =
+    @ControllerActor (
+        _ source: IoSource,
+        _ sourceNode: IoNode,
+        _ actor: IoActor,
+        _ actorNode: IoNode,
+        _ context: IoContext,
+        _ router: RuleBasedIoRouter
+    ) -> Bool
+
+/// A rule by which sources and actors are associated.
+///
+/// Its condition is a closure, or a filter condition over the pair, its nodes and the context. A rule of the latter kind has
+/// a JSON form, `{name, valueType?, condition}`:
+///
+/// ```json
+/// {"name": "Responsible actors", "valueType": "coaty.test.Temperature[Celsius]",
+///  "condition": ["actorNode.characteristics.state", ["Equals", {"property": "context.operatingState"}]]}
+/// ```
+public struct IoAssociationRule: Sendable {
+    /// What decides on a pair.
+    public enum Condition: Sendable {
+        /// A closure.
+        case function(IoRoutingRuleConditionFunc)
+        /// A filter condition whose properties begin with the name of a ``Root``.
+        case filter(ObjectFilterCondition)
+    }
+
+    /// What a filter condition can ask about.
+    public enum Root: String, Sendable, CaseIterable {
+        case source, sourceNode, actor, actorNode, context
+    }
+
+    /// How many rules a JSON array has at most; a longer one is refused.
+    public static let maximumCount = 1_000
+
+    /// What the rule does, for people.
+    public let name: String
+    /// The value type that the rule is for; nil for value types that have no rule of their own.
+    public let valueType: String?
+    /// Whether a pair is associated.
+    public let condition: Condition
+    /// The properties, each once, that the condition asks of the context, or of all of it; nil where that is unknown, as it is
+    /// of a closure.
+    public let contextProperties: [ObjectFilterProperty]?
+
+    /// Creates a rule.
+    public init(name: String, valueType: String? = nil, condition: @escaping IoRoutingRuleConditionFunc) {
+        self.name = name
+        self.valueType = valueType
+        self.condition = .function(condition)
+        contextProperties = nil
+    }
+
+    /// Creates a rule that has a JSON form.
+    ///
+    /// - Throws: ``PayloadError`` where a property, or an operand that is one, begins with no ``Root``, or the condition is
+    ///   nested too deep. The pointer is that of the rule's JSON.
+    public init(
+        name: String,
+        valueType: String? = nil,
+        condition: ObjectFilterCondition
+    ) throws(PayloadError) {
+        var properties: [ObjectFilterProperty] = []
+        try condition.checkRoots("/condition") { properties.append($0) }
+        var seen: Set<ObjectFilterProperty> = []
+        self.name = name
+        self.valueType = valueType
+        self.condition = .filter(condition)
+        contextProperties = properties.filter { $0.names.first == Root.context.rawValue && seen.insert($0).inserted }
+    }
+
+    /// Whether a changed context can change what the rule decides.
+    public var usesContext: Bool { contextProperties?.isEmpty != true }
+
+    /// Whether the rule can decide otherwise in a changed context. Values that are written differently count as different.
+    public func isTouched(from old: JSONView, to new: JSONView) -> Bool {
+        guard let contextProperties else { return true }
+        return contextProperties.contains { property in
+            let path = property.names.dropFirst()
+            return switch (old.value(at: path), new.value(at: path)) {
+            case (nil, nil): false
+            case (let old?, let new?): old.bytes != new.bytes
+            default: true
+            }
+        }
+    }
+}
+
+extension IoAssociationRule {
+    /// Reads the JSON array of rules `{name, valueType?, condition}`. An empty value type is none.
+    ///
+    /// - Throws: ``PayloadError`` with the place of what is wrong: an unknown key, root or operator, a missing name or
+    ///   condition, more than ``maximumCount`` rules.
+    public static func rules(_ view: JSONView) throws(PayloadError) -> [IoAssociationRule] {
+        guard view.kind == .array else { throw .invalid(view, "must be an array") }
+        var rules: [IoAssociationRule] = []
+        for element in view.elements {
+            guard rules.count < maximumCount else { throw .invalid(view, "has more than \(maximumCount) rules") }
+            rules.append(try IoAssociationRule(element))
+        }
+        return rules
+    }
+
+    private enum Keys: String, CodingKey, CaseIterable {
+        case name, valueType, condition
+    }
+
+    private init(_ view: JSONView) throws(PayloadError) {
+        guard view.kind == .object else { throw .invalid(view, "must be an object") }
+        for (key, value) in view.members where key.string.flatMap(Keys.init(rawValue:)) == nil {
+            throw .invalid(value, "unknown key")
+        }
+        try PropertyRule.required("name", .nonEmptyString).check(view)
+        try PropertyRule.optional("valueType", .string).check(view)
+        guard let tree = view["condition"] else { throw .missing("condition", in: view) }
+        let condition = try ObjectFilterCondition(tree: tree)
+        let valueType = view["valueType"]?.string.flatMap { $0.isEmpty ? nil : $0 }
+        do throws(PayloadError) {
+            try self.init(name: view["name"]?.string ?? "", valueType: valueType, condition: condition)
+        } catch {
+            guard case .invalid(let pointer, let reason) = error else { throw error }
+            throw .invalid(pointer: view.pointer + pointer, reason: reason)
+        }
+    }
+}
+
+extension IoAssociationRule: Encodable {
+    /// Encodes the rule, operators by their names.
+    ///
+    /// - Throws: `EncodingError.invalidValue` where the condition is a closure.
+    public func encode(to encoder: any Encoder) throws {
+        guard case .filter(let filter) = condition else {
+            throw EncodingError.invalidValue(
+                self,
+                .init(codingPath: encoder.codingPath, debugDescription: "a closure has no JSON form")
+            )
+        }
+        var container = encoder.container(keyedBy: Keys.self)
+        try container.encode(name, forKey: .name)
+        try container.encodeIfPresent(valueType, forKey: .valueType)
+        try container.encode(filter.json(.tree, operators: .names), forKey: .condition)
+    }
+}
+
+extension ObjectFilterCondition {
+    /// Passes on all properties, and checks that each begins with a root of rules.
+    fileprivate func checkRoots(
+        _ pointer: String,
+        depth: Int = 0,
+        _ visit: (ObjectFilterProperty) -> Void
+    ) throws(PayloadError) {
+        func check(_ property: ObjectFilterProperty, _ pointer: String) throws(PayloadError) {
+            guard property.names.first.flatMap(IoAssociationRule.Root.init(rawValue:)) != nil else {
+                let roots = IoAssociationRule.Root.allCases.map(\.rawValue).joined(separator: ", ")
+                throw .invalid(pointer: pointer, reason: "must begin with one of \(roots)")
+            }
+            visit(property)
+        }
+        guard depth <= Self.maximumDepth else {
+            throw .invalid(pointer: pointer, reason: "is nested deeper than \(Self.maximumDepth)")
+        }
+        switch self {
+        case .property(let property, let expression):
+            try check(property, "\(pointer)/0")
+            for (index, operand) in expression.operands.enumerated() {
+                guard case .property(let property) = operand else { continue }
+                try check(property, "\(pointer)/1/\(index + 1)/property")
+            }
+        case .and(let list):
+            for (index, condition) in list.enumerated() {
+                try condition.checkRoots("\(pointer)/and/\(index)", depth: depth + 1, visit)
+            }
+        case .or(let list):
+            for (index, condition) in list.enumerated() {
+                try condition.checkRoots("\(pointer)/or/\(index)", depth: depth + 1, visit)
+            }
+        case .not(let condition): try condition.checkRoots("\(pointer)/not", depth: depth + 1, visit)
+        }
+    }
+}
+
+extension IoAssociationRule.Condition {
+    /// Decides on a pair; a filter condition that JSON can't be had for does not hold.
+    @ControllerActor
+    func callAsFunction(
+        _ source: IoSource,
+        _ sourceNode: IoNode,
+        _ actor: IoActor,
+        _ actorNode: IoNode,
+        _ context: IoContext,
+        _ router: RuleBasedIoRouter
+    ) -> Bool {
+        switch self {
+        case .function(let function): return function(source, sourceNode, actor, actorNode, context, router)
+        case .filter(let filter):
+            let objects = [
+                "source": source, "sourceNode": sourceNode, "actor": actor, "actorNode": actorNode, "context": context,
+            ]
+            let roots = try? objects.mapValues { try JSONDocument(PayloadCoder.encodeBytes($0)).root }
+            return roots.map { filter.matches(roots: $0) } ?? false
+        }
+    }
+}
