@@ -1,5 +1,3 @@
-import Synchronization
-
 extension CommunicationManager {
     /// Objects of a core type as they are advertised.
     ///
@@ -100,15 +98,11 @@ extension CommunicationManager {
             of: Event.self,
             bufferingPolicy: .bufferingNewest(Self.streamBuffer)
         )
-        let dropped = Counter()
+        let dropped = DoublingCounter()
         let logger = logger
         let subscription = try subscribe({ continuation.finish() }) { event in
-            guard case .dropped = continuation.yield(event) else { return }
-            let count = dropped.increment()
-            // Told at 1, 2, 4, 8…: a reader that never catches up must not fill the log.
-            if count & (count - 1) == 0 {
-                logger.warning("a reader is behind", metadata: ["event": "\(Event.self)", "dropped": "\(count)"])
-            }
+            guard case .dropped = continuation.yield(event), let count = dropped.increment() else { return }
+            logger.warning("a reader is behind", metadata: ["event": "\(Event.self)", "dropped": "\(count)"])
         }
         let timer = timeLimit.map { limit in
             Task {
@@ -126,10 +120,4 @@ extension CommunicationManager {
         }
         return stream
     }
-}
-
-private final class Counter: Sendable {
-    private let value = Atomic(0)
-
-    func increment() -> Int { value.add(1, ordering: .relaxed).newValue }
 }

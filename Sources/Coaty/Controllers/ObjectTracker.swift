@@ -20,7 +20,6 @@ final class ObjectTracker: Sendable {
         var bytes = 0
         var changes: [CoatyUUID: Change] = [:]
         var lastSerial: UInt64 = 0
-        var refused = 0
 
         mutating func note(_ kind: Change.Kind, _ object: TrackedObject) {
             lastSerial += 1
@@ -43,6 +42,7 @@ final class ObjectTracker: Sendable {
 
     private let objectFilter: (@Sendable (CoatyObject) -> Bool)?
     private let logger: Logger
+    private let refused = DoublingCounter()
     private let state = Mutex(State())
     private let isChanged: AsyncStream<Void>
     private let change: AsyncStream<Void>.Continuation
@@ -120,28 +120,22 @@ final class ObjectTracker: Sendable {
     func take(_ payload: Payload) {
         guard let object = payload.json["object"].flatMap(TrackedObject.init) else { return }
         guard isTracked(object) else { return remove(object.objectId) }
-        let refused: Int? = state.withLock { state in
+        let isRefused = state.withLock { state in
             let known = state.objects[object.objectId]
-            if let known, known.isSame(as: object) { return nil }
+            if let known, known.isSame(as: object) { return false }
             let bytes = state.bytes + object.size - (known?.size ?? 0)
             guard known != nil || state.objects.count < ObjectLifecycleController.maximumObjects,
                 bytes <= ObjectLifecycleController.maximumBytes
-            else {
-                state.refused += 1
-                return state.refused
-            }
+            else { return true }
             state.bytes = bytes
             state.objects[object.objectId] = object
             state.note(known == nil ? .added : .changed, object)
-            return nil
+            return false
         }
-        if let refused {
-            // Told at 1, 2, 4, 8…, so that the network can't fill the log.
-            if refused & (refused - 1) == 0 {
-                logger.warning("too many objects to track", metadata: ["refused so far": "\(refused)"])
-            }
-        } else {
+        if !isRefused {
             change.yield()
+        } else if let count = refused.increment() {
+            logger.warning("too many objects to track", metadata: ["refused so far": "\(count)"])
         }
     }
 
