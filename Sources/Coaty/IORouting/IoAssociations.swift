@@ -190,21 +190,11 @@ extension IoAssociations.Actor {
     }
 }
 
-extension [CoatyUUID: [UInt64: IoAssociations.Observer<IoStateEvent>]] {
-    fileprivate mutating func removeObserver(
+extension Dictionary where Key == CoatyUUID {
+    fileprivate mutating func removeObserver<Event>(
         _ observerId: UInt64,
         of id: CoatyUUID
-    ) -> IoAssociations.Observer<IoStateEvent>? {
-        defer { if self[id]?.isEmpty ?? false { self[id] = nil } }
-        return self[id]?.removeValue(forKey: observerId)
-    }
-}
-
-extension [CoatyUUID: [UInt64: IoAssociations.Observer<IoValueEvent>]] {
-    fileprivate mutating func removeObserver(
-        _ observerId: UInt64,
-        of id: CoatyUUID
-    ) -> IoAssociations.Observer<IoValueEvent>? {
+    ) -> IoAssociations.Observer<Event>? where Value == [UInt64: IoAssociations.Observer<Event>] {
         defer { if self[id]?.isEmpty ?? false { self[id] = nil } }
         return self[id]?.removeValue(forKey: observerId)
     }
