@@ -33,6 +33,15 @@ public struct IoValueEvent: Sendable {
         return IoValueEvent(bytes: value, isRaw: true, ioSourceId: ioSource.objectId)
     }
 
+    /// Creates an event with a JSON text as it came, so that every digit is kept.
+    ///
+    /// - Throws: ``CommunicationError/incompatibleIoValue`` where the source uses raw values; ``PayloadError/malformed(_:)``
+    ///   where the text is no JSON.
+    public static func with(ioSource: IoSource, json: [UInt8]) throws -> IoValueEvent {
+        guard ioSource.useRawIoValues != true else { throw CommunicationError.incompatibleIoValue }
+        return IoValueEvent(bytes: try Payload(json).bytes, isRaw: false, ioSourceId: ioSource.objectId)
+    }
+
     init(bytes: [UInt8], isRaw: Bool, ioSourceId: CoatyUUID?) {
         self.bytes = bytes
         self.isRaw = isRaw

@@ -33,7 +33,7 @@ extension CommunicationManager {
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (IoStateEvent) -> Void
     ) -> Subscription {
-        ioAssociations.observeState(of: ioPointId, .init(handler: handler, onEnd: onEnd))
+        ioAssociations.observeState(of: ioPointId, .init(handler: handler, onEnd: onEnd, isPermanent: false))
     }
 
     /// Observes by a handler the values that come for an IO actor of this agent.
@@ -48,7 +48,23 @@ extension CommunicationManager {
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (IoValueEvent) -> Void
     ) -> Subscription {
-        ioAssociations.observeValues(of: ioActorId, .init(handler: handler, onEnd: onEnd))
+        ioAssociations.observeValues(of: ioActorId, .init(handler: handler, onEnd: onEnd, isPermanent: false))
+    }
+
+    /// Observes the state of an IO point over restarts of the communication manager.
+    func subscribe(
+        permanentlyToIoStateOf ioPointId: CoatyUUID,
+        handler: @escaping @Sendable (IoStateEvent) -> Void
+    ) -> Subscription {
+        ioAssociations.observeState(of: ioPointId, .init(handler: handler, onEnd: nil, isPermanent: true))
+    }
+
+    /// Observes the values of an IO actor over restarts of the communication manager.
+    func subscribe(
+        permanentlyToIoValuesOf ioActorId: CoatyUUID,
+        handler: @escaping @Sendable (IoValueEvent) -> Void
+    ) -> Subscription {
+        ioAssociations.observeValues(of: ioActorId, .init(handler: handler, onEnd: nil, isPermanent: true))
     }
 
     /// Takes what a router says of the agent's own IO points.

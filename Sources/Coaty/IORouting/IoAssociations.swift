@@ -9,6 +9,8 @@ final class IoAssociations: Sendable {
     struct Observer<Event: Sendable>: Sendable {
         let handler: @Sendable (Event) -> Void
         let onEnd: (@Sendable () -> Void)?
+        /// Whether it stays when the communication manager stops.
+        let isPermanent: Bool
     }
 
     fileprivate struct Source {
@@ -138,13 +140,14 @@ final class IoAssociations: Sendable {
         }
     }
 
-    /// Forgets all associations and ends all observations.
+    /// Forgets all associations and ends all observations but the permanent ones.
     func endAll() {
         let ended = state.withLock { state in
             let ended = (state.actors, state.stateObservers, state.valueObservers)
             state.sources = state.sources.mapValues { _ in Source() }
             state.actors = state.actors.mapValues { Actor(isRaw: $0.isRaw) }
-            (state.stateObservers, state.valueObservers) = ([:], [:])
+            state.stateObservers.keepPermanentObservers()
+            state.valueObservers.keepPermanentObservers()
             return ended
         }
         for observer in ended.1.values.flatMap(\.values) {
@@ -197,5 +200,10 @@ extension Dictionary where Key == CoatyUUID {
     ) -> IoAssociations.Observer<Event>? where Value == [UInt64: IoAssociations.Observer<Event>] {
         defer { if self[id]?.isEmpty ?? false { self[id] = nil } }
         return self[id]?.removeValue(forKey: observerId)
+    }
+
+    fileprivate mutating func keepPermanentObservers<Event>()
+    where Value == [UInt64: IoAssociations.Observer<Event>] {
+        self = mapValues { $0.filter(\.value.isPermanent) }.filter { !$0.value.isEmpty }
     }
 }

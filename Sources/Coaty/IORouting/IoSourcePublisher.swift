@@ -1,0 +1,183 @@
+import Synchronization
+
+/// Publishes the values of an IO source of the agent as the source's backpressure strategy and the negotiated update rate
+/// ask for it.
+///
+/// The rate is the one that the router recommends with the associations. While there is none, each value goes out at once;
+/// otherwise it depends on ``IoSource/updateStrategy``:
+///
+/// - `None`: each value goes out at once.
+/// - `Sample`, also by default: the latest value goes out at the end of each interval. The intervals are counted from the
+///   association or the last change of the rate.
+/// - `Throttle`: a value goes out when an interval has passed without another. A source that never rests publishes nothing.
+///
+/// One value waits at most: a new one replaces it. It is discarded when the rate changes and when the source is not
+/// associated any more, as the reference implementations do it. Any thread may publish.
+///
+/// A publisher lives as long as it is referenced, over restarts of the communication manager.
+public final class IoSourcePublisher: Sendable {
+    /// What becomes of a value.
+    public enum Outcome: Sendable, Hashable {
+        /// It was published.
+        case published(Delivery)
+        /// It waits for the end of an interval.
+        case pending
+        /// It was discarded: the source is not associated.
+        case discarded
+    }
+
+    /// The longest interval, in milliseconds: what a timer of ECMAScript takes at most. Longer ones count as this.
+    static let maximumInterval = Int(Int32.max)
+
+    private struct State {
+        var isAssociated = false
+        var updateRate: Int?
+        var isCancelled = false
+        /// When the intervals began.
+        var origin: Duration = .zero
+        var pending: (event: IoValueEvent, due: Duration)?
+        /// Runs while a value waits.
+        var timer: Task<Void, Never>?
+
+        mutating func discardPending() {
+            pending = nil
+            timer?.cancel()
+            timer = nil
+        }
+    }
+
+    private let communicationManager: CommunicationManager
+    private let ioSourceId: CoatyUUID
+    private let isRaw: Bool
+    private let strategy: IoSourceBackpressureStrategy
+    private let timeline: Timeline
+    private let failures = DoublingCounter()
+    private let state = Mutex(State())
+    private let subscription = Mutex<Subscription?>(nil)
+
+    /// Creates the publisher of a source, as the source is at this moment.
+    ///
+    /// - Parameters:
+    ///   - ioSource: a source of one of the agent's IO nodes.
+    ///   - communicationManager: publishes the values.
+    ///   - clock: measures the intervals.
+    public init(
+        ioSource: IoSource,
+        communicationManager: CommunicationManager,
+        clock: some Clock<Duration> = ContinuousClock()
+    ) {
+        self.communicationManager = communicationManager
+        ioSourceId = ioSource.objectId
+        isRaw = ioSource.useRawIoValues ?? false
+        strategy = ioSource.updateStrategy ?? .Default
+        timeline = Timeline(clock)
+        let observation = communicationManager.subscribe(permanentlyToIoStateOf: ioSourceId) { [weak self] in
+            self?.take($0)
+        }
+        subscription.withLock { $0 = observation }
+    }
+
+    deinit { cancel() }
+
+    /// Publishes a value of the source, now or later, or discards it.
+    ///
+    /// - Throws: ``CommunicationError/incompatibleIoValue`` where the value is of another source, or raw where the source
+    ///   uses JSON or the other way round; ``CommunicationError/queueFull(publications:bytes:)``. That a value which waited
+    ///   could not be published is logged.
+    @discardableResult
+    public func publish(_ event: IoValueEvent) throws(CommunicationError) -> Outcome {
+        guard event.ioSourceId == ioSourceId, event.isRaw == isRaw else { throw .incompatibleIoValue }
+        let outcome: Outcome? = state.withLock { state in
+            guard state.isAssociated, !state.isCancelled else { return .discarded }
+            guard let updateRate = state.updateRate, updateRate > 0, strategy != .None else { return nil }
+            let now = timeline.now()
+            let interval = Duration.milliseconds(min(updateRate, Self.maximumInterval))
+            let due =
+                strategy == .Throttle ? now + interval : now + interval - (now - state.origin).remainder(by: interval)
+            // A value that waits keeps its place in time when it is replaced, unless it waits for quiet.
+            state.pending = (event, strategy == .Throttle ? due : state.pending?.due ?? due)
+            if state.timer == nil { state.timer = timer(until: due) }
+            return .pending
+        }
+        if let outcome { return outcome }
+        return try communicationManager.publishIoValue(event).map(Outcome.published) ?? .discarded
+    }
+
+    /// Discards a value that waits, and all that are published from now on.
+    public func cancel() {
+        state.withLock { state in
+            state.isCancelled = true
+            state.discardPending()
+        }
+        subscription.withLock { $0.take() }?.cancel()
+    }
+
+    private func take(_ event: IoStateEvent) {
+        state.withLock { state in
+            guard event.hasAssociations != state.isAssociated || event.updateRate != state.updateRate else { return }
+            state.isAssociated = event.hasAssociations
+            state.updateRate = event.updateRate
+            state.origin = timeline.now()
+            state.discardPending()
+        }
+    }
+
+    private func timer(until due: Duration) -> Task<Void, Never> {
+        Task { [weak self, timeline] in
+            var next: Duration? = due
+            while let due = next {
+                do {
+                    try await timeline.sleep(until: due)
+                } catch {
+                    return
+                }
+                next = self?.publishIfDue()
+            }
+        }
+    }
+
+    /// Publishes the value that waits if it is time.
+    ///
+    /// - Returns: when it will be time; nil where nothing waits any more.
+    private func publishIfDue() -> Duration? {
+        state.withLock { state in
+            // A timer is cancelled under the lock, so one that was can't take what another one waits for.
+            guard !Task.isCancelled, let pending = state.pending else { return nil }
+            guard pending.due <= timeline.now() else { return pending.due }
+            (state.pending, state.timer) = (nil, nil)
+            // Under the lock, so that a newer value does not overtake this one. Publishing only queues.
+            do throws(CommunicationError) {
+                _ = try communicationManager.publishIoValue(pending.event)
+            } catch {
+                if let count = failures.increment() {
+                    communicationManager.logger.warning(
+                        "an IO value could not be published",
+                        metadata: ["source": "\(ioSourceId)", "error": "\(error)", "lost so far": "\(count)"]
+                    )
+                }
+            }
+            return nil
+        }
+    }
+}
+
+/// A clock whose kind does not matter any more: points in time are durations since it was wrapped.
+private struct Timeline: Sendable {
+    let now: @Sendable () -> Duration
+    private let sleepUntil: @Sendable (Duration) async throws -> Void
+
+    init(_ clock: some Clock<Duration>) {
+        let origin = clock.now
+        now = { origin.duration(to: clock.now) }
+        sleepUntil = { try await clock.sleep(until: origin.advanced(by: $0), tolerance: nil) }
+    }
+
+    func sleep(until time: Duration) async throws { try await sleepUntil(time) }
+}
+
+extension Duration {
+    /// What is left of a duration when an interval is taken off as often as it fits.
+    fileprivate func remainder(by interval: Duration) -> Duration {
+        Duration(attoseconds: attoseconds % interval.attoseconds)
+    }
+}
