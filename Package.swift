@@ -34,6 +34,7 @@ let package = Package(
             name: "Coaty",
             dependencies: [
                 .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "OrderedCollections", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict

@@ -145,7 +145,7 @@ import Testing
         let agent = try agent(broker, namespace: "one")
         let seen = Recorder<String>()
         let raw = try agent.subscribe(rawTopic: "#") { seen.append($0.topic) }
-        let channel = try agent.subscribe(.channel("c")) { seen.append(((try? $0.data.object?.name) ?? "") ?? "") }
+        let channel = try agent.subscribe(.channel("c")) { seen.append((try? $0.data.object?.name) ?? "") }
         agent.start()
         _ = try await broker.waitForMessages(1)
         for namespace in ["two", "one"] {

@@ -180,26 +180,3 @@ extension ObjectFilterCondition {
         }
     }
 }
-
-extension IoAssociationRule.Condition {
-    /// Decides on a pair; a filter condition that JSON can't be had for does not hold.
-    @ControllerActor
-    func callAsFunction(
-        _ source: IoSource,
-        _ sourceNode: IoNode,
-        _ actor: IoActor,
-        _ actorNode: IoNode,
-        _ context: IoContext,
-        _ router: RuleBasedIoRouter
-    ) -> Bool {
-        switch self {
-        case .function(let function): return function(source, sourceNode, actor, actorNode, context, router)
-        case .filter(let filter):
-            let objects = [
-                "source": source, "sourceNode": sourceNode, "actor": actor, "actorNode": actorNode, "context": context,
-            ]
-            let roots = try? objects.mapValues { try JSONDocument(PayloadCoder.encodeBytes($0)).root }
-            return roots.map { filter.matches(roots: $0) } ?? false
-        }
-    }
-}

@@ -1,247 +1,362 @@
-import Logging
-
-/// Routes the values of an IO context: associates the IO sources with the IO actors of its IO nodes, by a rule that a subclass
-/// gives.
+/// Routes the values of an IO context: associates the IO sources with the IO actors of its IO nodes, as a subclass decides.
 ///
 /// Its context is the option `ioContext`. The router advertises it and answers who discovers it, takes it over from an
-/// Update, and dissolves all associations when the communication manager stops. Only changes are published.
+/// Update, and dissolves all associations when the communication manager stops. Only changes are published. An agent may
+/// have several routers, each for a context of its own.
 open class IoRouter: Controller {
     /// How many IO nodes a context has at most; further ones are not routed.
-    public static let maximumNodes = 10_000
+    public nonisolated static let maximumNodes = 10_000
+    /// How many sources and actors a context has at most; a node with more than are left is not routed.
+    public nonisolated static let maximumPoints = 100_000
+    /// How many associations a context has at most; further ones are not made.
+    public nonisolated static let maximumAssociations = 1_000_000
 
+    /// How long a node may take to show itself after the link was lost; then it counts as gone.
+    static let confirmationTime = Duration.seconds(10)
+    /// How long a stop waits until all associations are dissolved.
+    static let leavingTime = Duration.seconds(5)
+    /// How long to wait before the outbox is looked at again.
+    static let outboxInterval = Duration.milliseconds(5)
+    /// How often to ask for IO nodes at most.
+    static let discoverInterval = Duration.seconds(1)
     /// How many requests for IO nodes are open at most; then the oldest is given up.
-    static let maximumRequests = 16
+    nonisolated static let maximumRequests = 16
 
-    /// The context as it is.
+    /// The context as it is; nil where the option is missing.
     public private(set) var ioContext: IoContext?
+    /// The context as it is advertised.
+    private(set) var ioContextJSON: JSONView?
 
-    private var nodes: [CoatyUUID: IoNode] = [:]
-    /// The order in which the nodes came.
-    private var nodeIds: [CoatyUUID] = []
-    private var associations: [CoatyUUID: SourceAssociations] = [:]
+    private(set) var table = IoRoutingTable(namespace: "-")
+    private var session: Session?
+    private var queue = AssociateQueue()
+    private var isTelling = false
+    private var whenTold: [() -> Void] = []
+    private var unconfirmed: Set<CoatyUUID> = []
     private var requests: [Subscription] = []
+    private var isAsking = false
+    private var asksAgain = false
 
-    private struct SourceAssociations {
-        var route: String
-        var updateRate: Int?
-        var actorIds: [CoatyUUID] = []
+    /// What lasts until the communication manager stops.
+    private struct Session {
+        let inbox: IoRouterInbox
+        let others: OtherIoRouters
+        let answer: IoContextAnswer
     }
 
-    private enum Step: Sendable {
-        case online
-        case agent
-        case offer(Payload)
-        case deadvertise(DeadvertiseEvent)
-        case discover(DiscoverEvent)
-        case update(UpdateEvent)
-    }
+    // MARK: - For subclasses
 
-    /// Whether a source and an actor that are compatible are to be associated; all are unless a subclass says otherwise.
+    /// Whether a source and an actor of the same value type and data format are to be associated; all are unless a subclass
+    /// says otherwise. The answer must depend on the arguments and ``ioContext`` alone, or ``evaluate()`` be called when
+    /// something else changes it.
     open func shouldAssociate(source: IoSource, sourceNode: IoNode, actor: IoActor, actorNode: IoNode) -> Bool { true }
+
+    /// Called when the context was taken over from an Update and the associations were decided anew, before the Complete is
+    /// published.
+    open func onIoContextUpdated(by event: UpdateEvent, from previous: IoContext, changes: IoAssociationChanges) {}
+
+    /// Called when associations have changed, whatever the cause.
+    open func onAssociationsChanged(_ changes: IoAssociationChanges) {}
+
+    func verdict(_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool {
+        shouldAssociate(
+            source: source.point,
+            sourceNode: source.node.node,
+            actor: actor.point,
+            actorNode: actor.node.node
+        )
+    }
+
+    /// Whether a context that has changed may have changed verdicts on points of a value type.
+    func isTouched(_ valueType: TopicLevel, by context: JSONView?, from previous: JSONView?) -> Bool { true }
+
+    // MARK: - What there is
+
+    /// The IO nodes of the context, in the order in which they came.
+    public var managedIoNodes: [IoNode] { table.nodes.map(\.node) }
+
+    /// The first IO node of the context that a predicate holds for.
+    public func findManagedIoNode(_ predicate: (IoNode) -> Bool) -> IoNode? { managedIoNodes.first(where: predicate) }
+
+    /// The associations as they are.
+    public var associations: [IoAssociation] { table.associations }
+
+    /// Other agents that route the same context, as far as they have shown themselves. They are reported in the log, too.
+    public var otherRouters: [CoatyUUID] { session?.others.all ?? [] }
+
+    /// Decides anew on all pairs of the context, and publishes what changed.
+    ///
+    /// - Returns: what changed.
+    @discardableResult
+    public func evaluate() -> IoAssociationChanges { evaluate { _ in true } }
+
+    func evaluate(where isTouched: (PointKind) -> Bool) -> IoAssociationChanges {
+        tell(table.evaluate(where: isTouched, verdict))
+    }
+
+    // MARK: - Life
 
     /// Takes the context from the options.
     open override func onInit() {
         super.onInit()
-        ioContext = options.extra["ioContext"] as? IoContext
-        ioContext?.parentObjectId = container.identity.objectId
-        if ioContext == nil {
+        guard let context = options.extra["ioContext"] as? IoContext else {
             container.logger.error(
                 "an IO router needs the option ioContext",
                 metadata: ["controller": "\(registeredName)"]
             )
+            return
+        }
+        do {
+            try adopt(context)
+        } catch {
+            container.logger.error("an IO context is not valid", metadata: ["error": "\(error)"])
         }
     }
 
     /// Begins to route.
     open override func onCommunicationManagerStarting() {
         super.onCommunicationManagerStarting()
-        guard ioContext != nil else { return }
+        guard let ioContext else { return }
         let manager = communicationManager
-        let (steps, continuation) = AsyncStream.makeStream(
-            of: Step.self,
-            bufferingPolicy: .bufferingNewest(CommunicationManager.streamBuffer)
-        )
-        let observations = [
-            manager.subscribe(.advertise(withCoreType: .IoNode)) { continuation.yield(.offer($0.payload)) },
-            manager.subscribe(.advertise(withCoreType: .Identity)) { _ in continuation.yield(.agent) },
-            manager.subscribe(.deadvertise) { continuation.yield(.deadvertise($0)) },
-            manager.subscribe(.discover) { continuation.yield(.discover($0)) },
-            manager.subscribe(.update(withCoreType: .IoContext)) { continuation.yield(.update($0)) },
+        let (name, contextId) = (ioContext.name, ioContext.objectId)
+        table = IoRoutingTable(namespace: manager.namespace)
+        let inbox = IoRouterInbox(ioContextName: name)
+        let logger = container.logger
+        let others = OtherIoRouters(ownId: manager.identityId, ioContextName: name, logger: logger)
+        let answer = IoContextAnswer(logger: logger)
+        session = Session(inbox: inbox, others: others, answer: answer)
+        do {
+            try adopt(ioContext)
+        } catch {
+            logger.error("an IO context is not valid", metadata: ["error": "\(error)"])
+        }
+
+        var observations = [
+            manager.subscribe(.advertise(withCoreType: .IoNode)) { [weak self] in self?.offer($0.payload, to: inbox) },
+            manager.subscribe(.advertise(withCoreType: .Identity)) { _ in inbox.newAgent() },
+            manager.subscribe(.deadvertise) { event in
+                inbox.deadvertise(event.data.objectIds)
+                others.remove(event.data.objectIds)
+            },
+            manager.subscribe(.advertise(withCoreType: .IoContext)) { event in
+                let object = event.payload.json["object"]
+                if object?["objectId"]?.string == contextId.string || object?["name"]?.string == name {
+                    others.note(event.sourceId)
+                }
+            },
+            manager.subscribe(.discover) { answer.resolve($0) },
+            manager.subscribe(.update(withCoreType: .IoContext)) { event in
+                if event.data.objectId == contextId, !inbox.update(event) {
+                    logger.warning("an IO router has too many updates to make")
+                }
+            },
         ]
+        if let associates = try? EventObservation<AssociateEvent>.associate(ioContextName: name) {
+            observations.append(manager.subscribe(associates) { others.note($0.sourceId) })
+        }
         for observation in observations { observation.disposed(by: disposeBag) }
         let states = manager.getCommunicationState()
-        Task { for await state in states where state == .online { continuation.yield(.online) } }
-            .disposed(by: disposeBag)
-        Task { for await step in steps { take(step, offer: { continuation.yield(.offer($0)) }) } }
-            .disposed(by: disposeBag)
+        Task { for await state in states where state == .online { inbox.online() } }.disposed(by: disposeBag)
+        Task { for await _ in inbox.signals { act(on: inbox.take()) } }.disposed(by: disposeBag)
     }
 
     /// Dissolves all associations.
     open override func onCommunicationManagerStopping() {
         super.onCommunicationManagerStopping()
-        for (sourceId, associated) in associations {
-            for actorId in associated.actorIds { publish(sourceId, actorId, nil, nil) }
-        }
-        (nodes, nodeIds, associations, requests) = ([:], [], [:], [])
+        tell(table.removeAll())
+        (session, requests, unconfirmed) = (nil, [], [])
+        (isAsking, asksAgain, isTelling, whenTold) = (false, false, false, [])
     }
 
-    /// Decides anew on all pairs of the context, and publishes what changed.
-    public func evaluate() {
-        var changes = Changes()
-        for sourceId in Set(associations.keys).union(sources().map(\.source.objectId)) {
-            decide(sourceId, &changes)
+    override func beforeLeaving() async {
+        let deadline = ContinuousClock.now + Self.leavingTime
+        while communicationManager.isOnline, .now < deadline {
+            queue.drain(publish)
+            if queue.isEmpty { break }
+            try? await Task.sleep(for: Self.outboxInterval)
         }
-        publish(changes)
+        queue.removeAll()
     }
 
-    private func take(_ step: Step, offer: @escaping @Sendable (Payload) -> Void) {
+    private func adopt(_ context: IoContext) throws {
+        context.parentObjectId = container.identity.objectId
+        let event = try ResolveEvent.with(object: context)
+        ioContext = context
+        ioContextJSON = event.payload.json["object"]
+        session?.answer.event = event
+    }
+
+    // MARK: - What comes in
+
+    private nonisolated func offer(_ payload: Payload, to inbox: IoRouterInbox) {
+        guard !inbox.offer(payload) else { return }
+        container.logger.error("an IO context has too many nodes", metadata: ["limit": "\(Self.maximumNodes)"])
+    }
+
+    private func act(on content: IoRouterInbox.Content) {
+        if content.isOnline { joined() }
+        if content.hasNewAgent { ask() }
+        for (id, change) in content.nodes { take(id, change) }
+        for event in content.updates { update(event) }
+    }
+
+    private func joined() {
+        // Nobody told us who has gone while the link was away.
+        unconfirmed = Set(table.nodes.map(\.node.objectId))
+        ask()
         do {
-            switch step {
-            case .online:
-                try discover(offer)
-                if let ioContext { try communicationManager.publishAdvertise(.with(object: ioContext)) }
-            // Some agents in the field advertise only one of their IO nodes when they join.
-            case .agent: try discover(offer)
-            case .offer(let payload):
-                guard let node = try payload.object() as? IoNode, node.name == ioContext?.name else { return }
-                replace(node.objectId, with: node.ioSources.isEmpty && node.ioActors.isEmpty ? nil : node)
-            case .deadvertise(let event):
-                for id in event.data.objectIds where nodes[id] != nil { replace(id, with: nil) }
-            case .discover(let event): try answer(event)
-            case .update(let event): try update(event)
-            }
+            if let ioContext { try communicationManager.publishAdvertise(.with(object: ioContext)) }
         } catch {
-            container.logger.warning("an event could not be routed", metadata: ["error": "\(error)"])
+            container.logger.error("an IO context could not be advertised", metadata: ["error": "\(error)"])
         }
+        guard !unconfirmed.isEmpty else { return }
+        Task {
+            try await Task.sleep(for: Self.confirmationTime)
+            for id in unconfirmed { take(id, IoRouterInbox.NodeChange(wasGone: true)) }
+        }
+        .disposed(by: disposeBag)
     }
 
-    private func discover(_ offer: @escaping @Sendable (Payload) -> Void) throws {
+    /// Asks for the IO nodes: at once, and then at most once an interval. Some agents in the field advertise only one of
+    /// their IO nodes when they join, so this is called for each agent that does.
+    private func ask() {
+        guard !isAsking else {
+            asksAgain = true
+            return
+        }
+        guard let inbox = session?.inbox else { return }
         // What was asked before may still be answered.
         if requests.count == Self.maximumRequests { requests.removeFirst() }
-        requests.append(
-            try communicationManager.publish(DiscoverEvent.with(coreTypes: [.IoNode])) { offer($0.payload) }
-        )
+        do {
+            requests.append(
+                try communicationManager.publish(DiscoverEvent.with(coreTypes: [.IoNode])) { [weak self] in
+                    self?.offer($0.payload, to: inbox)
+                }
+            )
+        } catch {
+            container.logger.warning("IO nodes could not be discovered", metadata: ["error": "\(error)"])
+        }
+        isAsking = true
+        Task {
+            try await Task.sleep(for: Self.discoverInterval)
+            isAsking = false
+            if asksAgain {
+                asksAgain = false
+                ask()
+            }
+        }
+        .disposed(by: disposeBag)
     }
 
-    private func answer(_ event: DiscoverEvent) throws {
-        guard let ioContext else { return }
-        let asked = event.data
-        let isAsked =
-            asked.isDiscoveringObjectId()
-            ? asked.objectId == ioContext.objectId
-            : asked.isDiscoveringTypes()
-                && (asked.isCoreTypeCompatible(.IoContext) || asked.isObjectTypeCompatible(ioContext.objectType))
-        if isAsked { try event.resolve(.with(object: ioContext)) }
-    }
-
-    private func update(_ event: UpdateEvent) throws {
-        // Nodes and routers know a context by its name: under another one it would be another context.
-        guard let updated = try event.data.object as? IoContext, updated.objectId == ioContext?.objectId,
-            updated.name == ioContext?.name
-        else { return }
-        updated.parentObjectId = container.identity.objectId
-        ioContext = updated
-        try communicationManager.publishAdvertise(.with(object: updated))
-        evaluate()
-        try event.complete(.with(object: updated))
-    }
-
-    /// Takes a node, or lets it go, and decides on the pairs that it is part of.
-    private func replace(_ id: CoatyUUID, with node: IoNode?) {
-        let old = nodes[id]
-        if let node {
-            guard old != nil || nodes.count < Self.maximumNodes else {
-                container.logger.error("an IO context has too many nodes", metadata: ["limit": "\(Self.maximumNodes)"])
+    private func take(_ id: CoatyUUID, _ change: IoRouterInbox.NodeChange) {
+        unconfirmed.remove(id)
+        do {
+            guard let payload = change.offer, let json = payload.json["object"],
+                let node = try payload.object() as? IoNode, !(node.ioSources.isEmpty && node.ioActors.isEmpty)
+            else {
+                tell(table.remove(id, verdict))
                 return
             }
-            if old == nil { nodeIds.append(id) }
-            nodes[id] = node
-        } else {
-            nodes[id] = nil
-            nodeIds.removeAll { $0 == id }
+            // Another agent, or one that is back, knows nothing of the associations.
+            if change.wasGone || table.node(id)?.node.parentObjectId != node.parentObjectId {
+                tell(table.remove(id, verdict))
+            }
+            tell(try table.take(node, json: json, verdict))
+        } catch {
+            container.logger.error("an IO node is not routed", metadata: ["node": "\(id)", "error": "\(error)"])
         }
-        var changes = Changes()
-        let both = [old, node].compactMap(\.self)
-        let valueTypes = Set(both.flatMap { $0.ioActors.map(\.valueType) })
-        var sourceIds = both.flatMap { $0.ioSources.map(\.objectId) }
-        sourceIds += sources().filter { valueTypes.contains($0.source.valueType) }.map(\.source.objectId)
-        var decided: Set<CoatyUUID> = []
-        for sourceId in sourceIds where decided.insert(sourceId).inserted { decide(sourceId, &changes) }
-        publish(changes)
     }
 
-    private func sources() -> [(source: IoSource, node: IoNode)] {
-        nodeIds.compactMap { nodes[$0] }.flatMap { node in node.ioSources.map { ($0, node) } }
-    }
-
-    // MARK: - Associations
-
-    private struct Changes {
-        var dissolved: [(sourceId: CoatyUUID, actorId: CoatyUUID)] = []
-        var associated: [(sourceId: CoatyUUID, actorId: CoatyUUID, route: String, updateRate: Int?)] = []
-    }
-
-    /// Finds the actors of a source, and what is different from before.
-    private func decide(_ sourceId: CoatyUUID, _ changes: inout Changes) {
-        let old = associations[sourceId]
-        var new: SourceAssociations?
-        if let (source, sourceNode) = sources().first(where: { $0.source.objectId == sourceId }) {
-            var wanted = SourceAssociations(route: old?.route ?? route(of: source))
-            for actorNode in nodeIds.compactMap({ nodes[$0] }) {
-                for actor in actorNode.ioActors
-                where actor.valueType == source.valueType
-                    && (actor.useRawIoValues ?? false) == (source.useRawIoValues ?? false)
-                    && shouldAssociate(source: source, sourceNode: sourceNode, actor: actor, actorNode: actorNode)
-                {
-                    wanted.actorIds.append(actor.objectId)
-                    let rates = [wanted.updateRate, source.updateRate, actor.updateRate].compactMap(\.self)
-                    wanted.updateRate = rates.max()
+    private func update(_ event: UpdateEvent) {
+        do {
+            // Nodes and routers know a context by its name: under another one it would be another context.
+            guard let updated = try event.data.object as? IoContext, let previous = ioContext,
+                updated.name == previous.name
+            else {
+                container.logger.warning(
+                    "an update would make another IO context",
+                    metadata: ["of": "\(registeredName)"]
+                )
+                return
+            }
+            let previousJSON = ioContextJSON
+            try adopt(updated)
+            try communicationManager.publishAdvertise(.with(object: updated))
+            let changes = evaluate { isTouched($0.valueType, by: ioContextJSON, from: previousJSON) }
+            onIoContextUpdated(by: event, from: previous, changes: changes)
+            let complete = try CompleteEvent.with(object: updated)
+            afterTelling { [logger = container.logger] in
+                do {
+                    try event.complete(complete)
+                } catch {
+                    logger.warning("an update could not be completed", metadata: ["error": "\(error)"])
                 }
             }
-            new = wanted
-        }
-        associations[sourceId] = new
-        let (before, now) = (Set(old?.actorIds ?? []), Set(new?.actorIds ?? []))
-        for actorId in old?.actorIds ?? [] where !now.contains(actorId) {
-            changes.dissolved.append((sourceId, actorId))
-        }
-        guard let new else { return }
-        for actorId in new.actorIds where !before.contains(actorId) || old?.updateRate != new.updateRate {
-            changes.associated.append((sourceId, actorId, new.route, new.updateRate))
+        } catch {
+            container.logger.warning("an update was not made", metadata: ["error": "\(error)"])
         }
     }
 
-    private func route(of source: IoSource) -> String {
-        source.externalRoute
-            ?? CommunicationTopic.publication(
-                .ioValue,
-                namespace: communicationManager.namespace,
-                sourceId: source.objectId
+    // MARK: - What goes out
+
+    @discardableResult
+    func tell(_ changes: IoAssociationChanges) -> IoAssociationChanges {
+        if table.isFull {
+            container.logger.error(
+                "an IO context has too many associations",
+                metadata: ["limit": "\(Self.maximumAssociations)"]
             )
-    }
-
-    private func publish(_ changes: Changes) {
-        for (sourceId, actorId) in changes.dissolved { publish(sourceId, actorId, nil, nil) }
-        for (sourceId, actorId, route, updateRate) in changes.associated {
-            publish(sourceId, actorId, route, updateRate)
         }
+        guard !changes.isEmpty else { return changes }
+        for association in changes.removed + changes.added + changes.changed { queue.append(association) }
+        queue.drain(publish)
+        tellTheRest()
+        onAssociationsChanged(changes)
+        return changes
     }
 
-    private func publish(_ sourceId: CoatyUUID, _ actorId: CoatyUUID, _ route: String?, _ updateRate: Int?) {
-        guard let name = ioContext?.name else { return }
+    private func tellTheRest() {
+        guard !queue.isEmpty, !isTelling, session != nil else { return }
+        isTelling = true
+        Task {
+            while !queue.isEmpty {
+                try await Task.sleep(for: Self.outboxInterval)
+                queue.drain(publish)
+            }
+            isTelling = false
+            for action in whenTold { action() }
+            whenTold = []
+        }
+        .disposed(by: disposeBag)
+    }
+
+    private func afterTelling(_ action: @escaping () -> Void) {
+        if queue.isEmpty { action() } else { whenTold.append(action) }
+    }
+
+    /// Publishes how a pair is.
+    ///
+    /// - Returns: false where it has to wait.
+    private func publish(_ pair: AssociateQueue.Pair) -> Bool {
+        guard let name = ioContext?.name else { return true }
+        guard communicationManager.waiting.publications < AssociateQueue.maximumWaiting else { return false }
+        let association = table.association(pair.sourceId, pair.actorId)
         do {
             try communicationManager.publishAssociate(
                 .with(
                     ioContextName: name,
-                    ioSourceId: sourceId,
-                    ioActorId: actorId,
-                    associatingRoute: route,
-                    updateRate: updateRate
+                    ioSourceId: pair.sourceId,
+                    ioActorId: pair.actorId,
+                    associatingRoute: association?.route,
+                    updateRate: association?.updateRate
                 )
             )
+        } catch CommunicationError.queueFull {
+            return false
         } catch {
             container.logger.error("an association could not be published", metadata: ["error": "\(error)"])
         }
+        return true
     }
 }
 

@@ -125,6 +125,7 @@ public final class Container {
                         controller.onCommunicationManagerStopping()
                         controller.disposeBag.dispose()
                     }
+                    for (_, controller) in controllers { await controller.beforeLeaving() }
                     done.resume()
                 }
             }

@@ -45,6 +45,9 @@ open class Controller {
     /// this.
     open func onCommunicationManagerStopping() {}
 
+    /// Called when all controllers know that the communication manager stops. It leaves the network when they are done.
+    func beforeLeaving() async {}
+
     /// Called when the container is shut down.
     open func onDispose() {}
 

@@ -1,0 +1,34 @@
+/// The rules of a router, found by value type.
+struct IoAssociationRules {
+    /// All, in their order.
+    let all: [IoAssociationRule]
+    private let ofValueType: [TopicLevel: [IoAssociationRule]]
+    private let global: [IoAssociationRule]
+
+    init(_ rules: [IoAssociationRule]) {
+        all = rules
+        global = rules.filter { $0.valueType?.isEmpty ?? true }
+        ofValueType = Dictionary(grouping: rules.filter { !($0.valueType?.isEmpty ?? true) }) {
+            TopicLevel($0.valueType ?? "")
+        }
+    }
+
+    /// The rules that count for a value type: its own or, only where there are none, those without one.
+    func candidates(for valueType: TopicLevel) -> [IoAssociationRule] { ofValueType[valueType] ?? global }
+
+    /// Whether a value type may have other verdicts by other rules.
+    func isTouched(_ valueType: TopicLevel, by new: IoAssociationRules) -> Bool {
+        let (old, new) = (candidates(for: valueType), new.candidates(for: valueType))
+        return old.count != new.count || zip(old, new).contains { !$0.decidesLike($1) }
+    }
+}
+
+extension IoAssociationRule {
+    /// Nobody can tell of closures.
+    fileprivate func decidesLike(_ other: IoAssociationRule) -> Bool {
+        guard case .filter(let condition) = condition, case .filter(let otherCondition) = other.condition else {
+            return false
+        }
+        return condition == otherCondition
+    }
+}

@@ -1,0 +1,36 @@
+/// Decides on pairs by rules in a context.
+struct IoRoutingDecision {
+    let rules: IoAssociationRules
+    var context: IoContext
+    /// The context as it is advertised.
+    var contextJSON: JSONView?
+    let router: RuleBasedIoRouter
+
+    /// The rule that associates a pair; nil where none does.
+    @ControllerActor
+    func rule(for source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> IoAssociationRule? {
+        rules.candidates(for: source.kind.valueType).first { holds($0, source, actor) }
+    }
+
+    @ControllerActor
+    func holds(
+        _ rule: IoAssociationRule,
+        _ source: RoutedPoint<IoSource>,
+        _ actor: RoutedPoint<IoActor>
+    ) -> Bool {
+        switch rule.condition {
+        case .function(let function):
+            function(source.point, source.node.node, actor.point, actor.node.node, context, router)
+        case .filter(let condition): condition.matches(roots: roots(source, actor))
+        }
+    }
+
+    /// What a filter condition asks about, by the names of ``IoAssociationRule/Root``.
+    func roots(_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> [String: JSONView] {
+        var roots = [
+            "source": source.json, "sourceNode": source.node.json, "actor": actor.json, "actorNode": actor.node.json,
+        ]
+        roots["context"] = contextJSON
+        return roots
+    }
+}
