@@ -138,7 +138,17 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
-        .testTarget(name: "CoatyTests", dependencies: ["Coaty", "CoatyMQTT", "TestSupport"], swiftSettings: strict),
+        .target(
+            name: "RoutingReference",
+            dependencies: ["Coaty"],
+            path: "Tests/RoutingReference",
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "CoatyTests",
+            dependencies: ["Coaty", "CoatyMQTT", "RoutingReference", "TestSupport"],
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "ExamplesTests",
             dependencies: [

@@ -68,22 +68,9 @@ import Testing
     }
 }
 
-/// A small generator with a seed (SplitMix64).
-private struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
+extension SeededGenerator {
     /// A text that may stand as a level: also with marks that join what stands before them, and with colons.
-    mutating func level() -> String {
+    fileprivate mutating func level() -> String {
         let letters: [Unicode.Scalar] = [
             "a", "Z", "0", ":", ".", "-", " ", "\u{301}", "\u{E9}", "\u{1F600}", "\u{200D}", "\"",
         ]
@@ -94,7 +81,7 @@ private struct SeededGenerator: RandomNumberGenerator {
         return String(text)
     }
 
-    mutating func json(depth: Int) -> AnyCodable {
+    fileprivate mutating func json(depth: Int) -> AnyCodable {
         switch Int.random(in: 0..<(depth > 0 ? 8 : 6), using: &self) {
         case 0: return .null
         case 1: return .bool(.random(using: &self))

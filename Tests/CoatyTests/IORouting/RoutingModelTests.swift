@@ -1,0 +1,200 @@
+import RoutingReference
+import Testing
+
+@testable import Coaty
+
+/// A router that decides by what changed has the associations that one has that decides on everything each time.
+@Suite struct RoutingModelTests {
+    /// What somebody knows who hears only of changes.
+    private struct Listener {
+        struct Told: Equatable {
+            let route: String
+            let updateRate: Int?
+        }
+
+        private(set) var known: [[CoatyUUID]: Told] = [:]
+
+        mutating func hear(_ key: [CoatyUUID], _ told: Told?, _ place: String) {
+            if let told {
+                #expect(known[key] != told, "\(place): nothing new")
+                known[key] = told
+            } else {
+                #expect(known.removeValue(forKey: key) != nil, "\(place): nothing to dissolve")
+            }
+        }
+
+        mutating func hear(_ event: AssociateEvent, _ place: String) {
+            let data = event.data
+            let told = data.associatingRoute.map { Told(route: $0, updateRate: data.updateRate) }
+            hear([data.ioSourceId, data.ioActorId], told, place)
+        }
+
+        var rates: [[CoatyUUID]: Int?] { known.mapValues(\.updateRate) }
+    }
+
+    @Test(arguments: 0..<150 as Range<UInt64>)
+    @ControllerActor func agreesWithTheNaiveRouter(seed: UInt64) throws {
+        var random = RandomNetwork(seed: seed)
+        var table = IoRoutingTable(namespace: "-")
+        var context = try random.context()
+        var naive = NaiveRouter(rules: try random.rules(), context: try view(context))
+        var rules = IoAssociationRules(naive.rules)
+        var listener = Listener()
+        let router = try Self.router(context)
+
+        func verdict(_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool {
+            IoRoutingDecision(rules: rules, context: context, contextJSON: naive.context, router: router)
+                .rule(for: source, actor) != nil
+        }
+
+        for step in 0..<60 {
+            let changes: IoAssociationChanges
+            switch random.number(0...9) {
+            case 0...4:
+                let json = try #require(try random.node().json["object"])
+                let node = try #require(try PayloadCoder.object(json) as? IoNode)
+                naive.take(node, json: json)
+                changes = try table.take(node, json: json, verdict)
+            case 5...6:
+                let id = CoatyUUID(wire: random.nodeId())
+                naive.remove(id)
+                changes = table.remove(id, verdict)
+            case 7...8:
+                let old = naive.context
+                context = try random.context()
+                naive.context = try view(context)
+                let new = naive.context
+                changes = table.evaluate(
+                    where: { kind in
+                        rules.candidates(for: kind.valueType).contains { $0.isTouched(from: old, to: new) }
+                    },
+                    verdict
+                )
+            default:
+                let old = rules
+                naive.rules = try random.rules()
+                rules = IoAssociationRules(naive.rules)
+                changes = table.evaluate(where: { old.isTouched($0.valueType, by: rules) }, verdict)
+            }
+            for association in changes.removed { listener.hear(association.key, nil, "step \(step)") }
+            for association in changes.added + changes.changed {
+                #expect(changes.added.contains(association) == (listener.known[association.key] == nil))
+                let route = try #require(table.association(association.ioSourceId, association.ioActorId)).route
+                listener.hear(association.key, .init(route: route, updateRate: association.updateRate), "step \(step)")
+            }
+            let wanted = naive.associations
+            #expect(Set(table.associations) == Set(wanted), "step \(step)")
+            #expect(table.associations.count == wanted.count && table.associationCount == wanted.count)
+            #expect(listener.rates == Dictionary(uniqueKeysWithValues: wanted.map { ($0.key, $0.updateRate) }))
+        }
+        #expect(table.preview(verdict).isEmpty, "everything was decided")
+        for association in table.removeAll().removed { listener.hear(association.key, nil, "at the end") }
+        #expect(listener.known.isEmpty && table.associationCount == 0)
+    }
+
+    /// The same over the wire: of the router only its Associate events are seen.
+    @Test(.timeLimit(.minutes(2)), arguments: 0..<8 as Range<UInt64>)
+    @ControllerActor func tellsOnlyWhatChanges(seed: UInt64) async throws {
+        var random = RandomNetwork(seed: 1_000 + seed)
+        let broker = InMemoryBroker()
+        let context = try random.context()
+        var naive = NaiveRouter(rules: try random.rules(), context: try view(context))
+        let router = try Container.resolve(
+            components: Components(controllers: ["router": RuleBasedIoRouter.self]),
+            configuration: Configuration(
+                communication: CommunicationOptions { _ in InMemoryBinding(broker: broker) },
+                controllers: ControllerConfig(controllerOptions: [
+                    "router": ControllerOptions(extra: ["ioContext": context, "rules": naive.rules])
+                ])
+            )
+        )
+        let controller: RuleBasedIoRouter = try #require(router.getController(name: "router"))
+        let observer = try CommunicationManager(
+            identity: Identity(name: "observer"),
+            options: CommunicationOptions { _ in InMemoryBinding(broker: broker) }
+        )
+        let told = Recorder<AssociateEvent>()
+        let subscription = observer.subscribe(try .associate(ioContextName: "ctx")) { told.append($0) }
+        observer.start()
+        try await observer.untilOnline()
+        let own = router.communicationManager.identityId.string
+        router.communicationManager.start()
+        _ = try await broker.waitForMessages { messages in
+            messages.contains { $0.topic == "coaty/3/-/ADV::com.example.Context/\(own)" }
+        }
+        var agents: [CoatyUUID: CoatyUUID?] = [:]
+        var listener = Listener()
+        var heard = 0
+
+        for step in 0..<40 {
+            switch random.number(0...9) {
+            case 0...5:
+                let payload = try random.node(named: random.chance(95) ? "ctx" : "another")
+                let json = try #require(payload.json["object"])
+                let node = try #require(try PayloadCoder.object(json) as? IoNode)
+                try observer.publishAdvertise(AdvertiseEvent(payload: payload))
+                // A node of another agent is another node.
+                if let agent = agents[node.objectId], agent != node.parentObjectId {
+                    naive.remove(node.objectId)
+                }
+                if node.name == "ctx", !(node.ioSources.isEmpty && node.ioActors.isEmpty) {
+                    naive.take(node, json: json)
+                    agents.updateValue(node.parentObjectId, forKey: node.objectId)
+                } else {
+                    naive.remove(node.objectId)
+                    agents[node.objectId] = nil
+                }
+            case 6...7:
+                let id = random.nodeId()
+                naive.remove(CoatyUUID(wire: id))
+                agents[CoatyUUID(wire: id)] = nil
+                try observer.publishDeadvertise(.with(objectIds: [CoatyUUID(), CoatyUUID(wire: id)]))
+            case 8:
+                naive.rules = try random.rules()
+                controller.rules = naive.rules
+            default: break
+            }
+            // The context is updated in each step: its Complete comes behind all that the step brings about.
+            let updated = try random.context()
+            naive.context = try view(updated)
+            let update = Task {
+                for await _ in try observer.publishUpdate(.with(object: updated), timeLimit: patience) { return }
+            }
+            try await update.value
+            for event in told.values[heard...] { listener.hear(event, "step \(step)") }
+            heard = told.values.count
+            let wanted = naive.associations
+            #expect(listener.rates == Dictionary(uniqueKeysWithValues: wanted.map { ($0.key, $0.updateRate) }))
+            #expect(Set(controller.associations) == Set(wanted), "step \(step)")
+        }
+        await router.shutdown()
+        for event in try await told.wait(for: heard + listener.known.count)[heard...] {
+            #expect(event.data.associatingRoute == nil)
+            listener.hear(event, "at the end")
+        }
+        #expect(listener.known.isEmpty)
+        subscription.cancel()
+        await observer.stop()
+    }
+
+    private func view(_ context: IoContext) throws -> JSONView {
+        try JSONDocument(PayloadCoder.encodeBytes(context)).root
+    }
+
+    @ControllerActor private static func router(_ context: IoContext) throws -> RuleBasedIoRouter {
+        let container = try Container.resolve(
+            components: Components(controllers: ["router": RuleBasedIoRouter.self]),
+            configuration: Configuration(
+                communication: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) },
+                controllers: ControllerConfig(controllerOptions: [
+                    "router": ControllerOptions(extra: ["ioContext": context])
+                ])
+            )
+        )
+        return try #require(container.getController(name: "router"))
+    }
+}
+
+extension IoAssociation {
+    fileprivate var key: [CoatyUUID] { [ioSourceId, ioActorId] }
+}

@@ -1,0 +1,87 @@
+package import Coaty
+
+/// Decides on all pairs of all nodes each time, as plainly as it can be written down: what a router must agree with, and what
+/// it is measured against.
+package struct NaiveRouter {
+    /// A source or actor in its node.
+    package struct Place {
+        package let point: IoPoint
+        package let json: JSONView
+        package let node: JSONView
+    }
+
+    /// The nodes in the order in which they came.
+    private var nodes: [(id: CoatyUUID, node: IoNode, json: JSONView)] = []
+    /// Rules with filter conditions.
+    package var rules: [IoAssociationRule]
+    package var context: JSONView
+
+    package init(rules: [IoAssociationRule], context: JSONView) {
+        self.rules = rules
+        self.context = context
+    }
+
+    package mutating func take(_ node: IoNode, json: JSONView) {
+        if let index = nodes.firstIndex(where: { $0.id == node.objectId }) {
+            nodes[index] = (node.objectId, node, json)
+        } else {
+            nodes.append((node.objectId, node, json))
+        }
+    }
+
+    package mutating func remove(_ id: CoatyUUID) {
+        nodes.removeAll { $0.id == id }
+    }
+
+    /// All associations there should be.
+    package var associations: [IoAssociation] {
+        var taken: Set<CoatyUUID> = []
+        var sources: [Place] = []
+        var actors: [Place] = []
+        for (_, node, json) in nodes {
+            for (point, view) in zip(node.ioSources, json["ioSources"]?.elements.map(\.self) ?? [])
+            where taken.insert(point.objectId).inserted {
+                sources.append(Place(point: point, json: view, node: json))
+            }
+        }
+        taken = []
+        for (_, node, json) in nodes {
+            for (point, view) in zip(node.ioActors, json["ioActors"]?.elements.map(\.self) ?? [])
+            where taken.insert(point.objectId).inserted {
+                actors.append(Place(point: point, json: view, node: json))
+            }
+        }
+        return sources.flatMap { source in
+            let wanted = actors.filter { actor in
+                isSame(source.point.valueType, actor.point.valueType)
+                    && (source.point.useRawIoValues ?? false) == (actor.point.useRawIoValues ?? false)
+                    && holds(source, actor)
+            }
+            let rates = wanted.flatMap { [source.point.updateRate, $0.point.updateRate] }.compactMap(\.self)
+            return wanted.map {
+                IoAssociation(
+                    ioSourceId: source.point.objectId,
+                    ioActorId: $0.point.objectId,
+                    updateRate: rates.max()
+                )
+            }
+        }
+    }
+
+    private func holds(_ source: Place, _ actor: Place) -> Bool {
+        let own = rules.filter { isSame($0.valueType, source.point.valueType) }
+        let candidates = own.isEmpty ? rules.filter { $0.valueType == nil } : own
+        return candidates.contains { rule in
+            guard case .filter(let condition) = rule.condition else { return false }
+            return condition.matches(roots: [
+                "source": source.json, "sourceNode": source.node, "actor": actor.json, "actorNode": actor.node,
+                "context": context,
+            ])
+        }
+    }
+
+    /// As MQTT and the other agents see names; Swift's strings are equal where they look equal.
+    private func isSame(_ left: String?, _ right: String?) -> Bool {
+        left.map { Array($0.utf8) } == right.map { Array($0.utf8) }
+    }
+}
