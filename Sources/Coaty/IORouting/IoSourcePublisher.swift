@@ -48,7 +48,8 @@ public final class IoSourcePublisher: Sendable {
 
     private let communicationManager: CommunicationManager
     private let ioSourceId: CoatyUUID
-    private let isRaw: Bool
+    /// Whether the source's values are raw bytes.
+    public let isRaw: Bool
     private let strategy: IoSourceBackpressureStrategy
     private let timeline: Timeline
     private let failures = DoublingCounter()
@@ -101,6 +102,15 @@ public final class IoSourcePublisher: Sendable {
         }
         if let outcome { return outcome }
         return try communicationManager.publishIoValue(event).map(Outcome.published) ?? .discarded
+    }
+
+    /// Publishes the bytes of a value: a JSON text, which goes out as it is, or raw bytes, as the source has it.
+    ///
+    /// - Throws: ``PayloadError/malformed(_:)`` where the text is no JSON; ``CommunicationError/queueFull(publications:bytes:)``.
+    @discardableResult
+    public func publish(bytes: [UInt8]) throws -> Outcome {
+        if !isRaw { _ = try Payload(bytes) }
+        return try publish(IoValueEvent(bytes: bytes, isRaw: isRaw, ioSourceId: ioSourceId))
     }
 
     /// Discards a value that waits, and all that are published from now on.
