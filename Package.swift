@@ -85,7 +85,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "hello-world",
-            dependencies: ["Coaty", "CoatyMQTT"],
+            dependencies: ["Coaty", "CoatyMQTT", "ExampleSupport"],
             path: "Examples/hello-world/agent",
             swiftSettings: strict
         ),

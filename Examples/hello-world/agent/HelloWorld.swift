@@ -1,5 +1,6 @@
 import Coaty
 import CoatyMQTT
+import ExampleSupport
 import Foundation
 
 /// A small agent: advertises a job a second, and answers those who discover jobs.
@@ -28,7 +29,7 @@ struct HelloWorld {
                 try await Task.sleep(for: .seconds(1))
             }
         }
-        await untilTerminated()
+        await Agent.untilTerminated()
         advertising.cancel()
         answering.cancel()
         await manager.stop()
@@ -55,19 +56,5 @@ struct HelloWorld {
             name: "Job \(number)",
             objectType: objectType
         )
-    }
-
-    /// Waits for SIGINT or SIGTERM.
-    private static func untilTerminated() async {
-        let (signals, continuation) = AsyncStream.makeStream(of: Void.self)
-        let sources = [SIGINT, SIGTERM].map { number in
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number)
-            source.setEventHandler { continuation.yield() }
-            source.resume()
-            return source
-        }
-        for await _ in signals { break }
-        for source in sources { source.cancel() }
     }
 }
