@@ -3,9 +3,9 @@ import Synchronization
 
 /// Publishes and observes events, and keeps the agent's membership in the network.
 ///
-/// While it is stopped or offline, publications and subscriptions are deferred; requests fail, since nobody could answer
-/// them. Handlers run on the binding's thread and must not block. A communication manager that was started keeps itself
-/// alive until it is stopped.
+/// While it is stopped or offline, publications and subscriptions are deferred, and so are requests whose answers come as a
+/// stream; ``publish(_:onEnd:handler:)`` throws ``CommunicationError/offline`` instead. Handlers run on the binding's thread
+/// and must not block. A communication manager that was started keeps itself alive until it is stopped.
 public final class CommunicationManager: Sendable {
     private struct Stopping {
         var isUnderWay = false
