@@ -185,13 +185,8 @@ public final class CommunicationManager: Sendable {
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
-        let topicFilter = CommunicationTopic.subscription(
-            Event.eventType,
-            filter: observation.filter,
-            namespace: observedNamespace
-        )
+        let (key, topicFilter) = address(of: observation)
         let isIncluded = observation.isIncluded
-        let key = SubscriptionTable.Key.event(Event.eventType, filter: observation.filter.map(TopicLevel.init))
         return subscribe(key, topicFilter: topicFilter, decode: decoder(observation.prepare), onEnd: onEnd) { event in
             if isIncluded?(event) ?? true { handler(event) }
         }
@@ -242,6 +237,20 @@ public final class CommunicationManager: Sendable {
         )
         let key = SubscriptionTable.Key.response(Event.eventType, correlationId: TopicLevel(correlationId.string))
         return subscribe(key, topicFilter: topicFilter, decode: decoder(nil), onEnd: onEnd, handler: handler)
+    }
+
+    /// Where the table has an observation, and what the broker has to know of it.
+    private func address<Event>(
+        of observation: EventObservation<Event>
+    ) -> (key: SubscriptionTable.Key, topicFilter: String) {
+        (
+            .event(Event.eventType, filter: observation.filter.map(TopicLevel.init)),
+            CommunicationTopic.subscription(
+                Event.eventType,
+                filter: observation.filter,
+                namespace: observedNamespace
+            )
+        )
     }
 
     /// Reads the events of a topic.
@@ -296,13 +305,10 @@ public final class CommunicationManager: Sendable {
         _ observation: EventObservation<Event>,
         handler: @escaping @Sendable (Event) -> Void
     ) {
+        let (key, topicFilter) = address(of: observation)
         _ = subscriptions.add(
-            .event(Event.eventType, filter: observation.filter.map(TopicLevel.init)),
-            topicFilter: CommunicationTopic.subscription(
-                Event.eventType,
-                filter: observation.filter,
-                namespace: observedNamespace
-            ),
+            key,
+            topicFilter: topicFilter,
             decode: decoder(observation.prepare),
             handler: handler,
             onEnd: nil,
