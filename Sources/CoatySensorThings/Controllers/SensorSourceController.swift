@@ -10,7 +10,7 @@ public import Coaty
 /// - `skipSensorAdvertise`: sensors are not advertised.
 /// - `skipSensorDeadvertise`: sensors that are unregistered are not deadvertised.
 open class SensorSourceController: Controller {
-    private struct Registration {
+    struct Registration {
         let container: SensorContainer
         let isChanneled: Bool
         /// How often observations are published by themselves.
@@ -19,7 +19,7 @@ open class SensorSourceController: Controller {
         var publisher: Task<Void, Never>?
     }
 
-    private var registrations: [CoatyUUID: Registration] = [:]
+    var registrations: [CoatyUUID: Registration] = [:]
     private var isStarted = false
     private var isOnline = false
 
@@ -162,56 +162,6 @@ open class SensorSourceController: Controller {
 
     // MARK: - Observations
 
-    /// Reads a sensor, and delivers the observation through its channel.
-    ///
-    /// - Throws: ``SensorSourceError/notRegistered(_:)``, also where the sensor was unregistered while it was read; what
-    ///   ``SensorIo/read()`` throws; what publishing throws.
-    public func publishChanneledObservation(
-        sensorId: CoatyUUID,
-        resultQuality: [String]? = nil,
-        validTime: CoatyTimeInterval? = nil,
-        parameters: [String: AnyCodable]? = nil,
-        featureOfInterestId: CoatyUUID? = nil
-    ) async throws {
-        let (container, value) = try await read(sensorId)
-        try publish(
-            createObservation(
-                container: container,
-                value: value,
-                resultQuality: resultQuality,
-                validTime: validTime,
-                parameters: parameters,
-                featureOfInterestId: featureOfInterestId
-            ),
-            of: container,
-            isChanneled: true
-        )
-    }
-
-    /// Reads a sensor, and advertises the observation. Throws what
-    /// ``publishChanneledObservation(sensorId:resultQuality:validTime:parameters:featureOfInterestId:)`` does.
-    public func publishAdvertisedObservation(
-        sensorId: CoatyUUID,
-        resultQuality: [String]? = nil,
-        validTime: CoatyTimeInterval? = nil,
-        parameters: [String: AnyCodable]? = nil,
-        featureOfInterestId: CoatyUUID? = nil
-    ) async throws {
-        let (container, value) = try await read(sensorId)
-        try publish(
-            createObservation(
-                container: container,
-                value: value,
-                resultQuality: resultQuality,
-                validTime: validTime,
-                parameters: parameters,
-                featureOfInterestId: featureOfInterestId
-            ),
-            of: container,
-            isChanneled: false
-        )
-    }
-
     /// Makes the observation of a value that was just read: `Observation of` and the sensor's name, with both times now.
     open func createObservation(
         container: SensorContainer,
@@ -243,58 +193,6 @@ open class SensorSourceController: Controller {
 
     /// Called when an observation was published, or waits for the link.
     open func onObservationDidPublish(container: SensorContainer, observation: Observation) {}
-
-    private func read(_ sensorId: CoatyUUID) async throws -> (SensorContainer, AnyCodable) {
-        guard let container = getSensorContainer(sensorId: sensorId) else {
-            throw SensorSourceError.notRegistered(sensorId)
-        }
-        let value = try await container.io.read()
-        try Task.checkCancellation()
-        guard let registration = registrations[sensorId], registration.container.sensor === container.sensor else {
-            throw SensorSourceError.notRegistered(sensorId)
-        }
-        registration.values.yield(value)
-        return (container, value)
-    }
-
-    private func publish(_ observation: Observation, of container: SensorContainer, isChanneled: Bool) throws {
-        onObservationWillPublish(container: container, observation: observation)
-        if isChanneled {
-            let channelId = getChannelId(container: container)
-            try communicationManager.publishChannel(ChannelEvent.with(object: observation, channelId: channelId))
-        } else {
-            try communicationManager.publishAdvertise(AdvertiseEvent.with(object: observation))
-        }
-        onObservationDidPublish(container: container, observation: observation)
-    }
-
-    /// Publishes at the sensor's interval. A reading that takes longer delays the next.
-    private func startPublisher(of sensorId: CoatyUUID) {
-        guard let registration = registrations[sensorId], let interval = registration.interval else { return }
-        let publisher = Task {
-            var next = ContinuousClock.now
-            var isFailing = false
-            while true {
-                next = max(next.advanced(by: interval), .now)
-                do {
-                    try await Task.sleep(until: next, clock: .continuous)
-                    if registration.isChanneled {
-                        try await publishChanneledObservation(sensorId: sensorId)
-                    } else {
-                        try await publishAdvertisedObservation(sensorId: sensorId)
-                    }
-                    isFailing = false
-                } catch {
-                    guard !Task.isCancelled else { return }
-                    // Told once until it works again.
-                    if !isFailing { log("no observation could be published", sensorId, error) }
-                    isFailing = true
-                }
-            }
-        }
-        publisher.disposed(by: disposeBag)
-        registrations[sensorId]?.publisher = publisher
-    }
 
     // MARK: - Answers
 
@@ -338,7 +236,7 @@ open class SensorSourceController: Controller {
 
     private func isSet(_ option: String) -> Bool { options.extra[option] as? Bool ?? false }
 
-    private func log(_ message: String, _ sensorId: CoatyUUID, _ error: any Error) {
+    func log(_ message: String, _ sensorId: CoatyUUID, _ error: any Error) {
         container.logger.error("\(message)", metadata: ["sensor": "\(sensorId)", "error": "\(error)"])
     }
 }
