@@ -89,10 +89,34 @@ private struct Generator {
             let object = try Self.view(generator.json())
             let holds = condition.matches(object)
             #expect(ObjectFilterCondition.not(condition).matches(object) != holds)
-            _ = condition.matches(roots: ["a": object, "b": object])
+            #expect(condition.explain(object).holds == holds)
+            let roots = { (name: String) in ["a", "b"].contains(name) ? object : nil }
+            let explanation = condition.explain(roots: roots)
+            #expect(explanation.holds == condition.matches(roots: roots))
+            try Self.checkParts(explanation, condition) { $0.matches(roots: roots) }
+            #expect(try PayloadCoder.encode(explanation).hasPrefix("{"))
             if holds { verdicts.held += 1 } else { verdicts.failed += 1 }
         }
         #expect(verdicts.held > 500 && verdicts.failed > 500)
+    }
+
+    /// Each part has the verdict of its own condition.
+    private static func checkParts(
+        _ explanation: ObjectFilterExplanation,
+        _ condition: ObjectFilterCondition,
+        _ matches: (ObjectFilterCondition) -> Bool
+    ) throws {
+        #expect(explanation.holds == matches(condition))
+        switch (explanation.part, condition) {
+        case (.property(let property, _, let filterOperator, let operands), .property(let asked, let expression)):
+            #expect(property == asked && filterOperator == expression.filterOperator)
+            #expect(operands.count == expression.operands.count)
+        case (.and(let parts), .and(let conditions)), (.or(let parts), .or(let conditions)):
+            try #require(parts.count == conditions.count)
+            for (part, condition) in zip(parts, conditions) { try checkParts(part, condition, matches) }
+        case (.not(let part), .not(let condition)): try checkParts(part, condition, matches)
+        default: Issue.record("\(explanation.part) is not \(condition)")
+        }
     }
 
     @Test func whatAFilterCarriesComesBackFromTheWire() throws {

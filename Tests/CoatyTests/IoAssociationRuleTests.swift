@@ -20,10 +20,14 @@ import Testing
             return
         }
         func holds(_ responsible: String, _ state: String) throws -> Bool {
-            try condition.matches(roots: [
-                "actorNode": Self.json(#"{"characteristics":{"isResponsibleForOperatingState":"\#(responsible)"}}"#),
-                "context": Self.json(#"{"operatingState":"\#(state)"}"#),
-            ])
+            let objects = try IoAssociationRule.Objects(
+                source: Self.json("{}"),
+                sourceNode: Self.json("{}"),
+                actor: Self.json("{}"),
+                actorNode: Self.json(#"{"characteristics":{"isResponsibleForOperatingState":"\#(responsible)"}}"#),
+                context: Self.json(#"{"operatingState":"\#(state)"}"#)
+            )
+            return condition.matches { objects[$0] }
         }
         #expect(try holds("normal", "normal"))
         #expect(try !holds("normal", "emergency"))
@@ -38,6 +42,18 @@ import Testing
     ])
     func rulesComeBackAsTheyWere(text: String) throws {
         #expect(try PayloadCoder.encode(IoAssociationRule.rules(Self.json(text))) == text)
+    }
+
+    @Test func everyRootNamesItsObject() throws {
+        let objects = try IoAssociationRule.Objects(
+            source: Self.json(#""source""#),
+            sourceNode: Self.json(#""sourceNode""#),
+            actor: Self.json(#""actor""#),
+            actorNode: Self.json(#""actorNode""#),
+            context: Self.json(#""context""#)
+        )
+        for root in IoAssociationRule.Root.allCases { #expect(objects[root.rawValue]?.string == root.rawValue) }
+        #expect(objects["router"] == nil)
     }
 
     @Test func operatorsComeBackByName() throws {

@@ -114,10 +114,11 @@ import Testing
     }
 
     @Test func severalObjectsAreAskedByTheirNames() throws {
-        let roots = [
+        let objects = [
             "source": try Self.json(#"{"valueType":"T","rates":[5,9]}"#),
             "context": try Self.json(#"{"valueType":"T","operatingState":"on","limit":9}"#),
         ]
+        let roots = { (name: String) in objects[name] }
         let same = ObjectFilterExpression(filterOperator: .Equals, op1: .property("context.valueType"))
         #expect(ObjectFilterCondition.property("source.valueType", same).matches(roots: roots))
         let limit = ObjectFilterExpression(filterOperator: .LessThan, op1: .property("context.limit"))

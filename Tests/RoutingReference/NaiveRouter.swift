@@ -73,10 +73,14 @@ package struct NaiveRouter {
         let candidates = own.isEmpty ? rules.filter { $0.valueType == nil } : own
         return candidates.contains { rule in
             guard case .filter(let condition) = rule.condition else { return false }
-            return condition.matches(roots: [
-                "source": source.json, "sourceNode": source.node, "actor": actor.json, "actorNode": actor.node,
-                "context": context,
-            ])
+            let objects = IoAssociationRule.Objects(
+                source: source.json,
+                sourceNode: source.node,
+                actor: actor.json,
+                actorNode: actor.node,
+                context: context
+            )
+            return condition.matches { objects[$0] }
         }
     }
 

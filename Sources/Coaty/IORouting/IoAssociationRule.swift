@@ -180,3 +180,37 @@ extension ObjectFilterCondition {
         }
     }
 }
+
+extension IoAssociationRule {
+    /// The JSON of what a filter condition decides on. The root of a name is ``subscript(_:)``.
+    public struct Objects: Sendable {
+        public var source, sourceNode, actor, actorNode, context: JSONView
+
+        /// Takes a pair, its nodes and the context.
+        public init(
+            source: JSONView,
+            sourceNode: JSONView,
+            actor: JSONView,
+            actorNode: JSONView,
+            context: JSONView
+        ) {
+            self.source = source
+            self.sourceNode = sourceNode
+            self.actor = actor
+            self.actorNode = actorNode
+            self.context = context
+        }
+
+        /// The object that a ``Root`` names.
+        public subscript(name: String) -> JSONView? {
+            switch name {
+            case "source": source
+            case "sourceNode": sourceNode
+            case "actor": actor
+            case "actorNode": actorNode
+            case "context": context
+            default: nil
+            }
+        }
+    }
+}

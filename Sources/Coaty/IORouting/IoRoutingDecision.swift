@@ -3,7 +3,7 @@ struct IoRoutingDecision {
     let rules: IoAssociationRules
     var context: IoContext
     /// The context as it is advertised.
-    var contextJSON: JSONView?
+    var contextJSON: JSONView
     let router: RuleBasedIoRouter
 
     /// The rule that associates a pair; nil where none does.
@@ -20,17 +20,24 @@ struct IoRoutingDecision {
     ) -> Bool {
         switch rule.condition {
         case .function(let function):
-            function(source.point, source.node.node, actor.point, actor.node.node, context, router)
-        case .filter(let condition): condition.matches(roots: roots(source, actor))
+            return function(source.point, source.node.node, actor.point, actor.node.node, context, router)
+        case .filter(let condition):
+            let objects = objects(source, actor)
+            return condition.matches { objects[$0] }
         }
     }
 
-    /// What a filter condition asks about, by the names of ``IoAssociationRule/Root``.
-    func roots(_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> [String: JSONView] {
-        var roots = [
-            "source": source.json, "sourceNode": source.node.json, "actor": actor.json, "actorNode": actor.node.json,
-        ]
-        roots["context"] = contextJSON
-        return roots
+    /// What a filter condition asks about.
+    func objects(
+        _ source: RoutedPoint<IoSource>,
+        _ actor: RoutedPoint<IoActor>
+    ) -> IoAssociationRule.Objects {
+        IoAssociationRule.Objects(
+            source: source.json,
+            sourceNode: source.node.json,
+            actor: actor.json,
+            actorNode: actor.node.json,
+            context: contextJSON
+        )
     }
 }

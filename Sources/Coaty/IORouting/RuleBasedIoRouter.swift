@@ -36,7 +36,7 @@ open class RuleBasedIoRouter: IoRouter {
         guard var decision = decision(by: rules.map(IoAssociationRules.init) ?? indexedRules) else { return .init() }
         if let ioContext {
             decision.context = ioContext
-            decision.contextJSON = try ResolveEvent.with(object: ioContext).payload.json["object"]
+            decision.contextJSON = try JSONDocument(PayloadCoder.encodeBytes(ioContext)).root
         }
         return table.preview { [decision] in decision.rule(for: $0, $1) != nil }
     }

@@ -6,11 +6,8 @@ extension ObjectFilterCondition {
 
     /// Whether the condition holds for several objects, each of which has a name: a property's first name is that of its
     /// object. A property of an object that is not there does not exist.
-    public func matches(roots: [String: JSONView]) -> Bool {
-        let verdict = verdict(0) { property in
-            property.names.first.flatMap { roots[$0] }?.value(at: property.names.dropFirst())
-        }
-        return verdict ?? false
+    public func matches(roots: (String) -> JSONView?) -> Bool {
+        verdict(0) { $0.value(inRoots: roots) } ?? false
     }
 
     /// nil where the condition is nested too deep.
@@ -35,9 +32,17 @@ extension ObjectFilterCondition {
     }
 }
 
+extension ObjectFilterProperty {
+    /// The property's value where its first name is that of an object.
+    func value(inRoots roots: (String) -> JSONView?) -> JSONView? {
+        guard let name = names.first, let root = roots(name) else { return nil }
+        return root.value(at: names.dropFirst())
+    }
+}
+
 extension ObjectFilterExpression {
     /// An operand that is missing compares with nothing, and nothing equals or contains it.
-    fileprivate func holds(for value: JSONView?, _ lookup: (ObjectFilterProperty) -> JSONView?) -> Bool {
+    func holds(for value: JSONView?, _ lookup: (ObjectFilterProperty) -> JSONView?) -> Bool {
         guard let value else { return filterOperator == .NotExists }
         func operand(_ operand: ObjectFilterOperand?) -> AnyCodable? {
             switch operand {

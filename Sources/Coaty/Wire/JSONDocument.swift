@@ -103,29 +103,36 @@ public struct JSONView: Sendable {
         return name.withUTF8 { member(named: $0) }
     }
 
+    /// Over spans: arrays would be retained and released for each key.
     private func member(named name: UnsafeBufferPointer<UInt8>) -> JSONView? {
-        guard kind == .object else { return nil }
+        let nodes = document.nodes.span
+        let bytes = document.bytes.span
+        guard nodes[index].kind == .object else { return nil }
         var found: Int?
         var key = index + 1
-        let end = Int(node.next)
+        let end = Int(nodes[index].next)
         while key < end {
             let value = key + 1
-            if isKey(key, named: name) { found = value }
-            key = Int(document.nodes[value].next)
+            if isKey(nodes[key], in: bytes, named: name) { found = value }
+            key = Int(nodes[value].next)
         }
         return found.map { JSONView(document: document, index: $0) }
     }
 
-    private func isKey(_ key: Int, named name: UnsafeBufferPointer<UInt8>) -> Bool {
-        let node = document.nodes[key]
+    private func isKey(
+        _ node: JSONDocument.Node,
+        in bytes: borrowing Span<UInt8>,
+        named name: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
         let start = Int(node.start) + 1
+        let end = Int(node.end) - 1
         if node.isEscaped {
-            let content = document.bytes[start..<(Int(node.end) - 1)]
+            let content = document.bytes[start..<end]
             return name.allSatisfy { $0 < 0x80 }
                 ? JSONEscapes.isEqual(content, toASCII: name) : JSONEscapes.resolve(content).utf8.elementsEqual(name)
         }
-        guard Int(node.end) - 1 - start == name.count else { return false }
-        for offset in 0..<name.count where document.bytes[start + offset] != name[offset] { return false }
+        guard end - start == name.count else { return false }
+        for offset in 0..<name.count where bytes[start + offset] != name[offset] { return false }
         return true
     }
 

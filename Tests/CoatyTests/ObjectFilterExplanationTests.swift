@@ -1,0 +1,77 @@
+import Testing
+
+@testable import Coaty
+
+@Suite struct ObjectFilterExplanationTests {
+    private static func json(_ text: String) throws -> JSONView { try JSONDocument(Array(text.utf8)).root }
+
+    @Test func anExplanationHasTheValuesCompared() throws {
+        let condition: ObjectFilterCondition = try PayloadCoder.decode(
+            from: """
+                {"and":[
+                    ["actorNode.characteristics.state",["Equals",{"property":"context.operatingState"}]],
+                    {"not":["source.rate",["Between",{"property":"context.missing"},9]]},
+                    {"or":[["source.missing",["Exists"]]]}
+                ]}
+                """
+        )
+        let objects = try [
+            "source": Self.json(#"{"rate":5}"#),
+            "actorNode": Self.json(#"{"characteristics":{"state":"normal"}}"#),
+            "context": Self.json(#"{"operatingState":"emergency"}"#),
+        ]
+        #expect(
+            try PayloadCoder.encode(condition.explain { objects[$0] }) == #"{"and":["#
+                + #"{"holds":false,"operands":[{"property":"context.operatingState","value":"emergency"}],"#
+                + #""operator":"Equals","property":"actorNode.characteristics.state","value":"normal"},"#
+                + #"{"holds":true,"not":{"holds":false,"operands":[{"property":"context.missing"},{"value":9}],"#
+                + #""operator":"Between","property":"source.rate","value":5}},"#
+                + #"{"holds":false,"or":[{"holds":false,"operands":[],"operator":"Exists","property":"source.missing"}]}"#
+                + #"],"holds":false}"#
+        )
+    }
+
+    @Test func aNullIsAValue() throws {
+        let explanation = try ObjectFilterCondition.property("a", .equals(nil)).explain(Self.json(#"{"a":null}"#))
+        #expect(
+            try PayloadCoder.encode(explanation)
+                == #"{"holds":true,"operands":[{"value":null}],"operator":"Equals","property":"a","value":null}"#
+        )
+    }
+
+    @Test func aLargeValueIsCutBetweenCharacters() throws {
+        let limit = ExplainedValue.maximumLength
+        func value(_ text: String) throws -> ExplainedValue { ExplainedValue(try Self.json("\"\(text)\"")) }
+        let longest = String(repeating: "a", count: limit - 2)
+        #expect(try !value(longest).isCut)
+        #expect(try PayloadCoder.encode(value(longest)) == #"{"value":"\#(longest)"}"#)
+        #expect(try value(longest + "a").value == .string("\"\(longest)a"))
+        for prefix in ["", "a", "aa", "aaa"] {
+            let cut = try value(prefix + String(repeating: "😀", count: limit))
+            #expect(cut.isCut && cut.length == limit * 4 + 2 + prefix.utf8.count)
+            guard case .string(let text) = cut.value else {
+                Issue.record("no text")
+                return
+            }
+            #expect(text.hasPrefix("\"\(prefix)😀") && text.hasSuffix("😀"))
+            #expect(text.utf8.count <= limit && text.utf8.count > limit - 4)
+        }
+        let list = ExplainedValue(.array(.init(repeating: 1, count: limit)))
+        #expect(
+            try PayloadCoder.encode(list).hasSuffix(#"1,1","valueLength":\#(2 * limit + 1)}"#)
+                && PayloadCoder.encode(list).hasPrefix(#"{"valueBegins":"[1,1,"#)
+        )
+    }
+
+    @Test func whatIsNestedTooDeepIsSaidAndDecidesAsItDoesInMatches() throws {
+        let object = try Self.json("{}")
+        var deep = ObjectFilterCondition.and([])
+        for _ in 0...ObjectFilterCondition.maximumDepth { deep = .not(deep) }
+        for condition in [deep, .not(deep), .or([deep, .and([])]), .or([.and([]), deep]), .and([.or([]), deep])] {
+            let explanation = condition.explain(object)
+            #expect(explanation.holds == condition.matches(object))
+            #expect(try PayloadCoder.encode(explanation).contains(#"{"holds":false,"tooDeep":true}"#))
+        }
+        #expect(ObjectFilterCondition.or([.and([]), deep]).explain(object).holds)
+    }
+}
