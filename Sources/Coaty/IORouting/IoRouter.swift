@@ -25,7 +25,7 @@ open class IoRouter: Controller {
     /// The context as it is; nil where the option is missing.
     public private(set) var ioContext: IoContext?
     /// The context as it is advertised.
-    private(set) var ioContextJSON: JSONView?
+    package private(set) var ioContextJSON: JSONView?
 
     private(set) var table = IoRoutingTable(namespace: "-")
     private var session: Session?
@@ -77,6 +77,15 @@ open class IoRouter: Controller {
 
     /// The first IO node of the context that a predicate holds for.
     public func findManagedIoNode(_ predicate: (IoNode) -> Bool) -> IoNode? { managedIoNodes.first(where: predicate) }
+
+    /// The IO nodes as they stand on the wire, in the same order.
+    package var managedIoNodesJSON: [JSONView] { table.nodes.map(\.json) }
+
+    /// The source of an id; nil where the context has none.
+    public func ioSource(_ id: CoatyUUID) -> IoSource? { table.source(id)?.point }
+
+    /// The actor of an id; nil where the context has none.
+    public func ioActor(_ id: CoatyUUID) -> IoActor? { table.actor(id)?.point }
 
     /// The associations as they are.
     public var associations: [IoAssociation] { table.associations }

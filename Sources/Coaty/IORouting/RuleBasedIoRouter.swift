@@ -42,13 +42,16 @@ open class RuleBasedIoRouter: IoRouter {
     }
 
     override func verdict(_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool {
-        decision(by: indexedRules)?.rule(for: source, actor) != nil
+        decision?.rule(for: source, actor) != nil
     }
 
     override func isTouched(_ valueType: TopicLevel, by context: JSONView?, from previous: JSONView?) -> Bool {
         guard let context, let previous else { return true }
         return indexedRules.candidates(for: valueType).contains { $0.isTouched(from: previous, to: context) }
     }
+
+    /// How pairs are decided now.
+    var decision: IoRoutingDecision? { decision(by: indexedRules) }
 
     private func decision(by rules: IoAssociationRules) -> IoRoutingDecision? {
         guard let ioContext, let ioContextJSON else { return nil }
