@@ -26,6 +26,8 @@ public struct GatewaySettings: Sendable {
     var maximumBodySize = 1 << 20
     /// The longest time that a request may wait for answers, in milliseconds.
     var maximumTimeout = 60_000
+    /// The most IO nodes that clients may have registered at a time.
+    var maximumIoNodes = 100
 
     /// The defaults.
     public init() {}
@@ -164,6 +166,13 @@ extension GatewaySettings {
             help: "Longest time that a request may wait for answers (60000)."
         ) { settings, value throws(SettingError) in
             settings.maximumTimeout = try integer(value, in: 1...3_600_000)
+        },
+        Setting(
+            name: "maximum-io-nodes",
+            placeholder: "number",
+            help: "IO nodes that clients may have registered at a time, each with a link to the broker (100)."
+        ) { settings, value throws(SettingError) in
+            settings.maximumIoNodes = try integer(value, in: 0...1000)
         },
         Setting(
             name: "log-level",
