@@ -6,7 +6,7 @@ public import Logging
 import Synchronization
 import WebSocketServer
 
-/// The gateway: a tree of coordinators for the broker, the link to it, streams, REST and the port.
+/// The gateway: a tree of coordinators for the broker, the link to it, IO nodes, streams, REST and the port.
 ///
 /// They start in this order and stop in the reverse one, so that what is under way can end before what it needs goes.
 public final class Gateway: Sendable {
@@ -59,15 +59,22 @@ public final class Gateway: Sendable {
         )
         try await root.start(Coordinator(name: "broker link", component: BrokerLink(manager: manager)))
 
-        let limit = DescriptorLimit()
+        let ioNodes = ioNodeRegistry(broker)
+        try await root.start(Coordinator(name: "IO nodes", component: ioNodes))
+
+        let limit = DescriptorLimit(ioNodes: settings.maximumIoNodes)
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit),
-            handler: StreamEndpoint(hub: StreamHub(manager: manager)),
+            handler: StreamEndpoint(hub: StreamHub(manager: manager, ioNodes: ioNodes)),
             logger: logger
         )
         try await root.start(Coordinator(name: "streams", component: StreamService(server: streams)))
 
-        let rest = HTTPServer(configuration: restConfiguration(limit), router: router(manager, broker), logger: logger)
+        let rest = HTTPServer(
+            configuration: restConfiguration(limit),
+            router: router(manager, broker, ioNodes),
+            logger: logger
+        )
         try await root.start(Coordinator(name: "REST", component: RESTService(server: rest)))
 
         let listener = PortListener(
@@ -99,10 +106,34 @@ public final class Gateway: Sendable {
         return MQTTClientOptions(host: address.host, port: address.port)
     }
 
-    func router(_ manager: CommunicationManager, _ broker: MQTTClientOptions) -> Router {
+    /// The agents of IO nodes are in the gateway's namespace, at its broker.
+    func ioNodeRegistry(_ broker: MQTTClientOptions) -> IoNodeRegistry {
+        let limits = OutboxLimits(
+            publications: min(settings.outboxLimits.publications, IoNodeRegistry.maximumWaiting),
+            bytes: min(settings.outboxLimits.bytes, IoNodeRegistry.waitingBodies * settings.maximumBodySize)
+        )
+        return IoNodeRegistry(
+            options: CommunicationOptions(
+                namespace: settings.namespace,
+                outboxLimits: limits,
+                mqttClientOptions: broker
+            ),
+            name: settings.name,
+            limit: settings.maximumIoNodes,
+            logger: logger
+        )
+    }
+
+    func router(
+        _ manager: CommunicationManager,
+        _ broker: MQTTClientOptions,
+        _ ioNodes: IoNodeRegistry
+    ) -> Router {
         var router = Router()
         PublishResource(manager: manager).register(in: &router)
         DiscoverResource(manager: manager, maximumTimeout: settings.maximumTimeout).register(in: &router)
+        IoNodesResource(registry: ioNodes, manager: manager).register(in: &router)
+        IoValuesResource(registry: ioNodes).register(in: &router)
         HealthResource(manager: manager).register(in: &router)
         InfoResource(manager: manager, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
             .register(in: &router)

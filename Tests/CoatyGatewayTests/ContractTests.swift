@@ -21,7 +21,7 @@ import Yams
             options: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) }
         )
         let gateway = Gateway(settings: GatewaySettings(), logger: .init(label: "test"))
-        let routes = gateway.router(manager, MQTTClientOptions()).routes.map { route in
+        let routes = gateway.router(manager, MQTTClientOptions(), gateway.ioNodeRegistry(.init())).routes.map { route in
             "\(route.method.rawValue.lowercased()) \(route.pathTemplate)"
         }
         #expect(Set(listed) == Set(routes))

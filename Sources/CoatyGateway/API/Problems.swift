@@ -48,12 +48,16 @@ enum Problems {
         detail: "The gateway is not connected to its broker."
     ).response(headers: [("Retry-After", String(retryAfter))])
 
-    static let unsupportedMediaType = Problem(
-        type: typePrefix + "unsupported-media-type",
-        title: "Unsupported media type",
-        status: 415,
-        detail: "Send the body as application/json."
-    ).response()
+    static let unsupportedMediaType = unsupportedMediaType("application/json")
+
+    static func unsupportedMediaType(_ expected: String) -> HTTPResponse {
+        Problem(
+            type: typePrefix + "unsupported-media-type",
+            title: "Unsupported media type",
+            status: 415,
+            detail: "Send the body as \(expected)."
+        ).response()
+    }
 
     static func invalidParameter(_ name: String, _ reason: String) -> Problem {
         Problem(

@@ -1,7 +1,8 @@
 import Coaty
+import Foundation
 import WebSocketServer
 
-/// What a stream client gets of an event: `{"op":"event","event":…,"sourceId":…,"data":…}`, with the payload as it came.
+/// What a stream client gets of an event: `{"op":"event","event":…,"data":…}` and who sent it, with the payload as it came.
 enum EventFrame {
     static func text<Event: CommunicationEvent>(_ name: String, _ event: Event) -> WebSocketFrame {
         let payload = event.payload.bytes
@@ -13,5 +14,31 @@ enum EventFrame {
         text += payload
         text.append(UInt8(ascii: "}"))
         return WebSocketFrame(utf8: text)
+    }
+
+    /// A value that came for an IO actor: as it is, or in base64 where it is raw.
+    static func text(_ event: IoValueEvent, actor: CoatyUUID) -> WebSocketFrame {
+        var text = Array(#"{"op":"event","event":"iovalue","ioActorId":"\#(actor)""#.utf8)
+        text.reserveCapacity(event.bytes.count * 4 / 3 + 256)
+        if let source = event.ioSourceId {
+            text += #","ioSourceId":"#.utf8
+            JSONText.append(source.string, to: &text)
+        }
+        if event.isRaw {
+            text += #","data":{"encoding":"base64","value":""#.utf8
+            text += Data(event.bytes).base64EncodedData()
+            text += #""}}"#.utf8
+        } else {
+            text += #","data":{"value":"#.utf8
+            text += event.bytes
+            text += "}}".utf8
+        }
+        return WebSocketFrame(utf8: text)
+    }
+
+    /// How an IO point is associated.
+    static func text(_ event: IoStateEvent, point: CoatyUUID) -> WebSocketFrame {
+        let state = IoPointState(event).members
+        return WebSocketFrame(text: #"{"op":"event","event":"iostate","ioPointId":"\#(point)","data":{\#(state)}}"#)
     }
 }

@@ -5,7 +5,7 @@ import WebSocketServer
 struct StreamEndpoint: WebSocketHandler {
     static let path = "/v1/ws"
     /// The events that can be observed.
-    static let events = ["advertise", "deadvertise", "channel"]
+    static let events = ["advertise", "deadvertise", "channel", "iovalue", "iostate"]
 
     let hub: StreamHub
 
@@ -18,6 +18,7 @@ struct StreamEndpoint: WebSocketHandler {
                     queryItems: request.queryItems
                 )
             else { return refuse(Problems.notFound(path)) }
+            if let problem = hub.refusal(of: wanted) { return refuse(problem) }
             return .accept { [hub] connection in hub.add(connection, to: wanted) }
         } catch {
             return refuse(error.problem)

@@ -1,12 +1,17 @@
 import Coaty
+import HTTPServer
 import Synchronization
 import WebSocketServer
 
 /// Brings events to stream connections: one subscription, and one frame an event, for all who want the same.
+///
+/// Connections come and go on one thread; events come, and what is observed ends, on any.
 final class StreamHub: Sendable {
     private struct Group {
         var subscription: Subscription?
         var connections: [WebSocketConnection] = []
+        /// What a connection that comes later has to get first.
+        var state: WebSocketFrame?
     }
 
     private struct State {
@@ -15,31 +20,60 @@ final class StreamHub: Sendable {
     }
 
     private let manager: CommunicationManager
+    private let ioNodes: IoNodeRegistry
     private let state = Mutex(State())
 
-    init(manager: CommunicationManager) {
+    init(manager: CommunicationManager, ioNodes: IoNodeRegistry) {
         self.manager = manager
+        self.ioNodes = ioNodes
+    }
+
+    /// Why there is nothing to observe; nil where there is.
+    func refusal(of request: StreamRequest) -> Problem? {
+        switch request {
+        case .advertisedCoreType, .advertisedObjectType, .deadvertise, .channel: nil
+        case .ioValue(let id): ioNodes.actor(id) == nil ? Problems.notRegistered("IO actor") : nil
+        case .ioState(let id): ioNodes.agent(ofPoint: id) == nil ? Problems.notRegistered("IO point") : nil
+        }
     }
 
     func add(_ connection: WebSocketConnection, to request: StreamRequest) {
-        // Under the lock, so that a group's first and last connection can't meet in between: subscribing only queues.
-        state.withLock { state in
+        let isFirst = state.withLock { state in
+            let isFirst = state.groups[request] == nil
             state.requests[connection.id] = request
             state.groups[request, default: Group()].connections.append(connection)
-            if state.groups[request]?.subscription == nil {
-                state.groups[request]?.subscription = subscribe(request)
-            }
+            if let frame = state.groups[request]?.state { connection.send(frame) }
+            return isFirst
         }
+        guard isFirst else { return }
+        // Not under the lock: the state of an IO point comes at once.
+        let subscription = subscribe(request)
+        let isKept = state.withLock { state in
+            state.groups[request]?.subscription = subscription
+            return state.groups[request] != nil
+        }
+        if !isKept { subscription?.cancel() }
+        // A node that went before the subscription does not end it.
+        if refusal(of: request) != nil { end(request) }
     }
 
     func remove(_ connection: WebSocketConnection) {
-        let subscription = state.withLock { state -> Subscription? in
+        let group = state.withLock { state -> Group? in
             guard let request = state.requests.removeValue(forKey: connection.id) else { return nil }
             state.groups[request]?.connections.removeAll { $0.id == connection.id }
             guard state.groups[request]?.connections.isEmpty ?? false else { return nil }
-            return state.groups.removeValue(forKey: request)?.subscription
+            return state.groups.removeValue(forKey: request)
         }
-        subscription?.cancel()
+        group?.subscription?.cancel()
+    }
+
+    /// Closes the connections of an IO point that has gone.
+    private func end(_ request: StreamRequest) {
+        let group = state.withLock { $0.groups.removeValue(forKey: request) }
+        for connection in group?.connections ?? [] {
+            connection.close(code: 1001, reason: "the IO node is withdrawn")
+        }
+        group?.subscription?.cancel()
     }
 
     private func subscribe(_ request: StreamRequest) -> Subscription? {
@@ -52,6 +86,18 @@ final class StreamHub: Sendable {
             subscribe(.deadvertise, "deadvertise", request)
         case .channel(let channelId):
             (try? .channel(channelId.text)).map { subscribe($0, "channel", request) }
+        case .ioValue(let id):
+            ioNodes.agent(ofPoint: id)?.subscribe(ioValuesOf: id) { [weak self] in
+                self?.end(request)
+            } handler: { [weak self] event in
+                self?.send(to: request) { EventFrame.text(event, actor: id) }
+            }
+        case .ioState(let id):
+            ioNodes.agent(ofPoint: id)?.subscribe(ioStateOf: id) { [weak self] in
+                self?.end(request)
+            } handler: { [weak self] event in
+                self?.send(state: EventFrame.text(event, point: id), to: request)
+            }
         }
     }
 
@@ -61,9 +107,21 @@ final class StreamHub: Sendable {
         _ request: StreamRequest
     ) -> Subscription {
         manager.subscribe(observation) { [weak self] event in
-            guard let connections = self?.state.withLock({ $0.groups[request]?.connections }) else { return }
-            let frame = EventFrame.text(name, event)
-            for connection in connections { connection.send(frame) }
+            self?.send(to: request) { EventFrame.text(name, event) }
+        }
+    }
+
+    private func send(to request: StreamRequest, _ text: () -> WebSocketFrame) {
+        guard let connections = state.withLock({ $0.groups[request]?.connections }) else { return }
+        let frame = text()
+        for connection in connections { connection.send(frame) }
+    }
+
+    private func send(state frame: WebSocketFrame, to request: StreamRequest) {
+        state.withLock { state in
+            state.groups[request]?.state = frame
+            // Under the lock, which keeps the order between threads; sending only queues.
+            for connection in state.groups[request]?.connections ?? [] { connection.send(frame) }
         }
     }
 }

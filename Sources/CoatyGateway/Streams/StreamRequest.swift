@@ -6,6 +6,10 @@ enum StreamRequest: Sendable, Hashable {
     case advertisedObjectType(TopicLevel)
     case deadvertise
     case channel(TopicLevel)
+    /// The values of an IO actor that is registered here.
+    case ioValue(actor: CoatyUUID)
+    /// The state of an IO point that is registered here.
+    case ioState(point: CoatyUUID)
 
     /// Reads the event and the query of `/v1/ws/{event}`. Nil where there is no such event.
     ///
@@ -19,6 +23,13 @@ enum StreamRequest: Sendable, Hashable {
                 throw InvalidParameter(name: name, reason: InvalidParameter.level)
             }
             return TopicLevel(text)
+        }
+        func id(_ name: String) throws(InvalidParameter) -> CoatyUUID {
+            guard let text = try value(name) else { throw InvalidParameter(name: name, reason: "is missing") }
+            guard let id = CoatyUUID(uuidString: text) else {
+                throw InvalidParameter(name: name, reason: "must be a UUID")
+            }
+            return id
         }
         switch event {
         case "advertise":
@@ -42,6 +53,10 @@ enum StreamRequest: Sendable, Hashable {
                 throw InvalidParameter(name: "channelId", reason: "is missing")
             }
             self = .channel(try level("channelId", channelId))
+        case "iovalue":
+            self = .ioValue(actor: try id("actor"))
+        case "iostate":
+            self = .ioState(point: try id("point"))
         default:
             return nil
         }

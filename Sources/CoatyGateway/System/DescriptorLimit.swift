@@ -6,6 +6,8 @@ import Glibc
 struct DescriptorLimit {
     /// Descriptors that are kept for the broker, its link, log, pipes and the libraries.
     static let reserve = 128
+    /// Descriptors of an IO node: its socket, and the pipes that wake its network thread.
+    static let perIoNode = 5
     /// The most connections of one kind, however many descriptors there are.
     static let maximumConnections = 10_000
 
@@ -15,14 +17,16 @@ struct DescriptorLimit {
     let undecided: Int
 
     /// Raises the soft limit of descriptors to the hard one, and divides what there is.
-    init() {
+    ///
+    /// - Parameter ioNodes: the most IO nodes, whose links to the broker are kept free too.
+    init(ioNodes: Int) {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         getrlimit(resource, &limit)
         limit.rlim_cur = limit.rlim_max
         setrlimit(resource, &limit)
         getrlimit(resource, &limit)
-        self.init(descriptors: Int(clamping: limit.rlim_cur))
+        self.init(descriptors: Int(clamping: limit.rlim_cur) - ioNodes * Self.perIoNode)
     }
 
     init(descriptors: Int) {

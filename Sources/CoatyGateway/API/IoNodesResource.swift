@@ -1,0 +1,128 @@
+import Coaty
+import HTTPServer
+
+/// `/v1/io/nodes`: registers IO nodes, shows them, renews their leases and withdraws them.
+struct IoNodesResource: Sendable {
+    let registry: IoNodeRegistry
+    /// The gateway's own agent.
+    let manager: CommunicationManager
+
+    private static let path = "/v1/io/nodes"
+    private static let headers = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
+    private static let withdrawn = HTTPResponse(status: 204)
+    private static let unknown = Problems.notRegistered("IO node").response()
+
+    func register(in router: inout Router) {
+        router.on(.post, Self.path) { request in
+            guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
+            let node: LeasedIoNode
+            do {
+                node = try registry.node(IoNodeRequest(Payload(request.body)))
+            } catch {
+                return .response(Problems.response(error))
+            }
+            // The node can't be there sooner than the gateway itself.
+            guard manager.isOnline else { return .response(Problems.brokerUnavailable) }
+            return .later { pending in
+                Task { pending.complete(await registered(node)) }
+            }
+        }
+        router.on(.get, Self.path) { _ in
+            let nodes = registry.all.map { $0.node.summary($0.lease) }
+            return answer(Array(#"{"nodes":["#.utf8) + nodes.joined(separator: ",".utf8) + "]}".utf8)
+        }
+        router.on(.get, Self.path + "/{objectId}") { request in
+            guard let (node, lease) = request.objectId.flatMap(registry.registered) else {
+                return .response(Self.unknown)
+            }
+            return answer(Array("{".utf8) + node.members(lease) + #","states":\#(node.states)}"#.utf8)
+        }
+        router.on(.delete, Self.path + "/{objectId}") { request in
+            guard let id = request.objectId, registry.registered(id) != nil else {
+                return .response(Self.unknown)
+            }
+            return .later { pending in
+                Task {
+                    let isWithdrawn = await registry.withdraw(id)
+                    pending.complete(isWithdrawn ? Self.withdrawn : Self.unknown)
+                }
+            }
+        }
+        router.on(.post, Self.path + "/{objectId}/lease") { request in renew(request) }
+    }
+
+    private func registered(_ node: LeasedIoNode) async -> HTTPResponse {
+        do throws(IoNodeRegistry.Refusal) {
+            let lease = try await registry.register(node)
+            return HTTPResponse(
+                status: 201,
+                headers: Self.headers + [("Location", "\(Self.path)/\(node.objectId)")],
+                body: Array("{".utf8) + node.members(lease) + "}".utf8
+            )
+        } catch {
+            return Problems.response(error)
+        }
+    }
+
+    private func renew(_ request: borrowing HTTPRequest) -> HTTPReply {
+        var duration: Duration?
+        if !request.body.isEmpty {
+            guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
+            do throws(PayloadError) {
+                let body = try Payload(request.body).json
+                try body.refuseMembers(besides: ["lease"])
+                duration = try Lease.duration(in: body)
+            } catch {
+                return .response(Problems.of(error).response())
+            }
+        }
+        guard let id = request.objectId, let lease = registry.renew(id, for: duration) else {
+            return .response(Self.unknown)
+        }
+        return answer(Array(#"{"lease":\#(lease.json)}"#.utf8))
+    }
+
+    private func answer(_ body: [UInt8]) -> HTTPReply {
+        .response(HTTPResponse(status: 200, headers: Self.headers, body: body))
+    }
+}
+
+extension HTTPRequest {
+    /// The id in the path; nil where it is no UUID, and so none that can be registered.
+    var objectId: CoatyUUID? { parameters["objectId"].flatMap(CoatyUUID.init(uuidString:)) }
+}
+
+extension Problems {
+    static func response(_ refusal: IoNodeRegistry.Refusal) -> HTTPResponse {
+        switch refusal {
+        case .conflict(let pointer):
+            Problem(
+                type: typePrefix + "conflict",
+                title: "Conflict",
+                status: 409,
+                detail: "\(pointer) is registered already.",
+                members: [("pointer", .string(pointer))]
+            ).response()
+        case .tooMany(let limit):
+            Problem(
+                type: typePrefix + "too-many-io-nodes",
+                title: "Too many IO nodes",
+                status: 503,
+                detail: "As many IO nodes are registered as the gateway takes, which are \(limit)."
+            ).response(headers: [("Retry-After", String(retryAfter))])
+        case .offline: brokerUnavailable
+        case .stopped:
+            Problem(type: typePrefix + "shutting-down", title: "Shutting down", status: 503).response()
+        }
+    }
+
+    /// An id is not, or not any more, that of something which a client has registered.
+    static func notRegistered(_ what: String) -> Problem {
+        Problem(
+            type: typePrefix + "not-found",
+            title: "Not found",
+            status: 404,
+            detail: "No \(what) with this id is registered here."
+        )
+    }
+}

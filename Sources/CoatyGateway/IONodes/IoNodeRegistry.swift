@@ -1,0 +1,248 @@
+import Coaty
+import Coordination
+import Logging
+import Synchronization
+
+/// The IO nodes that clients have registered, each for as long as its lease is renewed.
+///
+/// The ids of a node and its points are taken from the beginning of its registration until it has left the network, so that
+/// a Deadvertise event never hits a successor.
+final class IoNodeRegistry: Component {
+    /// How long a registration waits for the broker.
+    static let joinTimeout = Duration.seconds(5)
+    /// The most publications of a node that wait for the broker.
+    static let maximumWaiting = 1000
+    /// How many bodies of the largest size may wait for the broker for one node.
+    static let waitingBodies = 4
+
+    /// Why a node is not registered.
+    enum Refusal: Error, Equatable {
+        /// An id is taken; the pointer is its place in the request.
+        case conflict(pointer: String)
+        case tooMany(limit: Int)
+        case offline
+        case stopped
+    }
+
+    fileprivate enum Phase {
+        case joining
+        case registered(Lease, timer: Task<Void, Never>)
+        case leaving
+    }
+
+    fileprivate struct Entry {
+        let node: LeasedIoNode
+        var phase = Phase.joining
+        /// Tells a lease from the one that it was before it was renewed.
+        var renewals = 0
+    }
+
+    fileprivate enum Point {
+        case source(LeasedIoSource)
+        case actor(LeasedIoActor)
+    }
+
+    fileprivate struct State {
+        /// By the object id of the node.
+        var entries: [CoatyUUID: Entry] = [:]
+        /// The ids of nodes, in the order of their registration.
+        var order: [CoatyUUID] = []
+        /// The nodes of all ids that are taken: their own and those of their points.
+        var owners: [CoatyUUID: CoatyUUID] = [:]
+        var points: [CoatyUUID: Point] = [:]
+        var isStopped = false
+    }
+
+    private let options: CommunicationOptions
+    private let name: String
+    private let limit: Int
+    private let clock: any Clock<Duration>
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - options: how the agents of the nodes take part.
+    ///   - name: the name of an identity where the client gives none.
+    ///   - limit: the most nodes.
+    ///   - clock: measures the leases.
+    init(
+        options: CommunicationOptions,
+        name: String,
+        limit: Int,
+        clock: any Clock<Duration> = ContinuousClock(),
+        logger: Logger
+    ) {
+        self.options = options
+        self.name = name
+        self.limit = limit
+        self.clock = clock
+        self.logger = logger
+    }
+
+    func start() async {}
+
+    /// Lets all nodes leave the network at the same time; each is bounded by its binding.
+    func stop() async {
+        let nodes = state.withLock { state in
+            state.isStopped = true
+            for id in state.order { state.leave(id) }
+            return state.entries.values.map(\.node)
+        }
+        await withTaskGroup { group in
+            for node in nodes { group.addTask { await node.communicationManager.stop() } }
+        }
+    }
+
+    // MARK: - Registration
+
+    /// Makes the node of a request, which does nothing yet.
+    func node(_ request: IoNodeRequest) throws -> LeasedIoNode {
+        try LeasedIoNode(request, name: name, options: options, logger: logger)
+    }
+
+    /// Lets a node join the network; its lease begins when it is advertised.
+    func register(_ node: LeasedIoNode) async throws(Refusal) -> Lease {
+        try join(node)
+        guard await node.isAdvertised(within: Self.joinTimeout, by: clock) else {
+            _ = state.withLock { $0.leave(node.objectId) }
+            await remove(node)
+            throw .offline
+        }
+        let lease = Lease(node.duration)
+        let isRegistered = state.withLock { state in
+            guard case .joining = state.entries[node.objectId]?.phase else { return false }
+            state.entries[node.objectId]?.phase = .registered(lease, timer: timer(node, lease, renewals: 0))
+            for source in node.sources { state.points[source.objectId] = .source(source) }
+            for actor in node.actors { state.points[actor.objectId] = .actor(actor) }
+            return true
+        }
+        guard isRegistered else { throw .stopped }
+        return lease
+    }
+
+    private func join(_ node: LeasedIoNode) throws(Refusal) {
+        try state.withLock { state throws(Refusal) in
+            guard !state.isStopped else { throw .stopped }
+            if let taken = node.ids.first(where: { state.owners[$0.id] != nil }) {
+                throw .conflict(pointer: taken.pointer)
+            }
+            guard state.entries.count < limit else { throw .tooMany(limit: limit) }
+            state.entries[node.objectId] = Entry(node: node)
+            state.order.append(node.objectId)
+            for (id, _) in node.ids { state.owners[id] = node.objectId }
+            // Under the lock, so that whoever lets the node leave finds it started. Starting does not wait.
+            node.communicationManager.start()
+        }
+    }
+
+    /// Begins the lease of a node anew.
+    ///
+    /// - Parameter duration: nil for the one that it has.
+    /// - Returns: nil where there is no such node.
+    func renew(_ nodeId: CoatyUUID, for duration: Duration?) -> Lease? {
+        state.withLock { state in
+            guard var entry = state.entries[nodeId], case .registered(let old, let timer) = entry.phase else {
+                return nil
+            }
+            timer.cancel()
+            let lease = Lease(duration ?? old.duration)
+            entry.renewals += 1
+            entry.phase = .registered(lease, timer: self.timer(entry.node, lease, renewals: entry.renewals))
+            state.entries[nodeId] = entry
+            return lease
+        }
+    }
+
+    /// Lets a node leave the network, and returns when it has.
+    ///
+    /// - Returns: false where there is no such node.
+    func withdraw(_ nodeId: CoatyUUID) async -> Bool {
+        guard let node = registered(nodeId)?.node, state.withLock({ $0.leave(nodeId) }) else { return false }
+        await remove(node)
+        return true
+    }
+
+    private func timer(_ node: LeasedIoNode, _ lease: Lease, renewals: Int) -> Task<Void, Never> {
+        Task { [weak self, clock] in
+            do {
+                try await clock.sleep(for: lease.duration)
+            } catch {
+                return
+            }
+            await self?.expire(node, renewals: renewals)
+        }
+    }
+
+    private func expire(_ node: LeasedIoNode, renewals: Int) async {
+        let isExpired = state.withLock { state in
+            // A timer that was cancelled too late must not end a lease that was renewed.
+            state.entries[node.objectId]?.node === node && state.entries[node.objectId]?.renewals == renewals
+                && state.leave(node.objectId)
+        }
+        guard isExpired else { return }
+        logger.info("the lease of an IO node has run out", metadata: ["node": "\(node.objectId)"])
+        await remove(node)
+    }
+
+    /// Frees the ids of a node when it has left.
+    private func remove(_ node: LeasedIoNode) async {
+        await node.communicationManager.stop()
+        let removed = state.withLock { state in
+            state.order.removeAll { $0 == node.objectId }
+            for (id, _) in node.ids { state.owners[id] = nil }
+            return state.entries.removeValue(forKey: node.objectId)
+        }
+        withExtendedLifetime(removed) {}
+    }
+
+    // MARK: - Looking up
+
+    /// A node that is registered, and its lease.
+    func registered(_ nodeId: CoatyUUID) -> (node: LeasedIoNode, lease: Lease)? {
+        state.withLock { $0.registered(nodeId) }
+    }
+
+    /// All nodes that are registered.
+    var all: [(node: LeasedIoNode, lease: Lease)] {
+        state.withLock { state in state.order.compactMap { state.registered($0) } }
+    }
+
+    func source(_ id: CoatyUUID) -> LeasedIoSource? {
+        if case .source(let source) = state.withLock({ $0.points[id] }) { source } else { nil }
+    }
+
+    func actor(_ id: CoatyUUID) -> LeasedIoActor? {
+        if case .actor(let actor) = state.withLock({ $0.points[id] }) { actor } else { nil }
+    }
+
+    /// The agent of a point that is registered.
+    func agent(ofPoint id: CoatyUUID) -> CommunicationManager? {
+        state.withLock { state in
+            guard state.points[id] != nil, let owner = state.owners[id] else { return nil }
+            return state.entries[owner]?.node.communicationManager
+        }
+    }
+}
+
+extension IoNodeRegistry.State {
+    fileprivate func registered(_ nodeId: CoatyUUID) -> (node: LeasedIoNode, lease: Lease)? {
+        guard let entry = entries[nodeId], case .registered(let lease, _) = entry.phase else { return nil }
+        return (entry.node, lease)
+    }
+
+    /// Takes a node and its points out of sight.
+    ///
+    /// - Returns: false where it is not there, or leaves already.
+    @discardableResult
+    fileprivate mutating func leave(_ nodeId: CoatyUUID) -> Bool {
+        guard let entry = entries[nodeId] else { return false }
+        switch entry.phase {
+        case .joining: break
+        case .registered(_, let timer): timer.cancel()
+        case .leaving: return false
+        }
+        entries[nodeId]?.phase = .leaving
+        for (id, _) in entry.node.ids { points[id] = nil }
+        return true
+    }
+}

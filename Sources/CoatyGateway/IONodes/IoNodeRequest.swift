@@ -1,0 +1,151 @@
+import Coaty
+import Foundation
+
+/// What a client wants to register: `{context, ioSources?, ioActors?, characteristics?, objectId?, name?, lease?}`.
+struct IoNodeRequest {
+    /// The most IO sources and IO actors of a node, together.
+    static let maximumPoints = 1000
+    /// The longest update rate: in the field rates are integers of 32 bits.
+    static let maximumUpdateRate = Double(Int32.max)
+
+    /// The node, and the places of all ids in the request: that of the node first.
+    let node: IoNode
+    let ids: [(id: CoatyUUID, pointer: String)]
+    /// The name of the identity; nil where the request has none.
+    let name: String?
+    let lease: Duration
+
+    /// - Throws: ``PayloadError`` with the place in the request that is wrong.
+    init(_ payload: Payload) throws(PayloadError) {
+        let body = payload.json
+        try body.refuseMembers(
+            besides: ["context", "ioSources", "ioActors", "characteristics", "objectId", "name", "lease"]
+        )
+        name = try body["name"].map { view throws(PayloadError) in
+            guard let name = view.string, name.utf8.count <= CommunicationTopic.maximumLevelLength else {
+                throw view.invalid("must be a string of at most \(CommunicationTopic.maximumLevelLength) bytes")
+            }
+            return name
+        }
+        lease = try Lease.duration(in: body) ?? Lease.defaultDuration
+
+        guard let context = body["context"] else { throw .invalid(pointer: "/context", reason: "missing") }
+        guard let contextName = context.string, CommunicationTopic.isPublishableLevel(contextName) else {
+            throw context.invalid("must be a string, \(InvalidParameter.level)")
+        }
+        var ids = Ids()
+        let nodeId = try ids.take(body["objectId"], or: "/objectId")
+        let sources = try Self.list(body["ioSources"])
+        let actors = try Self.list(body["ioActors"])
+        guard 1...Self.maximumPoints ~= sources.count + actors.count else {
+            throw .invalid(
+                pointer: sources.isEmpty ? "/ioActors" : "/ioSources",
+                reason: "must hold 1 to \(Self.maximumPoints) points, together with the other list"
+            )
+        }
+        var object: [String: AnyCodable] = [
+            "coreType": .string(CoreType.IoNode.rawValue), "objectType": .string(CoreType.IoNode.objectType),
+            "objectId": .init(nodeId), "name": .string(contextName),
+        ]
+        object["characteristics"] = body["characteristics"].map { AnyCodable($0) }
+        object["ioSources"] = try .array(Self.points(sources, .IoSource, "/ioSources", &ids))
+        object["ioActors"] = try .array(Self.points(actors, .IoActor, "/ioActors", &ids))
+        self.ids = ids.taken
+        node = try Self.node(object)
+    }
+
+    private static func list(_ view: JSONView?) throws(PayloadError) -> [JSONView] {
+        guard let view else { return [] }
+        guard view.kind == .array else { throw view.invalid("must be an array") }
+        return Array(view.elements)
+    }
+
+    /// The points with all that the request left out.
+    private static func points(
+        _ views: [JSONView],
+        _ coreType: CoreType,
+        _ pointer: String,
+        _ ids: inout Ids
+    ) throws(PayloadError) -> [AnyCodable] {
+        var points: [AnyCodable] = []
+        for (index, view) in views.enumerated() {
+            guard case .object(var point) = AnyCodable(view) else { throw view.invalid("must be an object") }
+            point["coreType"] = point["coreType"] ?? .string(coreType.rawValue)
+            point["objectType"] = point["objectType"] ?? .string(coreType.objectType)
+            point["objectId"] = try .init(ids.take(view["objectId"], or: "\(pointer)/\(index)/objectId"))
+            if let name = view["updateStrategy"], coreType == .IoSource, name.kind == .string {
+                let strategies = IoSourceBackpressureStrategy.allCases
+                guard let strategy = strategies.first(where: { "\($0)" == name.string }) else {
+                    throw name.invalid("must be one of \(strategies.map { "\($0)" }.joined(separator: ", "))")
+                }
+                point["updateStrategy"] = .init(strategy.rawValue)
+            }
+            if let rate = view["updateRate"], let number = rate.number, number > maximumUpdateRate {
+                throw rate.invalid("must be a number from 0 to \(Int32.max)")
+            }
+            if let route = view["externalRoute"], let topic = route.string,
+                topic.hasPrefix("$") || (try? RawEvent.with(topic: topic, payload: [])) == nil
+            {
+                throw route.invalid("must be an MQTT topic outside Coaty, without wildcards")
+            }
+            points.append(.object(point))
+        }
+        return points
+    }
+
+    /// The node that the core reads in an Advertise event of it: so it is checked by the rules of the wire.
+    private static func node(_ object: [String: AnyCodable]) throws(PayloadError) -> IoNode {
+        do {
+            let text = try PayloadCoder.encode(["object": AnyCodable.object(object)])
+            let event = try AdvertiseEvent(payload: Payload(Array(text.utf8)))
+            guard let node = try event.data.object as? IoNode else {
+                throw PayloadError.invalid(pointer: "", reason: "is no IO node")
+            }
+            return node
+        } catch PayloadError.invalid(let pointer, let reason) {
+            let place = pointer.hasPrefix("/object/") ? String(pointer.dropFirst("/object".count)) : pointer
+            throw .invalid(pointer: place, reason: reason)
+        } catch EncodingError.invalidValue(_, let context) {
+            let place = context.codingPath.dropFirst().map { "/" + ($0.intValue.map(String.init) ?? $0.stringValue) }
+            throw .invalid(pointer: place.joined(), reason: "is a number that is too large")
+        } catch let error as PayloadError {
+            throw error
+        } catch {
+            throw .invalid(pointer: "", reason: "is no IO node")
+        }
+    }
+
+    /// The ids of a request, each once.
+    private struct Ids {
+        var taken: [(id: CoatyUUID, pointer: String)] = []
+        private var known: Set<CoatyUUID> = []
+
+        /// The id at a place, or a fresh one where it is missing.
+        mutating func take(_ view: JSONView?, or pointer: String) throws(PayloadError) -> CoatyUUID {
+            var id = CoatyUUID()
+            if let view {
+                guard let given = view.string.flatMap(CoatyUUID.init(uuidString:)) else {
+                    throw view.invalid("must be a UUID")
+                }
+                id = given
+            }
+            guard known.insert(id).inserted else {
+                throw .invalid(pointer: pointer, reason: "must not be given twice")
+            }
+            taken.append((id, pointer))
+            return id
+        }
+    }
+}
+
+extension JSONView {
+    func invalid(_ reason: String) -> PayloadError { .invalid(pointer: pointer, reason: reason) }
+
+    /// Checks that this is an object with no other members than these: what is misspelt must not be lost in silence.
+    func refuseMembers(besides names: Set<String>) throws(PayloadError) {
+        guard kind == .object else { throw invalid("must be an object") }
+        for (key, value) in members where !names.contains(key.string ?? "") {
+            throw value.invalid("is unknown; there are \(names.sorted().joined(separator: ", "))")
+        }
+    }
+}

@@ -1,0 +1,32 @@
+import Coaty
+
+/// For how long an IO node stays, unless it is renewed.
+struct Lease: Sendable {
+    /// Where a client says nothing else.
+    static let defaultDuration = Duration.milliseconds(30_000)
+    /// In milliseconds.
+    static let durations = 1_000...3_600_000
+
+    let duration: Duration
+    /// By the wall clock, for the client; what counts is the gateway's own clock.
+    let expiresAt: CoatyTimestamp
+
+    init(_ duration: Duration) {
+        self.duration = duration
+        expiresAt = .nowMillis() + Double(duration / .milliseconds(1))
+    }
+
+    /// The member `lease` of a body: milliseconds; nil where there is none.
+    static func duration(in body: JSONView) throws(PayloadError) -> Duration? {
+        guard let view = body["lease"] else { return nil }
+        guard let number = view.number, let lease = Int(exactly: number), durations.contains(lease) else {
+            throw view.invalid("must be a whole number from \(durations.lowerBound) to \(durations.upperBound)")
+        }
+        return .milliseconds(lease)
+    }
+
+    /// `{"duration":…,"expiresAt":…}`
+    var json: String {
+        #"{"duration":\#(Int(duration / .milliseconds(1))),"expiresAt":\#(Int(expiresAt))}"#
+    }
+}

@@ -1,0 +1,185 @@
+import Coaty
+import Logging
+import Synchronization
+
+/// An IO node that a client has registered: an agent of its own, with its own link to the broker and its own will.
+final class LeasedIoNode: Sendable {
+    private static let pollInterval = Duration.milliseconds(5)
+
+    let objectId: CoatyUUID
+    /// The name of the IO context.
+    let context: String
+    /// All ids of the node, and their places in the request.
+    let ids: [(id: CoatyUUID, pointer: String)]
+    /// For how long the client wants it.
+    let duration: Duration
+    let communicationManager: CommunicationManager
+    let sources: [LeasedIoSource]
+    let actors: [LeasedIoActor]
+    /// The node as it is advertised.
+    private let json: [UInt8]
+
+    /// - Throws: ``PayloadError``; what a communication manager throws.
+    init(_ request: IoNodeRequest, name: String, options: CommunicationOptions, logger: Logger) throws {
+        let node = request.node
+        var logger = logger
+        logger[metadataKey: "io-node"] = "\(node.objectId)"
+        objectId = node.objectId
+        context = node.name
+        ids = request.ids
+        duration = request.lease
+        let manager = try CommunicationManager(
+            identity: Identity(name: request.name ?? name),
+            ioNodes: [node],
+            options: options,
+            logger: logger
+        )
+        communicationManager = manager
+        json = Array(try AdvertiseEvent.with(object: node).payload.json["object"]?.bytes ?? [])
+        sources = node.ioSources.map { LeasedIoSource($0, manager) }
+        actors = node.ioActors.map { LeasedIoActor($0, manager) }
+    }
+
+    /// Waits until the identity and the node have been sent to the broker.
+    ///
+    /// - Returns: whether they have.
+    func isAdvertised(within timeout: Duration, by clock: any Clock<Duration>) async -> Bool {
+        await withTaskGroup { [communicationManager] group in
+            group.addTask {
+                // The link writes in order, so the join events are out when nothing waits any more.
+                while !communicationManager.isOnline || communicationManager.waiting.publications > 0 {
+                    guard (try? await Task.sleep(for: Self.pollInterval)) != nil else { return false }
+                }
+                return true
+            }
+            group.addTask {
+                try? await clock.sleep(for: timeout)
+                return false
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? false
+        }
+    }
+
+    /// `"node":…,"identity":…,"lease":…`
+    func members(_ lease: Lease) -> [UInt8] {
+        Array(#""node":"#.utf8) + json + #",""#.utf8 + identityAndLease(lease)
+    }
+
+    /// What a list says of the node.
+    func summary(_ lease: Lease) -> [UInt8] {
+        var text = Array(#"{"objectId":"\#(objectId)","context":"#.utf8)
+        JSONText.append(context, to: &text)
+        text += #",""#.utf8
+        text += identityAndLease(lease)
+        text += #","ioSources":\#(sources.count),"ioActors":\#(actors.count)}"#.utf8
+        return text
+    }
+
+    private func identityAndLease(_ lease: Lease) -> [UInt8] {
+        let identity = communicationManager.identityEvent.payload.json["object"]?.bytes ?? []
+        return Array(#"identity":"#.utf8) + identity + #","lease":\#(lease.json)"#.utf8
+    }
+
+    /// The states of all points, a JSON array.
+    var states: String {
+        let points = sources.map { ($0.objectId, $0.state) } + actors.map { ($0.objectId, $0.state) }
+        return "[" + points.map { #"{"ioPointId":"\#($0)",\#($1.members)}"# }.joined(separator: ",") + "]"
+    }
+}
+
+/// A source of a leased node.
+final class LeasedIoSource: Sendable {
+    let objectId: CoatyUUID
+    let isRaw: Bool
+    /// What events are made for: a copy of the source, which is shared with nobody.
+    private let template: Mutex<IoSource>
+    private let publisher: IoSourcePublisher
+    private let observed: ObservedIoState
+
+    init(_ source: IoSource, _ manager: CommunicationManager) {
+        objectId = source.objectId
+        isRaw = source.useRawIoValues ?? false
+        template = Mutex(
+            IoSource(
+                valueType: source.valueType,
+                useRawIoValues: source.useRawIoValues,
+                name: source.name,
+                objectId: source.objectId
+            )
+        )
+        publisher = IoSourcePublisher(ioSource: source, communicationManager: manager)
+        observed = ObservedIoState(source.objectId, manager)
+    }
+
+    var state: IoPointState { observed.state }
+
+    /// Hands a value over to the source's strategy.
+    ///
+    /// - Throws: ``PayloadError`` where a value that should be JSON is none; ``CommunicationError``.
+    func publish(_ value: [UInt8]) throws {
+        try publisher.publish(
+            template.withLock { source in
+                try isRaw
+                    ? IoValueEvent.with(ioSource: source, value: value)
+                    : IoValueEvent.with(ioSource: source, json: value)
+            }
+        )
+    }
+}
+
+/// An actor of a leased node.
+final class LeasedIoActor: Sendable {
+    let objectId: CoatyUUID
+    private let values: LatestIoValue
+    private let observed: ObservedIoState
+
+    init(_ actor: IoActor, _ manager: CommunicationManager) {
+        objectId = actor.objectId
+        values = LatestIoValue(ioActor: actor, communicationManager: manager)
+        observed = ObservedIoState(actor.objectId, manager)
+    }
+
+    var state: IoPointState { observed.state }
+
+    /// What came last; nil where nothing has come yet.
+    var latest: ReceivedIoValue? { values.received }
+}
+
+/// How an IO point is associated.
+struct IoPointState: Sendable {
+    var hasAssociations = false
+    /// In milliseconds.
+    var updateRate: Int?
+
+    /// `"hasAssociations":…` and, where there is one, `"updateRate":…`
+    var members: String {
+        #""hasAssociations":\#(hasAssociations)"# + (updateRate.map { #","updateRate":\#($0)"# } ?? "")
+    }
+}
+
+extension IoPointState {
+    init(_ event: IoStateEvent) {
+        self.init(hasAssociations: event.hasAssociations, updateRate: event.updateRate)
+    }
+}
+
+/// The state of a point, as it was told last.
+private final class ObservedIoState: Sendable {
+    private let current: Current
+    private let subscription: Subscription
+
+    private final class Current: Sendable {
+        let state = Mutex(IoPointState())
+    }
+
+    init(_ id: CoatyUUID, _ manager: CommunicationManager) {
+        let current = Current()
+        self.current = current
+        subscription = manager.subscribe(ioStateOf: id) { event in
+            current.state.withLock { $0 = IoPointState(event) }
+        }
+    }
+
+    var state: IoPointState { current.state.withLock(\.self) }
+}

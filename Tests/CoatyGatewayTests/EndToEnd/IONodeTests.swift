@@ -1,0 +1,461 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// IO nodes of clients, seen from outside: by REST and WebSocket, and on MQTT.
+@Suite struct IONodeTests {
+    private static let router = "0b1e6d0a-9a55-4c6c-b0a4-8d1f6f8f4a21"
+
+    private struct Node {
+        let id: String
+        let identityId: String
+        let sources: [String]
+        let actors: [String]
+        let json: [String: Any]
+    }
+
+    private func register(_ scene: Scene, _ body: String) throws -> Node {
+        let response = try scene.gateway.post("/v1/io/nodes", body)
+        try #require(response.status == 201, "\(response.text)")
+        let json = try #require(response.json)
+        let node = try #require(json["node"] as? [String: Any])
+        let id = try #require(node["objectId"] as? String)
+        #expect(response.headers["location"] == "/v1/io/nodes/\(id)")
+        func ids(_ name: String) -> [String] {
+            (node[name] as? [[String: Any]])?.compactMap { $0["objectId"] as? String } ?? []
+        }
+        return Node(
+            id: id,
+            identityId: try #require((json["identity"] as? [String: Any])?["objectId"] as? String),
+            sources: ids("ioSources"),
+            actors: ids("ioActors"),
+            json: node
+        )
+    }
+
+    private func associate(_ scene: Scene, _ source: String, _ actor: String, route: String?, rate: Int? = nil) throws {
+        var event = #"{"ioSourceId":"\#(source)","ioActorId":"\#(actor)""#
+        if let route { event += #","associatingRoute":"\#(route)""# }
+        if let rate { event += #","updateRate":\#(rate)"# }
+        try scene.agent.publish("coaty/3/-/ASC:Greenhouse/\(Self.router)", event + "}")
+    }
+
+    private func states(_ scene: Scene, _ node: Node) throws -> [String: [String: Any]] {
+        let json = try #require(try scene.gateway.request("GET", "/v1/io/nodes/\(node.id)").json)
+        let states = try #require(json["states"] as? [[String: Any]])
+        return Dictionary(uniqueKeysWithValues: states.map { ($0["ioPointId"] as? String ?? "", $0) })
+    }
+
+    private func untilAssociated(_ scene: Scene, _ node: Node, _ point: String, _ wanted: Bool = true) throws {
+        try waitUntil("\(point) is associated: \(wanted)") {
+            try states(scene, node)[point]?["hasAssociations"] as? Bool == wanted
+        }
+    }
+
+    private func publish(_ scene: Scene, _ source: String, _ value: String) throws -> RawConnection.Response {
+        try scene.gateway.post("/v1/io/sources/\(source)/values", value)
+    }
+
+    private static func points(strategy: String = "1") -> String {
+        """
+        {"context":"Greenhouse","name":"Door controller","characteristics":{"isOutdoors":false,"zones":[1,2.5]},\
+        "ioSources":[{"name":"Probe","valueType":"T","updateStrategy":\(strategy),"externalId":"p1","colour":"red"}],\
+        "ioActors":[{"name":"Lamp","valueType":"T","updateRate":10.5}]}
+        """
+    }
+
+    @Test func aNodeIsAnAgentOfItsOwn() throws {
+        let scene = try Scene()
+        let node = try register(scene, Self.points(strategy: #""None""#))
+        // The answer comes when it is advertised.
+        let identity = try scene.agent.waitFor { $0.topic == "coaty/3/-/ADV:Identity/\(node.identityId)" }
+        #expect(identity.text.contains("Door controller"))
+        let advertised = try scene.agent.waitFor { $0.topic == "coaty/3/-/ADV:IoNode/\(node.identityId)" }
+        let payload = try JSONSerialization.jsonObject(with: Data(advertised.payload)) as? [String: Any]
+        let object = try #require(payload?["object"] as? [String: Any])
+        #expect(object as NSDictionary == node.json as NSDictionary)
+        #expect(object["parentObjectId"] as? String == node.identityId)
+        #expect(object["name"] as? String == "Greenhouse")
+        #expect(object["objectType"] as? String == "coaty.IoNode")
+        let characteristics = try #require(object["characteristics"] as? NSDictionary)
+        #expect(characteristics == ["isOutdoors": false, "zones": [1, 2.5]] as NSDictionary)
+        let source = try #require((object["ioSources"] as? [[String: Any]])?.first)
+        #expect(source["coreType"] as? String == "IoSource" && source["objectType"] as? String == "coaty.IoSource")
+        #expect(source["updateStrategy"] as? Int == 1)
+        #expect(source["externalId"] as? String == "p1" && source["colour"] as? String == "red")
+        #expect((object["ioActors"] as? [[String: Any]])?.first?["updateRate"] as? Int == 11)
+
+        // It answers for itself, and is listed.
+        let found = try scene.gateway.post("/v1/discover?limit=1&timeout=5000", #"{"coreTypes":["IoNode"]}"#)
+        #expect(found.text.contains(node.id))
+        let list = try #require(try scene.gateway.request("GET", "/v1/io/nodes").json?["nodes"] as? [[String: Any]])
+        #expect(list.map { $0["objectId"] as? String } == [node.id])
+        #expect(list[0]["ioSources"] as? Int == 1 && list[0]["ioActors"] as? Int == 1)
+
+        #expect(try scene.gateway.request("DELETE", "/v1/io/nodes/\(node.id)").status == 204)
+        let left = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(node.identityId)" }
+        #expect(left.text == #"{"objectIds":["\#(node.identityId)","\#(node.id)"]}"#)
+        for (method, path) in [("GET", ""), ("DELETE", ""), ("POST", "/lease")] {
+            let response = try scene.gateway.request(method, "/v1/io/nodes/\(node.id)\(path)")
+            #expect(response.status == 404 && response.problem == "not-found")
+        }
+        #expect(try publish(scene, node.sources[0], "1").status == 404)
+        #expect(try scene.gateway.request("GET", "/v1/io/actors/\(node.actors[0])/value").status == 404)
+    }
+
+    @Test func valuesFlowWhileAssociated() throws {
+        let scene = try Scene()
+        let node = try register(scene, Self.points())
+        let (source, actor) = (node.sources[0], node.actors[0])
+        let route = "coaty/3/-/IOV/\(source)"
+        let value = "/v1/io/actors/\(actor)/value"
+
+        let alone = try publish(scene, source, "1")
+        #expect(alone.status == 202 && alone.text == #"{"hasAssociations":false}"#)
+        #expect(try scene.gateway.request("GET", value).status == 204)
+
+        try associate(scene, source, actor, route: route, rate: 5000)
+        try untilAssociated(scene, node, source)
+        try untilAssociated(scene, node, actor)
+        #expect(try states(scene, node)[source]?["updateRate"] as? Int == 5000)
+        // Strategy None: each value goes out at once, whatever the rate, with the bytes that came in.
+        for text in [#" {"celsius" : 21.50000000000000000001, "at":"\u00e4"} "#, "null", "2.50"] {
+            let response = try publish(scene, source, text)
+            #expect(response.status == 202 && response.text == #"{"hasAssociations":true,"updateRate":5000}"#)
+            #expect(try scene.agent.waitFor { $0.topic == route && $0.text == text }.text == text)
+        }
+        #expect(!scene.agent.messages.contains { $0.topic == route && $0.text == "1" })
+        try waitUntil("the actor has the last") { try scene.gateway.request("GET", value).text == "2.50" }
+        let latest = try scene.gateway.request("GET", value)
+        #expect(latest.status == 200 && latest.headers["content-type"] == "application/json")
+        #expect(latest.headers["io-source-id"] == source)
+        let time = try #require(latest.headers["io-value-timestamp"].flatMap(Double.init))
+        #expect(abs(time / 1000 - Date().timeIntervalSince1970) < 600)
+
+        // The value stays when nobody sends any more, and the source is silent.
+        try associate(scene, source, actor, route: nil)
+        try untilAssociated(scene, node, source, false)
+        #expect(try publish(scene, source, "3").text == #"{"hasAssociations":false}"#)
+        #expect(try scene.gateway.request("GET", value).text == "2.50")
+        try associate(scene, source, actor, route: route)
+        try untilAssociated(scene, node, actor)
+        #expect(try scene.gateway.request("GET", value).text == "2.50")
+        #expect(try publish(scene, source, "4").text == #"{"hasAssociations":true}"#)
+        try waitUntil("the actor has the next") { try scene.gateway.request("GET", value).text == "4" }
+        #expect(!scene.agent.messages.contains { $0.topic == route && $0.text == "3" })
+
+        // An external route says nothing of the source.
+        try associate(scene, source, actor, route: "plant/1")
+        try untilAssociated(scene, node, actor)
+        try waitUntil("the actor observes the route") {
+            try scene.agent.publish("plant/1", "5")
+            return try scene.gateway.request("GET", value).text == "5"
+        }
+        #expect(try scene.gateway.request("GET", value).headers["io-source-id"] == nil)
+    }
+
+    @Test func aSampledSourceIsThinnedOut() throws {
+        let scene = try Scene()
+        let node = try register(scene, Self.points(strategy: #""Sample""#))
+        let route = "coaty/3/-/IOV/\(node.sources[0])"
+        try associate(scene, node.sources[0], node.actors[0], route: route, rate: 500)
+        try untilAssociated(scene, node, node.sources[0])
+        let connection = try RawConnection(port: scene.gateway.port)
+        let headers = [("Content-Type", "application/json")]
+        let path = "/v1/io/sources/\(node.sources[0])/values"
+        for number in 1...100 {
+            #expect(try connection.request("POST", path, headers: headers, body: "\(number)").status == 202)
+        }
+        _ = try scene.agent.waitFor { $0.topic == route && $0.text == "100" }
+        #expect(scene.agent.messages.count { $0.topic == route } < 100)
+    }
+
+    @Test func rawValuesAreOctets() throws {
+        let scene = try Scene()
+        let node = try register(
+            scene,
+            """
+            {"context":"Greenhouse","ioSources":[{"name":"s","valueType":"T","useRawIoValues":true}],\
+            "ioActors":[{"name":"a","valueType":"T","useRawIoValues":true}]}
+            """
+        )
+        let json = try register(scene, Self.points())
+        let (source, actor) = (node.sources[0], node.actors[0])
+        let path = "/v1/io/sources/\(source)/values"
+        let octets = [("Content-Type", "application/octet-stream")]
+        let refused = try publish(scene, source, "1")
+        #expect(refused.status == 415 && refused.problem == "unsupported-media-type")
+        #expect(refused.text.contains("application/octet-stream"))
+        let other = try scene.gateway.request(
+            "POST",
+            "/v1/io/sources/\(json.sources[0])/values",
+            headers: octets,
+            body: "1"
+        )
+        #expect(other.status == 415 && other.text.contains("application/json"))
+
+        try associate(scene, source, actor, route: "coaty/3/-/IOV/\(source)")
+        try untilAssociated(scene, node, source)
+        try untilAssociated(scene, node, actor)
+        let stream = try WebSocketClient.open(port: scene.gateway.port, path: "/v1/ws/iovalue?actor=\(actor)")
+        let connection = try RawConnection(port: scene.gateway.port)
+        let bytes: [UInt8] = [0, 0xFF, 0x0A, 0xFE]
+        try connection.send(
+            Array(
+                "POST \(path) HTTP/1.1\r\nHost: l\r\nContent-Type: application/octet-stream\r\nContent-Length: 4\r\n\r\n"
+                    .utf8
+            ) + bytes
+        )
+        #expect(try connection.readResponse().status == 202)
+        #expect(
+            try stream.receive()
+                == .text(
+                    #"{"op":"event","event":"iovalue","ioActorId":"\#(actor)","ioSourceId":"\#(source)","data":{"#
+                        + #""encoding":"base64","value":"AP8K/g=="}}"#
+                )
+        )
+        let latest = try scene.gateway.request("GET", "/v1/io/actors/\(actor)/value")
+        #expect(latest.headers["content-type"] == "application/octet-stream")
+        #expect(latest.body == bytes)
+    }
+
+    @Test func streamsValuesAndStates() throws {
+        let scene = try Scene()
+        let node = try register(scene, Self.points())
+        let (source, actor) = (node.sources[0], node.actors[0])
+        let port = scene.gateway.port
+        let prefix = #"{"op":"event","event":"iostate","ioPointId":"#
+        let ofSource = try WebSocketClient.open(port: port, path: "/v1/ws/iostate?point=\(source)")
+        let ofActor = try WebSocketClient.open(port: port, path: "/v1/ws/iostate?point=\(actor)")
+        #expect(try ofSource.receive() == .text(prefix + #""\#(source)","data":{"hasAssociations":false}}"#))
+        #expect(try ofActor.receive() == .text(prefix + #""\#(actor)","data":{"hasAssociations":false}}"#))
+        let values = try (0..<3).map { _ in
+            try WebSocketClient.open(port: port, path: "/v1/ws/iovalue?actor=\(actor.uppercased())")
+        }
+
+        try associate(scene, source, actor, route: "coaty/3/-/IOV/\(source)", rate: 700)
+        let associated = prefix + #""\#(source)","data":{"hasAssociations":true,"updateRate":700}}"#
+        #expect(try ofSource.receive() == .text(associated))
+        #expect(try ofActor.receive() == .text(prefix + #""\#(actor)","data":{"hasAssociations":true}}"#))
+        // One that comes later begins with what is.
+        let late = try WebSocketClient.open(port: port, path: "/v1/ws/iostate?point=\(source)")
+        #expect(try late.receive() == .text(associated))
+
+        #expect(try publish(scene, source, #"{"a": 1}"#).status == 202)
+        for client in values {
+            #expect(
+                try client.receive()
+                    == .text(
+                        #"{"op":"event","event":"iovalue","ioActorId":"\#(actor)","ioSourceId":"\#(source)","#
+                            + #""data":{"value":{"a": 1}}}"#
+                    )
+            )
+        }
+
+        #expect(try scene.gateway.request("DELETE", "/v1/io/nodes/\(node.id)").status == 204)
+        for client in values + [ofSource, late, ofActor] {
+            var event = try client.receive()
+            // The points are let go of before the streams end.
+            if case .text = event { event = try client.receive() }
+            #expect(event == .close(code: 1001, reason: "the IO node is withdrawn"))
+        }
+        let refused: [(String, Int, String?)] = [
+            ("iovalue", 400, "actor"), ("iovalue?actor=lamp", 400, "actor"), ("iovalue?actor=\(actor)", 404, nil),
+            ("iovalue?actor=\(actor)&actor=\(actor)", 400, "actor"),
+            ("iostate?actor=\(actor)", 400, "point"), ("iostate?point=\(source)", 404, nil),
+        ]
+        for (query, status, parameter) in refused {
+            let response = try WebSocketClient(port: port).shakeHands(path: "/v1/ws/\(query)")
+            #expect(response.status == status, "\(query)")
+            let problem = try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]
+            #expect(problem?["parameter"] as? String == parameter, "\(query)")
+        }
+        // A source has no values to observe.
+        let other = try register(scene, Self.points())
+        let response = try WebSocketClient(port: port).shakeHands(path: "/v1/ws/iovalue?actor=\(other.sources[0])")
+        #expect(response.status == 404)
+    }
+
+    @Test func aNodeWhoseClientIsSilentGoes() throws {
+        let scene = try Scene()
+        let body = Self.points().dropLast() + #","lease":1000}"#
+        let silent = try register(scene, String(body))
+        let other = try register(scene, Self.points())
+        let renewed = try scene.gateway.post("/v1/io/nodes/\(other.id)/lease", #"{"lease":3600000}"#)
+        #expect(renewed.status == 200)
+        #expect((renewed.json?["lease"] as? [String: Any])?["duration"] as? Int == 3_600_000)
+        let plain = try scene.gateway.request("POST", "/v1/io/nodes/\(other.id)/lease")
+        #expect(plain.status == 200 && (plain.json?["lease"] as? [String: Any])?["duration"] as? Int == 3_600_000)
+
+        let left = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(silent.identityId)" }
+        #expect(left.text == #"{"objectIds":["\#(silent.identityId)","\#(silent.id)"]}"#)
+        #expect(try scene.gateway.request("GET", "/v1/io/nodes/\(silent.id)").status == 404)
+        #expect(try scene.gateway.request("GET", "/v1/io/nodes/\(other.id)").status == 200)
+
+        let path = "/v1/io/nodes/\(other.id)/lease"
+        for (body, problem) in [
+            (#"{"lease":999}"#, "invalid-value"), (#"{"lease":3600001}"#, "invalid-value"),
+            (#"{"lease":1000.5}"#, "invalid-value"), (#"{"lease":"1000"}"#, "invalid-value"),
+            (#"{"lease":null}"#, "invalid-value"), (#"{"leese":1000}"#, "invalid-value"),
+            ("[]", "invalid-value"), ("{", "malformed-json"),
+        ] {
+            let response = try scene.gateway.post(path, body)
+            #expect(response.status == 400 && response.problem == problem, "\(body)")
+        }
+        #expect(try scene.gateway.request("POST", path, body: "{}").status == 415)
+    }
+
+    @Test(arguments: [SIGKILL, SIGTERM])
+    func theNodesGoWithTheGateway(_ signal: Int32) throws {
+        let scene = try Scene()
+        let nodes = try (0..<5).map { _ in try register(scene, Self.points()) }
+        let stream = try WebSocketClient.open(
+            port: scene.gateway.port,
+            path: "/v1/ws/iovalue?actor=\(nodes[0].actors[0])"
+        )
+        scene.gateway.signal(signal)
+        if signal == SIGTERM {
+            guard case .close(1001, _) = try stream.receive() else {
+                Issue.record("expected a close with 1001")
+                return
+            }
+        }
+        for node in nodes {
+            let left = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(node.identityId)" }
+            #expect(left.text == #"{"objectIds":["\#(node.identityId)","\#(node.id)"]}"#)
+        }
+        #expect(try scene.gateway.waitForEnd() == (signal == SIGTERM ? 0 : -SIGKILL))
+        #expect(scene.agent.messages.count { $0.topic.contains("/DAD/") } <= nodes.count + 1)
+    }
+
+    @Test func idsAreTakenOnceAndNodesAreCounted() throws {
+        let scene = try Scene(["--maximum-io-nodes", "2"])
+        let first = try register(scene, Self.points())
+        let taken: [(String, String)] = [
+            (#"{"context":"c","objectId":"\#(first.id)","ioActors":[{"name":"a","valueType":"t"}]}"#, "/objectId"),
+            (
+                #"{"context":"c","ioActors":[{"name":"a","valueType":"t"},"#
+                    + #"{"name":"b","valueType":"t","objectId":"\#(first.sources[0].uppercased())"}]}"#,
+                "/ioActors/1/objectId"
+            ),
+        ]
+        for (body, pointer) in taken {
+            let response = try scene.gateway.post("/v1/io/nodes", body)
+            #expect(response.status == 409 && response.problem == "conflict", "\(body)")
+            #expect(response.json?["pointer"] as? String == pointer)
+        }
+        let second = try register(scene, Self.points())
+        let refused = try scene.gateway.post("/v1/io/nodes", Self.points())
+        #expect(refused.status == 503 && refused.problem == "too-many-io-nodes")
+        #expect(refused.headers["retry-after"] != nil)
+        #expect(try scene.gateway.request("DELETE", "/v1/io/nodes/\(first.id)").status == 204)
+        let same = #"{"context":"c","objectId":"\#(first.id)","ioActors":[{"name":"a","valueType":"t"}]}"#
+        #expect(try register(scene, same).id == first.id)
+        let list = try #require(try scene.gateway.request("GET", "/v1/io/nodes").json?["nodes"] as? [[String: Any]])
+        #expect(list.map { $0["objectId"] as? String } == [second.id, first.id])
+        #expect(scene.agent.messages.count { $0.topic.contains("/ADV:IoNode/") } == 3)
+    }
+
+    @Test func refusesBadNodesAndSaysWhere() throws {
+        let scene = try Scene()
+        func pointer(_ members: String) throws -> String? {
+            let body = members.hasPrefix("{") || members.hasPrefix("[") ? members : #"{"context":"c",\#(members)}"#
+            let response = try scene.gateway.post("/v1/io/nodes", body)
+            #expect(
+                response.status == 400 && response.problem == "invalid-value",
+                "\(body.prefix(200)) \(response.text)"
+            )
+            return response.json?["pointer"] as? String
+        }
+        let point = #"{"name":"p","valueType":"t"}"#
+        func source(_ members: String) -> String {
+            #""ioSources":[\#(point),{"valueType":"t","name":"n",\#(members)}]"#
+        }
+        let id = "8d1f6f8f-4a21-4c6c-b0a4-0b1e6d0a9a55"
+        let wrong: [(String, String)] = [
+            ("[]", ""),
+            (#"{"ioSources":[\#(point)]}"#, "/context"),
+            (#"{"context":"","ioSources":[\#(point)]}"#, "/context"),
+            (#"{"context":"a/b","ioSources":[\#(point)]}"#, "/context"),
+            (#"{"context":7,"ioSources":[\#(point)]}"#, "/context"),
+            (#""ioSources":[\#(point)],"leaze":1"#, "/leaze"),
+            (#""ioSources":[\#(point)],"lease":999"#, "/lease"),
+            (#""ioSources":[\#(point)],"lease":1e99"#, "/lease"),
+            (#""ioSources":[\#(point)],"objectId":"door""#, "/objectId"),
+            (#""ioSources":[\#(point)],"name":1"#, "/name"),
+            (#""ioSources":[\#(point)],"characteristics":[]"#, "/characteristics"),
+            (#""ioSources":[\#(point)],"characteristics":{"a":[0,1e999]}"#, "/characteristics/a/1"),
+            (#""characteristics":{}"#, "/ioActors"),
+            (#""ioSources":[],"ioActors":[]"#, "/ioActors"),
+            (#""ioSources":{}"#, "/ioSources"),
+            (#""ioActors":[1]"#, "/ioActors/0"),
+            (#""ioSources":[{"valueType":"t"}]"#, "/ioSources/0/name"),
+            (#""ioSources":[{"name":"n"}]"#, "/ioSources/0/valueType"),
+            (#""ioActors":[{"name":"n","valueType":""}]"#, "/ioActors/0/valueType"),
+            (source(#""objectId":7"#), "/ioSources/1/objectId"),
+            (source(#""objectId":"\#(id)""#) + #","objectId":"\#(id)""#, "/ioSources/1/objectId"),
+            (source(#""coreType":"IoActor""#), "/ioSources/1/coreType"),
+            (source(#""objectType":"""#), "/ioSources/1/objectType"),
+            (source(#""updateStrategy":"Often""#), "/ioSources/1/updateStrategy"),
+            (source(#""updateStrategy":4"#), "/ioSources/1/updateStrategy"),
+            (source(#""updateRate":-1"#), "/ioSources/1/updateRate"),
+            (source(#""updateRate":1e12"#), "/ioSources/1/updateRate"),
+            (source(#""updateRate":"1""#), "/ioSources/1/updateRate"),
+            (source(#""useRawIoValues":1"#), "/ioSources/1/useRawIoValues"),
+            (source(#""externalRoute":"a/#""#), "/ioSources/1/externalRoute"),
+            (source(#""externalRoute":"coaty/3/-/IOV/x""#), "/ioSources/1/externalRoute"),
+            (source(#""externalRoute":"$SYS/x""#), "/ioSources/1/externalRoute"),
+            (source(#""externalRoute":1"#), "/ioSources/1/externalRoute"),
+            (#""ioActors":[\#(Array(repeating: point, count: 1001).joined(separator: ","))]"#, "/ioActors"),
+        ]
+        for (body, expected) in wrong { #expect(try pointer(body) == expected, "\(body.prefix(200))") }
+        #expect(try scene.gateway.post("/v1/io/nodes", "{").problem == "malformed-json")
+        #expect(try scene.gateway.request("POST", "/v1/io/nodes", body: "{}").status == 415)
+
+        // Nothing of it has come to the network, and what is at the bounds is taken.
+        let points = Array(repeating: point, count: 500).joined(separator: ",")
+        let most = try register(
+            scene,
+            #"{"context":"c","ioActors":[\#(points)],"ioSources":[\#(points)],"lease":1000}"#
+        )
+        #expect(most.sources.count == 500 && most.actors.count == 500)
+        #expect(scene.agent.messages.count { $0.topic.contains("/ADV:IoNode/") } == 1)
+
+        let bad = try publish(scene, most.sources[0], "{")
+        #expect(bad.status == 400 && bad.problem == "malformed-json")
+        for path in ["sources/\(most.actors[0])/values", "sources/\(id)/values", "sources/x/values"] {
+            #expect(try scene.gateway.post("/v1/io/\(path)", "1").status == 404, "\(path)")
+        }
+        for path in ["actors/\(most.sources[0])/value", "actors/\(id)/value", "actors/%2F/value", "nodes/x"] {
+            #expect(try scene.gateway.request("GET", "/v1/io/\(path)").status == 404, "\(path)")
+        }
+    }
+
+    @Test func aNodeNeedsTheBroker() throws {
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(FreePort.tcp())"])
+        let refused = try gateway.post("/v1/io/nodes", Self.points())
+        #expect(refused.status == 503 && refused.problem == "broker-unavailable")
+        #expect(refused.headers["retry-after"] != nil)
+        #expect(try gateway.request("GET", "/v1/io/nodes").text == #"{"nodes":[]}"#)
+    }
+
+    @Test func aNodeSurvivesTheLossOfTheBroker() throws {
+        let scene = try Scene()
+        let node = try register(scene, Self.points())
+        scene.broker.kill()
+        try waitUntil("readyz says so") { try scene.gateway.request("GET", "/readyz").status == 503 }
+        try scene.broker.restart()
+        let observer = try MQTTTestClient(port: scene.broker.port)
+        try observer.subscribe("coaty/#")
+        try waitUntil("the node answers") {
+            try observer.publish(
+                "coaty/3/-/DSC/\(Self.router)/\(UUID().uuidString.lowercased())",
+                #"{"coreTypes":["IoNode"]}"#
+            )
+            return observer.messages.contains {
+                $0.topic.contains("/RSV/\(node.identityId)") && $0.text.contains(node.id)
+            }
+        }
+        #expect(try scene.gateway.request("GET", "/v1/io/nodes/\(node.id)").status == 200)
+    }
+}
