@@ -18,6 +18,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("outbox-bytes")) var outboxBytes: String?
     @Option(help: help("maximum-body-size")) var maximumBodySize: String?
     @Option(help: help("maximum-timeout")) var maximumTimeout: String?
+    @Option(help: help("state-directory")) var stateDirectory: String?
     @Option(help: help("maximum-io-nodes")) var maximumIoNodes: String?
     @Option(help: help("log-level")) var logLevel: String?
 
@@ -39,6 +40,7 @@ struct SettingFlags: ParsableArguments {
             "outbox-bytes": outboxBytes,
             "maximum-body-size": maximumBodySize,
             "maximum-timeout": maximumTimeout,
+            "state-directory": stateDirectory,
             "maximum-io-nodes": maximumIoNodes,
             "log-level": logLevel,
         ].compactMapValues(\.self)

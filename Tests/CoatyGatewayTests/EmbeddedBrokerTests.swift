@@ -342,7 +342,8 @@ private final class Script: Sendable {
     }
 }
 
-private final class LineJournal: LogHandler {
+/// What was logged.
+final class LineJournal: LogHandler {
     private let state = Mutex<[String]>([])
 
     var lines: [String] { state.withLock { $0 } }

@@ -50,7 +50,8 @@ import Testing
     @Test(arguments: [
         ["port": "x"], ["port": "-1"], ["namespace": "a/b"], ["namespace": ""], ["broker": "http://h"],
         ["broker": "mqtt://"], ["broker": "mqtt://h:0"], ["broker": "mqtt://h/path"], ["log-level": "loud"],
-        ["embedded-broker-listen": "1883"], ["outbox-bytes": "0"], ["maximum-timeout": "0"],
+        ["embedded-broker-listen": "1883"], ["state-directory": ""], ["maximum-io-nodes": "-1"], ["outbox-bytes": "0"],
+        ["maximum-timeout": "0"],
         ["broker": "mqtt://h", "broker-ca-file": "x"],
         ["broker": "mqtts://h", "broker-key-file": "x"],
         ["broker-discovery": "yes"], ["broker-discovery": "true", "broker": "mqtt://h"],
@@ -81,6 +82,17 @@ import Testing
             try GatewaySettings(flags: ["broker": "mqtt://user:secret@h:x"], environment: [:], file: nil)
         }
         #expect(error?.description.contains("secret") == false)
+    }
+
+    @Test func stateAndNodesAreSettings() throws {
+        let none = try GatewaySettings(flags: [:], environment: [:], file: nil)
+        #expect(none.stateDirectory == nil && none.maximumIoNodes == 100 && none.routing.contexts.isEmpty)
+        let some = try GatewaySettings(
+            flags: ["maximum-io-nodes": "7"],
+            environment: ["COATY_GATEWAY_STATE_DIRECTORY": "/state"],
+            file: nil
+        )
+        #expect(some.stateDirectory == "/state" && some.maximumIoNodes == 7)
     }
 
     @Test func dividesTheDescriptors() {

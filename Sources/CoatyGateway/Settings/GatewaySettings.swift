@@ -3,7 +3,7 @@ import CoatyMQTT
 public import Logging
 
 /// Everything that can be configured. Flags, environment variables and the configuration file share the names in
-/// ``all``.
+/// ``all``; the file has `routing` besides.
 public struct GatewaySettings: Sendable {
     /// The address that the gateway listens on.
     public var host = "127.0.0.1"
@@ -26,8 +26,12 @@ public struct GatewaySettings: Sendable {
     var maximumBodySize = 1 << 20
     /// The longest time that a request may wait for answers, in milliseconds.
     var maximumTimeout = 60_000
+    /// Where what was changed over REST is kept over a restart; nil keeps nothing.
+    var stateDirectory: String?
     /// The most IO nodes that clients may have registered at a time.
     var maximumIoNodes = 100
+    /// What the gateway routes; in the configuration file only.
+    var routing = RoutingConfiguration()
 
     /// The defaults.
     public init() {}
@@ -166,6 +170,13 @@ extension GatewaySettings {
             help: "Longest time that a request may wait for answers (60000)."
         ) { settings, value throws(SettingError) in
             settings.maximumTimeout = try integer(value, in: 1...3_600_000)
+        },
+        Setting(
+            name: "state-directory",
+            placeholder: "path",
+            help: "Folder that keeps contexts and rules changed over REST; without it a restart forgets them."
+        ) { settings, value throws(SettingError) in
+            settings.stateDirectory = try nonEmpty(value)
         },
         Setting(
             name: "maximum-io-nodes",

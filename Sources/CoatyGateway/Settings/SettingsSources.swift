@@ -1,3 +1,4 @@
+import Coaty
 import CoatyMQTT
 import Foundation
 import Yams
@@ -22,8 +23,9 @@ extension GatewaySettings {
         file: String?
     ) throws(ConfigurationError) {
         self.init()
-        let entries =
-            try file.map { path throws(ConfigurationError) in try ConfigurationFile(path: path).entries } ?? [:]
+        let file = try file.map { path throws(ConfigurationError) in try ConfigurationFile(path: path) }
+        let entries = file?.entries ?? [:]
+        routing = file?.routing ?? .init()
         for setting in Self.all {
             if let value = flags[setting.name] {
                 try apply(setting, value, from: "--\(setting.name)")
@@ -81,7 +83,7 @@ extension GatewaySettings {
     }
 }
 
-/// A YAML file with a mapping of setting names to scalars.
+/// A YAML file with a mapping of setting names to scalars, and of `routing` to what is routed.
 struct ConfigurationFile {
     struct Entry {
         let value: String
@@ -89,6 +91,9 @@ struct ConfigurationFile {
     }
 
     let entries: [String: Entry]
+    private(set) var routing = RoutingConfiguration()
+
+    private static let routingKey = "routing"
 
     init(path: String) throws(ConfigurationError) {
         let text: String
@@ -99,7 +104,8 @@ struct ConfigurationFile {
         }
         let root: Node?
         do {
-            root = try Yams.compose(yaml: text)
+            // Without Yams' rules, which are those of YAML 1.1.
+            root = try Yams.compose(yaml: text, .basic)
         } catch let error as YamlError {
             throw ConfigurationError(description: "\(path): \(Self.reason(error))")
         } catch {
@@ -115,6 +121,10 @@ struct ConfigurationFile {
         }
         for (key, value) in mapping {
             let place = "\(path):\(key.mark?.line ?? 0)"
+            if key.string == Self.routingKey {
+                routing = try Self.routing(value, path: path)
+                continue
+            }
             guard let name = key.string, GatewaySettings.all.contains(where: { $0.name == name }) else {
                 throw ConfigurationError(description: "\(place): unknown key \"\(key.string ?? "")\"")
             }
@@ -124,6 +134,22 @@ struct ConfigurationFile {
             entries[name] = Entry(value: scalar.string, place: place)
         }
         self.entries = entries
+    }
+
+    private static func routing(_ node: Node, path: String) throws(ConfigurationError) -> RoutingConfiguration {
+        func error(_ line: Int, _ pointer: String, _ reason: String) -> ConfigurationError {
+            ConfigurationError(description: "\(path):\(line): \(routingKey)\(pointer): \(reason)")
+        }
+        do {
+            let json = try YAMLValue(node).json
+            return try RoutingConfiguration(JSONDocument(Array(PayloadCoder.encode(json).utf8)).root)
+        } catch let wrong as YAMLValueError {
+            throw error(wrong.line, wrong.pointer, wrong.reason)
+        } catch PayloadError.invalid(let pointer, let reason) {
+            throw error(YAMLValue.line(of: pointer, in: node), pointer, reason)
+        } catch let wrong {
+            throw error(node.mark?.line ?? 0, "", "\(wrong)")
+        }
     }
 
     private static func reason(_ error: YamlError) -> String {

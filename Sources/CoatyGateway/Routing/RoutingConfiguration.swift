@@ -1,0 +1,95 @@
+import Coaty
+
+/// What the gateway routes: `{contexts?: [{context, rules?}]}`.
+struct RoutingConfiguration: Sendable {
+    /// How many contexts one gateway routes at most; more are refused.
+    static let maximumContexts = 32
+
+    /// No two have the same id or name.
+    var contexts: [HostedContext] = []
+
+    /// Routes nothing.
+    init() {}
+
+    /// - Throws: `PayloadError` with the place of what is wrong.
+    init(_ view: JSONView) throws(PayloadError) {
+        try view.checkKeys(["contexts"])
+        guard let list = view["contexts"] else { return }
+        guard list.kind == .array else { throw .invalid(pointer: list.pointer, reason: "must be an array") }
+        for element in list.elements {
+            guard contexts.count < Self.maximumContexts else {
+                throw .invalid(pointer: list.pointer, reason: "has more than \(Self.maximumContexts) contexts")
+            }
+            try element.checkKeys(["context", "rules"])
+            guard let object = element["context"] else {
+                throw .invalid(pointer: element.pointer + "/context", reason: "missing")
+            }
+            let rules = try element["rules"].map { view throws(PayloadError) in try IoAssociationRule.rules(view) }
+            let context = try HostedContext(context: object, rules: rules ?? [])
+            for (name, isTaken) in [
+                ("objectId", contexts.contains { $0.objectId == context.objectId }),
+                ("name", contexts.contains { TopicLevel($0.name) == TopicLevel(context.name) }),
+            ] where isTaken {
+                throw .invalid(pointer: object.pointer + "/" + name, reason: "is that of another context")
+            }
+            contexts.append(context)
+        }
+    }
+}
+
+/// A context that the gateway routes, and its rules.
+struct HostedContext: Sendable {
+    let objectId: CoatyUUID
+    let name: String
+    /// The IoContext object, as it was given.
+    let context: JSONDocument
+    let rules: [IoAssociationRule]
+
+    /// - Throws: `PayloadError` where the object is no IoContext, its id no UUID in lower case, or its name none that can
+    ///   stand in a topic.
+    init(context view: JSONView, rules: [IoAssociationRule]) throws(PayloadError) {
+        let payload = try Payload(Array(#"{"object":"#.utf8) + view.bytes + Array("}".utf8))
+        let event: AdvertiseEvent
+        do throws(PayloadError) {
+            event = try AdvertiseEvent(payload: payload)
+        } catch {
+            guard case .invalid(let pointer, let reason) = error else { throw error }
+            throw .invalid(pointer: view.pointer + pointer.dropFirst("/object".count), reason: reason)
+        }
+        func invalid(_ name: String, _ reason: String) -> PayloadError {
+            .invalid(pointer: "\(view.pointer)/\(name)", reason: reason)
+        }
+        guard view["coreType"]?.string == CoreType.IoContext.rawValue else {
+            throw invalid("coreType", "must be IoContext")
+        }
+        // One spelling, because ids are compared byte by byte on the wire.
+        guard let text = view["objectId"]?.string, let objectId = CoatyUUID(uuidString: text), objectId.string == text
+        else { throw invalid("objectId", "must be a UUID in lower case") }
+        guard let name = view["name"]?.string, CommunicationTopic.isPublishableLevel(name) else {
+            throw invalid("name", "must not be empty nor hold #, +, / or control characters")
+        }
+        do {
+            guard try event.data.object is IoContext else {
+                throw invalid("objectType", "must be that of an IoContext")
+            }
+            context = try JSONDocument(Array(view.bytes))
+        } catch let error as PayloadError {
+            throw error
+        } catch {
+            throw .invalid(pointer: view.pointer, reason: "is no object of its object type")
+        }
+        self.objectId = objectId
+        self.name = name
+        self.rules = rules
+    }
+}
+
+extension JSONView {
+    /// Checks that this is an object that has no other keys.
+    fileprivate func checkKeys(_ names: Set<String>) throws(PayloadError) {
+        guard kind == .object else { throw .invalid(pointer: pointer, reason: "must be an object") }
+        for (key, value) in members where key.string.map(names.contains) != true {
+            throw .invalid(pointer: value.pointer, reason: "unknown key")
+        }
+    }
+}

@@ -1,0 +1,216 @@
+import Coaty
+import Dispatch
+import Glibc
+import Logging
+import Synchronization
+
+/// Keeps over a restart what was changed over REST: one file a context, in the state directory.
+///
+/// What is kept goes before the configuration, unless the configuration has changed since: it tells so by a fingerprint of
+/// what it replaced. A context's object and its rules count as two parts.
+final class RoutingStore: Sendable {
+    private let directory: String
+    private let configured: [CoatyUUID: HostedContext]
+    private let order: [CoatyUUID]
+    private let logger: Logger
+    /// Files are read and written here alone, because that blocks.
+    private let queue = DispatchQueue(label: "routing store")
+    private let state = Mutex(State())
+
+    private struct State {
+        /// What is to be written next, and who waits for it. At most one a context: a later one takes the place of an earlier.
+        var pending: [CoatyUUID: (context: HostedContext, waiting: [CheckedContinuation<Void, any Error>])] = [:]
+        /// Whose current file is not whole, and must not become the previous one.
+        var damaged: Set<CoatyUUID> = []
+    }
+
+    /// Makes the directory, with access for nobody else, where there is none.
+    ///
+    /// - Throws: ``RoutingStoreError`` where nothing can be written there.
+    init(directory: String, configuration: RoutingConfiguration, logger: Logger) throws(RoutingStoreError) {
+        self.directory = directory.hasSuffix("/") ? directory : directory + "/"
+        order = configuration.contexts.map(\.objectId)
+        configured = Dictionary(configuration.contexts.map { ($0.objectId, $0) }, uniquingKeysWith: { $1 })
+        self.logger = logger
+        if mkdir(directory, 0o700) != 0, errno != EEXIST {
+            throw RoutingStoreError(directory: directory, reason: "cannot be made: \(errorText(errno))")
+        }
+        let probe = self.directory + ".probe"
+        let descriptor = open(probe, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw RoutingStoreError(directory: directory, reason: "cannot be written: \(errorText(errno))")
+        }
+        close(descriptor)
+        unlink(probe)
+    }
+
+    /// The contexts as they are to be routed: those of the configuration, with what is kept of them. What can't be read, or
+    /// no longer counts, is logged.
+    func load() async -> [HostedContext] {
+        await withCheckedContinuation { continuation in
+            queue.async { [self] in
+                continuation.resume(returning: order.compactMap { configured[$0] }.map(load))
+            }
+        }
+    }
+
+    /// Keeps a context that the configuration has, and its rules; what is as configured is not kept. Returns when it is on
+    /// the disk, or something later is.
+    ///
+    /// - Throws: `SystemCallError`; ``RoutingStoreError`` where the configuration has no such context.
+    func save(_ context: HostedContext) async throws {
+        let id = context.objectId
+        try await withCheckedThrowingContinuation { continuation in
+            let isScheduled = state.withLock { state in
+                let waiting = state.pending[id]?.waiting ?? []
+                state.pending[id] = (context, waiting + [continuation])
+                return !waiting.isEmpty
+            }
+            if !isScheduled { queue.async { [self] in writePending(id) } }
+        }
+    }
+
+    private func file(_ id: CoatyUUID) -> StateFile { StateFile(path: "\(directory)context-\(id).state") }
+
+    // MARK: - On the queue
+
+    private func writePending(_ id: CoatyUUID) {
+        guard let (context, waiting) = state.withLock({ $0.pending.removeValue(forKey: id) }) else { return }
+        let result = Result { try write(context) }
+        for continuation in waiting { continuation.resume(with: result) }
+    }
+
+    private func write(_ context: HostedContext) throws {
+        guard let configured = configured[context.objectId] else {
+            throw RoutingStoreError(directory: directory, reason: "keeps no context \(context.objectId)")
+        }
+        let text = try PayloadCoder.encode(KeptContext(context, replacing: configured))
+        let isDamaged = state.withLock { $0.damaged.contains(context.objectId) }
+        try file(context.objectId).write(Array(text.utf8), keepingCurrent: !isDamaged)
+        state.withLock { _ = $0.damaged.remove(context.objectId) }
+    }
+
+    private func load(_ configured: HostedContext) -> HostedContext {
+        let metadata: Logger.Metadata = ["context": "\(configured.objectId)"]
+        guard let kept = read(configured.objectId) else { return configured }
+        let (context, dropped): (HostedContext, [String])
+        do {
+            (context, dropped) = try kept.applied(to: configured)
+        } catch {
+            logger.error("what was kept can't be used: the configuration counts: \(error)", metadata: metadata)
+            return configured
+        }
+        guard !dropped.isEmpty else { return context }
+        for part in dropped {
+            logger.warning(
+                "the configuration of \(part) has changed: what was kept of it is dropped",
+                metadata: metadata
+            )
+        }
+        do {
+            // Else it would come back with the earlier configuration.
+            try write(context)
+        } catch {
+            logger.error("what was dropped can't be removed: \(error)", metadata: metadata)
+        }
+        return context
+    }
+
+    /// The current file or, where it is not whole, the previous one.
+    private func read(_ id: CoatyUUID) -> KeptContext? {
+        let file = file(id)
+        var isFlawed = false
+        for (path, isCurrent) in [(file.path, true), (file.previousPath, false)] {
+            do throws(StateFile.Flaw) {
+                let kept = try KeptContext(StateFile.read(path), of: id)
+                if !isCurrent { logger.warning("an earlier state is used", metadata: ["file": "\(path)"]) }
+                return kept
+            } catch .missing {
+                // Nothing was ever kept, or the gateway was killed before the new file was in place.
+                continue
+            } catch {
+                isFlawed = true
+                if isCurrent { state.withLock { _ = $0.damaged.insert(id) } }
+                logger.error("a file of the state directory \(error)", metadata: ["file": "\(path)"])
+            }
+        }
+        if isFlawed { logger.error("no state can be used: the configuration counts", metadata: ["context": "\(id)"]) }
+        return nil
+    }
+}
+
+/// Why the state directory can't be used.
+struct RoutingStoreError: Error, CustomStringConvertible {
+    let directory: String
+    let reason: String
+
+    var description: String { "state-directory \(directory) \(reason)" }
+}
+
+/// What a file of the store says:
+/// `{"objectId", "context"?: {"configured": fingerprint, "value": {…}}, "rules"?: {"configured": fingerprint, "value": […]}}`.
+private struct KeptContext: Encodable {
+    struct Part: Encodable {
+        /// The fingerprint of what the configuration had when it was replaced.
+        let configured: String
+        let value: AnyCodable
+    }
+
+    let objectId: CoatyUUID
+    let context: Part?
+    let rules: Part?
+
+    init(_ current: HostedContext, replacing configured: HostedContext) throws {
+        func part(_ current: AnyCodable, _ configured: AnyCodable) throws -> Part? {
+            let fingerprint = try Self.fingerprint(configured)
+            return try Self.fingerprint(current) == fingerprint ? nil : Part(configured: fingerprint, value: current)
+        }
+        objectId = current.objectId
+        context = try part(AnyCodable(current.context.root), AnyCodable(configured.context.root))
+        rules = try part(Self.json(current.rules), Self.json(configured.rules))
+    }
+
+    init(_ text: [UInt8], of id: CoatyUUID) throws(StateFile.Flaw) {
+        guard let root = (try? JSONDocument(text))?.root, root["objectId"]?.string == id.string else { throw .damaged }
+        func part(_ view: JSONView?) throws(StateFile.Flaw) -> Part? {
+            guard let view else { return nil }
+            guard let configured = view["configured"]?.string, let value = view["value"] else { throw .damaged }
+            return Part(configured: configured, value: AnyCodable(value))
+        }
+        objectId = id
+        context = try part(root["context"])
+        rules = try part(root["rules"])
+    }
+
+    /// The configuration with what still counts, and the parts that don't.
+    func applied(to configured: HostedContext) throws -> (context: HostedContext, dropped: [String]) {
+        var dropped: [String] = []
+        func value(_ part: Part?, _ configured: AnyCodable, _ name: String) throws -> JSONView {
+            var value = configured
+            if let part {
+                if try part.configured == Self.fingerprint(configured) {
+                    value = part.value
+                } else {
+                    dropped.append(name)
+                }
+            }
+            return try JSONDocument(Array(PayloadCoder.encode(value).utf8)).root
+        }
+        let object = try value(context, AnyCodable(configured.context.root), "a context")
+        let list = try value(rules, Self.json(configured.rules), "rules")
+        let context = try HostedContext(context: object, rules: IoAssociationRule.rules(list))
+        guard context.objectId == configured.objectId, TopicLevel(context.name) == TopicLevel(configured.name) else {
+            throw StateFile.Flaw.damaged
+        }
+        return (context, dropped)
+    }
+
+    private static func json(_ rules: [IoAssociationRule]) throws -> AnyCodable {
+        AnyCodable(try JSONDocument(Array(PayloadCoder.encode(rules).utf8)).root)
+    }
+
+    /// Of the value, however it is written.
+    private static func fingerprint(_ json: AnyCodable) throws -> String {
+        try StateFile.fingerprint(PayloadCoder.encode(json).utf8)
+    }
+}

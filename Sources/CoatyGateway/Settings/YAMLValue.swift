@@ -1,0 +1,119 @@
+import Coaty
+import Yams
+
+/// What is wrong with a value of a YAML file, and in which line.
+struct YAMLValueError: Error {
+    let line: Int
+    let pointer: String
+    let reason: String
+}
+
+/// Makes JSON of YAML by the core schema of YAML 1.2 (section 10.3), which is JSON's idea of values: `on` and `2020-01-01` are
+/// strings.
+struct YAMLValue {
+    /// How large the values of a file may be, in bytes of about their JSON text, aliases resolved; larger ones are refused.
+    static let maximumSize = 4 << 20
+
+    /// The value.
+    let json: AnyCodable
+
+    init(_ node: Node) throws(YAMLValueError) {
+        var reader = Reader()
+        json = try reader.value(node, pointer: "", depth: 0)
+    }
+
+    /// The line of what a JSON Pointer points to, or would belong to; of a member that is where its key stands.
+    static func line(of pointer: String, in root: Node) -> Int {
+        var node = root
+        var line = root.mark?.line ?? 0
+        for token in pointer.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
+            let name = String(token).replacing("~1", with: "/").replacing("~0", with: "~")
+            if let (key, value) = node.mapping?.first(where: { $0.key.scalar?.string == name }) {
+                line = key.mark?.line ?? line
+                node = value
+            } else if let sequence = node.sequence, let index = Int(name), sequence.indices.contains(index) {
+                node = sequence[index]
+                line = node.mark?.line ?? line
+            } else {
+                break
+            }
+        }
+        return line
+    }
+
+    private struct Reader {
+        /// Aliases make a small file large, so it is values that are counted.
+        var size = 0
+
+        mutating func value(_ node: Node, pointer: String, depth: Int) throws(YAMLValueError) -> AnyCodable {
+            func error(_ reason: String) -> YAMLValueError {
+                YAMLValueError(line: node.mark?.line ?? 0, pointer: pointer, reason: reason)
+            }
+            guard depth < JSONDocument.maximumDepth else {
+                throw error("nested deeper than \(JSONDocument.maximumDepth) levels")
+            }
+            size += 2 + (node.scalar?.string.utf8.count ?? 0)
+            guard size <= YAMLValue.maximumSize else {
+                throw error("is more than \(YAMLValue.maximumSize) bytes with what stands before it")
+            }
+            switch node {
+            case .scalar(let scalar):
+                guard let json = YAMLValue.scalar(scalar) else {
+                    throw error("has an unknown tag, or is no number of JSON")
+                }
+                return json
+            case .sequence(let sequence):
+                var elements: [AnyCodable] = []
+                for (index, element) in sequence.enumerated() {
+                    elements.append(try value(element, pointer: "\(pointer)/\(index)", depth: depth + 1))
+                }
+                return .array(elements)
+            case .mapping(let mapping):
+                var members: [String: AnyCodable] = [:]
+                for (key, member) in mapping {
+                    guard let name = key.scalar?.string else { throw error("must have strings as keys") }
+                    size += 2 + name.utf8.count
+                    let token = name.replacing("~", with: "~0").replacing("/", with: "~1")
+                    members[name] = try value(member, pointer: "\(pointer)/\(token)", depth: depth + 1)
+                }
+                return .object(members)
+            // The parser puts in an alias's place what it stands for.
+            case .alias: throw error("must not be an alias")
+            }
+        }
+    }
+
+    /// nil where the scalar has a tag that is not the core schema's, or says what JSON can't.
+    private static func scalar(_ scalar: Node.Scalar) -> AnyCodable? {
+        switch scalar.tag.description {
+        case Tag.Name.implicit.rawValue: scalar.style == .plain ? plain(scalar.string) : .string(scalar.string)
+        case Tag.Name.str.rawValue, Tag.Name.nonSpecific.rawValue: .string(scalar.string)
+        default: nil
+        }
+    }
+
+    private static func plain(_ text: String) -> AnyCodable? {
+        switch text {
+        case "", "~", "null", "Null", "NULL": return .null
+        case "true", "True", "TRUE": return .bool(true)
+        case "false", "False", "FALSE": return .bool(false)
+        default: break
+        }
+        // Most scalars are no numbers, and expressions are slow.
+        guard let first = text.utf8.first, "+-.0123456789".utf8.contains(first) else { return .string(text) }
+        if text.wholeMatch(of: /[-+]?[0-9]+/) != nil {
+            return Int64(text).map { .integer($0) } ?? UInt64(text).map { .unsignedInteger($0) } ?? finite(text)
+        }
+        if text.wholeMatch(of: /0o[0-7]+/) != nil { return UInt64(text.dropFirst(2), radix: 8).map { AnyCodable($0) } }
+        if text.wholeMatch(of: /0x[0-9a-fA-F]+/) != nil {
+            return UInt64(text.dropFirst(2), radix: 16).map { AnyCodable($0) }
+        }
+        if text.wholeMatch(of: /[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?/) != nil { return finite(text) }
+        if text.wholeMatch(of: /[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)/) != nil { return nil }
+        return .string(text)
+    }
+
+    private static func finite(_ text: String) -> AnyCodable? {
+        Double(text).flatMap { $0.isFinite ? .double($0) : nil }
+    }
+}

@@ -1,0 +1,246 @@
+import Coaty
+import Foundation
+import Logging
+import Testing
+
+@testable import CoatyGateway
+
+@Suite struct RoutingStoreTests {
+    private static let id = "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
+
+    private static func context(_ state: String, rules: [String] = []) throws -> HostedContext {
+        let object =
+            #"{"coreType":"IoContext","objectType":"coaty.test.TemperatureIoContext","objectId":"\#(id)","#
+            + #""name":"TemperatureMeasurement","operatingState":"\#(state)"}"#
+        let list = rules.map { #"{"name":"\#($0)","condition":["source.a",["Exists"]]}"# }.joined(separator: ",")
+        return try HostedContext(
+            context: JSONDocument(Array(object.utf8)).root,
+            rules: IoAssociationRule.rules(JSONDocument(Array("[\(list)]".utf8)).root)
+        )
+    }
+
+    private static func configuration(_ contexts: HostedContext...) -> RoutingConfiguration {
+        var configuration = RoutingConfiguration()
+        configuration.contexts = contexts
+        return configuration
+    }
+
+    /// A state directory, and a log of what its stores say.
+    private final class Folder: Sendable {
+        let path = FileManager.default.temporaryDirectory.appending(path: "state-\(UUID().uuidString)").path
+        let log = LineJournal()
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+
+        var file: StateFile { StateFile(path: "\(path)/context-\(RoutingStoreTests.id).state") }
+
+        func store(_ configured: HostedContext) throws -> RoutingStore {
+            try RoutingStore(
+                directory: path,
+                configuration: RoutingStoreTests.configuration(configured),
+                logger: Logger(label: "test") { _ in log }
+            )
+        }
+
+        /// The operating state and the names of the rules after a restart.
+        func restart(_ configured: HostedContext) async throws -> String {
+            let contexts = try await store(configured).load()
+            let context = try #require(contexts.first)
+            #expect(contexts.count == 1)
+            let state = context.context.root["operatingState"]?.string ?? ""
+            return ([state] + context.rules.map(\.name)).joined(separator: " ")
+        }
+
+        func mode(_ path: String) throws -> Int {
+            try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
+        }
+
+        func bytes(_ path: String) throws -> [UInt8] { try [UInt8](Data(contentsOf: URL(filePath: path))) }
+
+        func put(_ bytes: some Sequence<UInt8>, at path: String) throws {
+            try Data(bytes).write(to: URL(filePath: path))
+        }
+    }
+
+    @Test func whatWasChangedComesBack() async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal", rules: ["a"])
+        #expect(try await folder.restart(configured) == "normal a")
+        try await folder.store(configured).save(Self.context("emergency", rules: ["b", "c"]))
+        #expect(try await folder.restart(configured) == "emergency b c")
+        #expect(folder.log.lines.isEmpty)
+        #expect(try folder.mode(folder.path) == 0o700)
+        #expect(try folder.mode(folder.file.path) == 0o600)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 1)
+    }
+
+    @Test func whatTheConfigurationHasChangedSinceCountsPartByPart() async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal", rules: ["a"])
+        try await folder.store(configured).save(Self.context("emergency", rules: ["b"]))
+        let otherRules = try Self.context("normal", rules: ["d"])
+        #expect(try await folder.restart(otherRules) == "emergency d")
+        #expect(folder.log.lines.contains { $0.contains("the configuration of rules has changed") })
+        // Dropped for good.
+        #expect(try await folder.restart(configured) == "emergency a")
+        #expect(try await folder.restart(Self.context("other", rules: ["d"])) == "other d")
+        #expect(folder.log.lines.contains { $0.contains("the configuration of a context has changed") })
+        #expect(try await folder.restart(configured) == "normal a")
+    }
+
+    @Test func whatIsAsConfiguredIsNotKept() async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal", rules: ["a"])
+        let store = try folder.store(configured)
+        try await store.save(Self.context("emergency", rules: ["a"]))
+        #expect(try await folder.restart(Self.context("normal", rules: ["b"])) == "emergency b")
+        try await store.save(configured)
+        #expect(try await folder.restart(Self.context("other", rules: ["b"])) == "other b")
+        #expect(folder.log.lines.isEmpty)
+    }
+
+    @Test func aFileTornAnywhereIsNotUsed() async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal")
+        let store = try folder.store(configured)
+        try await store.save(Self.context("first"))
+        try await store.save(Self.context("second"))
+        let whole = try folder.bytes(folder.file.path)
+        for length in 0..<whole.count {
+            try folder.put(whole.prefix(length), at: folder.file.path)
+            #expect(try await folder.restart(configured) == "first", "\(length) bytes")
+        }
+        #expect(folder.log.lines.filter { $0.contains("is torn or was altered") }.count == whole.count)
+        try folder.put(whole, at: folder.file.path)
+        #expect(try await folder.restart(configured) == "second")
+    }
+
+    @Test func aFileAlteredAnywhereIsNotUsed() async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal")
+        let store = try folder.store(configured)
+        try await store.save(Self.context("first"))
+        try await store.save(Self.context("second"))
+        let whole = try folder.bytes(folder.file.path)
+        for index in whole.indices {
+            var altered = whole
+            altered[index] ^= 1 << (index % 8)
+            try folder.put(altered, at: folder.file.path)
+            #expect(try await folder.restart(configured) == "first", "byte \(index)")
+        }
+        try folder.put(whole + [UInt8(ascii: " ")], at: folder.file.path)
+        #expect(try await folder.restart(configured) == "first")
+    }
+
+    @Test func aTornFileDoesNotTakeThePlaceOfTheLastGoodOne() async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal")
+        let store = try folder.store(configured)
+        try await store.save(Self.context("first"))
+        try await store.save(Self.context("second"))
+        try folder.put("torn".utf8, at: folder.file.path)
+        let next = try folder.store(configured)
+        _ = await next.load()
+        try await next.save(Self.context("third"))
+        #expect(try await folder.restart(configured) == "third")
+        try folder.put("torn".utf8, at: folder.file.path)
+        #expect(try await folder.restart(configured) == "first")
+        // From here on the current file is whole again.
+        let last = try folder.store(configured)
+        _ = await last.load()
+        try await last.save(Self.context("fourth"))
+        try await last.save(Self.context("fifth"))
+        try folder.put("torn".utf8, at: folder.file.path)
+        #expect(try await folder.restart(configured) == "fourth")
+    }
+
+    @Test func withoutAWholeFileTheConfigurationCounts() async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal")
+        let store = try folder.store(configured)
+        try await store.save(Self.context("first"))
+        try await store.save(Self.context("second"))
+        try folder.put([], at: folder.file.path)
+        try folder.put("torn\n".utf8, at: folder.file.previousPath)
+        #expect(try await folder.restart(configured) == "normal")
+        #expect(folder.log.lines.contains { $0.contains("no state can be used") })
+    }
+
+    @Test func aGatewayKilledBetweenTheStepsOfAWriteLosesNothingThatWasThere() async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal")
+        let store = try folder.store(configured)
+        try await store.save(Self.context("first"))
+        let file = folder.file
+        // The new file is there in part, nothing is renamed.
+        try folder.put("coaty-gateway".utf8, at: file.temporaryPath)
+        #expect(try await folder.restart(configured) == "first")
+        #expect(folder.log.lines.isEmpty)
+        // The current file has become the previous one, the new one is not yet the current one.
+        try FileManager.default.moveItem(atPath: file.path, toPath: file.previousPath)
+        #expect(try await folder.restart(configured) == "first")
+        #expect(folder.log.lines.contains { $0.contains("an earlier state is used") })
+        try await folder.store(configured).save(Self.context("second"))
+        #expect(try await folder.restart(configured) == "second")
+        try folder.put([], at: file.path)
+        #expect(try await folder.restart(configured) == "first")
+    }
+
+    /// Whole, but nothing that this gateway would have written.
+    @Test(arguments: [
+        "{}", "[]", "null", "torn",
+        #"{"objectId":"11111111-1111-4111-8111-111111111111"}"#,
+        #"{"objectId":"\#(id)","context":{}}"#,
+        #"{"objectId":"\#(id)","rules":{"configured":"x"}}"#,
+        #"{"objectId":"\#(id)","rules":{"configured":"FINGERPRINT","value":[{}]}}"#,
+    ])
+    func strangeContentIsNotUsed(text: String) async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal", rules: [])
+        _ = try folder.store(configured)
+        let fingerprint = StateFile.fingerprint("[]".utf8)
+        let text = text.replacing("FINGERPRINT", with: fingerprint)
+        try folder.file.write(Array(text.utf8), keepingCurrent: true)
+        #expect(try await folder.restart(configured) == "normal")
+        #expect(folder.log.lines.contains { $0.contains("the configuration counts") })
+    }
+
+    @Test func ofManyChangesAtOnceTheLatestStays() async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal")
+        let store = try folder.store(configured)
+        try await withThrowingTaskGroup { group in
+            for index in 0..<200 { group.addTask { try await store.save(Self.context("\(index)")) } }
+            try await group.waitForAll()
+        }
+        try await store.save(Self.context("last"))
+        #expect(try await folder.restart(configured) == "last")
+    }
+
+    @Test func aChangeThatCannotBeKeptIsAnError() async throws {
+        let folder = Folder()
+        let store = try folder.store(Self.context("normal"))
+        try FileManager.default.removeItem(atPath: folder.path)
+        await #expect(throws: SystemCallError.self) { try await store.save(Self.context("emergency")) }
+        try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: false)
+        try await store.save(Self.context("emergency"))
+        #expect(try await folder.restart(Self.context("normal")) == "emergency")
+    }
+
+    @Test func aDirectoryThatCannotBeWrittenIsRefused() throws {
+        let folder = Folder()
+        try folder.put([], at: folder.path)
+        for path in [folder.path, folder.path + "/below", "/proc/coaty", "/proc"] {
+            let error = #expect(throws: RoutingStoreError.self) {
+                try RoutingStore(directory: path, configuration: .init(), logger: Logger(label: "test"))
+            }
+            #expect(error?.description.hasPrefix("state-directory \(path) cannot be ") == true)
+        }
+    }
+
+    @Test func fingerprintsAreFNV1a() {
+        #expect(StateFile.fingerprint("".utf8) == "cbf29ce484222325")
+        #expect(StateFile.fingerprint("a".utf8) == "af63dc4c8601ec8c")
+        #expect(StateFile.fingerprint("foobar".utf8) == "85944171f73967e8")
+    }
+}
