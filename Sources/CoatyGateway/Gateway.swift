@@ -48,16 +48,14 @@ public final class Gateway: Sendable {
 
     private func startChildren() async throws -> (url: String, broker: String) {
         let broker = try await brokerOptions()
-        let manager = try CommunicationManager(
-            identity: Identity(name: settings.name),
-            options: CommunicationOptions(
-                namespace: settings.namespace,
-                outboxLimits: settings.outboxLimits,
-                mqttClientOptions: broker
-            ),
-            logger: logger
+        let communication = CommunicationOptions(
+            namespace: settings.namespace,
+            outboxLimits: settings.outboxLimits,
+            mqttClientOptions: broker
         )
-        try await root.start(Coordinator(name: "broker link", component: BrokerLink(manager: manager)))
+        let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
+        let (manager, routing) = (agent.communicationManager, agent.routing)
+        try await root.start(Coordinator(name: "broker link", component: agent))
 
         let ioNodes = ioNodeRegistry(broker)
         try await root.start(Coordinator(name: "IO nodes", component: ioNodes))
@@ -65,14 +63,14 @@ public final class Gateway: Sendable {
         let limit = DescriptorLimit(ioNodes: settings.maximumIoNodes)
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit),
-            handler: StreamEndpoint(hub: StreamHub(manager: manager, ioNodes: ioNodes)),
+            handler: StreamEndpoint(hub: StreamHub(manager: manager, ioNodes: ioNodes, routing: routing)),
             logger: logger
         )
         try await root.start(Coordinator(name: "streams", component: StreamService(server: streams)))
 
         let rest = HTTPServer(
             configuration: restConfiguration(limit),
-            router: router(manager, broker, ioNodes),
+            router: router(manager, broker, ioNodes, routing),
             logger: logger
         )
         try await root.start(Coordinator(name: "REST", component: RESTService(server: rest)))
@@ -127,13 +125,16 @@ public final class Gateway: Sendable {
     func router(
         _ manager: CommunicationManager,
         _ broker: MQTTClientOptions,
-        _ ioNodes: IoNodeRegistry
+        _ ioNodes: IoNodeRegistry,
+        _ routing: RoutingAdmin
     ) -> Router {
         var router = Router()
         PublishResource(manager: manager).register(in: &router)
         DiscoverResource(manager: manager, maximumTimeout: settings.maximumTimeout).register(in: &router)
         IoNodesResource(registry: ioNodes, manager: manager).register(in: &router)
         IoValuesResource(registry: ioNodes).register(in: &router)
+        ContextsResource(admin: routing, maximumTimeout: settings.maximumTimeout).register(in: &router)
+        RulesResource(admin: routing).register(in: &router)
         HealthResource(manager: manager).register(in: &router)
         InfoResource(manager: manager, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
             .register(in: &router)

@@ -8,7 +8,7 @@ import Yams
 
 /// openapi.yaml is the contract: what it lists is routed, and what is routed it lists.
 @Suite struct ContractTests {
-    @Test func listsEachRouteAndNoOther() throws {
+    @Test func listsEachRouteAndNoOther() async throws {
         let text = String(decoding: PackageResources.openapi_yaml, as: UTF8.self)
         let document = try #require(try Yams.load(yaml: text) as? [String: Any])
         let paths = try #require(document["paths"] as? [String: [String: Any]])
@@ -16,12 +16,18 @@ import Yams
         let listed = paths.flatMap { path, operations in
             operations.keys.filter(methods.contains).map { "\($0) \(path)" }
         }
-        let manager = try CommunicationManager(
-            identity: Identity(),
-            options: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) }
+        let agent = try await GatewayAgent(
+            settings: GatewaySettings(),
+            communication: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) },
+            logger: .init(label: "test")
         )
         let gateway = Gateway(settings: GatewaySettings(), logger: .init(label: "test"))
-        let routes = gateway.router(manager, MQTTClientOptions(), gateway.ioNodeRegistry(.init())).routes.map { route in
+        let routes = gateway.router(
+            agent.communicationManager,
+            MQTTClientOptions(),
+            gateway.ioNodeRegistry(.init()),
+            agent.routing
+        ).routes.map { route in
             "\(route.method.rawValue.lowercased()) \(route.pathTemplate)"
         }
         #expect(Set(listed) == Set(routes))

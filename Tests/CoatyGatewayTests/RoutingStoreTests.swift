@@ -198,7 +198,7 @@ import Testing
         let folder = Folder()
         let configured = try Self.context("normal", rules: [])
         _ = try folder.store(configured)
-        let fingerprint = StateFile.fingerprint("[]".utf8)
+        let fingerprint = Fingerprint.of("[]".utf8)
         let text = text.replacing("FINGERPRINT", with: fingerprint)
         try folder.file.write(Array(text.utf8), keepingCurrent: true)
         #expect(try await folder.restart(configured) == "normal")
@@ -239,8 +239,8 @@ import Testing
     }
 
     @Test func fingerprintsAreFNV1a() {
-        #expect(StateFile.fingerprint("".utf8) == "cbf29ce484222325")
-        #expect(StateFile.fingerprint("a".utf8) == "af63dc4c8601ec8c")
-        #expect(StateFile.fingerprint("foobar".utf8) == "85944171f73967e8")
+        #expect(Fingerprint.of("".utf8) == "cbf29ce484222325")
+        #expect(Fingerprint.of("a".utf8) == "af63dc4c8601ec8c")
+        #expect(Fingerprint.of("foobar".utf8) == "85944171f73967e8")
     }
 }

@@ -20,7 +20,7 @@ public struct CoatyUUID: Hashable, Sendable, Codable, CustomStringConvertible {
     }
 
     /// An id that came from the network, whatever it is.
-    init(wire string: String) {
+    package init(wire string: String) {
         self.string = string
     }
 

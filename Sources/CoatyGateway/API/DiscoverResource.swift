@@ -19,9 +19,9 @@ struct DiscoverResource: Sendable {
             let limit: Int
             do {
                 timeout =
-                    try integer("timeout", of: request, in: 1...maximumTimeout)
+                    try request.integer("timeout", in: 1...maximumTimeout)
                     ?? min(Self.defaultTimeout, maximumTimeout)
-                limit = try integer("limit", of: request, in: 0...Int(Int32.max)) ?? Self.defaultLimit
+                limit = try request.integer("limit", in: 0...Int(Int32.max)) ?? Self.defaultLimit
                 event = try DiscoverEvent(payload: Payload(request.body))
             } catch let error as InvalidParameter {
                 return .response(error.problem.response())
@@ -40,21 +40,5 @@ struct DiscoverResource: Sendable {
                 }
             }
         }
-    }
-
-    private func integer(
-        _ name: String,
-        of request: borrowing HTTPRequest,
-        in range: ClosedRange<Int>
-    ) throws(InvalidParameter) -> Int? {
-        let values = request.queryItems.filter { $0.name == name }.map(\.value)
-        guard let text = try InvalidParameter.single(name, values) else { return nil }
-        guard let value = Int(text), range.contains(value), text.utf8.allSatisfy({ $0 != UInt8(ascii: "+") }) else {
-            throw InvalidParameter(
-                name: name,
-                reason: "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
-            )
-        }
-        return value
     }
 }

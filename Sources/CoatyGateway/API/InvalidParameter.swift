@@ -19,3 +19,29 @@ struct InvalidParameter: Error {
 
     var problem: Problem { Problems.invalidParameter(name, reason) }
 }
+
+extension HTTPRequest {
+    /// A query parameter that may be given once, and is a whole number.
+    func integer(_ name: String, in range: ClosedRange<Int>) throws(InvalidParameter) -> Int? {
+        guard let text = try single(name) else { return nil }
+        guard let value = Int(text), range.contains(value), text.utf8.allSatisfy({ $0 != UInt8(ascii: "+") }) else {
+            throw InvalidParameter(
+                name: name,
+                reason: "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
+            )
+        }
+        return value
+    }
+
+    /// A query parameter that must be given, once.
+    func required(_ name: String) throws(InvalidParameter) -> String {
+        guard let value = try single(name), !value.isEmpty else {
+            throw InvalidParameter(name: name, reason: "is missing")
+        }
+        return value
+    }
+
+    private func single(_ name: String) throws(InvalidParameter) -> String? {
+        try InvalidParameter.single(name, queryItems.filter { $0.name == name }.map(\.value))
+    }
+}

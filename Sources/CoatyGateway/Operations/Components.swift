@@ -1,29 +1,6 @@
-import Coaty
 import Coordination
 import HTTPServer
 import WebSocketServer
-
-/// The agent's membership in the Coaty network.
-struct BrokerLink: Component {
-    /// How long the start waits for the broker; then the gateway serves, and says that it is not ready.
-    static let patience = Duration.seconds(5)
-
-    let manager: CommunicationManager
-
-    func start() async {
-        manager.start()
-        await withTaskGroup { group in
-            group.addTask {
-                for await state in manager.getCommunicationState() where state == .online { return }
-            }
-            group.addTask { try? await Task.sleep(for: Self.patience) }
-            await group.next()
-            group.cancelAll()
-        }
-    }
-
-    func stop() async { await manager.stop() }
-}
 
 /// REST: answers what is under way before it stops.
 struct RESTService: Component {

@@ -86,7 +86,7 @@ struct HostedContext: Sendable {
 
 extension JSONView {
     /// Checks that this is an object that has no other keys.
-    fileprivate func checkKeys(_ names: Set<String>) throws(PayloadError) {
+    func checkKeys(_ names: Set<String>) throws(PayloadError) {
         guard kind == .object else { throw .invalid(pointer: pointer, reason: "must be an object") }
         for (key, value) in members where key.string.map(names.contains) != true {
             throw .invalid(pointer: value.pointer, reason: "unknown key")

@@ -211,6 +211,6 @@ private struct KeptContext: Encodable {
 
     /// Of the value, however it is written.
     private static func fingerprint(_ json: AnyCodable) throws -> String {
-        try StateFile.fingerprint(PayloadCoder.encode(json).utf8)
+        try Fingerprint.of(PayloadCoder.encode(json).utf8)
     }
 }

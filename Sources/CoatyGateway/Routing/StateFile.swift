@@ -69,14 +69,7 @@ struct StateFile: Sendable {
         try Self.syncFolder(of: path)
     }
 
-    /// A 64-bit FNV-1a hash in hexadecimal; against accidents, not against people.
-    static func fingerprint(_ bytes: some Sequence<UInt8>) -> String {
-        let hash = bytes.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
-        let digits = String(hash, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
-    }
-
-    private static func header(_ text: [UInt8]) -> String { "coaty-gateway state 1 \(fingerprint(text))\n" }
+    private static func header(_ text: [UInt8]) -> String { "coaty-gateway state 1 \(Fingerprint.of(text))\n" }
 
     private static func syncFolder(of path: String) throws(SystemCallError) {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."

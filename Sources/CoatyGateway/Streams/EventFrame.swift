@@ -41,4 +41,26 @@ enum EventFrame {
         let state = IoPointState(event).members
         return WebSocketFrame(text: #"{"op":"event","event":"iostate","ioPointId":"\#(point)","data":{\#(state)}}"#)
     }
+
+    /// How many associations a frame has at most, so that none is too large for a connection's queue.
+    private static let associationsPerFrame = 1_000
+
+    /// What has changed in the associations of a context; several frames where it is much.
+    static func texts(_ changes: IoAssociationChanges, context: CoatyUUID) -> [WebSocketFrame] {
+        let count = max(changes.added.count, changes.removed.count, changes.changed.count, 1)
+        return stride(from: 0, to: count, by: associationsPerFrame).map { start in
+            func part(_ list: [IoAssociation]) -> [IoAssociation] {
+                Array(list.dropFirst(start).prefix(associationsPerFrame))
+            }
+            var piece = IoAssociationChanges()
+            piece.added = part(changes.added)
+            piece.removed = part(changes.removed)
+            piece.changed = part(changes.changed)
+            var text = Array(#"{"op":"event","event":"routing","contextId":"#.utf8)
+            JSONText.append(context.string, to: &text)
+            // Ids and rates can always be said in JSON.
+            text += #","data":{"associations":\#((try? PayloadCoder.encode(piece)) ?? "{}")}}"#.utf8
+            return WebSocketFrame(utf8: text)
+        }
+    }
 }

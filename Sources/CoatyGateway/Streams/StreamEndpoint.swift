@@ -5,7 +5,7 @@ import WebSocketServer
 struct StreamEndpoint: WebSocketHandler {
     static let path = "/v1/ws"
     /// The events that can be observed.
-    static let events = ["advertise", "deadvertise", "channel", "iovalue", "iostate"]
+    static let events = ["advertise", "deadvertise", "channel", "iovalue", "iostate", "routing"]
 
     let hub: StreamHub
 

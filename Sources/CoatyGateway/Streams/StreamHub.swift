@@ -17,15 +17,19 @@ final class StreamHub: Sendable {
     private struct State {
         var groups: [StreamRequest: Group] = [:]
         var requests: [WebSocketConnection.ID: StreamRequest] = [:]
+        /// What ends the watching of a context; nil until it has begun.
+        var watches: [WebSocketConnection.ID: (@Sendable () -> Void)?] = [:]
     }
 
     private let manager: CommunicationManager
     private let ioNodes: IoNodeRegistry
+    private let routing: RoutingAdmin
     private let state = Mutex(State())
 
-    init(manager: CommunicationManager, ioNodes: IoNodeRegistry) {
+    init(manager: CommunicationManager, ioNodes: IoNodeRegistry, routing: RoutingAdmin) {
         self.manager = manager
         self.ioNodes = ioNodes
+        self.routing = routing
     }
 
     /// Why there is nothing to observe; nil where there is.
@@ -34,10 +38,15 @@ final class StreamHub: Sendable {
         case .advertisedCoreType, .advertisedObjectType, .deadvertise, .channel: nil
         case .ioValue(let id): ioNodes.actor(id) == nil ? Problems.notRegistered("IO actor") : nil
         case .ioState(let id): ioNodes.agent(ofPoint: id) == nil ? Problems.notRegistered("IO point") : nil
+        case .routing(let id): routing.isKnown(id) ? nil : Problems.unknownContext(id)
         }
     }
 
     func add(_ connection: WebSocketConnection, to request: StreamRequest) {
+        if case .routing(let id) = request {
+            watch(id, connection)
+            return
+        }
         let isFirst = state.withLock { state in
             let isFirst = state.groups[request] == nil
             state.requests[connection.id] = request
@@ -57,7 +66,28 @@ final class StreamHub: Sendable {
         if refusal(of: request) != nil { end(request) }
     }
 
+    /// Sends the associations of a context: as they are, which each connection gets by itself, then each change.
+    private func watch(_ id: CoatyUUID, _ connection: WebSocketConnection) {
+        state.withLock { _ = $0.watches.updateValue(nil, forKey: connection.id) }
+        Task {
+            let end = await routing.watch(id) { frames in
+                for frame in frames { connection.send(frame) }
+            }
+            let isKept = state.withLock { state in
+                guard state.watches[connection.id] != nil else { return false }
+                state.watches.updateValue(end, forKey: connection.id)
+                return true
+            }
+            if !isKept { end?() }
+            if end == nil { connection.close(code: 1001, reason: "the IO context is gone") }
+        }
+    }
+
     func remove(_ connection: WebSocketConnection) {
+        if let watch = state.withLock({ $0.watches.removeValue(forKey: connection.id) }) {
+            watch?()
+            return
+        }
         let group = state.withLock { state -> Group? in
             guard let request = state.requests.removeValue(forKey: connection.id) else { return nil }
             state.groups[request]?.connections.removeAll { $0.id == connection.id }
@@ -78,6 +108,7 @@ final class StreamHub: Sendable {
 
     private func subscribe(_ request: StreamRequest) -> Subscription? {
         switch request {
+        case .routing: nil
         case .advertisedCoreType(let coreType):
             subscribe(.advertise(withCoreType: coreType), "advertise", request)
         case .advertisedObjectType(let objectType):

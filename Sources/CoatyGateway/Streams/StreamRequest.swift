@@ -10,6 +10,8 @@ enum StreamRequest: Sendable, Hashable {
     case ioValue(actor: CoatyUUID)
     /// The state of an IO point that is registered here.
     case ioState(point: CoatyUUID)
+    /// The associations of an IO context.
+    case routing(context: CoatyUUID)
 
     /// Reads the event and the query of `/v1/ws/{event}`. Nil where there is no such event.
     ///
@@ -57,6 +59,11 @@ enum StreamRequest: Sendable, Hashable {
             self = .ioValue(actor: try id("actor"))
         case "iostate":
             self = .ioState(point: try id("point"))
+        case "routing":
+            guard let text = try value("context"), !text.isEmpty else {
+                throw InvalidParameter(name: "context", reason: "is missing")
+            }
+            self = .routing(context: CoatyUUID(wire: text))
         default:
             return nil
         }

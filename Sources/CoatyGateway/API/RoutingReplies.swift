@@ -1,0 +1,109 @@
+import Coaty
+import HTTPServer
+
+extension HTTPReply {
+    /// An answer that is found on the ``ControllerActor``, where the routers are.
+    static func routing(_ answer: @escaping @ControllerActor @Sendable () async throws -> HTTPResponse) -> HTTPReply {
+        .later { pending in
+            Task { @ControllerActor in
+                do {
+                    pending.complete(try await answer())
+                } catch {
+                    pending.complete(Problems.routing(error))
+                }
+            }
+        }
+    }
+}
+
+extension HTTPResponse {
+    static func json(_ body: [UInt8], version: EntityTag? = nil) -> HTTPResponse {
+        var headers = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
+        if let version { headers.append(("ETag", version.text)) }
+        return HTTPResponse(status: 200, headers: headers, body: body)
+    }
+}
+
+extension HTTPRequest {
+    /// The id in the path.
+    var contextId: CoatyUUID { CoatyUUID(wire: parameters["objectId"] ?? "") }
+
+    var ifMatch: IfMatch? {
+        get throws(InvalidParameter) {
+            guard let value = header("If-Match") else { return nil }
+            return try IfMatch(value)
+        }
+    }
+}
+
+extension Problems {
+    static func unknownContext(_ id: CoatyUUID) -> Problem {
+        Problem(
+            type: typePrefix + "not-found",
+            title: "Not found",
+            status: 404,
+            detail: "There is no IO context \(id)."
+        )
+    }
+
+    static let unsupportedPatchType = Problem(
+        type: typePrefix + "unsupported-media-type",
+        title: "Unsupported media type",
+        status: 415,
+        detail: "Send the patch as application/merge-patch+json."
+    ).response()
+
+    /// The answer to whatever the routing admin throws.
+    static func routing(_ error: any Error) -> HTTPResponse {
+        switch error {
+        case let error as RoutingAdmin.Failure: response(error)
+        case let error as InvalidParameter: error.problem.response()
+        case is Turns.Full:
+            Problem(
+                type: typePrefix + "too-many-requests-waiting",
+                title: "Too many requests waiting",
+                status: 503,
+                detail: "As many changes of this context wait as the gateway keeps."
+            ).response(headers: [("Retry-After", String(retryAfter))])
+        case let error as DecodingError:
+            // What is JSON, and no object of its registered class.
+            of(.invalid(pointer: "", reason: "is no object of its type: \(error)")).response()
+        default: response(error)
+        }
+    }
+
+    private static func response(_ failure: RoutingAdmin.Failure) -> HTTPResponse {
+        switch failure {
+        case .notFound(let detail):
+            Problem(type: typePrefix + "not-found", title: "Not found", status: 404, detail: detail).response()
+        case .conflict:
+            Problem(
+                type: typePrefix + "conflict",
+                title: "Conflict",
+                status: 409,
+                detail: "Another agent updated the context at the same time; see what there is now."
+            ).response()
+        case .preconditionFailed(let version):
+            Problem(
+                type: typePrefix + "precondition-failed",
+                title: "Precondition failed",
+                status: 412,
+                detail: version == nil ? "It does not exist." : "It has changed since."
+            ).response(headers: version.map { [("ETag", $0.text)] } ?? [])
+        case .noAnswer(let milliseconds):
+            Problem(
+                type: typePrefix + "no-answer",
+                title: "No answer",
+                status: 504,
+                detail: "Nobody completed the update within \(milliseconds) ms."
+            ).response()
+        case .notKept:
+            Problem(
+                type: typePrefix + "state-not-kept",
+                title: "State not kept",
+                status: 500,
+                detail: "The change is made, but could not be written to the state directory."
+            ).response()
+        }
+    }
+}

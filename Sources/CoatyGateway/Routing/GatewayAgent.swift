@@ -1,0 +1,85 @@
+import Coaty
+import Coordination
+import Logging
+
+/// The gateway as an agent in the Coaty network, with a router for each context that it hosts.
+struct GatewayAgent: Component {
+    /// How long the start waits for the broker; then the gateway serves, and says that it is not ready.
+    static let patience = Duration.seconds(5)
+
+    let routing: RoutingAdmin
+    private let container: Container
+
+    var communicationManager: CommunicationManager { container.communicationManager }
+
+    /// Puts the agent together; it joins when it is started.
+    ///
+    /// - Throws: what the settings make impossible.
+    @ControllerActor
+    init(settings: GatewaySettings, communication: CommunicationOptions, logger: Logger) async throws {
+        let store = try settings.stateDirectory.map { directory in
+            try RoutingStore(directory: directory, configuration: settings.routing, logger: logger)
+        }
+        let contexts = await store?.load() ?? settings.routing.contexts
+        if store == nil, !contexts.isEmpty {
+            logger.warning("without a state-directory, contexts and rules changed over REST are forgotten at a restart")
+        }
+        container = try Container.resolve(
+            components: Components(controllers: [:]),
+            configuration: Configuration(
+                common: CommonOptions(agentIdentity: ["name": .string(settings.name)], logLevel: logger.logLevel),
+                communication: communication
+            ),
+            logger: logger
+        )
+        let feed = RoutingFeed()
+        var routers: [(id: CoatyUUID, router: HostedRouter)] = []
+        for (context, configured) in zip(contexts, settings.routing.contexts) {
+            let name = "router of \(context.objectId)"
+            try container.registerController(
+                name: name,
+                controllerType: HostedRouter.self,
+                controllerOptions: ControllerOptions(extra: ["ioContext": try context.object, "rules": context.rules])
+            )
+            guard let router: HostedRouter = container.getController(name: name) else { continue }
+            router.settle(in: .init(feed: feed, store: store, configured: configured))
+            routers.append((context.objectId, router))
+        }
+        routing = RoutingAdmin(
+            manager: container.communicationManager,
+            routers: routers,
+            feed: feed,
+            logger: logger
+        )
+    }
+
+    func start() async {
+        await routing.start()
+        communicationManager.start()
+        await withTaskGroup { group in
+            group.addTask {
+                for await state in communicationManager.getCommunicationState() where state == .online { return }
+            }
+            group.addTask { try? await Task.sleep(for: Self.patience) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    func stop() async {
+        await routing.stop()
+        await container.shutdown()
+    }
+}
+
+extension HostedContext {
+    fileprivate var object: IoContext {
+        get throws {
+            let payload = try Payload(Array(#"{"object":"#.utf8) + context.bytes + "}".utf8)
+            guard let object = try AdvertiseEvent(payload: payload).data.object as? IoContext else {
+                throw PayloadError.invalid(pointer: "/objectType", reason: "must be that of an IoContext")
+            }
+            return object
+        }
+    }
+}

@@ -1,0 +1,262 @@
+import Coaty
+import Logging
+
+/// What can be seen of and done to the IO contexts that are routed, here and elsewhere.
+@ControllerActor
+final class RoutingAdmin {
+    /// Why something is not done.
+    enum Failure: Error {
+        case notFound(String)
+        case conflict
+        case preconditionFailed(EntityTag?)
+        /// In so many milliseconds.
+        case noAnswer(Int)
+        case notKept
+    }
+
+    /// A context with all that is known of it.
+    struct Snapshot: Sendable {
+        let json: JSONView
+        let isHosted: Bool
+        let router: CoatyUUID?
+        let otherRouters: [CoatyUUID]
+        let nodes: [JSONView]
+        let associations: [IoAssociation]
+    }
+
+    /// What is to become of a context.
+    enum ContextChange: Sendable {
+        case put(JSONView)
+        /// A merge patch (RFC 7396).
+        case patch(JSONView)
+    }
+
+    nonisolated let directory: ContextDirectory
+    nonisolated let feed: RoutingFeed
+    private let manager: CommunicationManager
+    /// In the order of the configuration.
+    private nonisolated let routers: [(id: CoatyUUID, router: HostedRouter)]
+    private let turns = Turns()
+    private var looking: Task<Void, Never>?
+
+    /// - Parameter routers: those of the hosted contexts.
+    init(
+        manager: CommunicationManager,
+        routers: [(id: CoatyUUID, router: HostedRouter)],
+        feed: RoutingFeed,
+        logger: Logger
+    ) {
+        self.manager = manager
+        self.routers = routers
+        self.feed = feed
+        directory = ContextDirectory(manager: manager, hosted: Set(routers.map(\.id)), feed: feed, logger: logger)
+    }
+
+    /// Begins to look for the contexts of others. To be called before the communication manager starts.
+    func start() { looking = directory.start() }
+
+    func stop() { looking?.cancel() }
+
+    /// The router of a hosted context.
+    nonisolated func router(_ id: CoatyUUID) -> HostedRouter? { routers.first { $0.id == id }?.router }
+
+    /// Whether there is such a context.
+    nonisolated func isKnown(_ id: CoatyUUID) -> Bool { router(id) != nil || directory.entry(id) != nil }
+
+    // MARK: - Seeing
+
+    func snapshots() -> [Snapshot] {
+        routers.compactMap { snapshot($0.router) } + directory.entries.map(snapshot)
+    }
+
+    func snapshot(_ id: CoatyUUID) throws(Failure) -> Snapshot {
+        guard let snapshot = router(id).flatMap(snapshot) ?? directory.entry(id).map(snapshot) else {
+            throw .notFound("There is no IO context \(id).")
+        }
+        return snapshot
+    }
+
+    private func snapshot(_ router: HostedRouter) -> Snapshot? {
+        router.ioContextJSON.map { json in
+            Snapshot(
+                json: json,
+                isHosted: true,
+                router: manager.identityId,
+                otherRouters: router.otherRouters,
+                nodes: router.managedIoNodesJSON,
+                associations: router.associations
+            )
+        }
+    }
+
+    private func snapshot(_ entry: ContextDirectory.Entry) -> Snapshot {
+        Snapshot(
+            json: entry.json,
+            isHosted: false,
+            router: entry.router,
+            otherRouters: entry.otherRouters,
+            nodes: entry.nodes,
+            associations: entry.associations
+        )
+    }
+
+    func hosted(_ id: CoatyUUID) throws(Failure) -> HostedRouter {
+        guard let router = router(id) else {
+            throw .notFound("This gateway hosts no IO context \(id).")
+        }
+        return router
+    }
+
+    /// Watches the associations of a context: as they are, then each change.
+    ///
+    /// - Returns: what ends the watching; nil where there is no such context.
+    func watch(_ id: CoatyUUID, _ handler: @escaping RoutingFeed.Handler) -> (@Sendable () -> Void)? {
+        guard let router = router(id) else { return directory.watch(id, handler) }
+        return feed.watch(id, from: router.associations, handler)
+    }
+
+    // MARK: - Changing
+
+    /// Updates a context over the network, whoever routes it.
+    ///
+    /// - Parameter timeout: how long to wait for the router, in milliseconds.
+    /// - Returns: the context as its router took it over and, where it is hosted, what that changed.
+    /// - Throws: ``Failure``, `PayloadError`, `CommunicationError`, ``Turns/Full``
+    func update(
+        _ id: CoatyUUID,
+        _ change: ContextChange,
+        ifMatch: IfMatch?,
+        timeout: Int
+    ) async throws -> (context: JSONView, changes: IoAssociationChanges?) {
+        try await turns.take(id) {
+            let current = try? snapshot(id).json
+            let version = current.map(EntityTag.init)
+            if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
+            let event = try event(id, change, current)
+            let router = router(id)
+            router?.expect(event.payload.bytes)
+            let complete = try await firstComplete(
+                event,
+                from: router.map { _ in manager.identityId },
+                within: .milliseconds(timeout)
+            )
+            guard let complete, let context = complete.payload.json["object"] else { throw Failure.noAnswer(timeout) }
+            guard let router else { return (context, nil) }
+            guard let outcome = router.outcome else { throw Failure.conflict }
+            try await keep(router)
+            // PUT without a condition is meant to overwrite whatever there is.
+            var isConditional = ifMatch != nil
+            if case .patch = change { isConditional = true }
+            if isConditional, outcome.previous != version { throw Failure.conflict }
+            return (context, outcome.changes)
+        }
+    }
+
+    /// Replaces the rules of a hosted context.
+    func replaceRules(
+        _ id: CoatyUUID,
+        _ rules: [IoAssociationRule],
+        ifMatch: IfMatch?
+    ) async throws -> IoAssociationChanges {
+        let router = try hosted(id)
+        return try await turns.take(id) {
+            let version = EntityTag(try Self.json(router.rules))
+            if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
+            let changes = router.replaceRules(rules)
+            try await keep(router)
+            return changes
+        }
+    }
+
+    /// What another context or other rules would change.
+    func evaluate(
+        _ id: CoatyUUID,
+        context: JSONView?,
+        rules: [IoAssociationRule]?
+    ) throws -> IoAssociationChanges {
+        let router = try hosted(id)
+        let object = try context.map { view in
+            try event(id, .put(view), router.ioContextJSON).data.object as? IoContext
+        }
+        return try router.preview(ioContext: object ?? nil, rules: rules)
+    }
+
+    /// The JSON text of rules.
+    nonisolated static func json(_ rules: [IoAssociationRule]) throws -> [UInt8] {
+        Array(try PayloadCoder.encode(rules).utf8)
+    }
+
+    private func keep(_ router: HostedRouter) async throws {
+        do {
+            try await router.keep()
+        } catch {
+            throw Failure.notKept
+        }
+    }
+
+    /// The Update that a change makes.
+    private func event(_ id: CoatyUUID, _ change: ContextChange, _ current: JSONView?) throws -> UpdateEvent {
+        let object: [UInt8]
+        switch change {
+        case .put(let view): object = Array(view.bytes)
+        case .patch(let patch):
+            guard let current else { throw Failure.notFound("There is no IO context \(id).") }
+            object = Array(try PayloadCoder.encode(MergePatch.apply(AnyCodable(patch), to: AnyCodable(current))).utf8)
+        }
+        let event: UpdateEvent
+        do {
+            event = try UpdateEvent(payload: Payload(Array(#"{"object":"#.utf8) + object + "}".utf8))
+            try check(event, id, current)
+        } catch PayloadError.invalid(let pointer, let reason) {
+            // The body is the object itself.
+            throw PayloadError.invalid(pointer: String(pointer.dropFirst("/object".count)), reason: reason)
+        }
+        return event
+    }
+
+    private func check(_ event: UpdateEvent, _ id: CoatyUUID, _ current: JSONView?) throws(PayloadError) {
+        guard let object = event.payload.json["object"] else { return }
+        guard object["coreType"]?.string == CoreType.IoContext.rawValue else {
+            throw .invalid(pointer: "/object/coreType", reason: "must be IoContext")
+        }
+        guard object["objectId"]?.string == id.string else {
+            throw .invalid(pointer: "/object/objectId", reason: "must be that of the path")
+        }
+        let name = object["name"]?.string.map(TopicLevel.init)
+        if let current, name != current["name"]?.string.map(TopicLevel.init) {
+            throw .invalid(pointer: "/object/name", reason: "can't be changed: IO nodes know the context by it")
+        }
+    }
+
+    private func firstComplete(
+        _ event: UpdateEvent,
+        from router: CoatyUUID?,
+        within timeout: Duration
+    ) async throws -> CompleteEvent? {
+        let (completes, continuation) = AsyncStream.makeStream(
+            of: CompleteEvent.self,
+            bufferingPolicy: .bufferingOldest(1)
+        )
+        let subscription = try manager.publish(event) {
+            continuation.finish()
+        } handler: { complete in
+            if router == nil || complete.sourceId == router { continuation.yield(complete) }
+        }
+        let timer = Task {
+            do {
+                try await Task.sleep(for: timeout)
+                continuation.finish()
+            } catch {
+                // Cancelled: the answer has come.
+            }
+        }
+        defer {
+            timer.cancel()
+            subscription.cancel()
+        }
+        for await complete in completes { return complete }
+        // The request ended early: it never went out, or the gateway stops.
+        if !manager.isOnline { throw CommunicationError.offline }
+        return nil
+    }
+}
