@@ -24,9 +24,13 @@ RUN apt-get update \
         ca-certificates libavahi-core7 libmicrohttpd12 libmosquitto1 libwebsockets17 libwebsockets-evlib-uv mosquitto \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /out/coaty-gateway /usr/local/bin/coaty-gateway
+# A new volume takes over the folder's owner.
+RUN install -d -m 700 -o 10001 -g 10001 /var/lib/coaty-gateway
 
 USER 10001:10001
-ENV COATY_GATEWAY_HOST=0.0.0.0
+ENV COATY_GATEWAY_HOST=0.0.0.0 \
+    COATY_GATEWAY_STATE_DIRECTORY=/var/lib/coaty-gateway
+VOLUME /var/lib/coaty-gateway
 EXPOSE 8080
 # The base has no HTTP client, but bash, which opens TCP connections itself. It asks whether the gateway runs, not whether
 # its broker answers: a restart would not bring a broker back.
