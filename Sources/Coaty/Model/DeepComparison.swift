@@ -22,7 +22,7 @@ struct DeepComparison {
         switch (view.kind, json) {
         case (.null, .null): return true
         case (.bool, .bool(let bool)): return view.bool == bool
-        case (.string, .string(let string)): return view.string?.utf8.elementsEqual(string.utf8) == true
+        case (.string, .string(let string)): return view.isString(string)
         case (.number, .integer), (.number, .unsignedInteger), (.number, .double):
             return JSONNumbers.compare(AnyCodable(view), json) == 0
         case (.array, .array(let values)):

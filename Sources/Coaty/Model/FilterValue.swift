@@ -100,10 +100,14 @@ extension JSONView {
     func value(at path: some Sequence<String>) -> JSONView? {
         var view = self
         for name in path {
-            guard let next = view.kind == .array ? view.element(named: name) : view.member(named: name) else {
-                return nil
+            if view.kind == .array {
+                guard let element = view.element(named: name) else { return nil }
+                view = element
+            } else {
+                guard let index = view.document.member(named: name, of: view.index) else { return nil }
+                // Not a new view: it would retain the document.
+                view.index = index
             }
-            view = next
         }
         return view
     }

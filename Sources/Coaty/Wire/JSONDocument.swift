@@ -43,6 +43,47 @@ public struct JSONDocument: Sendable {
     public var root: JSONView { JSONView(document: self, index: 0) }
 }
 
+extension JSONDocument {
+    /// The index of an object's member; of several with the name that of the last.
+    func member(named name: String, of object: Int) -> Int? {
+        var name = name
+        return name.withUTF8 { member(named: $0, of: object) }
+    }
+
+    /// Over spans: arrays would be retained and released for each key.
+    fileprivate func member(named name: UnsafeBufferPointer<UInt8>, of object: Int) -> Int? {
+        let nodes = nodes.span
+        let bytes = bytes.span
+        guard nodes[object].kind == .object else { return nil }
+        var found: Int?
+        var key = object + 1
+        let end = Int(nodes[object].next)
+        while key < end {
+            let value = key + 1
+            if isString(nodes[key], in: bytes, equalTo: name) { found = value }
+            key = Int(nodes[value].next)
+        }
+        return found
+    }
+
+    fileprivate func isString(
+        _ node: Node,
+        in bytes: borrowing Span<UInt8>,
+        equalTo text: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
+        let start = Int(node.start) + 1
+        let end = Int(node.end) - 1
+        if node.isEscaped {
+            let content = self.bytes[start..<end]
+            return text.allSatisfy { $0 < 0x80 }
+                ? JSONEscapes.isEqual(content, toASCII: text) : JSONEscapes.resolve(content).utf8.elementsEqual(text)
+        }
+        guard end - start == text.count else { return false }
+        for offset in 0..<text.count where bytes[start + offset] != text[offset] { return false }
+        return true
+    }
+}
+
 /// Where, and why, a text is not JSON.
 public struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConvertible {
     /// Offset of the offending byte.
@@ -57,7 +98,7 @@ public struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConvertib
 /// One value of a ``JSONDocument``.
 public struct JSONView: Sendable {
     let document: JSONDocument
-    let index: Int
+    var index: Int
 
     /// What kind of value this is.
     public var kind: JSONDocument.Kind { node.kind }
@@ -70,6 +111,13 @@ public struct JSONView: Sendable {
         guard kind == .string else { return nil }
         let content = document.bytes[(Int(node.start) + 1)..<(Int(node.end) - 1)]
         return node.isEscaped ? JSONEscapes.resolve(content) : String(decoding: content, as: UTF8.self)
+    }
+
+    /// Whether this is a string of the same bytes, its escapes resolved.
+    func isString(_ text: String) -> Bool {
+        guard kind == .string else { return false }
+        var text = text
+        return text.withUTF8 { document.isString(node, in: document.bytes.span, equalTo: $0) }
     }
 
     /// The number; nil where this is none.
@@ -99,41 +147,11 @@ public struct JSONView: Sendable {
 
     /// The member of an object with a name that is known at run time only; of several the last.
     func member(named name: String) -> JSONView? {
-        var name = name
-        return name.withUTF8 { member(named: $0) }
+        document.member(named: name, of: index).map { JSONView(document: document, index: $0) }
     }
 
-    /// Over spans: arrays would be retained and released for each key.
     private func member(named name: UnsafeBufferPointer<UInt8>) -> JSONView? {
-        let nodes = document.nodes.span
-        let bytes = document.bytes.span
-        guard nodes[index].kind == .object else { return nil }
-        var found: Int?
-        var key = index + 1
-        let end = Int(nodes[index].next)
-        while key < end {
-            let value = key + 1
-            if isKey(nodes[key], in: bytes, named: name) { found = value }
-            key = Int(nodes[value].next)
-        }
-        return found.map { JSONView(document: document, index: $0) }
-    }
-
-    private func isKey(
-        _ node: JSONDocument.Node,
-        in bytes: borrowing Span<UInt8>,
-        named name: UnsafeBufferPointer<UInt8>
-    ) -> Bool {
-        let start = Int(node.start) + 1
-        let end = Int(node.end) - 1
-        if node.isEscaped {
-            let content = document.bytes[start..<end]
-            return name.allSatisfy { $0 < 0x80 }
-                ? JSONEscapes.isEqual(content, toASCII: name) : JSONEscapes.resolve(content).utf8.elementsEqual(name)
-        }
-        guard end - start == name.count else { return false }
-        for offset in 0..<name.count where bytes[start + offset] != name[offset] { return false }
-        return true
+        document.member(named: name, of: index).map { JSONView(document: document, index: $0) }
     }
 
     private var node: JSONDocument.Node { document.nodes[index] }
