@@ -5,6 +5,12 @@ import Foundation
 struct IoNodeRequest {
     /// The most IO sources and IO actors of a node, together.
     static let maximumPoints = 1000
+    /// The most bytes of a request, and the deepest nesting of the characteristics and of a point, each counted from its own
+    /// value. What a node costs grows with size and depth, and is paid on a thread that serves other requests too; points
+    /// go through a general decoder, which is dearer.
+    static let maximumSize = 256 << 10
+    static let maximumDepth = 8
+    static let maximumPointDepth = 4
     /// The longest update rate: in the field rates are integers of 32 bits.
     static let maximumUpdateRate = Double(Int32.max)
 
@@ -47,11 +53,17 @@ struct IoNodeRequest {
             "coreType": .string(CoreType.IoNode.rawValue), "objectType": .string(CoreType.IoNode.objectType),
             "objectId": .init(nodeId), "name": .string(contextName),
         ]
-        object["characteristics"] = body["characteristics"].map { AnyCodable($0) }
         object["ioSources"] = try .array(Self.points(sources, .IoSource, "/ioSources", &ids))
         object["ioActors"] = try .array(Self.points(actors, .IoActor, "/ioActors", &ids))
         self.ids = ids.taken
         node = try Self.node(object)
+        if let characteristics = body["characteristics"] {
+            try characteristics.checkValues(depth: Self.maximumDepth)
+            guard let value = AnyCodable(characteristics).value as? [String: Any] else {
+                throw characteristics.invalid("must be an object")
+            }
+            node.characteristics = value
+        }
     }
 
     private static func list(_ view: JSONView?) throws(PayloadError) -> [JSONView] {
@@ -69,6 +81,7 @@ struct IoNodeRequest {
     ) throws(PayloadError) -> [AnyCodable] {
         var points: [AnyCodable] = []
         for (index, view) in views.enumerated() {
+            try view.checkValues(depth: maximumPointDepth)
             guard case .object(var point) = AnyCodable(view) else { throw view.invalid("must be an object") }
             point["coreType"] = point["coreType"] ?? .string(coreType.rawValue)
             point["objectType"] = point["objectType"] ?? .string(coreType.objectType)
@@ -105,9 +118,6 @@ struct IoNodeRequest {
         } catch PayloadError.invalid(let pointer, let reason) {
             let place = pointer.hasPrefix("/object/") ? String(pointer.dropFirst("/object".count)) : pointer
             throw .invalid(pointer: place, reason: reason)
-        } catch EncodingError.invalidValue(_, let context) {
-            let place = context.codingPath.dropFirst().map { "/" + ($0.intValue.map(String.init) ?? $0.stringValue) }
-            throw .invalid(pointer: place.joined(), reason: "is a number that is too large")
         } catch let error as PayloadError {
             throw error
         } catch {
@@ -140,6 +150,19 @@ struct IoNodeRequest {
 
 extension JSONView {
     func invalid(_ reason: String) -> PayloadError { .invalid(pointer: pointer, reason: reason) }
+
+    /// Checks that arrays and objects are nested no deeper than this, and that numbers can be held.
+    fileprivate func checkValues(depth: Int) throws(PayloadError) {
+        switch kind {
+        case .array, .object:
+            guard depth > 0 else { throw invalid("is nested too deeply") }
+            for element in elements { try element.checkValues(depth: depth - 1) }
+            for (_, value) in members { try value.checkValues(depth: depth - 1) }
+        case .number:
+            guard number?.isFinite ?? false else { throw invalid("is a number that is too large") }
+        case .null, .bool, .string: break
+        }
+    }
 
     /// Checks that this is an object with no other members than these: what is misspelt must not be lost in silence.
     func refuseMembers(besides names: Set<String>) throws(PayloadError) {

@@ -385,6 +385,11 @@ import Testing
             (#""ioSources":[\#(point)],"name":1"#, "/name"),
             (#""ioSources":[\#(point)],"characteristics":[]"#, "/characteristics"),
             (#""ioSources":[\#(point)],"characteristics":{"a":[0,1e999]}"#, "/characteristics/a/1"),
+            (
+                #""ioActors":[\#(point)],"characteristics":{"a":\#(String(repeating: "[", count: 8))"#
+                    + String(repeating: "]", count: 8) + "}",
+                "/characteristics/a" + String(repeating: "/0", count: 7)
+            ),
             (#""characteristics":{}"#, "/ioActors"),
             (#""ioSources":[],"ioActors":[]"#, "/ioActors"),
             (#""ioSources":{}"#, "/ioSources"),
@@ -405,12 +410,17 @@ import Testing
             (source(#""externalRoute":"a/#""#), "/ioSources/1/externalRoute"),
             (source(#""externalRoute":"coaty/3/-/IOV/x""#), "/ioSources/1/externalRoute"),
             (source(#""externalRoute":"$SYS/x""#), "/ioSources/1/externalRoute"),
+            (source(#""x":[[[[]]]]"#), "/ioSources/1/x/0/0/0"),
+            (source(#""x":{"y":[-1e999]}"#), "/ioSources/1/x/y/0"),
             (source(#""externalRoute":1"#), "/ioSources/1/externalRoute"),
             (#""ioActors":[\#(Array(repeating: point, count: 1001).joined(separator: ","))]"#, "/ioActors"),
         ]
         for (body, expected) in wrong { #expect(try pointer(body) == expected, "\(body.prefix(200))") }
         #expect(try scene.gateway.post("/v1/io/nodes", "{").problem == "malformed-json")
         #expect(try scene.gateway.request("POST", "/v1/io/nodes", body: "{}").status == 415)
+
+        let large = try scene.gateway.post("/v1/io/nodes", String(repeating: " ", count: 256 << 10) + "{}")
+        #expect(large.status == 413 && large.problem == "content-too-large")
 
         // Nothing of it has come to the network, and what is at the bounds is taken.
         let points = Array(repeating: point, count: 500).joined(separator: ",")
