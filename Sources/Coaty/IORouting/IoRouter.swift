@@ -17,7 +17,7 @@ open class IoRouter: Controller {
     static let leavingTime = Duration.seconds(5)
     /// How long to wait before the outbox is looked at again.
     static let outboxInterval = Duration.milliseconds(5)
-    /// How often to ask for IO nodes at most.
+    /// How often to ask for IO nodes at most, however many agents appear.
     static let discoverInterval = Duration.seconds(1)
     /// How many requests for IO nodes are open at most; then the oldest is given up.
     nonisolated static let maximumRequests = 16
@@ -34,8 +34,6 @@ open class IoRouter: Controller {
     private var whenTold: [() -> Void] = []
     private var unconfirmed: Set<CoatyUUID> = []
     private var requests: [Subscription] = []
-    private var isAsking = false
-    private var asksAgain = false
 
     /// What lasts until the communication manager stops.
     private struct Session {
@@ -93,6 +91,9 @@ open class IoRouter: Controller {
     /// Other agents that route the same context, as far as they have shown themselves. They are reported in the log, too.
     public var otherRouters: [CoatyUUID] { session?.others.all ?? [] }
 
+    /// Notes that an agent routes the same context.
+    package func note(otherRouter id: CoatyUUID) { session?.others.note(id) }
+
     /// Decides anew on all pairs of the context, and publishes what changed.
     ///
     /// - Returns: what changed.
@@ -127,11 +128,12 @@ open class IoRouter: Controller {
         super.onCommunicationManagerStarting()
         guard let ioContext else { return }
         let manager = communicationManager
-        let (name, contextId) = (ioContext.name, ioContext.objectId)
+        let (name, contextId, ownId) = (ioContext.name, ioContext.objectId, manager.identityId)
+        let (asks, ask) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         table = IoRoutingTable(namespace: manager.namespace)
         let inbox = IoRouterInbox(ioContextName: name)
         let logger = container.logger
-        let others = OtherIoRouters(ownId: manager.identityId, ioContextName: name, logger: logger)
+        let others = OtherIoRouters(ownId: ownId, ioContextName: name, logger: logger)
         let answer = IoContextAnswer(logger: logger)
         session = Session(inbox: inbox, others: others, answer: answer)
         do {
@@ -142,16 +144,16 @@ open class IoRouter: Controller {
 
         var observations = [
             manager.subscribe(.advertise(withCoreType: .IoNode)) { [weak self] in self?.offer($0.payload, to: inbox) },
-            manager.subscribe(.advertise(withCoreType: .Identity)) { _ in inbox.newAgent() },
+            manager.subscribe(.advertise(withCoreType: .Identity)) { if $0.sourceId != ownId { ask.yield() } },
             manager.subscribe(.deadvertise) { event in
                 inbox.deadvertise(event.data.objectIds)
                 others.remove(event.data.objectIds)
             },
             manager.subscribe(.advertise(withCoreType: .IoContext)) { event in
-                let object = event.payload.json["object"]
-                if object?["objectId"]?.string == contextId.string || object?["name"]?.string == name {
-                    others.note(event.sourceId)
-                }
+                guard let object = event.payload.json["object"], object["parentObjectId"]?.string != ownId.string,
+                    object["objectId"]?.string == contextId.string || object["name"]?.string == name
+                else { return }
+                others.note(event.sourceId)
             },
             manager.subscribe(.discover) { answer.resolve($0) },
             manager.subscribe(.update(withCoreType: .IoContext)) { event in
@@ -166,7 +168,14 @@ open class IoRouter: Controller {
         for observation in observations { observation.disposed(by: disposeBag) }
         let states = manager.getCommunicationState()
         Task { for await state in states where state == .online { inbox.online() } }.disposed(by: disposeBag)
-        Task { for await _ in inbox.signals { act(on: inbox.take()) } }.disposed(by: disposeBag)
+        Task { for await _ in inbox.signals { act(on: inbox.take(), inbox) } }.disposed(by: disposeBag)
+        Task {
+            for await _ in asks {
+                discover(inbox)
+                try await Task.sleep(for: Self.discoverInterval)
+            }
+        }
+        .disposed(by: disposeBag)
     }
 
     /// Dissolves all associations.
@@ -174,7 +183,7 @@ open class IoRouter: Controller {
         super.onCommunicationManagerStopping()
         tell(table.removeAll())
         (session, requests, unconfirmed) = (nil, [], [])
-        (isAsking, asksAgain, isTelling, whenTold) = (false, false, false, [])
+        (isTelling, whenTold) = (false, [])
     }
 
     override func beforeLeaving() async {
@@ -202,17 +211,16 @@ open class IoRouter: Controller {
         container.logger.error("an IO context has too many nodes", metadata: ["limit": "\(Self.maximumNodes)"])
     }
 
-    private func act(on content: IoRouterInbox.Content) {
-        if content.isOnline { joined() }
-        if content.hasNewAgent { ask() }
+    private func act(on content: IoRouterInbox.Content, _ inbox: IoRouterInbox) {
+        if content.isOnline { joined(inbox) }
         for (id, change) in content.nodes { take(id, change) }
         for event in content.updates { update(event) }
     }
 
-    private func joined() {
+    private func joined(_ inbox: IoRouterInbox) {
         // Nobody told us who has gone while the link was away.
         unconfirmed = Set(table.nodes.map(\.node.objectId))
-        ask()
+        discover(inbox)
         do {
             if let ioContext { try communicationManager.publishAdvertise(.with(object: ioContext)) }
         } catch {
@@ -226,14 +234,9 @@ open class IoRouter: Controller {
         .disposed(by: disposeBag)
     }
 
-    /// Asks for the IO nodes: at once, and then at most once an interval. Some agents in the field advertise only one of
-    /// their IO nodes when they join, so this is called for each agent that does.
-    private func ask() {
-        guard !isAsking else {
-            asksAgain = true
-            return
-        }
-        guard let inbox = session?.inbox else { return }
+    /// Asks for the IO nodes. Some agents in the field advertise only one of theirs when they join, so this is done for each
+    /// that does.
+    private func discover(_ inbox: IoRouterInbox) {
         // What was asked before may still be answered.
         if requests.count == Self.maximumRequests { requests.removeFirst() }
         do {
@@ -245,16 +248,6 @@ open class IoRouter: Controller {
         } catch {
             container.logger.warning("IO nodes could not be discovered", metadata: ["error": "\(error)"])
         }
-        isAsking = true
-        Task {
-            try await Task.sleep(for: Self.discoverInterval)
-            isAsking = false
-            if asksAgain {
-                asksAgain = false
-                ask()
-            }
-        }
-        .disposed(by: disposeBag)
     }
 
     private func take(_ id: CoatyUUID, _ change: IoRouterInbox.NodeChange) {

@@ -16,7 +16,6 @@ final class IoRouterInbox: Sendable {
 
     struct Content: Sendable {
         var isOnline = false
-        var hasNewAgent = false
         var nodes: OrderedDictionary<CoatyUUID, NodeChange> = [:]
         var updates: [UpdateEvent] = []
     }
@@ -48,8 +47,6 @@ final class IoRouterInbox: Sendable {
 
     func online() { put { $0.content.isOnline = true } }
 
-    func newAgent() { put { $0.content.hasNewAgent = true } }
-
     /// - Returns: whether there was room.
     func update(_ event: UpdateEvent) -> Bool {
         put { state in
@@ -71,7 +68,9 @@ final class IoRouterInbox: Sendable {
             return true
         }
         return put { state in
-            guard state.known.contains(id) || state.known.count < IoRouter.maximumNodes else { return false }
+            guard state.content.nodes[id] != nil || state.content.nodes.count < IoRouter.maximumNodes,
+                state.known.contains(id) || state.known.count < IoRouter.maximumNodes
+            else { return false }
             state.known.insert(id)
             state.content.nodes[id, default: NodeChange()].offer = payload
             return true

@@ -1,5 +1,4 @@
 import Coaty
-import Logging
 import OrderedCollections
 import Synchronization
 
@@ -49,15 +48,20 @@ final class ContextDirectory: Sendable {
     /// Those that the gateway routes itself.
     private let hosted: Set<CoatyUUID>
     private let feed: RoutingFeed
-    private let logger: Logger
+    /// Called with a hosted context that another agent has, too.
+    private let foundOtherRouter: @Sendable (_ contextId: CoatyUUID, _ router: CoatyUUID) -> Void
     private let state = Mutex(State())
 
-    /// Begins to look when the communication manager starts.
-    init(manager: CommunicationManager, hosted: Set<CoatyUUID>, feed: RoutingFeed, logger: Logger) {
+    init(
+        manager: CommunicationManager,
+        hosted: Set<CoatyUUID>,
+        feed: RoutingFeed,
+        foundOtherRouter: @escaping @Sendable (_ contextId: CoatyUUID, _ router: CoatyUUID) -> Void
+    ) {
         self.manager = manager
         self.hosted = hosted
         self.feed = feed
-        self.logger = logger
+        self.foundOtherRouter = foundOtherRouter
     }
 
     /// All contexts, in the order in which they came.
@@ -135,7 +139,10 @@ final class ContextDirectory: Sendable {
             let name = json["name"]?.string, CommunicationTopic.isPublishableLevel(name)
         else { return }
         let contextId = CoatyUUID(wire: id)
-        guard !hosted.contains(contextId) else { return }
+        guard !hosted.contains(contextId) else {
+            if let agent { foundOtherRouter(contextId, agent) }
+            return
+        }
         let isNew = state.withLock { state -> Bool in
             guard let known = state.contexts[contextId] else {
                 guard state.contexts.count < Self.maximumContexts else { return false }

@@ -17,7 +17,8 @@ struct GatewayAgent: Component {
     /// - Throws: what the settings make impossible.
     @ControllerActor
     init(settings: GatewaySettings, communication: CommunicationOptions, logger: Logger) async throws {
-        let store = try settings.stateDirectory.map { directory in
+        let directory = settings.routing.contexts.isEmpty ? nil : settings.stateDirectory
+        let store = try directory.map { directory in
             try RoutingStore(directory: directory, configuration: settings.routing, logger: logger)
         }
         let contexts = await store?.load() ?? settings.routing.contexts
@@ -48,8 +49,7 @@ struct GatewayAgent: Component {
         routing = RoutingAdmin(
             manager: container.communicationManager,
             routers: routers,
-            feed: feed,
-            logger: logger
+            feed: feed
         )
     }
 

@@ -18,12 +18,13 @@ final class HostedRouter: RuleBasedIoRouter {
     }
 
     /// The payload of an Update of the gateway's own that is on its way.
-    var expected: [UInt8]?
+    private var expected: [UInt8]?
     /// What became of it.
     private(set) var outcome: Outcome?
+    /// Writes down what the latest Update has made of the context.
+    private(set) var keeping: Task<Void, any Error>?
     private var surroundings: Surroundings?
-    /// The version of the context, and the one before it.
-    private(set) var version: EntityTag?
+    private var version: EntityTag?
 
     func settle(in surroundings: Surroundings) {
         self.surroundings = surroundings
@@ -41,10 +42,11 @@ final class HostedRouter: RuleBasedIoRouter {
             expected = nil
         }
         version = ioContextJSON.map(EntityTag.init)
-        // Others update the context, too. Who asked over REST waits for it.
+        let keeping = Task { try await keep() }
+        self.keeping = keeping
         Task {
             do {
-                try await keep()
+                try await keeping.value
             } catch {
                 container.logger.error("an IO context was not kept", metadata: ["error": "\(error)"])
             }

@@ -1,5 +1,4 @@
 import Coaty
-import Logging
 
 /// What can be seen of and done to the IO contexts that are routed, here and elsewhere.
 @ControllerActor
@@ -43,13 +42,14 @@ final class RoutingAdmin {
     init(
         manager: CommunicationManager,
         routers: [(id: CoatyUUID, router: HostedRouter)],
-        feed: RoutingFeed,
-        logger: Logger
+        feed: RoutingFeed
     ) {
         self.manager = manager
         self.routers = routers
         self.feed = feed
-        directory = ContextDirectory(manager: manager, hosted: Set(routers.map(\.id)), feed: feed, logger: logger)
+        directory = ContextDirectory(manager: manager, hosted: Set(routers.map(\.id)), feed: feed) { id, other in
+            Task { @ControllerActor in routers.first { $0.id == id }?.router.note(otherRouter: other) }
+        }
     }
 
     /// Begins to look for the contexts of others. To be called before the communication manager starts.
@@ -143,7 +143,7 @@ final class RoutingAdmin {
             guard let complete, let context = complete.payload.json["object"] else { throw Failure.noAnswer(timeout) }
             guard let router else { return (context, nil) }
             guard let outcome = router.outcome else { throw Failure.conflict }
-            try await keep(router)
+            try await untilKept { try await router.keeping?.value }
             // PUT without a condition is meant to overwrite whatever there is.
             var isConditional = ifMatch != nil
             if case .patch = change { isConditional = true }
@@ -163,7 +163,7 @@ final class RoutingAdmin {
             let version = EntityTag(try Self.json(router.rules))
             if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
             let changes = router.replaceRules(rules)
-            try await keep(router)
+            try await untilKept(router.keep)
             return changes
         }
     }
@@ -186,11 +186,11 @@ final class RoutingAdmin {
         Array(try PayloadCoder.encode(rules).utf8)
     }
 
-    private func keep(_ router: HostedRouter) async throws {
+    private func untilKept(_ keep: @ControllerActor () async throws -> Void) async throws(Failure) {
         do {
-            try await router.keep()
+            try await keep()
         } catch {
-            throw Failure.notKept
+            throw .notKept
         }
     }
 
