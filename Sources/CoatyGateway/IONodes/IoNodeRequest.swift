@@ -36,9 +36,8 @@ struct IoNodeRequest {
         lease = try Lease.duration(in: body) ?? Lease.defaultDuration
 
         guard let context = body["context"] else { throw .invalid(pointer: "/context", reason: "missing") }
-        guard let contextName = context.string, CommunicationTopic.isPublishableLevel(contextName) else {
-            throw context.invalid("must be a string, \(InvalidParameter.level)")
-        }
+        guard let contextName = context.string else { throw context.invalid("must be a string") }
+        guard CommunicationTopic.isPublishableLevel(contextName) else { throw context.invalid(InvalidParameter.level) }
         var ids = Ids()
         let nodeId = try ids.take(body["objectId"], or: "/objectId")
         let sources = try Self.list(body["ioSources"])
