@@ -25,8 +25,11 @@ import Testing
         return try registry.node(IoNodeRequest(Payload(Array(body.utf8))))
     }
 
+    /// Longer than all tests that block a thread of the pool together.
+    private static let patience = Duration.seconds(120)
+
     private func until(_ what: String, _ condition: @Sendable () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
+        let deadline = ContinuousClock.now + Self.patience
         while !condition() {
             try #require(.now < deadline, "in vain: \(what)")
             try await Task.sleep(for: .milliseconds(1))
@@ -43,7 +46,7 @@ import Testing
 
     /// Registers another node with an id, as soon as it is free.
     private func registerAgain(_ id: CoatyUUID) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
+        let deadline = ContinuousClock.now + Self.patience
         while true {
             do {
                 _ = try await registry.register(node(#","objectId":"\#(id)""#))
