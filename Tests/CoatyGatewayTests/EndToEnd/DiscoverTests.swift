@@ -27,7 +27,7 @@ import Testing
         let body = #"{"coreTypes":["Identity"]}"#
         let head = "POST /v1/discover?limit=2&timeout=20000 HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"
         try client.send(head + "Content-Length: \(body.utf8.count)\r\n\r\n" + body)
-        let request = try scene.agent.waitFor { $0.topic.contains("/DSC/") }
+        let request = try scene.agent.waitFor { $0.asks(body) }
         #expect(request.text == body)
         let correlationId = try #require(request.topic.split(separator: "/").last)
         let identity = { (id: String) in
@@ -66,10 +66,10 @@ import Testing
             let head = "POST /v1/discover?timeout=20000 HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"
             try client.send(head + "Content-Length: \(body.utf8.count)\r\n\r\n" + body)
         }
-        try waitUntil("all are asked") { scene.agent.messages.filter { $0.topic.contains("/DSC/") }.count == 100 }
+        try waitUntil("all are asked") { scene.agent.messages.filter { $0.asks(body) }.count == 100 }
         // One-way requests pass those that wait.
         #expect(try scene.gateway.post("/v1/deadvertise", #"{"objectIds":["x"]}"#).status == 202)
-        for request in scene.agent.messages where request.topic.contains("/DSC/") {
+        for request in scene.agent.messages where request.asks(body) {
             let correlationId = try #require(request.topic.split(separator: "/").last)
             let object = Scene.job("answer", objectType: "com.example.Slow")
             try scene.agent.publish("coaty/3/-/RSV/slow/\(correlationId)", #"{"object":\#(object)}"#)

@@ -11,7 +11,7 @@ import Testing
         let body = #"{"objectTypes":["com.example.None"]}"#
         let head = "POST /v1/discover?timeout=1000 HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"
         try asking.send(head + "Content-Length: \(body.utf8.count)\r\n\r\n" + body)
-        _ = try scene.agent.waitFor { $0.topic.contains("/DSC/") }
+        _ = try scene.agent.waitFor { $0.asks(body) }
         let joined = try scene.agent.waitFor { $0.topic.contains("/ADV:Identity/") }
 
         scene.gateway.signal(signal)
@@ -35,7 +35,7 @@ import Testing
         let body = #"{"objectTypes":["com.example.None"]}"#
         let head = "POST /v1/discover?timeout=60000 HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"
         for connection in asking { try connection.send(head + "Content-Length: \(body.utf8.count)\r\n\r\n" + body) }
-        try waitUntil("all are asked") { scene.agent.messages.filter { $0.topic.contains("/DSC/") }.count == 20 }
+        try waitUntil("all are asked") { scene.agent.messages.filter { $0.asks(body) }.count == 20 }
         scene.gateway.signal(SIGTERM)
         for connection in asking {
             let response = try connection.readResponse()

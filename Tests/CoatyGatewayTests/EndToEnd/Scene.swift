@@ -52,3 +52,8 @@ extension RawConnection.Response {
         return type.hasPrefix(prefix) ? String(type.dropFirst(prefix.count)) : nil
     }
 }
+
+extension MQTTTestClient.Message {
+    /// Whether it is a Discover event with a payload: the gateway asks for IO contexts and nodes by itself.
+    func asks(_ payload: String) -> Bool { topic.contains("/DSC/") && text == payload }
+}
