@@ -17,7 +17,7 @@ struct RulesResource: Sendable {
         }
         router.on(.put, Self.path + "/rules") { request in
             answer(request) { body, ifMatch throws(PayloadError) in
-                try body.checkKeys(["rules"])
+                try body.refuseMembers(besides: ["rules"])
                 guard let list = body["rules"] else { throw .invalid(pointer: "/rules", reason: "missing") }
                 let rules = try IoAssociationRule.rules(list)
                 return { [admin] id in
@@ -33,11 +33,11 @@ struct RulesResource: Sendable {
         }
         router.on(.post, Self.path + "/evaluate") { request in
             answer(request) { body, _ throws(PayloadError) in
-                try body.checkKeys(["context", "rules"])
+                try body.refuseMembers(besides: ["context", "rules"])
                 let rules = try body["rules"].map { list throws(PayloadError) in try IoAssociationRule.rules(list) }
                 let context = body["context"]
                 if let context, context.kind != .object {
-                    throw .invalid(pointer: "/context", reason: "must be an object")
+                    throw context.invalid("must be an object")
                 }
                 return { [admin] id in
                     do {

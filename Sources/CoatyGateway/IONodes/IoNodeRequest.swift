@@ -148,8 +148,6 @@ struct IoNodeRequest {
 }
 
 extension JSONView {
-    func invalid(_ reason: String) -> PayloadError { .invalid(pointer: pointer, reason: reason) }
-
     /// Checks that arrays and objects are nested no deeper than this, and that numbers can be held.
     fileprivate func checkValues(depth: Int) throws(PayloadError) {
         switch kind {
@@ -160,14 +158,6 @@ extension JSONView {
         case .number:
             guard number?.isFinite ?? false else { throw invalid("is a number that is too large") }
         case .null, .bool, .string: break
-        }
-    }
-
-    /// Checks that this is an object with no other members than these: what is misspelt must not be lost in silence.
-    func refuseMembers(besides names: Set<String>) throws(PayloadError) {
-        guard kind == .object else { throw invalid("must be an object") }
-        for (key, value) in members where !names.contains(key.string ?? "") {
-            throw value.invalid("is unknown; there are \(names.sorted().joined(separator: ", "))")
         }
     }
 }

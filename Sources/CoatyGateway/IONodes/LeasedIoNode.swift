@@ -91,40 +91,25 @@ final class LeasedIoNode: Sendable {
 /// A source of a leased node.
 final class LeasedIoSource: Sendable {
     let objectId: CoatyUUID
-    let isRaw: Bool
-    /// What events are made for: a copy of the source, which is shared with nobody.
-    private let template: Mutex<IoSource>
     private let publisher: IoSourcePublisher
     private let observed: ObservedIoState
 
     init(_ source: IoSource, _ manager: CommunicationManager) {
         objectId = source.objectId
-        isRaw = source.useRawIoValues ?? false
-        template = Mutex(
-            IoSource(
-                valueType: source.valueType,
-                useRawIoValues: source.useRawIoValues,
-                name: source.name,
-                objectId: source.objectId
-            )
-        )
         publisher = IoSourcePublisher(ioSource: source, communicationManager: manager)
         observed = ObservedIoState(source.objectId, manager)
     }
 
     var state: IoPointState { observed.state }
 
+    /// Whether values are raw bytes.
+    var isRaw: Bool { publisher.isRaw }
+
     /// Hands a value over to the source's strategy.
     ///
     /// - Throws: ``PayloadError`` where a value that should be JSON is none; ``CommunicationError``.
     func publish(_ value: [UInt8]) throws {
-        try publisher.publish(
-            template.withLock { source in
-                try isRaw
-                    ? IoValueEvent.with(ioSource: source, value: value)
-                    : IoValueEvent.with(ioSource: source, json: value)
-            }
-        )
+        try publisher.publish(bytes: value)
     }
 }
 

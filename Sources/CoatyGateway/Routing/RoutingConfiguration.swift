@@ -13,14 +13,14 @@ struct RoutingConfiguration: Sendable {
 
     /// - Throws: `PayloadError` with the place of what is wrong.
     init(_ view: JSONView) throws(PayloadError) {
-        try view.checkKeys(["contexts"])
+        try view.refuseMembers(besides: ["contexts"])
         guard let list = view["contexts"] else { return }
-        guard list.kind == .array else { throw .invalid(pointer: list.pointer, reason: "must be an array") }
+        guard list.kind == .array else { throw list.invalid("must be an array") }
         for element in list.elements {
             guard contexts.count < Self.maximumContexts else {
-                throw .invalid(pointer: list.pointer, reason: "has more than \(Self.maximumContexts) contexts")
+                throw list.invalid("has more than \(Self.maximumContexts) contexts")
             }
-            try element.checkKeys(["context", "rules"])
+            try element.refuseMembers(besides: ["context", "rules"])
             guard let object = element["context"] else {
                 throw .invalid(pointer: element.pointer + "/context", reason: "missing")
             }
@@ -81,15 +81,5 @@ struct HostedContext: Sendable {
         self.objectId = objectId
         self.name = name
         self.rules = rules
-    }
-}
-
-extension JSONView {
-    /// Checks that this is an object that has no other keys.
-    func checkKeys(_ names: Set<String>) throws(PayloadError) {
-        guard kind == .object else { throw .invalid(pointer: pointer, reason: "must be an object") }
-        for (key, value) in members where key.string.map(names.contains) != true {
-            throw .invalid(pointer: value.pointer, reason: "unknown key")
-        }
     }
 }
