@@ -105,7 +105,10 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
         ("routing:\n  contexts: {}\n", "2: routing/contexts: must be an array"),
         ("routing:\n  contexts:\n  - 1\n", "3: routing/contexts/0: must be an object"),
         ("routing:\n  contexts:\n  - rules: []\n", "3: routing/contexts/0/context: missing"),
-        ("routing:\n  contexts:\n  - context: \(context)\n    rule: []\n", "4: routing/contexts/0/rule: is unknown; there are context, rules"),
+        (
+            "routing:\n  contexts:\n  - context: \(context)\n    rule: []\n",
+            "4: routing/contexts/0/rule: is unknown; there are context, rules"
+        ),
         (
             "routing:\n  contexts:\n  - context: \(context)\n    rules: 1\n",
             "4: routing/contexts/0/rules: must be an array"
