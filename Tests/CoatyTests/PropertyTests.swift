@@ -57,6 +57,24 @@ import Testing
         }
     }
 
+    /// Each value is read once, however deep and wide: otherwise this takes minutes.
+    @Test(.timeLimit(.minutes(1))) func readsDeepAndWideObjectsInOneGo() throws {
+        let deep = String(repeating: #"{"a":["#, count: 250) + "1" + String(repeating: "]}", count: 250)
+        let wide = (0..<20_000).map { #""m\#($0)":\#($0)"# }.joined(separator: ",")
+        let points = (0..<200).map { index in
+            #"{"coreType":"IoActor","objectType":"coaty.IoActor","objectId":"\#(index)","name":"n","valueType":"v","x":\#(deep)}"#
+        }
+        let text =
+            #"{"coreType":"IoNode","objectType":"coaty.IoNode","objectId":"o","name":"n","ioSources":[],"#
+            + #""ioActors":[\#(points.joined(separator: ","))],"characteristics":{\#(wide)},\#(wide)}"#
+        let node = try #require(try PayloadCoder.object(JSONDocument(Array(text.utf8)).root) as? IoNode)
+        #expect(node.custom.count == 20_000 && node.custom["m777"] == 777)
+        #expect(node.characteristics?.count == 20_000 && node.characteristics?["m5"] as? Int == 5)
+        #expect(node.ioActors.count == 200)
+        let x = try #require(node.ioActors[199].custom["x"])
+        #expect(try ComparableJSON(PayloadCoder.encode(x)) == ComparableJSON(deep))
+    }
+
     @Test func keepsDeepNestingUpToTheLimit() throws {
         let depth = JSONDocument.maximumDepth - 2
         let nested = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)

@@ -353,9 +353,10 @@ extension CommunicationManager: LinkDelegate {
                 joinEvents: ([identityEvent] + ioNodeEvents).flatMap { publications(of: $0, isDeferrable: false) }
             )
         }
+        // First the subscriptions, so that who acts when it is online acts behind them.
+        binding.wake()
         communicationState.set(.online)
         logger.info("online")
-        binding.wake()
     }
 
     func linkClosed() {

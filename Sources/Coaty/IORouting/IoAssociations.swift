@@ -1,3 +1,4 @@
+import OrderedCollections
 import Synchronization
 
 /// What the IO routers have associated the agent's own IO sources and IO actors with.
@@ -34,8 +35,9 @@ final class IoAssociations: Sendable {
     private struct State {
         var sources: [CoatyUUID: Source] = [:]
         var actors: [CoatyUUID: Actor] = [:]
-        var stateObservers: [CoatyUUID: [UInt64: Observer<IoStateEvent>]] = [:]
-        var valueObservers: [CoatyUUID: [UInt64: Observer<IoValueEvent>]] = [:]
+        // In the order in which they came: a publisher that was made first knows first that its source is associated.
+        var stateObservers: [CoatyUUID: OrderedDictionary<UInt64, Observer<IoStateEvent>>] = [:]
+        var valueObservers: [CoatyUUID: OrderedDictionary<UInt64, Observer<IoValueEvent>>] = [:]
         var lastId: UInt64 = 0
     }
 
@@ -98,7 +100,8 @@ final class IoAssociations: Sendable {
 
     /// Hands a value over to those who observe an actor.
     func deliver(_ event: IoValueEvent, to actorId: CoatyUUID) {
-        for observer in state.withLock({ $0.valueObservers[actorId] })?.values ?? [:].values { observer.handler(event) }
+        let observers = state.withLock { $0.valueObservers[actorId] }
+        for observer in observers?.values.elements ?? [] { observer.handler(event) }
     }
 
     func hasObservers(ofActor actorId: CoatyUUID) -> Bool {
@@ -197,13 +200,13 @@ extension Dictionary where Key == CoatyUUID {
     fileprivate mutating func removeObserver<Event>(
         _ observerId: UInt64,
         of id: CoatyUUID
-    ) -> IoAssociations.Observer<Event>? where Value == [UInt64: IoAssociations.Observer<Event>] {
+    ) -> IoAssociations.Observer<Event>? where Value == OrderedDictionary<UInt64, IoAssociations.Observer<Event>> {
         defer { if self[id]?.isEmpty ?? false { self[id] = nil } }
         return self[id]?.removeValue(forKey: observerId)
     }
 
     fileprivate mutating func keepPermanentObservers<Event>()
-    where Value == [UInt64: IoAssociations.Observer<Event>] {
+    where Value == OrderedDictionary<UInt64, IoAssociations.Observer<Event>> {
         self = mapValues { $0.filter(\.value.isPermanent) }.filter { !$0.value.isEmpty }
     }
 }

@@ -17,11 +17,9 @@ public struct AnyCoatyObjectDecodable: Decodable {
         }
         let coreType = try discriminators.decode(CoreType.self, forKey: .coreType)
         object = try coreType.objectClass.init(from: decoder)
-        let properties = try decoder.container(keyedBy: PropertyKey.self)
+        guard case .object(let members) = try AnyCodable(from: decoder) else { return }
         let known = coreType.propertyNames
-        for key in properties.allKeys where !known.contains(key.stringValue) {
-            object.custom[key.stringValue] = try properties.decode(AnyCodable.self, forKey: key)
-        }
+        object.custom = members.filter { !known.contains($0.key) }
     }
 }
 

@@ -156,6 +156,10 @@ extension AnyCodable: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expr
 extension AnyCodable: Codable {
     /// Decodes whatever JSON value comes.
     public init(from decoder: any Decoder) throws {
+        if let view = decoder.json {
+            self.init(view)
+            return
+        }
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
             self = .null
@@ -195,7 +199,11 @@ extension AnyCodable: Codable {
 extension KeyedDecodingContainer {
     /// Decodes a member that holds any JSON object as plain Swift values.
     func decodeDictionaryIfPresent(forKey key: Key) throws -> [String: Any]? {
-        try decodeIfPresent([String: AnyCodable].self, forKey: key)?.mapValues(\.value)
+        guard let json = try decodeIfPresent(AnyCodable.self, forKey: key) else { return nil }
+        guard case .object(let members) = json else {
+            throw DecodingError.dataCorruptedError(forKey: key, in: self, debugDescription: "not a JSON object")
+        }
+        return members.mapValues(\.value)
     }
 }
 

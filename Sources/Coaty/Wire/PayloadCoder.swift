@@ -28,16 +28,32 @@ public enum PayloadCoder {
         // text may spell: such a text is written anew.
         if !view.hasDuplicateKeys {
             do {
-                return try decode(view.bytes)
+                return try decode(view)
             } catch is DecodingError {
                 // Falls through.
             }
         }
-        return try decode(encodeBytes(AnyCodable(view)))
+        return try decode(JSONDocument(encodeBytes(AnyCodable(view))).root)
     }
 
-    private static func decode(_ bytes: some Sequence<UInt8>) throws -> CoatyObject {
-        try JSONDecoder().decode(AnyCoatyObjectDecodable.self, from: Data(bytes)).object
+    private static func decode(_ view: JSONView) throws -> CoatyObject {
+        let decoder = JSONDecoder()
+        if let key = CodingUserInfoKey.json { decoder.userInfo[key] = view }
+        return try decoder.decode(AnyCoatyObjectDecodable.self, from: Data(view.bytes)).object
+    }
+}
+
+extension CodingUserInfoKey {
+    /// The checked text that is decoded.
+    fileprivate static let json = CodingUserInfoKey(rawValue: "coaty.json")
+}
+
+extension Decoder {
+    /// What the decoder is at, in the checked text that is decoded: any JSON value is had from it at once, where decoding
+    /// one value in the other costs more with each level. nil where something else is decoded.
+    var json: JSONView? {
+        guard let root = CodingUserInfoKey.json.flatMap({ userInfo[$0] as? JSONView }) else { return nil }
+        return root.value(at: codingPath.lazy.map { key in key.intValue.map(String.init) ?? key.stringValue })
     }
 }
 
