@@ -126,7 +126,9 @@ package struct IoRoutingTable {
     ) -> IoAssociationChanges {
         isFull = false
         var run = Run()
-        for source in Array(heldSources) where isTouched(source.kind) { decide(source, &run, verdict) }
+        let touched = Set(compatible.keys.filter(isTouched))
+        guard !touched.isEmpty else { return IoAssociationChanges() }
+        for source in Array(heldSources) where touched.contains(source.kind) { decide(source, &run, verdict) }
         return finish(run)
     }
 
