@@ -17,7 +17,7 @@ final class Outbox: Sendable {
         var isLeaving = false
     }
 
-    private let limits: OutboxLimits
+    let limits: OutboxLimits
     private let state = Mutex(State())
 
     init(limits: OutboxLimits) {

@@ -31,8 +31,11 @@ open class IoRouter: Controller {
     private var session: Session?
     private var queue = AssociateQueue()
     private var isTelling = false
-    private var whenTold: [() -> Void] = []
-    private var unconfirmed: Set<CoatyUUID> = []
+    /// The nodes that have not shown themselves since the link was lost.
+    private(set) var unconfirmed: Set<CoatyUUID> = []
+    private var confirmation: Task<Void, any Error>?
+    /// By which the time for that is taken.
+    var confirmationClock: any Clock<Duration> = ContinuousClock()
     private var requests: [Subscription] = []
 
     /// What lasts until the communication manager stops.
@@ -183,7 +186,7 @@ open class IoRouter: Controller {
         super.onCommunicationManagerStopping()
         tell(table.removeAll())
         (session, requests, unconfirmed) = (nil, [], [])
-        (isTelling, whenTold) = (false, [])
+        (isTelling, confirmation) = (false, nil)
     }
 
     override func beforeLeaving() async {
@@ -226,12 +229,16 @@ open class IoRouter: Controller {
         } catch {
             container.logger.error("an IO context could not be advertised", metadata: ["error": "\(error)"])
         }
+        confirmation?.cancel()
         guard !unconfirmed.isEmpty else { return }
-        Task {
-            try await Task.sleep(for: Self.confirmationTime)
+        let confirmation = Task {
+            try await confirmationClock.sleep(for: Self.confirmationTime)
+            // Where the link is away again, nobody could show itself; the next join gives them time anew.
+            guard communicationManager.isOnline else { return }
             for id in unconfirmed { take(id, IoRouterInbox.NodeChange(wasGone: true)) }
         }
-        .disposed(by: disposeBag)
+        confirmation.disposed(by: disposeBag)
+        self.confirmation = confirmation
     }
 
     /// Asks for the IO nodes. Some agents in the field advertise only one of theirs when they join, so this is done for each
@@ -281,19 +288,27 @@ open class IoRouter: Controller {
                 )
                 return
             }
+            guard queue.hasRoomForAction else {
+                container.logger.warning("an IO router has too many updates to make")
+                return
+            }
             let previousJSON = ioContextJSON
-            try adopt(updated)
+            updated.parentObjectId = container.identity.objectId
+            // First, because it is refused where the outbox is full: then nothing has changed.
             try communicationManager.publishAdvertise(.with(object: updated))
+            try adopt(updated)
             let changes = evaluate { isTouched($0.valueType, by: ioContextJSON, from: previousJSON) }
             onIoContextUpdated(by: event, from: previous, changes: changes)
             let complete = try CompleteEvent.with(object: updated)
-            afterTelling { [logger = container.logger] in
+            queue.append { [logger = container.logger] in
                 do {
                     try event.complete(complete)
                 } catch {
                     logger.warning("an update could not be completed", metadata: ["error": "\(error)"])
                 }
             }
+            queue.drain(publish)
+            tellTheRest()
         } catch {
             container.logger.warning("an update was not made", metadata: ["error": "\(error)"])
         }
@@ -310,7 +325,9 @@ open class IoRouter: Controller {
             )
         }
         guard !changes.isEmpty else { return changes }
-        for association in changes.removed + changes.added + changes.changed { queue.append(association) }
+        for association in changes.removed { queue.append(association, isNew: false) }
+        for association in changes.added { queue.append(association, isNew: true) }
+        for association in changes.changed { queue.append(association, isNew: false) }
         queue.drain(publish)
         tellTheRest()
         onAssociationsChanged(changes)
@@ -326,23 +343,21 @@ open class IoRouter: Controller {
                 queue.drain(publish)
             }
             isTelling = false
-            for action in whenTold { action() }
-            whenTold = []
         }
         .disposed(by: disposeBag)
-    }
-
-    private func afterTelling(_ action: @escaping () -> Void) {
-        if queue.isEmpty { action() } else { whenTold.append(action) }
     }
 
     /// Publishes how a pair is.
     ///
     /// - Returns: false where it has to wait.
-    private func publish(_ pair: AssociateQueue.Pair) -> Bool {
-        guard let name = ioContext?.name else { return true }
-        guard communicationManager.waiting.publications < AssociateQueue.maximumWaiting else { return false }
+    private func publish(_ pair: AssociateQueue.Pair, isKnown: Bool) -> Bool {
         let association = table.association(pair.sourceId, pair.actorId)
+        // What came and went while it waited is nobody's business.
+        guard let name = ioContext?.name, isKnown || association != nil else { return true }
+        let (waiting, limits) = (communicationManager.waiting, communicationManager.outbox.limits)
+        guard waiting.publications < min(AssociateQueue.maximumWaiting, limits.publications / 2),
+            waiting.bytes < limits.bytes / 2
+        else { return false }
         do {
             try communicationManager.publishAssociate(
                 .with(
