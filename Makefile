@@ -53,9 +53,10 @@ test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITI
 		swift test $(BUILD_FLAGS) --skip-build --disable-xctest --no-parallel
 	$(if $(SANITIZE),@! cat $(REPORTS)/* 2>/dev/null || { echo "the sanitizer has reported"; exit 1; })
 
-bench: deps-bench ## measure the gateway against plain C, and the latency of a discover
+bench: deps-bench ## measure the gateway against plain C, the latency of a discover, and IO routing
 	swift build -c release --product coaty-gateway
 	swift build -c release --product hello-world
+	swift build -c release --product routing-bench
 	Benchmarks/run
 
 # The linker is the toolchain's: the system's fails on this many sanitizer symbols.

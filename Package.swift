@@ -132,6 +132,13 @@ let package = Package(
             swiftSettings: strict
         ),
 
+        .executableTarget(
+            name: "routing-bench",
+            dependencies: ["Coaty", "RoutingReference", .product(name: "Logging", package: "swift-log")],
+            path: "Benchmarks/routing",
+            swiftSettings: strict
+        ),
+
         .target(
             name: "TestSupport",
             dependencies: ["CMosquitto"],

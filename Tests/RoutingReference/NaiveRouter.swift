@@ -86,6 +86,7 @@ package struct NaiveRouter {
 
     /// As MQTT and the other agents see names; Swift's strings are equal where they look equal.
     private func isSame(_ left: String?, _ right: String?) -> Bool {
-        left.map { Array($0.utf8) } == right.map { Array($0.utf8) }
+        guard let left, let right else { return left == nil && right == nil }
+        return left.utf8.elementsEqual(right.utf8)
     }
 }

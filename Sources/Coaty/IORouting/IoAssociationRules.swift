@@ -1,11 +1,11 @@
 /// The rules of a router, found by value type.
-struct IoAssociationRules {
+package struct IoAssociationRules {
     /// All, in their order.
     let all: [IoAssociationRule]
     private let ofValueType: [TopicLevel: [IoAssociationRule]]
     private let global: [IoAssociationRule]
 
-    init(_ rules: [IoAssociationRule]) {
+    package init(_ rules: [IoAssociationRule]) {
         all = rules
         global = rules.filter { $0.valueType?.isEmpty ?? true }
         ofValueType = Dictionary(grouping: rules.filter { !($0.valueType?.isEmpty ?? true) }) {
@@ -14,10 +14,10 @@ struct IoAssociationRules {
     }
 
     /// The rules that count for a value type: its own or, only where there are none, those without one.
-    func candidates(for valueType: TopicLevel) -> [IoAssociationRule] { ofValueType[valueType] ?? global }
+    package func candidates(for valueType: TopicLevel) -> [IoAssociationRule] { ofValueType[valueType] ?? global }
 
     /// Whether a value type may have other verdicts by other rules.
-    func isTouched(_ valueType: TopicLevel, by new: IoAssociationRules) -> Bool {
+    package func isTouched(_ valueType: TopicLevel, by new: IoAssociationRules) -> Bool {
         let (old, new) = (candidates(for: valueType), new.candidates(for: valueType))
         return old.count != new.count || zip(old, new).contains { !$0.decidesLike($1) }
     }

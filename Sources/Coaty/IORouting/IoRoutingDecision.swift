@@ -1,14 +1,21 @@
 /// Decides on pairs by rules in a context.
-struct IoRoutingDecision {
+package struct IoRoutingDecision {
     let rules: IoAssociationRules
     var context: IoContext
     /// The context as it is advertised.
     var contextJSON: JSONView
     let router: RuleBasedIoRouter
 
+    package init(rules: IoAssociationRules, context: IoContext, contextJSON: JSONView, router: RuleBasedIoRouter) {
+        self.rules = rules
+        self.context = context
+        self.contextJSON = contextJSON
+        self.router = router
+    }
+
     /// The rule that associates a pair; nil where none does.
     @ControllerActor
-    func rule(for source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> IoAssociationRule? {
+    package func rule(for source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> IoAssociationRule? {
         rules.candidates(for: source.kind.valueType).first { holds($0, source, actor) }
     }
 

@@ -1,0 +1,88 @@
+import Coaty
+
+/// An IO context in which half of the actors are responsible for each operating state, one point a node.
+struct Network {
+    static let sourceCount = 2_000
+    static let actorCount = 2_000
+    static let valueTypeCount = 50
+
+    /// A node as a router takes it from a payload.
+    struct Node {
+        let node: IoNode
+        let json: JSONView
+
+        fileprivate init(_ node: IoNode) throws {
+            self.node = node
+            json = try JSONDocument(Array(node.json.utf8)).root
+        }
+    }
+
+    /// The nodes of the sources, then those of the actors.
+    let nodes: [Node]
+    let rules: [IoAssociationRule]
+
+    init() throws {
+        nodes =
+            try (0..<Self.sourceCount).map { try Self.source($0, updateRate: 100) }
+            + (0..<Self.actorCount).map { try Self.actor($0, isForEmergencies: !Self.isNormal($0)) }
+        let texts = (0..<Self.valueTypeCount).map {
+            #"""
+            {"name": "Responsible actors", "valueType": "\#(Self.valueType($0))", "condition":
+            ["actorNode.characteristics.isResponsibleForOperatingState", ["Equals", {"property": "context.operatingState"}]]}
+            """#
+        }
+        rules = try IoAssociationRule.rules(JSONDocument(Array("[\(texts.joined(separator: ","))]".utf8)).root)
+    }
+
+    /// Whether an actor is responsible for the normal state to begin with: half of each value type.
+    static func isNormal(_ index: Int) -> Bool { index / valueTypeCount % 2 == 0 }
+
+    static func source(_ index: Int, updateRate: Int) throws -> Node {
+        let source = IoSource(
+            valueType: valueType(index),
+            updateRate: updateRate,
+            name: "Temperature Source \(index)",
+            objectId: id("a", index)
+        )
+        return try Node(IoNode(name: contextName, ioSources: [source], objectId: id("b", index)))
+    }
+
+    static func actor(_ index: Int, isForEmergencies: Bool) throws -> Node {
+        let actor = IoActor(
+            valueType: valueType(index),
+            updateRate: 50,
+            name: "Temperature Actor \(index)",
+            objectId: id("c", index)
+        )
+        return try Node(
+            IoNode(
+                name: contextName,
+                ioActors: [actor],
+                characteristics: ["isResponsibleForOperatingState": isForEmergencies ? "emergency" : "normal"],
+                objectId: id("d", index)
+            )
+        )
+    }
+
+    /// - Parameter remark: what no rule asks for.
+    static func context(isEmergency: Bool, remark: Int) throws -> JSONView {
+        let text = #"""
+            {"coreType": "IoContext", "objectType": "coaty.test.TemperatureIoContext", "name": "\#(contextName)",
+            "objectId": "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79",
+            "operatingState": "\#(isEmergency ? "emergency" : "normal")", "remark": \#(remark)}
+            """#
+        return try JSONDocument(Array(text.utf8)).root
+    }
+
+    private static let contextName = "TemperatureMeasurement"
+
+    private static func valueType(_ index: Int) -> String {
+        "coaty.test.Temperature[\(index % valueTypeCount)]"
+    }
+
+    private static func id(_ kind: String, _ index: Int) -> CoatyUUID {
+        let digits = String(index)
+        let padding = String(repeating: "0", count: 11 - digits.count)
+        return CoatyUUID(uuidString: "00000000-0000-4000-8000-\(kind)\(padding)\(digits)") ?? CoatyUUID()
+    }
+}

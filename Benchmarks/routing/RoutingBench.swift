@@ -1,0 +1,194 @@
+import Coaty
+import Foundation
+import Logging
+import RoutingReference
+
+/// Prints what it costs to decide on the associations of a large IO context, next to a router that decides on all pairs each
+/// time. Exits with 1 where the two disagree.
+@ControllerActor
+final class RoutingBench {
+    /// How often each step is made; medians count.
+    static let rounds = 5
+    /// How many nodes change in a round: one takes too short a time to be measured.
+    static let nodesPerRound = 100
+
+    private struct Measured {
+        let name: String
+        var changes = 0
+        var own: [Duration] = []
+        var naive: [Duration] = []
+    }
+
+    private let network: Network
+    private let rules: IoAssociationRules
+    private let router: RuleBasedIoRouter
+    private let clock = ContinuousClock()
+    private var context: JSONView
+    private var table = IoRoutingTable(namespace: "-")
+    private var naive: NaiveRouter
+
+    static func run() throws {
+        let network = try Network()
+        var steps: [Measured] = []
+        for round in 0..<rounds {
+            for (index, measured) in try RoutingBench(network).measure(round).enumerated() {
+                if round == 0 {
+                    steps.append(measured)
+                } else {
+                    steps[index].own += measured.own
+                    steps[index].naive += measured.naive
+                }
+            }
+        }
+        report(steps)
+    }
+
+    private init(_ network: Network) throws {
+        self.network = network
+        rules = IoAssociationRules(network.rules)
+        context = try Network.context(isEmergency: false, remark: 0)
+        naive = NaiveRouter(rules: network.rules, context: context)
+        // It is asked for by rules that are closures; here are none.
+        let container = try Container.resolve(
+            components: Components(controllers: ["router": RuleBasedIoRouter.self]),
+            configuration: Configuration(
+                communication: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) }
+            ),
+            logger: Logger(label: "routing-bench") { _ in SwiftLogNoOpLogHandler() }
+        )
+        guard let router: RuleBasedIoRouter = container.getController(name: "router") else { exit(1) }
+        self.router = router
+    }
+
+    private func measure(_ round: Int) throws -> [Measured] {
+        for node in network.nodes {
+            _ = try table.take(node.node, json: node.json) { _, _ in false }
+            naive.take(node.node, json: node.json)
+        }
+        let verdict = verdict
+        return [
+            step("all, from nothing") { table.evaluate(verdict) },
+            step("all, nothing changes") { table.evaluate(verdict) },
+            try changeNodes("one actor's node", round) {
+                try Network.actor($0, isForEmergencies: Network.isNormal($0))
+            },
+            try changeNodes("one source's node", round) { try Network.source($0, updateRate: 200) },
+            try change("context, all move", to: Network.context(isEmergency: true, remark: 0)),
+            try change("context, no rule asks", to: Network.context(isEmergency: true, remark: 1)),
+        ]
+    }
+
+    /// Decides as a router does.
+    private var verdict: IoRoutingTable.Verdict {
+        let decision = IoRoutingDecision(
+            rules: rules,
+            context: IoContext(coreType: .IoContext, objectType: IoContext.objectType, objectId: .init(), name: "-"),
+            contextJSON: context,
+            router: router
+        )
+        return { decision.rule(for: $0, $1) != nil }
+    }
+
+    private func step(_ name: String, _ body: () -> IoAssociationChanges) -> Measured {
+        var measured = Measured(name: name)
+        measured.own.append(clock.measure { measured.changes = body().count })
+        measured.naive.append(measureNaive())
+        return measured
+    }
+
+    private func change(_ name: String, to changed: JSONView) throws -> Measured {
+        let old = context
+        context = changed
+        naive.context = changed
+        let verdict = verdict
+        return step(name) {
+            table.evaluate(
+                where: { kind in
+                    rules.candidates(for: kind.valueType).contains { $0.isTouched(from: old, to: changed) }
+                },
+                verdict
+            )
+        }
+    }
+
+    /// Changes nodes one by one; the time is that of one.
+    private func changeNodes(_ name: String, _ round: Int, _ node: (Int) throws -> Network.Node) throws -> Measured {
+        let nodes = try (0..<Self.nodesPerRound).map {
+            try node((round * Self.nodesPerRound + $0) % Network.actorCount)
+        }
+        var measured = Measured(name: name)
+        let verdict = verdict
+        let own = try clock.measure {
+            for node in nodes { measured.changes = try table.take(node.node, json: node.json, verdict).count }
+        }
+        measured.own.append(own / nodes.count)
+        for node in nodes { naive.take(node.node, json: node.json) }
+        measured.naive.append(measureNaive())
+        return measured
+    }
+
+    private func measureNaive() -> Duration {
+        var associations: [IoAssociation] = []
+        let time = clock.measure { associations = naive.associations }
+        guard Set(associations) == Set(table.associations) else {
+            print("the routers disagree")
+            exit(1)
+        }
+        return time
+    }
+
+    // MARK: - What is printed
+
+    private static func report(_ steps: [Measured]) {
+        let full = steps[1].own.median
+        print(
+            """
+            IO routing: \(Network.sourceCount) sources x \(Network.actorCount) actors in \(Network.valueTypeCount) value \
+            types, a node and a rule each; medians of \(rounds) rounds
+            Time to decide on what changed; not in it: reading a node, publishing the changes. The naive router decides on
+            all pairs each time.
+            """
+        )
+        print(row("", ["ms", "naive ms", "naive/ours", "% of all", "changes"]))
+        for step in steps {
+            let (own, naive) = (step.own.median, step.naive.median)
+            let ratios = zip(step.naive, step.own).map { $0 / $1 }.sorted()
+            print(
+                row(
+                    step.name,
+                    [
+                        String(format: "%.3f", own.milliseconds),
+                        String(format: "%.0f", naive.milliseconds),
+                        String(format: "%.0f", ratios[ratios.count / 2]),
+                        String(format: "%.3f", own / full * 100),
+                        "\(step.changes)",
+                    ]
+                )
+            )
+        }
+    }
+
+    private static func row(_ name: String, _ columns: [String]) -> String {
+        func padding(_ text: String, _ width: Int) -> String {
+            String(repeating: " ", count: max(width - text.count, 0))
+        }
+        return "  " + name + padding(name, 22) + columns.map { padding($0, 11) + $0 }.joined()
+    }
+}
+
+@main
+enum Main {
+    static func main() async throws { try await RoutingBench.run() }
+}
+
+extension IoAssociationChanges {
+    fileprivate var count: Int { added.count + removed.count + changed.count }
+}
+
+extension [Duration] {
+    fileprivate var median: Duration { sorted()[count / 2] }
+}
+
+extension Duration {
+    fileprivate var milliseconds: Double { self / .milliseconds(1) }
+}
