@@ -261,7 +261,7 @@ open class IoRouter: Controller {
         unconfirmed.remove(id)
         do {
             guard let payload = change.offer, let json = payload.json["object"],
-                let node = try payload.object() as? IoNode, !(node.ioSources.isEmpty && node.ioActors.isEmpty)
+                let node = try payload.object() as? IoNode
             else {
                 tell(table.remove(id, verdict))
                 return
@@ -273,6 +273,8 @@ open class IoRouter: Controller {
             tell(try table.take(node, json: json, verdict))
         } catch {
             container.logger.error("an IO node is not routed", metadata: ["node": "\(id)", "error": "\(error)"])
+            // Nor as it was before.
+            tell(table.remove(id, verdict))
         }
     }
 

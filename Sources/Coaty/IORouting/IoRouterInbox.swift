@@ -63,7 +63,8 @@ final class IoRouterInbox: Sendable {
         guard let object = payload.json["object"], let name = object["name"]?.string,
             let id = object["objectId"]?.string.map(CoatyUUID.init(wire:))
         else { return true }
-        guard TopicLevel(name) == ioContextName else {
+        // In another context, or with neither sources nor actors, it is none of the router's.
+        guard TopicLevel(name) == ioContextName, object.hasElements("ioSources") || object.hasElements("ioActors") else {
             deadvertise([id])
             return true
         }
@@ -91,5 +92,12 @@ final class IoRouterInbox: Sendable {
     private func put<Result>(_ change: (inout sending State) -> sending Result) -> Result {
         defer { signal.yield() }
         return state.withLock(change)
+    }
+}
+
+extension JSONView {
+    fileprivate func hasElements(_ name: StaticString) -> Bool {
+        var elements = self[name]?.elements
+        return elements?.next() != nil
     }
 }

@@ -29,12 +29,13 @@ open class RuleBasedIoRouter: IoRouter {
     /// What another context or other rules would change, without doing it.
     ///
     /// - Parameters:
-    ///   - ioContext: the context; nil takes the one that is.
+    ///   - ioContext: the context, of which the router becomes the parent; nil takes the one that is.
     ///   - rules: the rules; nil takes those that are.
     /// - Throws: `EncodingError` where the context is not valid.
     public func preview(ioContext: IoContext? = nil, rules: [IoAssociationRule]? = nil) throws -> IoAssociationChanges {
         guard var decision = decision(by: rules.map(IoAssociationRules.init) ?? indexedRules) else { return .init() }
         if let ioContext {
+            ioContext.parentObjectId = container.identity.objectId
             decision.context = ioContext
             decision.contextJSON = try JSONDocument(PayloadCoder.encodeBytes(ioContext)).root
         }
