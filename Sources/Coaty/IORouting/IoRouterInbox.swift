@@ -64,7 +64,8 @@ final class IoRouterInbox: Sendable {
             let id = object["objectId"]?.string.map(CoatyUUID.init(wire:))
         else { return true }
         // In another context, or with neither sources nor actors, it is none of the router's.
-        guard TopicLevel(name) == ioContextName, object.hasElements("ioSources") || object.hasElements("ioActors") else {
+        guard TopicLevel(name) == ioContextName, object.hasElements("ioSources") || object.hasElements("ioActors")
+        else {
             deadvertise([id])
             return true
         }
