@@ -7,7 +7,12 @@ enum MergePatch {
         var members: [String: AnyCodable] = [:]
         if case .object(let old) = target { members = old }
         for (name, value) in changes {
-            members[name] = value == .null ? nil : apply(value, to: members[name] ?? .null)
+            // Not by assigning nil: as an AnyCodable it is a null.
+            if value == .null {
+                members.removeValue(forKey: name)
+            } else {
+                members[name] = apply(value, to: members[name] ?? .null)
+            }
         }
         return .object(members)
     }
