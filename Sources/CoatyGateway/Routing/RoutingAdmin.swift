@@ -205,7 +205,12 @@ final class RoutingAdmin {
         }
         let event: UpdateEvent
         do {
-            event = try UpdateEvent(payload: Payload(Array(#"{"object":"#.utf8) + object + "}".utf8))
+            let payload = try Payload(Array(#"{"object":"#.utf8) + object + "}".utf8)
+            // First, because another core type asks for other properties.
+            guard payload.json["object"]?["coreType"]?.string == CoreType.IoContext.rawValue else {
+                throw PayloadError.invalid(pointer: "/object/coreType", reason: "must be IoContext")
+            }
+            event = try UpdateEvent(payload: payload)
             try check(event, id, current)
         } catch PayloadError.invalid(let pointer, let reason) {
             // The body is the object itself.
@@ -216,9 +221,6 @@ final class RoutingAdmin {
 
     private func check(_ event: UpdateEvent, _ id: CoatyUUID, _ current: JSONView?) throws(PayloadError) {
         guard let object = event.payload.json["object"] else { return }
-        guard object["coreType"]?.string == CoreType.IoContext.rawValue else {
-            throw .invalid(pointer: "/object/coreType", reason: "must be IoContext")
-        }
         guard object["objectId"]?.string == id.string else {
             throw .invalid(pointer: "/object/objectId", reason: "must be that of the path")
         }
