@@ -20,6 +20,9 @@ final class RoutingStore: Sendable {
     private struct State {
         /// What is to be written next, and who waits for it. At most one a context: a later one takes the place of an earlier.
         var pending: [CoatyUUID: (context: HostedContext, waiting: [CheckedContinuation<Void, any Error>])] = [:]
+        /// What the current files hold, as far as this process has written them. The same is not written twice: the previous
+        /// file stays another one.
+        var written: [CoatyUUID: String] = [:]
         /// Whose current file is not whole, and must not become the previous one.
         var damaged: Set<CoatyUUID> = []
     }
@@ -85,9 +88,15 @@ final class RoutingStore: Sendable {
             throw RoutingStoreError(directory: directory, reason: "keeps no context \(context.objectId)")
         }
         let text = try PayloadCoder.encode(KeptContext(context, replacing: configured))
-        let isDamaged = state.withLock { $0.damaged.contains(context.objectId) }
+        let (isDamaged, isWritten) = state.withLock {
+            ($0.damaged.contains(context.objectId), $0.written[context.objectId] == text)
+        }
+        guard !isWritten else { return }
         try file(context.objectId).write(Array(text.utf8), keepingCurrent: !isDamaged)
-        state.withLock { _ = $0.damaged.remove(context.objectId) }
+        state.withLock { state in
+            state.damaged.remove(context.objectId)
+            state.written[context.objectId] = text
+        }
     }
 
     private func load(_ configured: HostedContext) -> HostedContext {
