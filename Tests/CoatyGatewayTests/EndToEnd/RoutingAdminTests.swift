@@ -1,0 +1,326 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The routing admin's requests: versions, rules, what would be, why it is so, and what is refused.
+@Suite struct RoutingAdminTests {
+    private static let rulesPath = RoutingScene.path + "/rules"
+
+    @Test func anEntityTagGuardsWhatOthersChanged() throws {
+        let scene = try RoutingScene()
+        let old = try scene.etag()
+        let body = #"{"operatingState":"emergency"}"#
+        let first = try scene.send("PATCH", body, headers: [("If-Match", old)])
+        #expect(first.status == 200)
+        let new = try #require(first.headers["etag"])
+        #expect(new != old)
+        let updates = { scene.agent.messages.count { $0.topic.contains("/UPD:") } }
+        let count = updates()
+        for (method, body) in [("PATCH", #"{"operatingState":"normal"}"#), ("PUT", RoutingScene.context("normal"))] {
+            for tag in [old, #""other""#, #""a", "b""#, #"W/\#(new)"#] {
+                let response = try scene.send(method, body, headers: [("If-Match", tag)])
+                #expect(response.status == 412 && response.problem == "precondition-failed", "\(method) \(tag)")
+                #expect(response.headers["etag"] == new)
+            }
+        }
+        #expect(updates() == count)
+        #expect(try scene.state() == "emergency")
+        // A list, and any.
+        let list = try scene.send("PATCH", #"{"level":1}"#, headers: [("If-Match", #""a", \#(new)"#)])
+        #expect(list.status == 200)
+        let put = try scene.send("PUT", RoutingScene.context("normal"), headers: [("If-Match", "*")])
+        #expect(put.status == 200)
+        let context = try #require(put.json?["context"] as? [String: Any])
+        #expect(context["operatingState"] as? String == "normal")
+        #expect(context["level"] == nil)
+        // The tag is that of the context, whatever is associated.
+        let tag = try scene.etag()
+        #expect(tag == put.headers["etag"])
+        try scene.leaseAll()
+        #expect(try scene.etag() == tag)
+
+        let rules = try scene.etag(Self.rulesPath)
+        let none = #"{"rules":[]}"#
+        #expect(try scene.send("PUT", none, to: Self.rulesPath, headers: [("If-Match", tag)]).status == 412)
+        #expect(try scene.send("PUT", none, to: Self.rulesPath, headers: [("If-Match", rules)]).status == 200)
+        #expect(try scene.send("PUT", none, to: Self.rulesPath, headers: [("If-Match", rules)]).status == 412)
+    }
+
+    /// Another agent's update comes between the gateway's look at the version and its own update.
+    @Test(arguments: ["PATCH", "PUT with If-Match", "PUT"])
+    func aChangeThatCrossesAnotherOneIsAConflict(_ request: String) throws {
+        let scene = try RoutingScene()
+        let headers = request == "PUT with If-Match" ? [("If-Match", try scene.etag())] : []
+        // Larger than all else that the gateway may have to say.
+        let ours = RoutingScene.context("ours", #","text":"\#(String(repeating: "x", count: 4_000))""#)
+        let broker = try #require(scene.broker.pid)
+        kill(broker, SIGSTOP)
+        defer { kill(broker, SIGCONT) }
+        try scene.agent.publish(
+            "coaty/3/-/UPD:IoContext/\(RoutingScene.foreignAgent)/\(UUID().uuidString.lowercased())",
+            #"{"object":\#(RoutingScene.context("theirs"))}"#
+        )
+        let connection = try scene.begin(
+            String(request.prefix { $0 != " " }),
+            ours,
+            to: RoutingScene.path + "?timeout=30000",
+            headers: headers
+        )
+        try waitUntil("the broker has both before it") { try unread(scene.broker.port) > ours.utf8.count }
+        kill(broker, SIGCONT)
+        let response = try connection.readResponse()
+        #expect(response.status == (request == "PUT" ? 200 : 409), "\(response.text)")
+        if request != "PUT" { #expect(response.problem == "conflict") }
+        #expect(try scene.state() == "ours")
+        #expect(try scene.etag() != headers.first?.1)
+    }
+
+    /// How many bytes have come to a port that nobody has read.
+    private func unread(_ port: UInt16) throws -> Int {
+        // To its end: a single read gives a page of it.
+        let table = try FileHandle(forReadingFrom: URL(filePath: "/proc/net/tcp")).readToEnd() ?? Data()
+        return String(decoding: table, as: UTF8.self).split(separator: "\n").dropFirst().reduce(0) { sum, line in
+            // sl local_address rem_address st tx_queue:rx_queue
+            let fields = line.split(separator: " ")
+            guard UInt16(fields[1].suffix(4), radix: 16) == port else { return sum }
+            return sum + (Int(fields[4].suffix(8), radix: 16) ?? 0)
+        }
+    }
+
+    @Test func withoutTheBrokerNothingIsChanged() throws {
+        let scene = try RoutingScene()
+        scene.broker.kill()
+        try waitUntil("the gateway knows") { try scene.gateway.request("GET", "/readyz").status == 503 }
+        for (method, body) in [("PATCH", #"{"operatingState":"x"}"#), ("PUT", RoutingScene.context("x"))] {
+            let response = try scene.send(method, body)
+            #expect(response.status == 503 && response.problem == "broker-unavailable", "\(response.text)")
+            #expect(response.headers["retry-after"] != nil)
+        }
+        #expect(try scene.state() == "normal")
+    }
+
+    @Test func aMergePatchRemovesWhatIsNull() throws {
+        let scene = try RoutingScene()
+        let put = RoutingScene.context("normal", #","site":{"floor":1,"room":2},"level":9007199254740993"#)
+        #expect(try scene.send("PUT", put).status == 200)
+        let headers = [("Content-Type", "application/merge-patch+json")]
+        let body = #"{"site":{"floor":null,"wing":["a"]},"operatingState":"emergency"}"#
+        let response = try scene.gateway.request("PATCH", RoutingScene.path, headers: headers, body: body)
+        #expect(response.status == 200, "\(response.text)")
+        let context = try #require(response.json?["context"] as? [String: Any])
+        #expect(context["site"] as? NSDictionary == ["room": 2, "wing": ["a"]] as NSDictionary)
+        #expect(response.text.contains(#""level":9007199254740993"#))
+    }
+
+    @Test func rulesAreReplacedAllAtOnce() throws {
+        let scene = try RoutingScene()
+        try scene.leaseAll()
+        let rules = try scene.gateway.request("GET", Self.rulesPath)
+        let list = try #require(rules.json?["rules"] as? [[String: Any]])
+        #expect(list.map { $0["name"] as? String } == ["by state"])
+        #expect(list[0]["valueType"] as? String == RoutingScene.valueType)
+
+        let wrong = #"{"rules":[{"name":"all","condition":["source.name",["Exists"]]},{"name":"","condition":[]}]}"#
+        #expect(try scene.send("PUT", wrong, to: Self.rulesPath).status == 400)
+        #expect(try scene.gateway.request("GET", Self.rulesPath).text == rules.text)
+        try scene.untilAssociated(RoutingScenarioTests.normal)
+
+        let count = scene.agent.messages.count
+        let none = try scene.send("PUT", #"{"rules":[]}"#, to: Self.rulesPath)
+        #expect(none.status == 200 && (none.json?["rules"] as? [Any])?.isEmpty == true)
+        #expect(RoutingScene.changes(none.json) == ["-None normal", "-Sample normal", "-Throttle normal"])
+        try waitUntil("the events come") {
+            RoutingScene.associates(scene.agent.messages.dropFirst(count)).sorted() == RoutingScene.changes(none.json)
+        }
+        let all = #"{"rules":[{"name":"all","condition":["source.name",["Exists"]]}]}"#
+        let answer = try scene.send("PUT", all, to: Self.rulesPath)
+        #expect(RoutingScene.changes(answer.json).count == 6)
+        #expect(try scene.etag(Self.rulesPath) == answer.headers["etag"])
+        try scene.untilAssociated((RoutingScenarioTests.normal + RoutingScenarioTests.emergency).sorted())
+        let again = try scene.send("PUT", all, to: Self.rulesPath)
+        #expect(RoutingScene.changes(again.json) == [])
+        // A rule without a value type is for those that have none of their own.
+        let both = #"{"rules":[\#(RoutingScene.rule),{"name":"all","condition":["source.name",["Exists"]]}]}"#
+        #expect(
+            RoutingScene.changes(try scene.send("PUT", both, to: Self.rulesPath).json)
+                == ["-None emergency", "-Sample emergency", "-Throttle emergency"]
+        )
+    }
+
+    @Test func evaluatingChangesNothing() throws {
+        let scene = try RoutingScene()
+        try scene.leaseAll()
+        let path = RoutingScene.path + "/evaluate"
+        let before = try scene.gateway.request("GET", RoutingScene.path).text
+        let rules = try scene.gateway.request("GET", Self.rulesPath).text
+        let count = scene.agent.messages.count
+        func changes(_ body: String) throws -> [String] {
+            let response = try scene.send("POST", body, to: path)
+            #expect(response.status == 200, "\(response.text)")
+            return RoutingScene.changes(response.json)
+        }
+        #expect(try changes("{}") == [])
+        #expect(
+            try changes(#"{"context":\#(RoutingScene.context("emergency"))}"#) == RoutingScenarioTests.toEmergency
+        )
+        #expect(try changes(#"{"rules":[]}"#) == ["-None normal", "-Sample normal", "-Throttle normal"])
+        #expect(
+            try changes(#"{"context":\#(RoutingScene.context("emergency")),"rules":[]}"#)
+                == ["-None normal", "-Sample normal", "-Throttle normal"]
+        )
+        #expect(try scene.gateway.request("GET", RoutingScene.path).text == before)
+        #expect(try scene.gateway.request("GET", Self.rulesPath).text == rules)
+        // What is published now comes behind whatever the gateway had to say.
+        #expect(try scene.gateway.post("/v1/channel/end", #"{"objects":[]}"#).status == 202)
+        _ = try scene.agent.waitFor { $0.topic.contains("/CHN:end/") }
+        #expect(scene.agent.messages.dropFirst(count).allSatisfy { $0.topic.contains("/CHN:end/") })
+    }
+
+    @Test func anExplanationNamesTheConditionThatFailed() throws {
+        let scene = try RoutingScene()
+        try scene.leaseAll()
+        func explain(_ source: String, _ actor: String) throws -> RawConnection.Response {
+            let (source, actor) = (RoutingScene.ids[source] ?? source, RoutingScene.ids[actor] ?? actor)
+            return try scene.gateway.request("GET", "\(RoutingScene.path)/explain?source=\(source)&actor=\(actor)")
+        }
+        let response = try explain("None", "emergency")
+        #expect(response.status == 200, "\(response.text)")
+        let failed = try #require(response.json)
+        #expect(failed["associated"] as? Bool == false && failed["compatible"] as? Bool == true)
+        #expect(failed["decidedBy"] == nil)
+        let rule = try #require((failed["rules"] as? [[String: Any]])?.first)
+        #expect(rule["name"] as? String == "by state" && rule["holds"] as? Bool == false)
+        #expect(
+            rule["condition"] as? NSDictionary
+                == [
+                    "holds": false, "property": "actorNode.characteristics.isResponsibleForOperatingState",
+                    "value": "emergency", "operator": "Equals",
+                    "operands": [["property": "context.operatingState", "value": "normal"]],
+                ] as NSDictionary
+        )
+        let held = try #require(try explain("Sample", "normal").json)
+        #expect(held["associated"] as? Bool == true && held["updateRate"] as? Int == 5000)
+        #expect(held["decidedBy"] as? String == "by state")
+
+        let nobody = "8d1f6f8f-4a21-4c6c-b0a4-0b1e6d0a9a55"
+        for (source, actor) in [(nobody, "normal"), ("None", nobody), ("normal", "None")] {
+            let response = try explain(source, actor)
+            #expect(response.status == 404 && response.problem == "not-found", "\(source) \(actor)")
+        }
+        let id = RoutingScene.ids["None"] ?? ""
+        for (query, parameter) in [
+            ("", "source"), ("?source=\(id)", "actor"), ("?actor=\(id)", "source"),
+            ("?source=\(id)&source=\(id)&actor=\(id)", "source"), ("?source=\(id)&actor=", "actor"),
+        ] {
+            let response = try scene.gateway.request("GET", "\(RoutingScene.path)/explain\(query)")
+            #expect(response.status == 400 && response.problem == "invalid-parameter", "\(query)")
+            #expect(response.json?["parameter"] as? String == parameter, "\(query)")
+        }
+    }
+
+    // MARK: - What is refused
+
+    @Test func refusesWrongContextsAndSaysWhere() throws {
+        let scene = try RoutingScene()
+        let other = "3c9a0c1e-5b2f-4d4e-9a61-7d6f2b1c8e90"
+        let context = RoutingScene.context("normal")
+        func put(_ old: String, _ new: String) -> String { context.replacingOccurrences(of: old, with: new) }
+        let wrong: [(String, String, String)] = [
+            ("PATCH", "[]", ""), ("PATCH", "1", ""), ("PATCH", "null", ""),
+            ("PATCH", #"{"objectId":"\#(other)"}"#, "/objectId"), ("PATCH", #"{"objectId":null}"#, "/objectId"),
+            ("PATCH", #"{"name":"Other"}"#, "/name"), ("PATCH", #"{"name":null}"#, "/name"),
+            ("PATCH", #"{"coreType":"Task"}"#, "/coreType"), ("PATCH", #"{"objectType":""}"#, "/objectType"),
+            ("PATCH", #"{"externalId":7}"#, "/externalId"),
+            ("PUT", "[]", ""), ("PUT", "{}", "/coreType"),
+            ("PUT", put(RoutingScene.contextId, other), "/objectId"),
+            ("PUT", put("TemperatureMeasurement", "Other"), "/name"),
+            ("PUT", put(#""IoContext""#, #""IoNode""#), "/coreType"),
+            ("PUT", put(#""objectType":"coaty.test.TemperatureIoContext","#, ""), "/objectType"),
+            ("PUT", put("coaty.test.TemperatureIoContext", "a/b"), "/objectType"),
+        ]
+        for (method, body, pointer) in wrong {
+            let response = try scene.send(method, body)
+            #expect(response.status == 400 && response.problem == "invalid-value", "\(method) \(body) \(response.text)")
+            #expect(response.json?["pointer"] as? String == pointer, "\(method) \(body) \(response.text)")
+            let path = RoutingScene.path + "/evaluate"
+            guard method == "PUT" else { continue }
+            let evaluated = try scene.send("POST", #"{"context":\#(body)}"#, to: path)
+            #expect(evaluated.status == 400 && evaluated.problem == "invalid-value", "\(body) \(evaluated.text)")
+            #expect(evaluated.json?["pointer"] as? String == "/context" + pointer, "\(body) \(evaluated.text)")
+        }
+        for method in ["PATCH", "PUT"] {
+            #expect(try scene.send(method, "{").problem == "malformed-json")
+            let headers = [("Content-Type", "text/plain")]
+            let plain = try scene.gateway.request(method, RoutingScene.path, headers: headers, body: context)
+            #expect(plain.status == 415 && plain.problem == "unsupported-media-type")
+            for (query, parameter) in [
+                ("timeout=0", "timeout"), ("timeout=60001", "timeout"), ("timeout=soon", "timeout"),
+                ("timeout=1&timeout=1", "timeout"),
+            ] {
+                let response = try scene.send(method, context, to: RoutingScene.path + "?" + query)
+                #expect(response.status == 400 && response.problem == "invalid-parameter", "\(query)")
+                #expect(response.json?["parameter"] as? String == parameter, "\(query)")
+            }
+            for tag in ["abc", #""open"#, #""a" "b""#, "", #"*, "a""#] {
+                let response = try scene.send(method, context, headers: [("If-Match", tag)])
+                #expect(response.status == 400 && response.problem == "invalid-parameter", "\(tag) \(response.text)")
+                #expect(response.json?["parameter"] as? String == "If-Match", "\(tag)")
+            }
+        }
+        #expect(try scene.gateway.request("GET", "/v1/routing/contexts/\(other)").problem == "not-found")
+        #expect(try scene.send("PATCH", "{}", to: "/v1/routing/contexts/\(other)").status == 404)
+        let nobody = put(RoutingScene.contextId, other)
+        let path = "/v1/routing/contexts/\(other)?timeout=100"
+        #expect(try scene.send("PUT", nobody, to: path).problem == "no-answer")
+        #expect(try scene.send("PUT", nobody, to: path, headers: [("If-Match", "*")]).status == 412)
+        #expect(try scene.gateway.request("DELETE", RoutingScene.path).status == 405)
+        #expect(try scene.state() == "normal")
+    }
+
+    @Test func refusesWrongRulesAndSaysWhere() throws {
+        let scene = try RoutingScene()
+        let before = try scene.gateway.request("GET", Self.rulesPath).text
+        let good = #"{"name":"a","condition":["source.name",["Exists"]]}"#
+        func condition(_ condition: String) -> String { #"[\#(good),{"name":"b","condition":\#(condition)}]"# }
+        let wrong: [(String, String)] = [
+            ("{}", ""), (#"[\#(good),1]"#, "/1"), (#"[{"condition":["source.name",["Exists"]]}]"#, "/0/name"),
+            (#"[{"name":"a"}]"#, "/0/condition"), (#"[\#(good),{"name":"b","kondition":1}]"#, "/1/kondition"),
+            (#"[{"name":"a","valueType":1,"condition":["source.name",["Exists"]]}]"#, "/0/valueType"),
+            (condition(#"["source.name",["Exist"]]"#), "/1/condition/1/0"),
+            (condition(#"["sauce.name",["Exists"]]"#), "/1/condition/0"),
+            (condition(#"["source.name",["Equals",{"property":"sauce"}]]"#), "/1/condition/1/1/property"),
+            (
+                condition(#"{"and":[["source.name",["Exists"]],{"not":["x.y",["Exists"]]}]}"#),
+                "/1/condition/and/1/not/0"
+            ),
+            ("[\(Array(repeating: good, count: 1001).joined(separator: ","))]", ""),
+        ]
+        for (rules, pointer) in wrong {
+            for (method, path) in [("PUT", Self.rulesPath), ("POST", RoutingScene.path + "/evaluate")] {
+                let response = try scene.send(method, #"{"rules":\#(rules)}"#, to: path)
+                #expect(
+                    response.status == 400 && response.problem == "invalid-value",
+                    "\(rules.prefix(100)) \(response.text)"
+                )
+                #expect(
+                    response.json?["pointer"] as? String == "/rules" + pointer,
+                    "\(rules.prefix(100)) \(response.text)"
+                )
+            }
+        }
+        for (method, path, body, pointer) in [
+            ("PUT", Self.rulesPath, "[]", ""), ("PUT", Self.rulesPath, "{}", "/rules"),
+            ("PUT", Self.rulesPath, #"{"rules":[],"more":1}"#, "/more"),
+            ("POST", RoutingScene.path + "/evaluate", "[]", ""),
+            ("POST", RoutingScene.path + "/evaluate", #"{"kontext":{}}"#, "/kontext"),
+        ] {
+            let response = try scene.send(method, body, to: path)
+            #expect(response.status == 400 && response.problem == "invalid-value", "\(method) \(body)")
+            #expect(response.json?["pointer"] as? String == pointer, "\(method) \(body) \(response.text)")
+        }
+        let tagged = try scene.send("PUT", #"{"rules":[]}"#, to: Self.rulesPath, headers: [("If-Match", "abc")])
+        #expect(tagged.status == 400 && tagged.json?["parameter"] as? String == "If-Match")
+        #expect(try scene.send("PUT", "[", to: Self.rulesPath).problem == "malformed-json")
+        #expect(try scene.gateway.request("GET", Self.rulesPath).text == before)
+    }
+}
