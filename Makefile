@@ -31,14 +31,18 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fuzz bench format lint clean deps deps-test deps-bench deps-fuzz
+.PHONY: help run demo-routing test fuzz bench format lint clean deps deps-test deps-bench deps-fuzz
 
 help: ## print this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-13s %s\n", $$1, $$2 }'
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 run: deps ## build in release and run the gateway with a broker of its own; ARGS="--port 0" passes arguments
 	swift build -c release --product coaty-gateway
 	exec .build/release/coaty-gateway $(ARGS)
+
+demo-routing: deps ## run Examples/io-routing: four processes, and one PATCH that routes anew; ARGS go to the gateway
+	for product in coaty-gateway io-routing-sources io-routing-actor; do swift build --product $$product || exit; done
+	exec Examples/io-routing/demo "$$(swift build --show-bin-path)" $(ARGS)
 
 # One test at a time: many block on sockets and processes, and would starve those that wait for tasks. The suite has no
 # XCTest case, and LeakSanitizer reports XCTest's own leaks. Sanitizers write their reports, also those on gateways that

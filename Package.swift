@@ -131,6 +131,19 @@ let package = Package(
             path: "Examples/remote-operations/control",
             swiftSettings: strict
         ),
+        .target(name: "IORoutingModel", path: "Examples/io-routing/model", swiftSettings: strict),
+        .executableTarget(
+            name: "io-routing-sources",
+            dependencies: ["Coaty", "ExampleSupport", "IORoutingModel"],
+            path: "Examples/io-routing/sources",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "io-routing-actor",
+            dependencies: ["Coaty", "ExampleSupport", "IORoutingModel"],
+            path: "Examples/io-routing/actor",
+            swiftSettings: strict
+        ),
 
         .executableTarget(
             name: "routing-bench",
@@ -160,7 +173,7 @@ let package = Package(
             name: "ExamplesTests",
             dependencies: [
                 "hello-world-service", "hello-world-client", "remote-operations-light", "remote-operations-control",
-                "TestSupport",
+                "io-routing-sources", "io-routing-actor", "coaty-gateway", "TestSupport",
             ],
             swiftSettings: strict
         ),

@@ -10,13 +10,29 @@ final class ExampleProcess {
     private let process = Process()
     private let file = FileManager.default.temporaryDirectory.appending(path: "example-\(UUID().uuidString)")
 
-    /// Starts the agent, from the folder that the gateway's binary is in.
-    init(_ name: String, _ arguments: [String] = [], broker: BrokerProcess) throws {
-        let binary = URL(fileURLWithPath: GatewayProcess.binary).deletingLastPathComponent().appending(path: name)
+    /// The folder of the agents, which is that of the gateway's binary.
+    static var programs: URL { URL(fileURLWithPath: GatewayProcess.binary).deletingLastPathComponent() }
+
+    /// The folder with the sources of an example.
+    static func folder(_ name: String) -> URL {
+        URL(fileURLWithPath: #filePath + "/../../../Examples/\(name)").standardizedFileURL
+    }
+
+    /// Starts an agent.
+    convenience init(_ name: String, _ arguments: [String] = [], broker: BrokerProcess) throws {
+        try self.init(
+            Self.programs.appending(path: name),
+            arguments,
+            environment: ["COATY_BROKER": "mqtt://127.0.0.1:\(broker.port)"]
+        )
+    }
+
+    /// Starts a program.
+    init(_ program: URL, _ arguments: [String], environment: [String: String] = [:]) throws {
         process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
-        process.arguments = ["\(Self.limit)", binary.path] + arguments
-        process.environment = ProcessInfo.processInfo.environment
-            .merging(["COATY_BROKER": "mqtt://127.0.0.1:\(broker.port)"]) { $1 }
+        process.arguments = ["\(Self.limit)", program.path] + arguments
+        process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("COATY_") }
+            .merging(environment) { $1 }
         try Data().write(to: file)
         process.standardOutput = try FileHandle(forWritingTo: file)
         // Threads that libdispatch created block all signals, and a child inherits that; SIGTERM must work.
