@@ -83,6 +83,17 @@ final class ContextDirectory: Sendable {
         }
     }
 
+    /// Takes a context as it was completed: not every router advertises what it has taken over.
+    func takeCompleted(_ event: CompleteEvent, _ id: CoatyUUID) {
+        let isKnown = state.withLock { state in
+            guard let json = event.payload.json["object"], state.contexts[id] != nil else { return false }
+            // Somebody else than the router may have completed it.
+            state.contexts[id]?.json = json
+            return true
+        }
+        if !isKnown { takeContext(event.payload, from: event.sourceId) }
+    }
+
     // MARK: - Looking
 
     /// Observes what shows contexts. To be called before the communication manager starts.

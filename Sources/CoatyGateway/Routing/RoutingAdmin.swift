@@ -141,7 +141,10 @@ final class RoutingAdmin {
                 within: .milliseconds(timeout)
             )
             guard let complete, let context = complete.payload.json["object"] else { throw Failure.noAnswer(timeout) }
-            guard let router else { return (context, nil) }
+            guard let router else {
+                directory.takeCompleted(complete, id)
+                return (context, nil)
+            }
             guard let outcome = router.outcome else { throw Failure.conflict }
             try await untilKept { try await router.keeping?.value }
             // PUT without a condition is meant to overwrite whatever there is.
