@@ -8,6 +8,8 @@ open class IoRouter: Controller {
     public nonisolated static let maximumNodes = 10_000
     /// How many sources and actors a context has at most; a node with more than are left is not routed.
     public nonisolated static let maximumPoints = 100_000
+    /// How many bytes the texts of all nodes have at most; a node that is larger than what is left is not routed.
+    public nonisolated static let maximumBytes = 64 << 20
     /// How many associations a context has at most; further ones are not made.
     public nonisolated static let maximumAssociations = 1_000_000
 

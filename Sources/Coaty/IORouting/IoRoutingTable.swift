@@ -9,7 +9,7 @@ package struct IoRoutingTable {
     package typealias Verdict = (_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool
 
     /// Why a node is not taken.
-    package enum Refusal: Error { case tooManyNodes, tooManyPoints }
+    package enum Refusal: Error { case tooManyNodes, tooManyPoints, tooManyBytes }
 
     fileprivate struct Member {
         let arrival: Int
@@ -37,6 +37,8 @@ package struct IoRoutingTable {
     private var members: OrderedDictionary<CoatyUUID, Member> = [:]
     private var arrivals = 0
     private var pointCount = 0
+    /// Of the texts of the nodes.
+    private var byteCount = 0
     /// Who has a point of this id. It belongs to the node that came first; the others get it when that goes.
     private var sources: [CoatyUUID: [RoutedPoint<IoSource>]] = [:]
     private var actors: [CoatyUUID: [RoutedPoint<IoActor>]] = [:]
@@ -97,6 +99,8 @@ package struct IoRoutingTable {
         guard old != nil || members.count < IoRouter.maximumNodes else { throw .tooManyNodes }
         let count = node.ioSources.count + node.ioActors.count - (old.map { $0.sources.count + $0.actors.count } ?? 0)
         guard pointCount + count <= IoRouter.maximumPoints else { throw .tooManyPoints }
+        let bytes = byteCount + json.retainedBytes - (old?.node.json.retainedBytes ?? 0)
+        guard bytes <= IoRouter.maximumBytes else { throw .tooManyBytes }
         if old == nil { arrivals += 1 }
         let member = Member(
             RoutedNode(node, json: json),
@@ -161,6 +165,7 @@ package struct IoRoutingTable {
         isFull = false
         members[id] = new
         pointCount += (new?.pointCount ?? 0) - (old?.pointCount ?? 0)
+        byteCount += (new?.node.json.retainedBytes ?? 0) - (old?.node.json.retainedBytes ?? 0)
         let changedSources = Self.exchange(old?.sources ?? [], new?.sources ?? [], in: &sources)
         let changedActors = Self.exchange(old?.actors ?? [], new?.actors ?? [], in: &actors)
         for (before, after) in changedSources { index(before, after, \.sources) }

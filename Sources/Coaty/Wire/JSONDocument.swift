@@ -103,6 +103,9 @@ public struct JSONView: Sendable {
     /// What kind of value this is.
     public var kind: JSONDocument.Kind { node.kind }
 
+    /// The size of the whole text, which is kept as long as a part of it.
+    package var retainedBytes: Int { document.bytes.count }
+
     /// The bytes of the value, as they came.
     public var bytes: ArraySlice<UInt8> { document.bytes[Int(node.start)..<Int(node.end)] }
 

@@ -11,6 +11,8 @@ final class ContextDirectory: Sendable {
     static let maximumNodes = 10_000
     /// How many associations are known at most, whatever their context.
     static let maximumAssociations = 100_000
+    /// How many bytes the texts of all contexts and nodes have at most.
+    static let maximumBytes = 64 << 20
     /// How often to ask for contexts and nodes at most.
     static let askInterval = Duration.seconds(1)
 
@@ -25,9 +27,10 @@ final class ContextDirectory: Sendable {
 
     fileprivate struct Context {
         var json: JSONView
+        let name: TopicLevel
         var router: CoatyUUID?
         var otherRouters: [CoatyUUID] = []
-        var rates: OrderedDictionary<Pair, Int?> = [:]
+        var told: OrderedDictionary<Pair, Told> = [:]
         var associates: Subscription?
     }
 
@@ -36,10 +39,18 @@ final class ContextDirectory: Sendable {
         let actorId: CoatyUUID
     }
 
+    /// What a router has told of a pair.
+    fileprivate struct Told: Equatable {
+        let route: String
+        let updateRate: Int?
+    }
+
     fileprivate struct State {
         var contexts: OrderedDictionary<CoatyUUID, Context> = [:]
         var nodes: OrderedDictionary<CoatyUUID, (json: JSONView, agent: CoatyUUID?)> = [:]
         var associationCount = 0
+        /// Of the texts of contexts and nodes.
+        var byteCount = 0
         var observations: [Subscription] = []
         var request: Subscription?
     }
@@ -86,9 +97,9 @@ final class ContextDirectory: Sendable {
     /// Takes a context as it was completed: not every router advertises what it has taken over.
     func takeCompleted(_ event: CompleteEvent, _ id: CoatyUUID) {
         let isKnown = state.withLock { state in
-            guard let json = event.payload.json["object"], state.contexts[id] != nil else { return false }
+            guard let json = event.payload.json["object"], let known = state.contexts[id]?.json else { return false }
             // Somebody else than the router may have completed it.
-            state.contexts[id]?.json = json
+            if state.makeRoom(for: json, insteadOf: known) { state.contexts[id]?.json = json }
             return true
         }
         if !isKnown { takeContext(event.payload, from: event.sourceId) }
@@ -154,15 +165,21 @@ final class ContextDirectory: Sendable {
             if let agent { foundOtherRouter(contextId, agent) }
             return
         }
+        let level = TopicLevel(name)
+        // Under another name it is another context.
+        if let known = state.withLock({ $0.contexts[contextId]?.name }), known != level { remove([contextId]) }
         let isNew = state.withLock { state -> Bool in
-            guard let known = state.contexts[contextId] else {
-                guard state.contexts.count < Self.maximumContexts else { return false }
-                state.contexts[contextId] = Context(json: json, router: agent)
+            let known = state.contexts[contextId]?.json
+            guard known != nil || state.contexts.count < Self.maximumContexts,
+                state.makeRoom(for: json, insteadOf: known)
+            else { return false }
+            guard known != nil else {
+                state.contexts[contextId] = Context(json: json, name: level, router: agent)
                 return true
             }
             state.contexts[contextId]?.json = json
-            if known.router != agent {
-                state.contexts[contextId]?.note(known.router)
+            if let router = state.contexts[contextId]?.router, router != agent {
+                state.contexts[contextId]?.note(router)
                 state.contexts[contextId]?.router = agent
             }
             return false
@@ -184,9 +201,12 @@ final class ContextDirectory: Sendable {
         var ioPoints = [json["ioSources"], json["ioActors"]].compactMap(\.self).lazy.flatMap(\.elements).makeIterator()
         let isGone = ioPoints.next() == nil
         state.withLock { state in
+            let known = state.nodes[id]?.json
             if isGone {
+                if let known { state.byteCount -= known.retainedBytes }
                 state.nodes[id] = nil
-            } else if state.nodes[id] != nil || state.nodes.count < Self.maximumNodes {
+            } else if known != nil || state.nodes.count < Self.maximumNodes, state.makeRoom(for: json, insteadOf: known)
+            {
                 state.nodes[id] = (json, agent)
             }
         }
@@ -195,33 +215,27 @@ final class ContextDirectory: Sendable {
     private func take(_ event: AssociateEvent, _ contextId: CoatyUUID) {
         let data = event.data
         let pair = Pair(sourceId: data.ioSourceId, actorId: data.ioActorId)
+        let now = data.associatingRoute.map { Told(route: $0, updateRate: data.updateRate) }
         state.withLock { state in
-            guard var context = state.contexts[contextId] else { return }
-            // Taken out, so that it is changed in place.
-            state.contexts[contextId]?.rates = [:]
-            defer { state.contexts[contextId] = context }
-            if event.sourceId != context.router { context.note(event.sourceId) }
+            guard state.contexts[contextId] != nil else { return }
+            if event.sourceId != state.contexts[contextId]?.router { state.contexts[contextId]?.note(event.sourceId) }
+            let before = state.contexts[contextId]?.told[pair]
+            guard now != before, before != nil || state.associationCount < Self.maximumAssociations else { return }
+            state.contexts[contextId]?.told[pair] = now
             var changes = IoAssociationChanges()
-            let old = context.rates[pair]
-            if data.associatingRoute == nil {
-                guard old != nil else { return }
-                context.rates[pair] = nil
+            let association = IoAssociation(
+                ioSourceId: pair.sourceId,
+                ioActorId: pair.actorId,
+                updateRate: now?.updateRate
+            )
+            switch (before, now) {
+            case (nil, _):
+                state.associationCount += 1
+                changes.added = [association]
+            case (_, nil):
                 state.associationCount -= 1
-                changes.removed = [IoAssociation(ioSourceId: pair.sourceId, ioActorId: pair.actorId)]
-            } else {
-                let association = IoAssociation(
-                    ioSourceId: pair.sourceId,
-                    ioActorId: pair.actorId,
-                    updateRate: data.updateRate
-                )
-                if old == nil {
-                    guard state.associationCount < Self.maximumAssociations else { return }
-                    state.associationCount += 1
-                    changes.added = [association]
-                } else {
-                    changes.changed = [association]
-                }
-                context.rates.updateValue(data.updateRate, forKey: pair)
+                changes.removed = [association]
+            default: changes.changed = [association]
             }
             feed.tell(contextId, changes)
         }
@@ -230,11 +244,15 @@ final class ContextDirectory: Sendable {
     private func remove(_ ids: [CoatyUUID]) {
         let gone = Set(ids)
         let removed = state.withLock { state in
-            state.nodes.removeAll { gone.contains($0.key) || $0.value.agent.map(gone.contains) ?? false }
+            for (id, node) in state.nodes where gone.contains(id) || node.agent.map(gone.contains) ?? false {
+                state.nodes[id] = nil
+                state.byteCount -= node.json.retainedBytes
+            }
             let removed = state.contexts.filter { gone.contains($0.key) || $0.value.router.map(gone.contains) ?? false }
             for (id, context) in removed {
                 state.contexts[id] = nil
-                state.associationCount -= context.rates.count
+                state.byteCount -= context.json.retainedBytes
+                state.associationCount -= context.told.count
                 var changes = IoAssociationChanges()
                 changes.removed = context.associations.map {
                     IoAssociation(ioSourceId: $0.ioSourceId, ioActorId: $0.ioActorId)
@@ -259,18 +277,27 @@ extension ContextDirectory.Context {
     }
 
     fileprivate var associations: [IoAssociation] {
-        rates.map { IoAssociation(ioSourceId: $0.key.sourceId, ioActorId: $0.key.actorId, updateRate: $0.value) }
+        told.map {
+            IoAssociation(ioSourceId: $0.key.sourceId, ioActorId: $0.key.actorId, updateRate: $0.value.updateRate)
+        }
     }
 }
 
 extension ContextDirectory.State {
+    /// - Returns: whether there is room for a text in the place of another one, which is counted then.
+    fileprivate mutating func makeRoom(for new: JSONView, insteadOf old: JSONView?) -> Bool {
+        let byteCount = byteCount + new.retainedBytes - (old?.retainedBytes ?? 0)
+        guard byteCount <= ContextDirectory.maximumBytes else { return false }
+        self.byteCount = byteCount
+        return true
+    }
+
     fileprivate func entry(_ context: ContextDirectory.Context) -> ContextDirectory.Entry {
-        let name = context.json["name"]?.string.map(TopicLevel.init)
-        return ContextDirectory.Entry(
+        ContextDirectory.Entry(
             json: context.json,
             router: context.router,
             otherRouters: context.otherRouters.filter { $0 != context.router },
-            nodes: nodes.values.map(\.json).filter { $0["name"]?.string.map(TopicLevel.init) == name },
+            nodes: nodes.values.map(\.json).filter { $0["name"]?.string.map(TopicLevel.init) == context.name },
             associations: context.associations
         )
     }
