@@ -27,6 +27,12 @@ public struct IoAssociationChanges: Sendable, Hashable, Encodable {
     /// No changes.
     public init() {}
 
+    mutating func append(_ later: IoAssociationChanges) {
+        added += later.added
+        removed += later.removed
+        changed += later.changed
+    }
+
     /// Whether nothing is different.
     public var isEmpty: Bool { added.isEmpty && removed.isEmpty && changed.isEmpty }
 }

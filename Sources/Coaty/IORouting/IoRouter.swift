@@ -8,6 +8,9 @@ open class IoRouter: Controller {
     public nonisolated static let maximumNodes = 10_000
     /// How many sources and actors a context has at most; a node with more than are left is not routed.
     public nonisolated static let maximumPoints = 100_000
+    /// How many pairs of a source and an actor that fit there are at most to decide on; a node with which there would be more
+    /// is not routed.
+    public nonisolated static let maximumPairs = 4_000_000
     /// How many bytes the texts of all nodes have at most; a node that is larger than what is left is not routed.
     public nonisolated static let maximumBytes = 64 << 20
     /// How many associations a context has at most; further ones are not made.
@@ -33,6 +36,9 @@ open class IoRouter: Controller {
     private var session: Session?
     private var queue = AssociateQueue()
     private var isTelling = false
+    /// Whether pairs were not associated because there were too many.
+    private var isIncomplete = false
+    private nonisolated let notes = DoublingCounter()
     /// The nodes that have not shown themselves since the link was lost.
     private(set) var unconfirmed: Set<CoatyUUID> = []
     private var confirmation: Task<Void, any Error>?
@@ -156,14 +162,15 @@ open class IoRouter: Controller {
             },
             manager.subscribe(.advertise(withCoreType: .IoContext)) { event in
                 guard let object = event.payload.json["object"], object["parentObjectId"]?.string != ownId.string,
-                    object["objectId"]?.string == contextId.string || object["name"]?.string == name
+                    object["objectId"]?.string == contextId.string
+                        || object["name"]?.string.map(TopicLevel.init) == TopicLevel(name)
                 else { return }
                 others.note(event.sourceId)
             },
             manager.subscribe(.discover) { answer.resolve($0) },
-            manager.subscribe(.update(withCoreType: .IoContext)) { event in
+            manager.subscribe(.update(withCoreType: .IoContext)) { [weak self] event in
                 if event.data.objectId == contextId, !inbox.update(event) {
-                    logger.warning("an IO router has too many updates to make")
+                    self?.note("too many updates are to be made")
                 }
             },
         ]
@@ -175,7 +182,7 @@ open class IoRouter: Controller {
         Task { for await state in states where state == .online { inbox.online() } }.disposed(by: disposeBag)
         Task { for await _ in inbox.signals { act(on: inbox.take(), inbox) } }.disposed(by: disposeBag)
         Task {
-            for await _ in asks {
+            for await _ in asks where session?.inbox === inbox {
                 discover(inbox)
                 try await Task.sleep(for: Self.discoverInterval)
             }
@@ -212,11 +219,12 @@ open class IoRouter: Controller {
     // MARK: - What comes in
 
     private nonisolated func offer(_ payload: Payload, to inbox: IoRouterInbox) {
-        guard !inbox.offer(payload) else { return }
-        container.logger.error("an IO context has too many nodes", metadata: ["limit": "\(Self.maximumNodes)"])
+        if !inbox.offer(payload) { note("there are too many IO nodes") }
     }
 
     private func act(on content: IoRouterInbox.Content, _ inbox: IoRouterInbox) {
+        // What comes when everything is dissolved would stay.
+        guard session?.inbox === inbox else { return }
         if content.isOnline { joined(inbox) }
         for (id, change) in content.nodes { take(id, change) }
         for event in content.updates { update(event) }
@@ -237,7 +245,7 @@ open class IoRouter: Controller {
             try await confirmationClock.sleep(for: Self.confirmationTime)
             // Where the link is away again, nobody could show itself; the next join gives them time anew.
             guard communicationManager.isOnline else { return }
-            for id in unconfirmed { take(id, IoRouterInbox.NodeChange(wasGone: true)) }
+            inbox.deadvertise(Array(unconfirmed))
         }
         confirmation.disposed(by: disposeBag)
         self.confirmation = confirmation
@@ -274,7 +282,7 @@ open class IoRouter: Controller {
             }
             tell(try table.take(node, json: json, verdict))
         } catch {
-            container.logger.error("an IO node is not routed", metadata: ["node": "\(id)", "error": "\(error)"])
+            note("an IO node is not routed: \(DropLog.short("\(error)"))")
             // Nor as it was before.
             tell(table.remove(id, verdict))
         }
@@ -284,18 +292,9 @@ open class IoRouter: Controller {
         do {
             // Nodes and routers know a context by its name: under another one it would be another context.
             guard let updated = try event.data.object as? IoContext, let previous = ioContext,
-                updated.name == previous.name
-            else {
-                container.logger.warning(
-                    "an update would make another IO context",
-                    metadata: ["of": "\(registeredName)"]
-                )
-                return
-            }
-            guard queue.hasRoomForAction else {
-                container.logger.warning("an IO router has too many updates to make")
-                return
-            }
+                TopicLevel(updated.name) == TopicLevel(previous.name)
+            else { return note("an update would make another IO context") }
+            guard queue.hasRoomForAction else { return note("too many updates are to be made") }
             let previousJSON = ioContextJSON
             updated.parentObjectId = container.identity.objectId
             // First, because it is refused where the outbox is full: then nothing has changed.
@@ -318,15 +317,28 @@ open class IoRouter: Controller {
         }
     }
 
+    /// Logs what the network brings about: at 1, 2, 4, 8…, so that it can't fill the log.
+    private nonisolated func note(_ what: String) {
+        guard let count = notes.increment() else { return }
+        container.logger.warning(
+            "\(what)",
+            metadata: ["router": "\(registeredName)", "noted so far": "\(count)"]
+        )
+    }
+
     // MARK: - What goes out
 
     @discardableResult
     func tell(_ changes: IoAssociationChanges) -> IoAssociationChanges {
         if table.isFull {
-            container.logger.error(
-                "an IO context has too many associations",
-                metadata: ["limit": "\(Self.maximumAssociations)"]
-            )
+            note("there are too many associations")
+            // Those that found no room are looked for again when there is some.
+            isIncomplete = true
+        } else if isIncomplete, table.associationCount < Self.maximumAssociations / 10 * 9 {
+            isIncomplete = false
+            var changes = changes
+            changes.append(table.evaluate(verdict))
+            return tell(changes)
         }
         guard !changes.isEmpty else { return changes }
         for association in changes.removed { queue.append(association, isNew: false) }

@@ -9,32 +9,26 @@ package struct IoRoutingTable {
     package typealias Verdict = (_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool
 
     /// Why a node is not taken.
-    package enum Refusal: Error { case tooManyNodes, tooManyPoints, tooManyBytes }
+    package enum Refusal: Error { case tooManyNodes, tooManyPoints, tooManyPairs, tooManyBytes }
 
-    fileprivate struct Member {
-        let arrival: Int
-        let sources: [RoutedPoint<IoSource>]
-        let actors: [RoutedPoint<IoActor>]
-        let node: RoutedNode
-    }
-
-    fileprivate struct Compatible {
-        var sources: [RoutedPoint<IoSource>] = []
-        var actors: [RoutedPoint<IoActor>] = []
+    /// The points of one kind, by their ids.
+    private struct Compatible {
+        var sources: [CoatyUUID: RoutedPoint<IoSource>] = [:]
+        var actors: [CoatyUUID: RoutedPoint<IoActor>] = [:]
     }
 
     /// What was decided for a source.
-    struct Routed {
+    private struct Routed {
         /// Made once and kept as long as the source is there.
         let route: String
         /// The actors, each with the rate of the pair.
-        var actors: OrderedDictionary<CoatyUUID, Int?> = [:]
+        var actors: [CoatyUUID: Int?] = [:]
         /// The largest rate of all pairs.
         var updateRate: Int?
     }
 
     private let namespace: String
-    private var members: OrderedDictionary<CoatyUUID, Member> = [:]
+    private var members: [CoatyUUID: RoutingMember] = [:]
     private var arrivals = 0
     private var pointCount = 0
     /// Of the texts of the nodes.
@@ -45,7 +39,7 @@ package struct IoRoutingTable {
     private var compatible: [PointKind: Compatible] = [:]
     private var routed: [CoatyUUID: Routed] = [:]
     private(set) var associationCount = 0
-    /// Whether a pair was not associated because there were too many.
+    /// Whether a pair was not associated because there were too many, since all pairs were last decided.
     private(set) var isFull = false
 
     /// - Parameter namespace: that of routes within Coaty.
@@ -56,7 +50,7 @@ package struct IoRoutingTable {
     // MARK: - What there is
 
     /// The nodes in the order in which they came.
-    package var nodes: [RoutedNode] { members.values.map(\.node) }
+    package var nodes: [RoutedNode] { orderedMembers.map(\.node) }
 
     package func node(_ id: CoatyUUID) -> RoutedNode? { members[id]?.node }
 
@@ -75,16 +69,21 @@ package struct IoRoutingTable {
     /// All associations, in the order of the nodes.
     package var associations: [IoAssociation] {
         heldSources.flatMap { source in
-            routed[source.id].map { routed in
-                routed.actors.keys.map {
-                    IoAssociation(ioSourceId: source.id, ioActorId: $0, updateRate: routed.updateRate)
-                }
-            } ?? []
+            guard let routed = routed[source.id] else { return [IoAssociation]() }
+            return ordered(routed.actors.keys).map {
+                IoAssociation(ioSourceId: source.id, ioActorId: $0, updateRate: routed.updateRate)
+            }
         }
     }
 
+    private var orderedMembers: [RoutingMember] { members.values.sorted { $0.arrival < $1.arrival } }
+
     private var heldSources: some Sequence<RoutedPoint<IoSource>> {
-        members.values.lazy.flatMap(\.sources).filter { sources[$0.id]?.first === $0 }
+        orderedMembers.lazy.flatMap(\.sources).filter { sources[$0.id]?.first === $0 }
+    }
+
+    private func ordered(_ actorIds: some Sequence<CoatyUUID>) -> [CoatyUUID] {
+        actorIds.compactMap(actor).sorted { $0.place < $1.place }.map(\.id)
     }
 
     // MARK: - What changes
@@ -96,17 +95,15 @@ package struct IoRoutingTable {
         _ verdict: Verdict
     ) throws(Refusal) -> IoAssociationChanges {
         let old = members[node.objectId]
+        let new = RoutingMember(RoutedNode(node, json: json), arrival: old?.arrival ?? arrivals + 1)
         guard old != nil || members.count < IoRouter.maximumNodes else { throw .tooManyNodes }
-        let count = node.ioSources.count + node.ioActors.count - (old.map { $0.sources.count + $0.actors.count } ?? 0)
-        guard pointCount + count <= IoRouter.maximumPoints else { throw .tooManyPoints }
-        let bytes = byteCount + json.retainedBytes - (old?.node.json.retainedBytes ?? 0)
-        guard bytes <= IoRouter.maximumBytes else { throw .tooManyBytes }
+        guard pointCount + new.pointCount - (old?.pointCount ?? 0) <= IoRouter.maximumPoints else {
+            throw .tooManyPoints
+        }
+        guard byteCount + new.byteCount - (old?.byteCount ?? 0) <= IoRouter.maximumBytes else { throw .tooManyBytes }
+        guard pairCount(exchanging: old, for: new) <= IoRouter.maximumPairs else { throw .tooManyPairs }
         if old == nil { arrivals += 1 }
-        let member = Member(
-            RoutedNode(node, json: json),
-            arrival: old?.arrival ?? arrivals
-        )
-        return replace(node.objectId, old, with: member, verdict)
+        return replace(node.objectId, old, with: new, verdict)
     }
 
     /// Lets a node go, and the associations that it is part of.
@@ -129,10 +126,12 @@ package struct IoRoutingTable {
         _ verdict: Verdict
     ) -> IoAssociationChanges {
         isFull = false
-        var run = Run()
+        // Asked once a kind, not once a source.
         let touched = Set(compatible.keys.filter(isTouched))
-        guard !touched.isEmpty else { return IoAssociationChanges() }
-        for source in Array(heldSources) where touched.contains(source.kind) { decide(source, &run, verdict) }
+        var run = RoutingRun()
+        if !touched.isEmpty {
+            for source in Array(heldSources) where touched.contains(source.kind) { decide(source, &run, verdict) }
+        }
         return finish(run)
     }
 
@@ -144,48 +143,46 @@ package struct IoRoutingTable {
 
     // MARK: - How
 
-    /// What has changed so far.
-    fileprivate struct Run {
-        struct Edit {
-            let route: String?
-            let updateRate: Int?
-            var added: OrderedSet<CoatyUUID> = []
-            var removed: OrderedSet<CoatyUUID> = []
+    /// How many pairs there would be to decide on.
+    private func pairCount(exchanging old: RoutingMember?, for new: RoutingMember) -> Int {
+        var counts = compatible.mapValues { (sources: $0.sources.count, actors: $0.actors.count) }
+        for (member, sign) in [(old, -1), (new, 1)] {
+            for source in member?.sources ?? [] { counts[source.kind, default: (0, 0)].sources += sign }
+            for actor in member?.actors ?? [] { counts[actor.kind, default: (0, 0)].actors += sign }
         }
-
-        var edits: OrderedDictionary<CoatyUUID, Edit> = [:]
+        return counts.values.reduce(0) { $0 + $1.sources * $1.actors }
     }
 
     private mutating func replace(
         _ id: CoatyUUID,
-        _ old: Member?,
-        with new: Member?,
+        _ old: RoutingMember?,
+        with new: RoutingMember?,
         _ verdict: Verdict
     ) -> IoAssociationChanges {
-        isFull = false
         members[id] = new
         pointCount += (new?.pointCount ?? 0) - (old?.pointCount ?? 0)
-        byteCount += (new?.node.json.retainedBytes ?? 0) - (old?.node.json.retainedBytes ?? 0)
+        byteCount += (new?.byteCount ?? 0) - (old?.byteCount ?? 0)
         let changedSources = Self.exchange(old?.sources ?? [], new?.sources ?? [], in: &sources)
         let changedActors = Self.exchange(old?.actors ?? [], new?.actors ?? [], in: &actors)
         for (before, after) in changedSources { index(before, after, \.sources) }
         for (before, after) in changedActors { index(before, after, \.actors) }
 
-        var run = Run()
+        var run = RoutingRun()
         for (before, after) in changedActors {
             if let before, after?.kind != before.kind {
-                for source in compatible[before.kind]?.sources ?? [] { set(source, before, false, &run) }
+                for source in sourcesByPlace(before.kind) { set(source, before, false, &run) }
             }
         }
         for (before, after) in changedSources {
-            if let before, after?.kind != before.kind || after?.node.node.objectId != before.node.node.objectId {
-                dissolve(before, &run)
-            }
+            if let before, after?.kind != before.kind || !before.isOfSameNode(as: after) { dissolve(before, &run) }
             if let after { decide(after, &run, verdict) }
         }
-        for (_, after) in changedActors {
+        for (before, after) in changedActors {
             guard let after else { continue }
-            for source in compatible[after.kind]?.sources ?? [] { set(source, after, verdict(source, after), &run) }
+            let hasMoved = before.map { !$0.isOfSameNode(as: after) } ?? false
+            for source in sourcesByPlace(after.kind) {
+                set(source, after, verdict(source, after), hasMoved: hasMoved, &run)
+            }
         }
         for kind in Set(changedSources.compactMap(\.before?.kind) + changedActors.compactMap(\.before?.kind)) {
             if let left = compatible[kind], left.sources.isEmpty, left.actors.isEmpty { compatible[kind] = nil }
@@ -195,7 +192,7 @@ package struct IoRoutingTable {
 
     /// Exchanges the points of a node.
     ///
-    /// - Returns: for each id that belongs to another point than before, both.
+    /// - Returns: for each id that belongs to another point than before, both, in the order of the points.
     private static func exchange<Point: IoPoint>(
         _ old: [RoutedPoint<Point>],
         _ new: [RoutedPoint<Point>],
@@ -207,9 +204,8 @@ package struct IoRoutingTable {
         }
         for point in old { claims[point.id]?.removeAll { $0 === point } }
         for point in new {
-            let all = claims[point.id, default: []]
-            claims[point.id, default: []]
-                .insert(point, at: all.firstIndex { $0.arrival > point.arrival } ?? all.endIndex)
+            let index = claims[point.id]?.firstIndex { $0.place > point.place }
+            claims[point.id, default: []].insert(point, at: index ?? claims[point.id]?.endIndex ?? 0)
         }
         return before.compactMap { id, before in
             if claims[id]?.isEmpty ?? false { claims[id] = nil }
@@ -221,20 +217,19 @@ package struct IoRoutingTable {
     private mutating func index<Point>(
         _ before: RoutedPoint<Point>?,
         _ after: RoutedPoint<Point>?,
-        _ points: WritableKeyPath<Compatible, [RoutedPoint<Point>]>
+        _ points: WritableKeyPath<Compatible, [CoatyUUID: RoutedPoint<Point>]>
     ) {
-        if let before, let position = compatible[before.kind]?[keyPath: points].firstIndex(where: { $0 === before }) {
-            if let after, after.kind == before.kind {
-                compatible[before.kind]?[keyPath: points][position] = after
-                return
-            }
-            compatible[before.kind]?[keyPath: points].remove(at: position)
-        }
-        if let after { compatible[after.kind, default: Compatible()][keyPath: points].append(after) }
+        if let before { compatible[before.kind]?[keyPath: points][before.id] = nil }
+        if let after { compatible[after.kind, default: Compatible()][keyPath: points][after.id] = after }
     }
 
-    private mutating func decide(_ source: RoutedPoint<IoSource>, _ run: inout Run, _ verdict: Verdict) {
-        for actor in compatible[source.kind]?.actors ?? [] { set(source, actor, verdict(source, actor), &run) }
+    private func sourcesByPlace(_ kind: PointKind) -> [RoutedPoint<IoSource>] {
+        (compatible[kind]?.sources.values).map { $0.sorted { $0.place < $1.place } } ?? []
+    }
+
+    private mutating func decide(_ source: RoutedPoint<IoSource>, _ run: inout RoutingRun, _ verdict: Verdict) {
+        guard let actors = compatible[source.kind]?.actors.values else { return }
+        for actor in actors { set(source, actor, verdict(source, actor), &run) }
     }
 
     /// Associates a pair or does not, and notes what that changes.
@@ -242,26 +237,30 @@ package struct IoRoutingTable {
         _ source: RoutedPoint<IoSource>,
         _ actor: RoutedPoint<IoActor>,
         _ isAssociated: Bool,
-        _ run: inout Run
+        hasMoved: Bool = false,
+        _ run: inout RoutingRun
     ) {
         let old = routed[source.id]?.actors[actor.id]
         guard isAssociated else {
-            guard old != nil else { return }
-            note(source.id, &run) { $0.remove(actor.id) }
+            guard let old else { return }
+            note(source.id, &run) { $0.remove(actor.id, actor.place, rate: old) }
             routed[source.id]?.actors[actor.id] = nil
             associationCount -= 1
             return
         }
         let rate = [source.point.updateRate, actor.point.updateRate].compactMap(\.self).max()
         if let old {
-            guard old != rate else { return }
-            note(source.id, &run) { _ in }
+            guard old != rate || hasMoved else { return }
+            note(source.id, &run) { edit in
+                edit.exchange(old, for: rate)
+                if hasMoved { edit.tellAgain(actor.id, actor.place) }
+            }
         } else {
             guard associationCount < IoRouter.maximumAssociations else {
                 isFull = true
                 return
             }
-            note(source.id, &run) { $0.add(actor.id) }
+            note(source.id, &run) { $0.add(actor.id, actor.place, rate: rate) }
             associationCount += 1
         }
         if routed[source.id] == nil { routed[source.id] = Routed(route: route(of: source)) }
@@ -269,33 +268,45 @@ package struct IoRoutingTable {
     }
 
     /// Lets a source go.
-    private mutating func dissolve(_ source: RoutedPoint<IoSource>, _ run: inout Run) {
+    private mutating func dissolve(_ source: RoutedPoint<IoSource>, _ run: inout RoutingRun) {
         guard let old = routed[source.id] else { return }
-        note(source.id, &run) { edit in for actorId in old.actors.keys { edit.remove(actorId) } }
+        let places = old.actors.keys.map { ($0, actor($0)?.place) }
+        note(source.id, &run) { edit in
+            edit.hasMoved = true
+            for (actorId, place) in places {
+                edit.remove(actorId, place ?? Place(arrival: 0, index: 0), rate: old.updateRate)
+            }
+        }
         associationCount -= old.actors.count
         routed[source.id] = nil
     }
 
-    private func note(_ sourceId: CoatyUUID, _ run: inout Run, _ change: (inout Run.Edit) -> Void) {
+    private func note(_ sourceId: CoatyUUID, _ run: inout RoutingRun, _ change: (inout RoutingRun.Edit) -> Void) {
         let old = routed[sourceId]
-        change(&run.edits[sourceId, default: Run.Edit(route: old?.route, updateRate: old?.updateRate)])
+        change(&run.edits[sourceId, default: RoutingRun.Edit(route: old?.route, updateRate: old?.updateRate)])
     }
 
-    private mutating func finish(_ run: Run) -> IoAssociationChanges {
+    private mutating func finish(_ run: RoutingRun) -> IoAssociationChanges {
         var changes = IoAssociationChanges()
         for (sourceId, edit) in run.edits {
-            changes.removed += edit.removed.map { IoAssociation(ioSourceId: sourceId, ioActorId: $0) }
+            for actorId in edit.removed.inOrder {
+                changes.removed.append(IoAssociation(ioSourceId: sourceId, ioActorId: actorId))
+            }
             guard let new = routed[sourceId] else { continue }
-            let updateRate = new.actors.values.compactMap(\.self).max()
+            let updateRate =
+                edit.hasLostLargest
+                ? new.actors.values.compactMap(\.self).max() : [edit.updateRate, edit.largest].compactMap(\.self).max()
             routed[sourceId]?.updateRate = updateRate
-            let isOther = updateRate != edit.updateRate || new.route != edit.route
-            for actorId in new.actors.keys {
-                let association = IoAssociation(ioSourceId: sourceId, ioActorId: actorId, updateRate: updateRate)
-                if edit.added.contains(actorId) {
-                    changes.added.append(association)
-                } else if isOther {
-                    changes.changed.append(association)
-                }
+            func association(_ actorId: CoatyUUID) -> IoAssociation {
+                IoAssociation(ioSourceId: sourceId, ioActorId: actorId, updateRate: updateRate)
+            }
+            changes.added += edit.added.inOrder.map(association)
+            // An association that is kept is told again where it is another one, or an agent does not know of it.
+            if updateRate != edit.updateRate || new.route != edit.route || edit.hasMoved {
+                let kept = new.actors.keys.filter { !edit.added.contains($0) }
+                changes.changed += ordered(kept).map(association)
+            } else {
+                changes.changed += edit.again.inOrder.filter { !edit.added.contains($0) }.map(association)
             }
         }
         return changes
@@ -307,29 +318,8 @@ package struct IoRoutingTable {
     }
 }
 
-extension IoRoutingTable.Run.Edit {
-    fileprivate mutating func add(_ actorId: CoatyUUID) {
-        if removed.remove(actorId) == nil { added.append(actorId) }
-    }
-
-    fileprivate mutating func remove(_ actorId: CoatyUUID) {
-        if added.remove(actorId) == nil { removed.append(actorId) }
-    }
-}
-
-extension IoRoutingTable.Member {
-    fileprivate var pointCount: Int { sources.count + actors.count }
-
-    fileprivate init(_ node: RoutedNode, arrival: Int) {
-        self.init(
-            arrival: arrival,
-            sources: zip(node.node.ioSources, node.json["ioSources"]?.elements.map(\.self) ?? []).map {
-                RoutedPoint($0, json: $1, node: node, arrival: arrival)
-            },
-            actors: zip(node.node.ioActors, node.json["ioActors"]?.elements.map(\.self) ?? []).map {
-                RoutedPoint($0, json: $1, node: node, arrival: arrival)
-            },
-            node: node
-        )
+extension RoutedPoint {
+    fileprivate func isOfSameNode(as other: RoutedPoint?) -> Bool {
+        node.node.objectId == other?.node.node.objectId
     }
 }

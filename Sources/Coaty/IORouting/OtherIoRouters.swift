@@ -10,6 +10,7 @@ final class OtherIoRouters: Sendable {
     private let ioContextName: String
     private let logger: Logger
     private let ids = Mutex<[CoatyUUID]>([])
+    private let notes = DoublingCounter()
 
     init(ownId: CoatyUUID, ioContextName: String, logger: Logger) {
         self.ownId = ownId
@@ -27,10 +28,13 @@ final class OtherIoRouters: Sendable {
             ids.append(id)
             return true
         }
-        guard isNew else { return }
+        guard isNew, let count = notes.increment() else { return }
         logger.warning(
             "another agent routes this IO context too",
-            metadata: ["context": "\(DropLog.short(ioContextName))", "agent": "\(DropLog.short(id.string))"]
+            metadata: [
+                "context": "\(DropLog.short(ioContextName))", "agent": "\(DropLog.short(id.string))",
+                "so far": "\(count)",
+            ]
         )
     }
 

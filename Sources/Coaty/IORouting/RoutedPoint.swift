@@ -15,18 +15,30 @@ package final class RoutedPoint<Point: IoPoint> {
     package let point: Point
     package let json: JSONView
     package let node: RoutedNode
-    /// How many nodes had come before its own.
-    let arrival: Int
+    /// Its place among all points: nodes are in the order in which they came.
+    let place: Place
     let kind: PointKind
 
     var id: CoatyUUID { point.objectId }
 
-    init(_ point: Point, json: JSONView, node: RoutedNode, arrival: Int) {
+    init(_ point: Point, json: JSONView, node: RoutedNode, place: Place) {
         self.point = point
         self.json = json
         self.node = node
-        self.arrival = arrival
+        self.place = place
         kind = PointKind(valueType: TopicLevel(point.valueType), isRaw: point.useRawIoValues ?? false)
+    }
+}
+
+/// Where a point is among all of its kind.
+struct Place: Comparable {
+    /// How many nodes had come before its own.
+    let arrival: Int
+    /// The place in its node.
+    let index: Int
+
+    static func < (left: Place, right: Place) -> Bool {
+        left.arrival == right.arrival ? left.index < right.index : left.arrival < right.arrival
     }
 }
 

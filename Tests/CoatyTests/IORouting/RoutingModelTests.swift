@@ -5,11 +5,19 @@ import Testing
 
 /// A router that decides by what changed has the associations that one has that decides on everything each time.
 @Suite struct RoutingModelTests {
-    /// What somebody knows who hears only of changes.
+    /// What all agents know together who hear only of changes: of an association both that of the source and that of the
+    /// actor must have heard, since it is the one of the node.
     private struct Listener {
         struct Told: Equatable {
             let route: String
             let updateRate: Int?
+            let nodes: [CoatyUUID?]
+
+            init(_ key: [CoatyUUID], route: String, updateRate: Int?, in table: IoRoutingTable) {
+                self.route = route
+                self.updateRate = updateRate
+                nodes = [table.source(key[0])?.node.node.objectId, table.actor(key[1])?.node.node.objectId]
+            }
         }
 
         private(set) var known: [[CoatyUUID]: Told] = [:]
@@ -23,10 +31,18 @@ import Testing
             }
         }
 
-        mutating func hear(_ event: AssociateEvent, _ place: String) {
+        mutating func hear(_ event: AssociateEvent, _ table: IoRoutingTable, _ place: String) {
             let data = event.data
-            let told = data.associatingRoute.map { Told(route: $0, updateRate: data.updateRate) }
-            hear([data.ioSourceId, data.ioActorId], told, place)
+            let key = [data.ioSourceId, data.ioActorId]
+            let told = data.associatingRoute.map { Told(key, route: $0, updateRate: data.updateRate, in: table) }
+            hear(key, told, place)
+        }
+
+        func checkNodes(_ table: IoRoutingTable, _ place: String) {
+            for (key, told) in known {
+                let now = Told(key, route: told.route, updateRate: told.updateRate, in: table)
+                #expect(told == now, "\(place): an agent does not know of its association")
+            }
         }
 
         var rates: [[CoatyUUID]: Int?] { known.mapValues(\.updateRate) }
@@ -80,12 +96,19 @@ import Testing
             for association in changes.added + changes.changed {
                 #expect(changes.added.contains(association) == (listener.known[association.key] == nil))
                 let route = try #require(table.association(association.ioSourceId, association.ioActorId)).route
-                listener.hear(association.key, .init(route: route, updateRate: association.updateRate), "step \(step)")
+                let told = Listener.Told(
+                    association.key,
+                    route: route,
+                    updateRate: association.updateRate,
+                    in: table
+                )
+                listener.hear(association.key, told, "step \(step)")
             }
             let wanted = naive.associations
             #expect(Set(table.associations) == Set(wanted), "step \(step)")
             #expect(table.associations.count == wanted.count && table.associationCount == wanted.count)
             #expect(listener.rates == Dictionary(uniqueKeysWithValues: wanted.map { ($0.key, $0.updateRate) }))
+            listener.checkNodes(table, "step \(step)")
         }
         #expect(table.preview(verdict).isEmpty, "everything was decided")
         for association in table.removeAll().removed { listener.hear(association.key, nil, "at the end") }
@@ -161,7 +184,8 @@ import Testing
                 for await _ in try observer.publishUpdate(.with(object: updated), timeLimit: patience) { return }
             }
             try await update.value
-            for event in told.values[heard...] { listener.hear(event, "step \(step)") }
+            for event in told.values[heard...] { listener.hear(event, controller.table, "step \(step)") }
+            listener.checkNodes(controller.table, "step \(step)")
             heard = told.values.count
             let wanted = naive.associations
             #expect(listener.rates == Dictionary(uniqueKeysWithValues: wanted.map { ($0.key, $0.updateRate) }))
@@ -170,7 +194,7 @@ import Testing
         await router.shutdown()
         for event in try await told.wait(for: heard + listener.known.count)[heard...] {
             #expect(event.data.associatingRoute == nil)
-            listener.hear(event, "at the end")
+            listener.hear(event, controller.table, "at the end")
         }
         #expect(listener.known.isEmpty)
         subscription.cancel()
