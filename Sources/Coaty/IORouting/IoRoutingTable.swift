@@ -15,6 +15,8 @@ package struct IoRoutingTable {
     private struct Compatible {
         var sources: [CoatyUUID: RoutedPoint<IoSource>] = [:]
         var actors: [CoatyUUID: RoutedPoint<IoActor>] = [:]
+
+        var pairCount: Int { sources.count * actors.count }
     }
 
     /// What was decided for a source.
@@ -31,6 +33,8 @@ package struct IoRoutingTable {
     private var members: [CoatyUUID: RoutingMember] = [:]
     private var arrivals = 0
     private var pointCount = 0
+    /// Of the pairs that are decided on.
+    private var pairCount = 0
     /// Of the texts of the nodes.
     private var byteCount = 0
     /// Who has a point of this id. It belongs to the node that came first; the others get it when that goes.
@@ -143,14 +147,18 @@ package struct IoRoutingTable {
 
     // MARK: - How
 
-    /// How many pairs there would be to decide on.
+    /// How many pairs there would be to decide on, or more where others have the same points.
     private func pairCount(exchanging old: RoutingMember?, for new: RoutingMember) -> Int {
-        var counts = compatible.mapValues { (sources: $0.sources.count, actors: $0.actors.count) }
+        var counts: [PointKind: (sources: Int, actors: Int)] = [:]
         for (member, sign) in [(old, -1), (new, 1)] {
             for source in member?.sources ?? [] { counts[source.kind, default: (0, 0)].sources += sign }
             for actor in member?.actors ?? [] { counts[actor.kind, default: (0, 0)].actors += sign }
         }
-        return counts.values.reduce(0) { $0 + $1.sources * $1.actors }
+        return counts.reduce(pairCount) { count, more in
+            let now = compatible[more.key] ?? Compatible()
+            let then = (now.sources.count + more.value.sources) * (now.actors.count + more.value.actors)
+            return count + then - now.pairCount
+        }
     }
 
     private mutating func replace(
@@ -219,8 +227,16 @@ package struct IoRoutingTable {
         _ after: RoutedPoint<Point>?,
         _ points: WritableKeyPath<Compatible, [CoatyUUID: RoutedPoint<Point>]>
     ) {
-        if let before { compatible[before.kind]?[keyPath: points][before.id] = nil }
-        if let after { compatible[after.kind, default: Compatible()][keyPath: points][after.id] = after }
+        if let before {
+            pairCount -= compatible[before.kind]?.pairCount ?? 0
+            compatible[before.kind]?[keyPath: points][before.id] = nil
+            pairCount += compatible[before.kind]?.pairCount ?? 0
+        }
+        if let after {
+            pairCount -= compatible[after.kind]?.pairCount ?? 0
+            compatible[after.kind, default: Compatible()][keyPath: points][after.id] = after
+            pairCount += compatible[after.kind]?.pairCount ?? 0
+        }
     }
 
     private func sourcesByPlace(_ kind: PointKind) -> [RoutedPoint<IoSource>] {

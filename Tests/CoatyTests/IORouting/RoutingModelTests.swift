@@ -115,6 +115,33 @@ import Testing
         #expect(listener.known.isEmpty && table.associationCount == 0)
     }
 
+    /// What would make too many pairs is refused, and makes none when it is gone.
+    @Test func refusesANodeWithTooManyPairs() throws {
+        var table = IoRoutingTable(namespace: "-")
+        func node(_ id: String, sources: Int, actors: Int) throws -> (IoNode, JSONView) {
+            func points(_ coreType: String, _ count: Int) -> String {
+                (0..<count).map {
+                    #"{"coreType":"\#(coreType)","objectType":"coaty.\#(coreType)","objectId":"\#(id)-\#($0)","name":"n","valueType":"v"}"#
+                }
+                .joined(separator: ",")
+            }
+            let text =
+                #"{"coreType":"IoNode","objectType":"coaty.IoNode","objectId":"\#(id)","name":"ctx","ioSources":["#
+                + points("IoSource", sources) + #"],"ioActors":["# + points("IoActor", actors) + "]}"
+            let view = try JSONDocument(Array(text.utf8)).root
+            return (try #require(try PayloadCoder.object(view) as? IoNode), view)
+        }
+        let (sources, sourcesJSON) = try node("s", sources: 2_000, actors: 0)
+        let (actors, actorsJSON) = try node("a", sources: 0, actors: 2_001)
+        _ = try table.take(sources, json: sourcesJSON) { _, _ in false }
+        #expect(throws: IoRoutingTable.Refusal.tooManyPairs) {
+            try table.take(actors, json: actorsJSON) { _, _ in false }
+        }
+        _ = table.remove(sources.objectId) { _, _ in false }
+        _ = try table.take(actors, json: actorsJSON) { _, _ in false }
+        #expect(table.nodes.count == 1)
+    }
+
     /// The same over the wire: of the router only its Associate events are seen.
     @Test(.timeLimit(.minutes(2)), arguments: 0..<8 as Range<UInt64>)
     @ControllerActor func tellsOnlyWhatChanges(seed: UInt64) async throws {
