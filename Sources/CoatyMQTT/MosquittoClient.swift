@@ -39,6 +39,12 @@ final class MosquittoClient {
     private static let subscriptionRefused: Int32 = 0x80
 
     private(set) var isOpen = false
+    /// Whether nothing more is to be carried out.
+    private(set) var isLeaving = false
+    /// The topic filters that the broker knows, in UTF-8: strings are equal where their bytes are not.
+    private var filters: Set<[UInt8]> = []
+    /// The packet that the broker answers before the link is left.
+    private var lastUnsubscribe: Int32?
     private var refusal: Int32?
     private let link: Link
     private let logger: Logger
@@ -109,6 +115,15 @@ final class MosquittoClient {
                 MosquittoClient.from(context)?.logger.error("the broker has refused a subscription")
             }
         }
+        mosquitto_unsubscribe_callback_set(handle) { _, context, id in
+            MosquittoClient.from(context)?.unsubscribed(id)
+        }
+    }
+
+    /// The broker has answered, so it has read all that was published, and it sends nothing more. Were anything of it unread
+    /// when the socket is closed, the kernel would reset the connection, and the broker would lose what it had not read.
+    private func unsubscribed(_ id: Int32) {
+        if id == lastUnsubscribe { disconnect() }
     }
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> MosquittoClient? {
@@ -170,15 +185,30 @@ final class MosquittoClient {
             try withCStrings(filters) { pointers in
                 mosquitto_subscribe_multiple(handle, nil, Int32(pointers.count), pointers.baseAddress, 0, 0, nil)
             }
+            self.filters.formUnion(filters.map { Array($0.utf8) })
         case .unsubscribe(let filter):
             try check(mosquitto_unsubscribe(handle, nil, filter))
+            filters.remove(Array(filter.utf8))
         case .publish(let publication):
             let length = Int32(clamping: publication.payload.count)
             let payload = publication.payload
             try check(mosquitto_publish(handle, nil, publication.topic, length, payload, 0, publication.shouldRetain))
         case .disconnect:
-            try check(mosquitto_disconnect(handle))
+            isLeaving = true
+            guard !filters.isEmpty else { return disconnect() }
+            var id: Int32 = 0
+            try withCStrings(filters.map { String(decoding: $0, as: UTF8.self) }) { pointers in
+                mosquitto_unsubscribe_multiple(handle, &id, Int32(pointers.count), pointers.baseAddress, nil)
+            }
+            lastUnsubscribe = id
         }
+    }
+
+    /// Sends DISCONNECT, upon which the socket is closed.
+    func disconnect() {
+        lastUnsubscribe = nil
+        // It fails only where the link is lost, which the next read tells.
+        mosquitto_disconnect(handle)
     }
 
     private func withCStrings(

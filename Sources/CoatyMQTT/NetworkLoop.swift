@@ -87,7 +87,12 @@ struct NetworkLoop {
             if membership.isLeaving {
                 let deadline = leaveDeadline ?? now + MQTTBinding.leaveTimeout
                 leaveDeadline = deadline
-                if !client.isOpen || now > deadline { return }
+                if !client.isOpen { return }
+                if now > deadline {
+                    // A broker that is only slow may still read it.
+                    if client.isLeaving { client.disconnect() }
+                    return
+                }
             } else if !client.isOpen, now > start + Self.acceptTimeout {
                 throw .noAnswer
             }
@@ -107,7 +112,7 @@ struct NetworkLoop {
     /// Hands over what waits, as fast as the socket takes it: what stays in the outbox is kept when the link is lost.
     private func carryOutOperations(_ client: MosquittoClient) throws(MQTTLinkError) {
         guard client.isOpen else { return }
-        while !client.wantsToWrite, client.socket != nil, let operation = link.nextOperation() {
+        while !client.wantsToWrite, !client.isLeaving, client.socket != nil, let operation = link.nextOperation() {
             do throws(MQTTLinkError) {
                 try client.carryOut(operation)
             } catch {
