@@ -48,6 +48,49 @@ import Testing
         await agent.stop()
     }
 
+    @Test func losesNothingOfWhatItPublishedLast() async throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let observer = try MQTTTestClient(port: broker.port)
+        try observer.subscribe("coaty/#")
+        let agent = try agent(local(broker))
+        // What comes back to the agent is still unread when it leaves.
+        let subscription = agent.subscribe(try .channel("c")) { _ in }
+        agent.start()
+        try waitUntil("online") { agent.isOnline }
+        let events = try (0..<2000).map { try channel("\($0)") }
+        for event in events { _ = try agent.publishChannel(event) }
+        await agent.stop()
+        subscription.cancel()
+        let clientId = "Coaty" + agent.identityId.string.replacing("-", with: "").prefix(18)
+        try waitUntil("an orderly end") { broker.log.contains("Client \(clientId) disconnected.") }
+        // A will is published before this.
+        try observer.publish("coaty/end", "")
+        _ = try observer.waitFor { $0.topic == "coaty/end" }
+        let topics = observer.messages.map(\.topic)
+        let own = "/\(agent.identityId)"
+        #expect(topics.filter { $0.hasSuffix(own) && $0.contains("/CHN:c/") }.count == events.count)
+        #expect(topics.filter { $0.hasSuffix(own) && $0.contains("/DAD/") }.count == 1)
+        #expect(topics.suffix(2) == ["coaty/3/-/DAD\(own)", "coaty/end"])
+    }
+
+    @Test(.timeLimit(.minutes(1))) func stopsWhileTheBrokerDoesNotAnswer() async throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let observer = try MQTTTestClient(port: broker.port)
+        try observer.subscribe("coaty/#")
+        let agent = try agent(local(broker))
+        agent.start()
+        _ = try observer.waitFor { $0.topic.contains("/ADV:Identity/") }
+        let pid = try #require(broker.pid)
+        kill(pid, SIGSTOP)
+        _ = try agent.publishChannel(channel("last"))
+        await agent.stop()
+        kill(pid, SIGCONT)
+        _ = try observer.waitFor { $0.text.contains("last") }
+        _ = try observer.waitFor { $0.topic == "coaty/3/-/DAD/\(agent.identityId)" }
+    }
+
     @Test func comesBackAfterTheBrokerDid() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }

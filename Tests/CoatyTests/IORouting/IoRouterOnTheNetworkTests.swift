@@ -76,6 +76,57 @@ import Testing
         #expect(scene.router.otherRouters.isEmpty)
     }
 
+    @Test func dissolvesAllOnTheBrokerBeforeItLeaves() async throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let options = MQTTClientOptions(host: "127.0.0.1", port: broker.port)
+        let rules = #"[{"name": "All", "condition": ["source.name", ["Exists"]]}]"#
+        let container = try Container.resolve(
+            components: Components(controllers: ["router": RuleBasedIoRouter.self]),
+            configuration: Configuration(
+                communication: CommunicationOptions { _ in MQTTBinding(options: options) },
+                controllers: ControllerConfig(controllerOptions: [
+                    "router": ControllerOptions(extra: [
+                        "ioContext": IoContext.test(),
+                        "rules": try IoAssociationRule.rules(JSONDocument(Array(rules.utf8)).root),
+                    ])
+                ])
+            )
+        )
+        let manager = container.communicationManager
+        let observer = try MQTTTestClient(port: broker.port)
+        for event in ["ASC:ctx", "DAD", "ADV:IoContext"] { try observer.subscribe("coaty/3/-/\(event)/+") }
+        // What blocks would hold the router's actor.
+        func untilObserved(_ count: Int) async throws {
+            try await withPatience {
+                while observer.messages.count < count { try await Task.sleep(for: .milliseconds(5)) }
+            }
+        }
+        manager.start()
+        try await untilObserved(1)
+        let others = try CommunicationManager(
+            identity: Identity(name: "others"),
+            options: CommunicationOptions { _ in MQTTBinding(options: options) }
+        )
+        others.start()
+        try await others.untilOnline()
+        try others.publishAdvertise(.with(object: IoNode("n1", sources: (0..<15).map { IoSource("s\($0)") })))
+        try others.publishAdvertise(.with(object: IoNode("n2", actors: (0..<20).map { IoActor("a\($0)") })))
+        try await untilObserved(1 + 300)
+        await container.shutdown()
+        try await untilObserved(1 + 300 + 300 + 1)
+        #expect(observer.messages.last?.topic == "coaty/3/-/DAD/\(manager.identityId)")
+        let dissolved = observer.messages.dropFirst(1 + 300).dropLast()
+        #expect(dissolved.count == 300 && dissolved.allSatisfy { !$0.text.contains("associatingRoute") })
+        let clientId = "Coaty" + manager.identityId.string.replacing("-", with: "").prefix(18)
+        try await withPatience {
+            while !broker.log.contains("Client \(clientId) disconnected.") {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+        }
+        await others.stop()
+    }
+
     @Test func letsNodesGoThatLeftWhileTheLinkWasAway() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
