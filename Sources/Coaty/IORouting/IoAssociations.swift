@@ -26,8 +26,8 @@ final class IoAssociations: Sendable {
         let isRaw: Bool
         /// The route of each associated source.
         var routes: [CoatyUUID: TopicLevel] = [:]
-        /// One a route, as long as a source uses it.
-        var subscriptions: [TopicLevel: Subscription] = [:]
+        /// One a route, and how many sources use it.
+        var subscriptions: [TopicLevel: (subscription: Subscription, uses: Int)] = [:]
 
         var state: IoStateEvent { IoStateEvent(hasAssociations: !routes.isEmpty) }
     }
@@ -85,10 +85,10 @@ final class IoAssociations: Sendable {
             {
                 told.append((Array(state.stateObservers[sourceId, default: [:]].values), current))
             }
-            if state.actors[actorId]?.take(sourceId, route.map(TopicLevel.init)) ?? false,
-                let current = state.actors[actorId]?.state
-            {
-                state.actors[actorId]?.follow { route, isRaw in subscribe(route.text, actorId, isRaw) }
+            let isTaken = state.actors[actorId]?.take(sourceId, route.map(TopicLevel.init)) { route, isRaw in
+                subscribe(route.text, actorId, isRaw)
+            }
+            if isTaken ?? false, let current = state.actors[actorId]?.state {
                 told.append((Array(state.stateObservers[actorId, default: [:]].values), current))
             }
             return told
@@ -179,20 +179,27 @@ extension IoAssociations.Source {
 }
 
 extension IoAssociations.Actor {
+    /// Subscribes to the routes in use, and to no others. What it costs does not grow with the associations that there are.
+    ///
     /// - Returns: whether anything may have changed.
-    fileprivate mutating func take(_ sourceId: CoatyUUID, _ route: TopicLevel?) -> Bool {
-        guard route == nil || routes[sourceId] != nil || routes.count < IoAssociations.maximumAssociations else {
-            return false
-        }
+    fileprivate mutating func take(
+        _ sourceId: CoatyUUID,
+        _ route: TopicLevel?,
+        subscribe: (TopicLevel, _ isRaw: Bool) -> Subscription
+    ) -> Bool {
+        let former = routes[sourceId]
+        guard route == nil || former != nil || routes.count < IoAssociations.maximumAssociations else { return false }
+        guard route != former else { return true }
         routes[sourceId] = route
+        if let former {
+            subscriptions[former]?.uses -= 1
+            if subscriptions[former]?.uses == 0 { subscriptions[former] = nil }
+        }
+        if let route {
+            if subscriptions[route] == nil { subscriptions[route] = (subscribe(route, isRaw), 0) }
+            subscriptions[route]?.uses += 1
+        }
         return true
-    }
-
-    /// Subscribes to the routes in use, and to no others.
-    fileprivate mutating func follow(_ subscribe: (TopicLevel, _ isRaw: Bool) -> Subscription) {
-        let used = Set(routes.values)
-        subscriptions = subscriptions.filter { used.contains($0.key) }
-        for route in used where subscriptions[route] == nil { subscriptions[route] = subscribe(route, isRaw) }
     }
 }
 
