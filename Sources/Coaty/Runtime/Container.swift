@@ -125,7 +125,10 @@ public final class Container {
                         controller.onCommunicationManagerStopping()
                         controller.disposeBag.dispose()
                     }
-                    for (_, controller) in controllers { await controller.beforeLeaving() }
+                    // At once, so that what one may wait is all that they wait together.
+                    await withDiscardingTaskGroup { group in
+                        for (_, controller) in controllers { group.addTask { await controller.beforeLeaving() } }
+                    }
                     done.resume()
                 }
             }
