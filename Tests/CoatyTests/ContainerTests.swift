@@ -1,0 +1,39 @@
+import Testing
+
+@testable import Coaty
+
+/// What a container does when its agent leaves.
+@ControllerActor @Suite(.timeLimit(.minutes(1))) struct ContainerTests {
+    @Test func controllersWaitTogetherBeforeTheAgentLeaves() async throws {
+        let names = ["a", "b", "c"]
+        let container = try Container.resolve(
+            components: Components(
+                controllers: [
+                    "a": LingeringController.self, "b": LingeringController.self, "c": LingeringController.self,
+                ]
+            ),
+            configuration: Configuration(
+                communication: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) }
+            )
+        )
+        let arrived = Recorder<Bool>()
+        let controllers: [LingeringController] = names.compactMap { container.getController(name: $0) }
+        try #require(controllers.count == names.count)
+        for controller in controllers { (controller.arrived, controller.expected) = (arrived, names.count) }
+        container.communicationManager.start()
+        await container.shutdown()
+        #expect(controllers.map(\.hasMetAll) == [true, true, true])
+    }
+}
+
+/// Does not leave before all have come.
+private final class LingeringController: Controller {
+    var arrived = Recorder<Bool>()
+    var expected = 1
+    private(set) var hasMetAll = false
+
+    override func beforeLeaving() async {
+        arrived.append(true)
+        hasMetAll = await (try? arrived.wait(for: expected)) != nil
+    }
+}
