@@ -60,6 +60,9 @@ open class IoRouter: Controller {
     /// something else changes it.
     open func shouldAssociate(source: IoSource, sourceNode: IoNode, actor: IoActor, actorNode: IoNode) -> Bool { true }
 
+    /// Asked before an Update is taken over; one that is not is ignored, and not completed.
+    open func shouldUpdateIoContext(by event: UpdateEvent) -> Bool { true }
+
     /// Called when the context was taken over from an Update and the associations were decided anew, before the Complete is
     /// published.
     open func onIoContextUpdated(by event: UpdateEvent, from previous: IoContext, changes: IoAssociationChanges) {}
@@ -294,6 +297,7 @@ open class IoRouter: Controller {
             guard let updated = try event.data.object as? IoContext, let previous = ioContext,
                 TopicLevel(updated.name) == TopicLevel(previous.name)
             else { return note("an update would make another IO context") }
+            guard shouldUpdateIoContext(by: event) else { return }
             guard queue.hasRoomForAction else { return note("too many updates are to be made") }
             let previousJSON = ioContextJSON
             updated.parentObjectId = container.identity.objectId
