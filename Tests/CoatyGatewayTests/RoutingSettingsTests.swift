@@ -168,6 +168,10 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
             "routing:\n  contexts: [.inf]\n",
             "2: routing/contexts/0: has an unknown tag, or is no number of JSON"
         ),
+        (
+            "routing:\n  contexts:\n  - context: {a: 1e999}\n",
+            "3: routing/contexts/0/context/a: has an unknown tag, or is no number of JSON"
+        ),
         ("routing:\n  [a]: 1\n", "2: routing: must have strings as keys"),
     ])
     func mistakesHaveTheirPlace(text: String, error: String) {

@@ -54,6 +54,7 @@ struct ContextsResource: Sendable {
             let ifMatch = try request.ifMatch
             let body = try Payload(request.body).json
             guard body.kind == .object else { throw PayloadError.invalid(pointer: "", reason: "must be an object") }
+            try body.checkValues()
             let change = change(body)
             return .routing { [admin] in
                 let (context, changes) = try await admin.update(

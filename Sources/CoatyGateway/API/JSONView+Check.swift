@@ -10,4 +10,17 @@ extension JSONView {
             throw value.invalid("is unknown; there are \(names.sorted().joined(separator: ", "))")
         }
     }
+
+    /// Checks that arrays and objects are nested no deeper than this, and that numbers can be held.
+    func checkValues(depth: Int = JSONDocument.maximumDepth) throws(PayloadError) {
+        switch kind {
+        case .array, .object:
+            guard depth > 0 else { throw invalid("is nested too deeply") }
+            for element in elements { try element.checkValues(depth: depth - 1) }
+            for (_, value) in members { try value.checkValues(depth: depth - 1) }
+        case .number:
+            guard number?.isFinite ?? false else { throw invalid("is a number that is too large") }
+        case .null, .bool, .string: break
+        }
+    }
 }

@@ -21,8 +21,7 @@ struct RulesResource: Sendable {
                 guard let list = body["rules"] else { throw .invalid(pointer: "/rules", reason: "missing") }
                 let rules = try IoAssociationRule.rules(list)
                 return { [admin] id in
-                    let changes = try await admin.replaceRules(id, rules, ifMatch: ifMatch)
-                    let text = try RoutingAdmin.json(rules)
+                    let (text, changes) = try await admin.replaceRules(id, rules, ifMatch: ifMatch)
                     return .json(
                         Array(#"{"rules":"#.utf8) + text + #","associations":"#.utf8
                             + (try PayloadCoder.encode(changes)).utf8 + "}".utf8,
@@ -78,8 +77,9 @@ struct RulesResource: Sendable {
         let id = request.contextId
         do {
             let ifMatch = try request.ifMatch
-            let body = try Payload(request.body)
-            let answer = try read(body.json, ifMatch)
+            let body = try Payload(request.body).json
+            try body.checkValues()
+            let answer = try read(body, ifMatch)
             return .routing { try await answer(id) }
         } catch {
             return .response(Problems.routing(error))

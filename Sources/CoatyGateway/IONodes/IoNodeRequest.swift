@@ -146,18 +146,3 @@ struct IoNodeRequest {
         }
     }
 }
-
-extension JSONView {
-    /// Checks that arrays and objects are nested no deeper than this, and that numbers can be held.
-    fileprivate func checkValues(depth: Int) throws(PayloadError) {
-        switch kind {
-        case .array, .object:
-            guard depth > 0 else { throw invalid("is nested too deeply") }
-            for element in elements { try element.checkValues(depth: depth - 1) }
-            for (_, value) in members { try value.checkValues(depth: depth - 1) }
-        case .number:
-            guard number?.isFinite ?? false else { throw invalid("is a number that is too large") }
-        case .null, .bool, .string: break
-        }
-    }
-}

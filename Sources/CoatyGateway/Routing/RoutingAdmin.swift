@@ -156,18 +156,22 @@ final class RoutingAdmin {
     }
 
     /// Replaces the rules of a hosted context.
+    ///
+    /// - Returns: the JSON text of the rules, and what changed.
     func replaceRules(
         _ id: CoatyUUID,
         _ rules: [IoAssociationRule],
         ifMatch: IfMatch?
-    ) async throws -> IoAssociationChanges {
+    ) async throws -> (text: [UInt8], changes: IoAssociationChanges) {
         let router = try hosted(id)
+        // First: what can't be said must not be in force.
+        let text = try Self.json(rules)
         return try await turns.take(id) {
             let version = EntityTag(try Self.json(router.rules))
             if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
             let changes = router.replaceRules(rules)
-            try await untilKept(router.keep)
-            return changes
+            try await untilKept { try await router.keep() }
+            return (text, changes)
         }
     }
 

@@ -16,6 +16,7 @@ struct RoutingConfiguration: Sendable {
         try view.refuseMembers(besides: ["contexts"])
         guard let list = view["contexts"] else { return }
         guard list.kind == .array else { throw list.invalid("must be an array") }
+        try list.checkValues()
         for element in list.elements {
             guard contexts.count < Self.maximumContexts else {
                 throw list.invalid("has more than \(Self.maximumContexts) contexts")

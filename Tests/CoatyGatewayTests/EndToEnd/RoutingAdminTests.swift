@@ -231,6 +231,8 @@ import Testing
             ("PATCH", #"{"name":"Other"}"#, "/name"), ("PATCH", #"{"name":null}"#, "/name"),
             ("PATCH", #"{"coreType":"Task"}"#, "/coreType"), ("PATCH", #"{"objectType":""}"#, "/objectType"),
             ("PATCH", #"{"externalId":7}"#, "/externalId"),
+            ("PATCH", #"{"a":{"b":[0,1e999]}}"#, "/a/b/1"),
+            ("PUT", put(#""normal""#, "-1e999"), "/operatingState"),
             ("PUT", "[]", ""), ("PUT", "{}", "/coreType"),
             ("PUT", put(RoutingScene.contextId, other), "/objectId"),
             ("PUT", put("TemperatureMeasurement", "Other"), "/name"),
@@ -287,6 +289,7 @@ import Testing
             (#"[{"name":"a"}]"#, "/0/condition"), (#"[\#(good),{"name":"b","kondition":1}]"#, "/1/kondition"),
             (#"[{"name":"a","valueType":1,"condition":["source.name",["Exists"]]}]"#, "/0/valueType"),
             (condition(#"["source.name",["Exist"]]"#), "/1/condition/1/0"),
+            (condition(#"["context.x",["Equals",1e999]]"#), "/1/condition/1/1"),
             (condition(#"["sauce.name",["Exists"]]"#), "/1/condition/0"),
             (condition(#"["source.name",["Equals",{"property":"sauce"}]]"#), "/1/condition/1/1/property"),
             (
