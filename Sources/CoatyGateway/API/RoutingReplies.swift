@@ -81,7 +81,7 @@ extension Problems {
                 type: typePrefix + "conflict",
                 title: "Conflict",
                 status: 409,
-                detail: "Another agent updated the context at the same time; see what there is now."
+                detail: "Others update the context at the same time, again and again; nothing is changed."
             ).response()
         case .preconditionFailed(let version):
             Problem(

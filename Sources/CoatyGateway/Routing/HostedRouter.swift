@@ -3,10 +3,13 @@ import Logging
 
 /// The router of a context that the gateway hosts.
 final class HostedRouter: RuleBasedIoRouter {
-    /// What an Update of the gateway's own has brought about.
-    struct Outcome {
-        let previous: EntityTag?
-        let changes: IoAssociationChanges
+    /// An Update of the gateway's own that is on its way.
+    struct Expected {
+        let payload: [UInt8]
+        /// The version that it must be made on; nil where it is meant to replace any.
+        let base: EntityTag?
+        /// Called where it was another one by then.
+        let onRefused: @Sendable () -> Void
     }
 
     /// Where associations are told, and changes are kept.
@@ -17,31 +20,35 @@ final class HostedRouter: RuleBasedIoRouter {
         let configured: HostedContext
     }
 
-    /// The payload of an Update of the gateway's own that is on its way.
-    private var expected: [UInt8]?
-    /// What became of it.
-    private(set) var outcome: Outcome?
+    private var expected: Expected?
+    /// What the Update that was expected has changed; nil before it was taken over.
+    private(set) var changes: IoAssociationChanges?
     /// Writes down what the latest Update has made of the context.
     private(set) var keeping: Task<Void, any Error>?
     private var surroundings: Surroundings?
-    private var version: EntityTag?
 
-    func settle(in surroundings: Surroundings) {
-        self.surroundings = surroundings
-        version = ioContextJSON.map(EntityTag.init)
-    }
+    func settle(in surroundings: Surroundings) { self.surroundings = surroundings }
 
     override func onAssociationsChanged(_ changes: IoAssociationChanges) {
         guard let id = ioContext?.objectId else { return }
         surroundings?.feed.tell(id, changes)
     }
 
+    override func shouldUpdateIoContext(by event: UpdateEvent) -> Bool {
+        guard event.sourceId == communicationManager.identityId else { return true }
+        // One that nobody waits for any more may come when its base is long gone.
+        guard let expected, event.payload.bytes == expected.payload else { return false }
+        guard let base = expected.base, base != ioContextJSON.map(EntityTag.init) else { return true }
+        self.expected = nil
+        expected.onRefused()
+        return false
+    }
+
     override func onIoContextUpdated(by event: UpdateEvent, from previous: IoContext, changes: IoAssociationChanges) {
-        if event.sourceId == communicationManager.identityId, event.payload.bytes == expected {
-            outcome = Outcome(previous: version, changes: changes)
+        if event.sourceId == communicationManager.identityId {
+            self.changes = changes
             expected = nil
         }
-        version = ioContextJSON.map(EntityTag.init)
         let keeping = Task { try await keep() }
         self.keeping = keeping
         Task {
@@ -54,9 +61,9 @@ final class HostedRouter: RuleBasedIoRouter {
     }
 
     /// Awaits an Update of the gateway's own.
-    func expect(_ payload: [UInt8]) {
-        expected = payload
-        outcome = nil
+    func expect(_ update: Expected) {
+        expected = update
+        changes = nil
     }
 
     /// Writes down the context and its rules, where there is a state directory.

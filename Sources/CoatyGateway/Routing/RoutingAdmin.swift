@@ -6,6 +6,7 @@ final class RoutingAdmin {
     /// Why something is not done.
     enum Failure: Error {
         case notFound(String)
+        /// Nothing was done.
         case conflict
         case preconditionFailed(EntityTag?)
         /// In so many milliseconds.
@@ -29,6 +30,9 @@ final class RoutingAdmin {
         /// A merge patch (RFC 7396).
         case patch(JSONView)
     }
+
+    /// How often an update is made anew where the context was changed at the same time; then it is given up.
+    static let maximumAttempts = 3
 
     nonisolated let directory: ContextDirectory
     nonisolated let feed: RoutingFeed
@@ -129,29 +133,31 @@ final class RoutingAdmin {
         timeout: Int
     ) async throws -> (context: JSONView, changes: IoAssociationChanges?) {
         try await turns.take(id) {
-            let current = try? snapshot(id).json
-            let version = current.map(EntityTag.init)
-            if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
-            let event = try event(id, change, current)
-            let router = router(id)
-            router?.expect(event.payload.bytes)
-            let complete = try await firstComplete(
-                event,
-                from: router.map { _ in manager.identityId },
-                within: .milliseconds(timeout)
-            )
-            guard let complete, let context = complete.payload.json["object"] else { throw Failure.noAnswer(timeout) }
-            guard let router else {
-                directory.takeCompleted(complete, id)
-                return (context, nil)
+            let deadline = ContinuousClock.now + .milliseconds(timeout)
+            for _ in 0..<Self.maximumAttempts {
+                let current = try? snapshot(id).json
+                let version = current.map(EntityTag.init)
+                if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
+                // PUT without a condition is meant to overwrite whatever there is.
+                var isConditional = ifMatch != nil
+                if case .patch = change { isConditional = true }
+                let event = try event(id, change, current)
+                switch try await firstAnswer(to: event, id, base: isConditional ? version : nil, until: deadline) {
+                case .refused: continue
+                case .unsent: throw CommunicationError.offline
+                case .completed(let complete):
+                    guard let context = complete.payload.json["object"] else { throw Failure.noAnswer(timeout) }
+                    guard let router = router(id) else {
+                        directory.takeCompleted(complete, id)
+                        return (context, nil)
+                    }
+                    guard let changes = router.changes else { throw Failure.noAnswer(timeout) }
+                    try await untilKept { try await router.keeping?.value }
+                    return (context, changes)
+                case nil: throw Failure.noAnswer(timeout)
+                }
             }
-            guard let outcome = router.outcome else { throw Failure.conflict }
-            try await untilKept { try await router.keeping?.value }
-            // PUT without a condition is meant to overwrite whatever there is.
-            var isConditional = ifMatch != nil
-            if case .patch = change { isConditional = true }
-            if isConditional, outcome.previous != version { throw Failure.conflict }
-            return (context, outcome.changes)
+            throw Failure.conflict
         }
     }
 
@@ -237,23 +243,35 @@ final class RoutingAdmin {
         }
     }
 
-    private func firstComplete(
-        _ event: UpdateEvent,
-        from router: CoatyUUID?,
-        within timeout: Duration
-    ) async throws -> CompleteEvent? {
-        let (completes, continuation) = AsyncStream.makeStream(
-            of: CompleteEvent.self,
-            bufferingPolicy: .bufferingOldest(1)
-        )
+    /// What becomes of an Update.
+    private enum Answer: Sendable {
+        case completed(CompleteEvent)
+        /// The context is hosted, and was another one by then.
+        case refused
+        /// The link was lost before.
+        case unsent
+    }
+
+    /// - Parameter base: the version that the Update must be made on where the context is hosted; nil is any.
+    /// - Returns: nil where nobody answers in time, or the gateway stops.
+    private func firstAnswer(
+        to event: UpdateEvent,
+        _ id: CoatyUUID,
+        base: EntityTag?,
+        until deadline: ContinuousClock.Instant
+    ) async throws -> Answer? {
+        let (answers, continuation) = AsyncStream.makeStream(of: Answer.self, bufferingPolicy: .bufferingOldest(1))
+        let router = router(id)
+        router?.expect(.init(payload: event.payload.bytes, base: base) { continuation.yield(.refused) })
+        let ownId = manager.identityId
         let subscription = try manager.publish(event) {
-            continuation.finish()
+            continuation.yield(.unsent)
         } handler: { complete in
-            if router == nil || complete.sourceId == router { continuation.yield(complete) }
+            if router == nil || complete.sourceId == ownId { continuation.yield(.completed(complete)) }
         }
         let timer = Task {
             do {
-                try await Task.sleep(for: timeout)
+                try await Task.sleep(until: deadline)
                 continuation.finish()
             } catch {
                 // Cancelled: the answer has come.
@@ -263,9 +281,11 @@ final class RoutingAdmin {
             timer.cancel()
             subscription.cancel()
         }
-        for await complete in completes { return complete }
-        // The request ended early: it never went out, or the gateway stops.
-        if !manager.isOnline { throw CommunicationError.offline }
+        for await answer in answers {
+            // A stop ends every request, whether it went out or not.
+            if case .unsent = answer, looking?.isCancelled ?? false { return nil }
+            return answer
+        }
         return nil
     }
 }
