@@ -22,20 +22,31 @@ enum IfMatch: Sendable, Hashable {
 
     /// - Throws: ``InvalidParameter``
     init(_ value: String) throws(InvalidParameter) {
-        let list = value.split(separator: ",").map { $0.trimming(while: { $0 == " " || $0 == "\t" }) }
-        if list == ["*"] {
-            self = .any
-            return
+        let error = InvalidParameter(name: "If-Match", reason: "must be * or a list of entity tags in quotes")
+        func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        let (quote, comma) = (UInt8(ascii: "\""), UInt8(ascii: ","))
+        var rest = Array(value.utf8)[...]
+        var tags: [String] = []
+        while true {
+            // A list may have empty elements (RFC 9110, section 5.6.1.2).
+            rest = rest.drop { isSpace($0) || $0 == comma }
+            guard !rest.isEmpty else { break }
+            let opaque = rest.starts(with: "W/".utf8) ? rest.dropFirst(2) : rest
+            guard opaque.first == quote, let end = opaque.dropFirst().firstIndex(of: quote),
+                opaque[..<end].allSatisfy({ $0 > 0x20 && $0 != 0x7F })
+            else {
+                guard tags.isEmpty, rest.first == UInt8(ascii: "*"), rest.dropFirst().allSatisfy(isSpace) else {
+                    throw error
+                }
+                self = .any
+                return
+            }
+            tags.append(String(decoding: rest[...end], as: UTF8.self))
+            rest = rest[(end + 1)...].drop(while: isSpace)
+            guard rest.first ?? comma == comma else { throw error }
         }
-        let isValid = list.allSatisfy { tag in
-            let tag = tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...]
-            return tag.count >= 2 && tag.hasPrefix("\"") && tag.hasSuffix("\"")
-                && !tag.dropFirst().dropLast().contains("\"")
-        }
-        guard isValid, !list.isEmpty else {
-            throw InvalidParameter(name: "If-Match", reason: "must be * or a list of entity tags in quotes")
-        }
-        self = .oneOf(list)
+        guard !tags.isEmpty else { throw error }
+        self = .oneOf(tags)
     }
 
     /// Whether the condition holds. Weak tags match nothing.
@@ -44,14 +55,5 @@ enum IfMatch: Sendable, Hashable {
         case .any: current != nil
         case .oneOf(let tags): current.map { tags.contains($0.text) } ?? false
         }
-    }
-}
-
-extension Substring {
-    fileprivate func trimming(while isTrimmed: (Character) -> Bool) -> String {
-        var text = self
-        while let first = text.first, isTrimmed(first) { text.removeFirst() }
-        while let last = text.last, isTrimmed(last) { text.removeLast() }
-        return String(text)
     }
 }
