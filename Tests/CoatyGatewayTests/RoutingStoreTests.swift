@@ -205,6 +205,24 @@ import Testing
         #expect(folder.log.lines.contains { $0.contains("the configuration counts") })
     }
 
+    /// One part is whole, and the other one nothing that a gateway of this version takes.
+    @Test(arguments: [true, false]) func aPartThatCannotBeUsedDoesNotTakeTheOtherAlong(isContextFlawed: Bool) async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal", rules: ["a"])
+        try await folder.store(configured).save(Self.context("emergency", rules: ["b"])).value
+        let text = String(decoding: try StateFile.read(folder.file.path), as: UTF8.self)
+        let flawed =
+            isContextFlawed
+            ? text.replacing(#""name":"TemperatureMeasurement""#, with: #""name":"Other""#)
+            : text.replacing(#""Exists""#, with: #""Exist""#)
+        #expect(flawed != text)
+        try folder.file.write(Array(flawed.utf8), keepingCurrent: true)
+        #expect(try await folder.restart(configured) == (isContextFlawed ? "normal b" : "emergency a"))
+        let part = isContextFlawed ? "a context" : "rules"
+        #expect(folder.log.lines.count { $0.contains("what was kept of \(part) can't be used") } == 1)
+        #expect(folder.log.lines.count == 1)
+    }
+
     @Test func ofManyChangesAtOnceTheLatestStays() async throws {
         let folder = Folder()
         let configured = try Self.context("normal")

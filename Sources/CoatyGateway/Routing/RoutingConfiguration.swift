@@ -44,7 +44,7 @@ struct HostedContext: Sendable {
     let name: String
     /// The IoContext object, as it was given.
     let context: JSONDocument
-    let rules: [IoAssociationRule]
+    var rules: [IoAssociationRule]
 
     /// - Throws: `PayloadError` where the object is no IoContext, its id no UUID in lower case, or its name none that can
     ///   stand in a topic.

@@ -102,9 +102,9 @@ final class RoutingStore: Sendable {
     private func load(_ configured: HostedContext) -> HostedContext {
         let metadata: Logger.Metadata = ["context": "\(configured.objectId)"]
         guard let kept = read(configured.objectId) else { return configured }
-        let (context, dropped): (HostedContext, [String])
+        let (context, dropped, unusable): (HostedContext, [String], [(part: String, error: any Error)])
         do {
-            (context, dropped) = try kept.applied(to: configured)
+            (context, dropped, unusable) = try kept.applied(to: configured)
         } catch {
             logger.error("what was kept can't be used: the configuration counts: \(error)", metadata: metadata)
             return configured
@@ -112,6 +112,9 @@ final class RoutingStore: Sendable {
         guard !dropped.isEmpty else { return context }
         for part in dropped {
             logger.warning(
+        for (part, error) in unusable {
+            logger.error("what was kept of \(part) can't be used: the configuration counts: \(error)", metadata: metadata)
+        }
                 "the configuration of \(part) has changed: what was kept of it is dropped",
                 metadata: metadata
             )
@@ -191,17 +194,23 @@ private struct KeptContext: Encodable {
         rules = try part(root["rules"])
     }
 
-    /// The configuration with what still counts, and the parts that don't.
-    func applied(to configured: HostedContext) throws -> (context: HostedContext, dropped: [String]) {
-        var dropped: [String] = []
-        func value(_ part: Part?, _ configured: AnyCodable, _ name: String) throws -> JSONView {
-            var value = configured
-            if let part {
-                if try part.configured == Self.fingerprint(configured) {
-                    value = part.value
-                } else {
-                    dropped.append(name)
-                }
+    /// The configuration with what still counts, the parts that it has changed since, and those that are none any more.
+    func applied(
+        to configured: HostedContext
+    ) throws -> (context: HostedContext, dropped: [String], unusable: [(part: String, error: any Error)]) {
+        var (result, dropped, unusable) = (configured, [String](), [(part: String, error: any Error)]())
+        func use(
+            _ part: Part?,
+            _ name: String,
+            replacing configured: AnyCodable,
+            _ use: (JSONView) throws -> Void
+        ) throws {
+            guard let part else { return }
+            guard try part.configured == Self.fingerprint(configured) else { return dropped.append(name) }
+            do {
+                try use(JSONDocument(Array(PayloadCoder.encode(part.value).utf8)).root)
+            } catch {
+                unusable.append((name, error))
             }
             return try JSONDocument(Array(PayloadCoder.encode(value).utf8)).root
         }
@@ -211,7 +220,8 @@ private struct KeptContext: Encodable {
         guard context.objectId == configured.objectId, TopicLevel(context.name) == TopicLevel(configured.name) else {
             throw StateFile.Flaw.damaged
         }
-        return (context, dropped)
+        try use(rules, "rules", replacing: Self.json(configured.rules)) { result.rules = try IoAssociationRule.rules($0) }
+        return (result, dropped, unusable)
     }
 
     private static func json(_ rules: [IoAssociationRule]) throws -> AnyCodable {
