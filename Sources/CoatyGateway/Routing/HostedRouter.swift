@@ -49,8 +49,12 @@ final class HostedRouter: RuleBasedIoRouter {
             self.changes = changes
             expected = nil
         }
-        let keeping = Task { try await keep() }
-        self.keeping = keeping
+        do {
+            keeping = try keep()
+        } catch {
+            keeping = Task { throw error }
+        }
+        guard let keeping else { return }
         Task {
             do {
                 try await keeping.value
@@ -66,13 +70,15 @@ final class HostedRouter: RuleBasedIoRouter {
         changes = nil
     }
 
-    /// Writes down the context and its rules, where there is a state directory.
-    func keep() async throws {
-        guard let surroundings, let store = surroundings.store, let json = ioContextJSON else { return }
-        guard case .object(var members) = AnyCodable(json) else { return }
+    /// Has the context and its rules written down as they are, in the order of the calls.
+    ///
+    /// - Returns: the writing; nil where there is no state directory.
+    func keep() throws -> Task<Void, any Error>? {
+        guard let surroundings, let store = surroundings.store, let json = ioContextJSON else { return nil }
+        guard case .object(var members) = AnyCodable(json) else { return nil }
         // The identity is another one after a restart.
         if surroundings.configured.context.root["parentObjectId"] == nil { members["parentObjectId"] = nil }
         let document = try JSONDocument(Array(PayloadCoder.encode(AnyCodable.object(members)).utf8))
-        try await store.save(HostedContext(context: document.root, rules: rules))
+        return try store.save(HostedContext(context: document.root, rules: rules))
     }
 }

@@ -176,7 +176,7 @@ final class RoutingAdmin {
             let version = EntityTag(try Self.json(router.rules))
             if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
             let changes = router.replaceRules(rules)
-            try await untilKept { try await router.keep() }
+            try await untilKept { try await router.keep()?.value }
             return (text, changes)
         }
     }

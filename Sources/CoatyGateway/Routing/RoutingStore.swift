@@ -18,8 +18,8 @@ final class RoutingStore: Sendable {
     private let state = Mutex(State())
 
     private struct State {
-        /// What is to be written next, and who waits for it. At most one a context: a later one takes the place of an earlier.
-        var pending: [CoatyUUID: (context: HostedContext, waiting: [CheckedContinuation<Void, any Error>])] = [:]
+        /// What is to be written next, and what writes it. At most one a context: a later one takes the place of an earlier.
+        var pending: [CoatyUUID: (context: HostedContext, writing: Task<Void, any Error>)] = [:]
         /// What the current files hold, as far as this process has written them. The same is not written twice: the previous
         /// file stays another one.
         var written: [CoatyUUID: String] = [:]
@@ -57,19 +57,23 @@ final class RoutingStore: Sendable {
         }
     }
 
-    /// Keeps a context that the configuration has, and its rules; what is as configured is not kept. Returns when it is on
-    /// the disk, or something later is.
+    /// Keeps a context that the configuration has, and its rules; what is as configured is not kept. Of several calls the
+    /// last one counts.
     ///
-    /// - Throws: `SystemCallError`; ``RoutingStoreError`` where the configuration has no such context.
-    func save(_ context: HostedContext) async throws {
+    /// - Returns: what ends when it is on the disk, or something later is. It throws `SystemCallError`, or
+    ///   ``RoutingStoreError`` where the configuration has no such context.
+    func save(_ context: HostedContext) -> Task<Void, any Error> {
         let id = context.objectId
-        try await withCheckedThrowingContinuation { continuation in
-            let isScheduled = state.withLock { state in
-                let waiting = state.pending[id]?.waiting ?? []
-                state.pending[id] = (context, waiting + [continuation])
-                return !waiting.isEmpty
-            }
-            if !isScheduled { queue.async { [self] in writePending(id) } }
+        return state.withLock { state in
+            let writing =
+                state.pending[id]?.writing
+                ?? Task {
+                    try await withCheckedThrowingContinuation { continuation in
+                        queue.async { [self] in continuation.resume(with: Result { try writePending(id) }) }
+                    }
+                }
+            state.pending[id] = (context, writing)
+            return writing
         }
     }
 
@@ -77,10 +81,9 @@ final class RoutingStore: Sendable {
 
     // MARK: - On the queue
 
-    private func writePending(_ id: CoatyUUID) {
-        guard let (context, waiting) = state.withLock({ $0.pending.removeValue(forKey: id) }) else { return }
-        let result = Result { try write(context) }
-        for continuation in waiting { continuation.resume(with: result) }
+    private func writePending(_ id: CoatyUUID) throws {
+        guard let (context, _) = state.withLock({ $0.pending.removeValue(forKey: id) }) else { return }
+        try write(context)
     }
 
     private func write(_ context: HostedContext) throws {
@@ -109,12 +112,12 @@ final class RoutingStore: Sendable {
             logger.error("what was kept can't be used: the configuration counts: \(error)", metadata: metadata)
             return configured
         }
-        guard !dropped.isEmpty else { return context }
-        for part in dropped {
-            logger.warning(
         for (part, error) in unusable {
             logger.error("what was kept of \(part) can't be used: the configuration counts: \(error)", metadata: metadata)
         }
+        guard !dropped.isEmpty else { return context }
+        for part in dropped {
+            logger.warning(
                 "the configuration of \(part) has changed: what was kept of it is dropped",
                 metadata: metadata
             )
@@ -212,13 +215,13 @@ private struct KeptContext: Encodable {
             } catch {
                 unusable.append((name, error))
             }
-            return try JSONDocument(Array(PayloadCoder.encode(value).utf8)).root
         }
-        let object = try value(context, AnyCodable(configured.context.root), "a context")
-        let list = try value(rules, Self.json(configured.rules), "rules")
-        let context = try HostedContext(context: object, rules: IoAssociationRule.rules(list))
-        guard context.objectId == configured.objectId, TopicLevel(context.name) == TopicLevel(configured.name) else {
-            throw StateFile.Flaw.damaged
+        try use(context, "a context", replacing: AnyCodable(configured.context.root)) { view in
+            let kept = try HostedContext(context: view, rules: configured.rules)
+            guard kept.objectId == configured.objectId, TopicLevel(kept.name) == TopicLevel(configured.name) else {
+                throw PayloadError.invalid(pointer: "", reason: "is another context")
+            }
+            result = kept
         }
         try use(rules, "rules", replacing: Self.json(configured.rules)) { result.rules = try IoAssociationRule.rules($0) }
         return (result, dropped, unusable)
