@@ -206,7 +206,9 @@ import Testing
     }
 
     /// One part is whole, and the other one nothing that a gateway of this version takes.
-    @Test(arguments: [true, false]) func aPartThatCannotBeUsedDoesNotTakeTheOtherAlong(isContextFlawed: Bool) async throws {
+    @Test(arguments: [true, false]) func aPartThatCannotBeUsedDoesNotTakeTheOtherAlong(isContextFlawed: Bool)
+        async throws
+    {
         let folder = Folder()
         let configured = try Self.context("normal", rules: ["a"])
         try await folder.store(configured).save(Self.context("emergency", rules: ["b"])).value

@@ -113,7 +113,10 @@ final class RoutingStore: Sendable {
             return configured
         }
         for (part, error) in unusable {
-            logger.error("what was kept of \(part) can't be used: the configuration counts: \(error)", metadata: metadata)
+            logger.error(
+                "what was kept of \(part) can't be used: the configuration counts: \(error)",
+                metadata: metadata
+            )
         }
         guard !dropped.isEmpty else { return context }
         for part in dropped {
@@ -223,7 +226,9 @@ private struct KeptContext: Encodable {
             }
             result = kept
         }
-        try use(rules, "rules", replacing: Self.json(configured.rules)) { result.rules = try IoAssociationRule.rules($0) }
+        try use(rules, "rules", replacing: Self.json(configured.rules)) {
+            result.rules = try IoAssociationRule.rules($0)
+        }
         return (result, dropped, unusable)
     }
 
