@@ -12,12 +12,17 @@ struct ContextsResource: Sendable {
 
     func register(in router: inout Router) {
         router.on(.get, Self.path) { [admin] _ in
-            .routing { Self.list(admin.snapshots()) }
+            .routing {
+                admin.snapshots()
+            } encode: {
+                Self.list($0)
+            }
         }
         router.on(.get, Self.path + "/{objectId}") { [admin] request in
             let id = request.contextId
             return .routing {
-                let snapshot = try admin.snapshot(id)
+                try admin.snapshot(id)
+            } encode: { snapshot in
                 var json: [UInt8] = []
                 snapshot.append(to: &json)
                 return .json(json, version: EntityTag(snapshot.json))

@@ -4,10 +4,18 @@ import HTTPServer
 extension HTTPReply {
     /// An answer that is found on the ``ControllerActor``, where the routers are.
     static func routing(_ answer: @escaping @ControllerActor @Sendable () async throws -> HTTPResponse) -> HTTPReply {
+        routing(answer, encode: \.self)
+    }
+
+    /// An answer that is made elsewhere of what is found there: what is large must not hold up the routers.
+    static func routing<Found: Sendable>(
+        _ find: @escaping @ControllerActor @Sendable () async throws -> Found,
+        encode: @escaping @Sendable (Found) -> HTTPResponse
+    ) -> HTTPReply {
         .later { pending in
-            Task { @ControllerActor in
+            Task {
                 do {
-                    pending.complete(try await answer())
+                    pending.complete(encode(try await find()))
                 } catch {
                     pending.complete(Problems.routing(error))
                 }

@@ -1,5 +1,4 @@
 import Coaty
-import OrderedCollections
 import Synchronization
 
 /// The IO contexts that other agents route, as far as these have shown themselves: advertised or discovered contexts, their
@@ -15,6 +14,10 @@ final class ContextDirectory: Sendable {
     static let maximumBytes = 64 << 20
     /// How often to ask for contexts and nodes at most.
     static let askInterval = Duration.seconds(1)
+    /// How long contexts and nodes may take to show themselves after each connect; then they count as gone.
+    static let confirmationTime = Duration.seconds(10)
+    /// How many other routers of hosted contexts are told apart.
+    static let maximumOtherRouters = 100
 
     /// A context, and all that is known of it.
     struct Entry: Sendable {
@@ -30,8 +33,17 @@ final class ContextDirectory: Sendable {
         let name: TopicLevel
         var router: CoatyUUID?
         var otherRouters: [CoatyUUID] = []
-        var told: OrderedDictionary<Pair, Told> = [:]
+        /// In the order of which contexts came.
+        let serial: Int
+        var told: [Pair: (what: Told, serial: Int)] = [:]
         var associates: Subscription?
+    }
+
+    fileprivate struct Node {
+        let json: JSONView
+        let name: TopicLevel?
+        let agent: CoatyUUID?
+        let serial: Int
     }
 
     fileprivate struct Pair: Hashable {
@@ -46,8 +58,16 @@ final class ContextDirectory: Sendable {
     }
 
     fileprivate struct State {
-        var contexts: OrderedDictionary<CoatyUUID, Context> = [:]
-        var nodes: OrderedDictionary<CoatyUUID, (json: JSONView, agent: CoatyUUID?)> = [:]
+        var contexts: [CoatyUUID: Context] = [:]
+        var nodes: [CoatyUUID: Node] = [:]
+        /// By the name of their context.
+        var nodeIds: [TopicLevel: Set<CoatyUUID>] = [:]
+        /// Counts all that came, for its order.
+        var lastSerial = 0
+        /// The contexts and nodes that have not shown themselves since the last connect.
+        var unconfirmed: Set<CoatyUUID> = []
+        /// By agent, the hosted contexts that it has, too.
+        var otherRouters: [CoatyUUID: Set<CoatyUUID>] = [:]
         var associationCount = 0
         /// Of the texts of contexts and nodes.
         var byteCount = 0
@@ -59,7 +79,9 @@ final class ContextDirectory: Sendable {
     /// Those that the gateway routes itself.
     private let hosted: Set<CoatyUUID>
     private let feed: RoutingFeed
-    /// Called with a hosted context that another agent has, too.
+    /// By which the time for that is taken.
+    private let clock: any Clock<Duration>
+    /// Called once with each agent that answers that it has a hosted context, too.
     private let foundOtherRouter: @Sendable (_ contextId: CoatyUUID, _ router: CoatyUUID) -> Void
     private let state = Mutex(State())
 
@@ -67,22 +89,29 @@ final class ContextDirectory: Sendable {
         manager: CommunicationManager,
         hosted: Set<CoatyUUID>,
         feed: RoutingFeed,
+        clock: any Clock<Duration> = ContinuousClock(),
         foundOtherRouter: @escaping @Sendable (_ contextId: CoatyUUID, _ router: CoatyUUID) -> Void
     ) {
         self.manager = manager
         self.hosted = hosted
         self.feed = feed
+        self.clock = clock
         self.foundOtherRouter = foundOtherRouter
     }
 
     /// All contexts, in the order in which they came.
     var entries: [Entry] {
-        state.withLock { state in state.contexts.values.map { state.entry($0) } }
+        let found = state.withLock { state in state.contexts.values.map { state.found($0) } }
+        return found.sorted { $0.context.serial < $1.context.serial }.map(Entry.init)
     }
 
     func entry(_ id: CoatyUUID) -> Entry? {
-        state.withLock { state in state.contexts[id].map { state.entry($0) } }
+        state.withLock { state in state.contexts[id].map { state.found($0) } }.map(Entry.init)
     }
+
+    func contains(_ id: CoatyUUID) -> Bool { state.withLock { $0.contexts[id] != nil } }
+
+    func json(_ id: CoatyUUID) -> JSONView? { state.withLock { $0.contexts[id]?.json } }
 
     /// Watches the associations of a context: as they are, then each change.
     ///
@@ -98,6 +127,7 @@ final class ContextDirectory: Sendable {
     func takeCompleted(_ event: CompleteEvent, _ id: CoatyUUID) {
         let isKnown = state.withLock { state in
             guard let json = event.payload.json["object"], let known = state.contexts[id]?.json else { return false }
+            state.unconfirmed.remove(id)
             // Somebody else than the router may have completed it.
             if state.makeRoom(for: json, insteadOf: known) { state.contexts[id]?.json = json }
             return true
@@ -127,7 +157,16 @@ final class ContextDirectory: Sendable {
         let states = manager.getCommunicationState()
         return Task { [weak self] in
             await withTaskGroup { group in
-                group.addTask { for await state in states where state == .online { ask.yield() } }
+                group.addTask { [weak self] in
+                    var confirmation: Task<Void, Never>?
+                    for await state in states where state == .online {
+                        confirmation?.cancel()
+                        self?.doubt()
+                        ask.yield()
+                        confirmation = Task { [weak self] in await self?.removeUnconfirmed() }
+                    }
+                    confirmation?.cancel()
+                }
                 group.addTask { [weak self] in
                     for await _ in asks {
                         self?.ask()
@@ -138,12 +177,28 @@ final class ContextDirectory: Sendable {
         }
     }
 
+    /// Nobody told who has gone while the link was away.
+    private func doubt() {
+        state.withLock { $0.unconfirmed = Set($0.contexts.keys).union($0.nodes.keys) }
+    }
+
+    private func removeUnconfirmed() async {
+        // Where the link is away again, nobody could show itself; the next connect gives time anew.
+        guard (try? await clock.sleep(for: Self.confirmationTime)) != nil, !Task.isCancelled, manager.isOnline else {
+            return
+        }
+        let ids = state.withLock { $0.unconfirmed }
+        if !ids.isEmpty { remove(Array(ids)) }
+    }
+
     private func ask() {
         guard let event = try? DiscoverEvent.with(coreTypes: [.IoContext, .IoNode]) else { return }
         // Offline there is nobody to ask; the next connection asks.
         let request = try? manager.publish(event) { [weak self] resolve in
             switch resolve.payload.json["object"]?["coreType"]?.string {
-            case CoreType.IoContext.rawValue: self?.takeContext(resolve.payload, from: resolve.sourceId)
+            case CoreType.IoContext.rawValue:
+                self?.noteOtherRouter(resolve)
+                self?.takeContext(resolve.payload, from: resolve.sourceId)
             case CoreType.IoNode.rawValue: self?.takeNode(resolve.payload, from: resolve.sourceId)
             default: break
             }
@@ -156,25 +211,37 @@ final class ContextDirectory: Sendable {
         withExtendedLifetime(old) {}
     }
 
+    /// What is advertised the router of the context sees by itself.
+    private func noteOtherRouter(_ resolve: ResolveEvent) {
+        guard let agent = resolve.sourceId, agent != manager.identityId,
+            let id = resolve.payload.json["object"]?["objectId"]?.string.map(CoatyUUID.init(wire:)), hosted.contains(id)
+        else { return }
+        let isNew = state.withLock { state in
+            guard state.otherRouters[agent] != nil || state.otherRouters.count < Self.maximumOtherRouters else {
+                return false
+            }
+            return state.otherRouters[agent, default: []].insert(id).inserted
+        }
+        if isNew { foundOtherRouter(id, agent) }
+    }
+
     private func takeContext(_ payload: Payload, from agent: CoatyUUID?) {
         guard agent != manager.identityId, let json = payload.json["object"], let id = json["objectId"]?.string,
             let name = json["name"]?.string, CommunicationTopic.isPublishableLevel(name)
         else { return }
         let contextId = CoatyUUID(wire: id)
-        guard !hosted.contains(contextId) else {
-            if let agent { foundOtherRouter(contextId, agent) }
-            return
-        }
+        guard !hosted.contains(contextId) else { return }
         let level = TopicLevel(name)
         // Under another name it is another context.
         if let known = state.withLock({ $0.contexts[contextId]?.name }), known != level { remove([contextId]) }
         let isNew = state.withLock { state -> Bool in
+            state.unconfirmed.remove(contextId)
             let known = state.contexts[contextId]?.json
             guard known != nil || state.contexts.count < Self.maximumContexts,
                 state.makeRoom(for: json, insteadOf: known)
             else { return false }
             guard known != nil else {
-                state.contexts[contextId] = Context(json: json, name: level, router: agent)
+                state.contexts[contextId] = Context(json: json, name: level, router: agent, serial: state.nextSerial())
                 return true
             }
             state.contexts[contextId]?.json = json
@@ -201,14 +268,16 @@ final class ContextDirectory: Sendable {
         var ioPoints = [json["ioSources"], json["ioActors"]].compactMap(\.self).lazy.flatMap(\.elements).makeIterator()
         let isGone = ioPoints.next() == nil
         state.withLock { state in
-            let known = state.nodes[id]?.json
-            if isGone {
-                if let known { state.byteCount -= known.retainedBytes }
-                state.nodes[id] = nil
-            } else if known != nil || state.nodes.count < Self.maximumNodes, state.makeRoom(for: json, insteadOf: known)
-            {
-                state.nodes[id] = (json, agent)
-            }
+            state.unconfirmed.remove(id)
+            let known = state.nodes[id]
+            guard !isGone else { return state.removeNode(id) }
+            guard known != nil || state.nodes.count < Self.maximumNodes,
+                state.makeRoom(for: json, insteadOf: known?.json)
+            else { return }
+            if let name = known?.name { state.forget(id, name) }
+            let name = json["name"]?.string.map(TopicLevel.init)
+            if let name { state.nodeIds[name, default: []].insert(id) }
+            state.nodes[id] = Node(json: json, name: name, agent: agent, serial: known?.serial ?? state.nextSerial())
         }
     }
 
@@ -220,15 +289,18 @@ final class ContextDirectory: Sendable {
             guard state.contexts[contextId] != nil else { return }
             if event.sourceId != state.contexts[contextId]?.router { state.contexts[contextId]?.note(event.sourceId) }
             let before = state.contexts[contextId]?.told[pair]
-            guard now != before, before != nil || state.associationCount < Self.maximumAssociations else { return }
-            state.contexts[contextId]?.told[pair] = now
+            guard now != before?.what, before != nil || state.associationCount < Self.maximumAssociations else {
+                return
+            }
+            let serial = before?.serial ?? state.nextSerial()
+            state.contexts[contextId]?.told[pair] = now.map { ($0, serial) }
             var changes = IoAssociationChanges()
             let association = IoAssociation(
                 ioSourceId: pair.sourceId,
                 ioActorId: pair.actorId,
                 updateRate: now?.updateRate
             )
-            switch (before, now) {
+            switch (before?.what, now) {
             case (nil, _):
                 state.associationCount += 1
                 changes.added = [association]
@@ -244,9 +316,10 @@ final class ContextDirectory: Sendable {
     private func remove(_ ids: [CoatyUUID]) {
         let gone = Set(ids)
         let removed = state.withLock { state in
+            state.unconfirmed.subtract(gone)
+            for id in gone { state.otherRouters[id] = nil }
             for (id, node) in state.nodes where gone.contains(id) || node.agent.map(gone.contains) ?? false {
-                state.nodes[id] = nil
-                state.byteCount -= node.json.retainedBytes
+                state.removeNode(id)
             }
             let removed = state.contexts.filter { gone.contains($0.key) || $0.value.router.map(gone.contains) ?? false }
             for (id, context) in removed {
@@ -254,8 +327,8 @@ final class ContextDirectory: Sendable {
                 state.byteCount -= context.json.retainedBytes
                 state.associationCount -= context.told.count
                 var changes = IoAssociationChanges()
-                changes.removed = context.associations.map {
-                    IoAssociation(ioSourceId: $0.ioSourceId, ioActorId: $0.ioActorId)
+                changes.removed = context.told.keys.map {
+                    IoAssociation(ioSourceId: $0.sourceId, ioActorId: $0.actorId)
                 }
                 if !changes.isEmpty { feed.tell(id, changes) }
             }
@@ -277,8 +350,8 @@ extension ContextDirectory.Context {
     }
 
     fileprivate var associations: [IoAssociation] {
-        told.map {
-            IoAssociation(ioSourceId: $0.key.sourceId, ioActorId: $0.key.actorId, updateRate: $0.value.updateRate)
+        told.sorted { $0.value.serial < $1.value.serial }.map { pair, told in
+            IoAssociation(ioSourceId: pair.sourceId, ioActorId: pair.actorId, updateRate: told.what.updateRate)
         }
     }
 }
@@ -292,13 +365,37 @@ extension ContextDirectory.State {
         return true
     }
 
-    fileprivate func entry(_ context: ContextDirectory.Context) -> ContextDirectory.Entry {
-        ContextDirectory.Entry(
-            json: context.json,
-            router: context.router,
-            otherRouters: context.otherRouters.filter { $0 != context.router },
-            nodes: nodes.values.map(\.json).filter { $0["name"]?.string.map(TopicLevel.init) == context.name },
-            associations: context.associations
-        )
+    fileprivate mutating func nextSerial() -> Int {
+        lastSerial += 1
+        return lastSerial
+    }
+
+    fileprivate mutating func removeNode(_ id: CoatyUUID) {
+        guard let node = nodes.removeValue(forKey: id) else { return }
+        byteCount -= node.json.retainedBytes
+        if let name = node.name { forget(id, name) }
+    }
+
+    fileprivate mutating func forget(_ nodeId: CoatyUUID, _ name: TopicLevel) {
+        nodeIds[name]?.remove(nodeId)
+        if nodeIds[name]?.isEmpty ?? false { nodeIds[name] = nil }
+    }
+
+    /// A context and its nodes, not yet in their order: that is not made under the lock.
+    fileprivate func found(
+        _ context: ContextDirectory.Context
+    ) -> (context: ContextDirectory.Context, nodes: [ContextDirectory.Node]) {
+        (context, nodeIds[context.name]?.compactMap { nodes[$0] } ?? [])
+    }
+}
+
+extension ContextDirectory.Entry {
+    fileprivate init(_ found: (context: ContextDirectory.Context, nodes: [ContextDirectory.Node])) {
+        let context = found.context
+        json = context.json
+        router = context.router
+        otherRouters = context.otherRouters.filter { $0 != context.router }
+        nodes = found.nodes.sorted { $0.serial < $1.serial }.map(\.json)
+        associations = context.associations
     }
 }

@@ -65,7 +65,7 @@ final class RoutingAdmin {
     nonisolated func router(_ id: CoatyUUID) -> HostedRouter? { routers.first { $0.id == id }?.router }
 
     /// Whether there is such a context.
-    nonisolated func isKnown(_ id: CoatyUUID) -> Bool { router(id) != nil || directory.entry(id) != nil }
+    nonisolated func isKnown(_ id: CoatyUUID) -> Bool { router(id) != nil || directory.contains(id) }
 
     // MARK: - Seeing
 
@@ -135,7 +135,7 @@ final class RoutingAdmin {
         try await turns.take(id) {
             let deadline = ContinuousClock.now + .milliseconds(timeout)
             for _ in 0..<Self.maximumAttempts {
-                let current = try? snapshot(id).json
+                let current = router(id).map(\.ioContextJSON) ?? directory.json(id)
                 let version = current.map(EntityTag.init)
                 if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
                 // PUT without a condition is meant to overwrite whatever there is.
