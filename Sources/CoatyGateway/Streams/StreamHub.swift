@@ -38,7 +38,12 @@ final class StreamHub: Sendable {
         case .advertisedCoreType, .advertisedObjectType, .deadvertise, .channel: nil
         case .ioValue(let id): ioNodes.actor(id) == nil ? Problems.notRegistered("IO actor") : nil
         case .ioState(let id): ioNodes.agent(ofPoint: id) == nil ? Problems.notRegistered("IO point") : nil
-        case .routing(let id): routing.isKnown(id) ? nil : Problems.unknownContext(id)
+        case .routing(let id):
+            if !routing.isKnown(id) {
+                Problems.unknownContext(id)
+            } else {
+                routing.feed.hasRoom(for: id) ? nil : Problems.tooManyAssociations
+            }
         }
     }
 
