@@ -24,6 +24,24 @@ public struct CoatyUUID: Hashable, Sendable, Codable, CustomStringConvertible {
         self.string = string
     }
 
+    /// Whether the bytes are the same: Swift's strings are equal where they look equal.
+    public static func == (left: CoatyUUID, right: CoatyUUID) -> Bool {
+        let isEqual = left.string.utf8.withContiguousStorageIfAvailable { left in
+            right.string.utf8.withContiguousStorageIfAvailable { right in
+                left.count == right.count
+                    && (left.isEmpty || memcmp(left.baseAddress, right.baseAddress, left.count) == 0)
+            }
+        }
+        return isEqual.flatMap(\.self) ?? left.string.utf8.elementsEqual(right.string.utf8)
+    }
+
+    /// Hashes the bytes, and their end, so that pairs of ids differ by where one begins.
+    public func hash(into hasher: inout Hasher) {
+        var string = string
+        string.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        hasher.combine(UInt8.max)
+    }
+
     /// Decodes any string.
     public init(from decoder: any Decoder) throws {
         string = try decoder.singleValueContainer().decode(String.self)
