@@ -64,13 +64,18 @@ import Testing
         let points = (0..<200).map { index in
             #"{"coreType":"IoActor","objectType":"coaty.IoActor","objectId":"\#(index)","name":"n","valueType":"v","x":\#(deep)}"#
         }
+        let sources = (0..<20_000).map { index in
+            #"{"coreType":"IoSource","objectType":"coaty.IoSource","objectId":"\#(index)","name":"n","valueType":"v","x":\#(index)}"#
+        }
         let text =
-            #"{"coreType":"IoNode","objectType":"coaty.IoNode","objectId":"o","name":"n","ioSources":[],"#
+            #"{"coreType":"IoNode","objectType":"coaty.IoNode","objectId":"o","name":"n","#
+            + #""ioSources":[\#(sources.joined(separator: ","))],"#
             + #""ioActors":[\#(points.joined(separator: ","))],"characteristics":{\#(wide)},\#(wide)}"#
         let node = try #require(try PayloadCoder.object(JSONDocument(Array(text.utf8)).root) as? IoNode)
         #expect(node.custom.count == 20_000 && node.custom["m777"] == 777)
         #expect(node.characteristics?.count == 20_000 && node.characteristics?["m5"] as? Int == 5)
         #expect(node.ioActors.count == 200)
+        #expect(node.ioSources.count == 20_000 && node.ioSources[19_999].custom["x"] == 19_999)
         let x = try #require(node.ioActors[199].custom["x"])
         #expect(try ComparableJSON(PayloadCoder.encode(x)) == ComparableJSON(deep))
     }

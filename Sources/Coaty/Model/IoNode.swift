@@ -36,15 +36,28 @@ open class IoNode: CoatyObject {
     /// Decodes an IO node; lists that are missing are empty.
     public required init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Keys.self)
-        ioSources = try Self.points(container.decodeIfPresent([AnyCoatyObjectDecodable].self, forKey: .ioSources))
-        ioActors = try Self.points(container.decodeIfPresent([AnyCoatyObjectDecodable].self, forKey: .ioActors))
+        let json = decoder.json
+        ioSources = try Self.points(container, .ioSources, json?["ioSources"])
+        ioActors = try Self.points(container, .ioActors, json?["ioActors"])
         characteristics = try container.decodeDictionaryIfPresent(forKey: .characteristics)
         try super.init(from: decoder)
     }
 
-    private static func points<Point: IoPoint>(_ decoded: [AnyCoatyObjectDecodable]?) throws -> [Point] {
-        try (decoded ?? []).map { element in
-            guard let point = element.object as? Point else {
+    /// Decodes each point from its own place in a checked text, where there is one: from the node's, each would be looked
+    /// up anew, past all before it.
+    private static func points<Point: IoPoint>(
+        _ container: KeyedDecodingContainer<Keys>,
+        _ key: Keys,
+        _ view: JSONView?
+    ) throws -> [Point] {
+        let objects =
+            if let view, view.kind == .array {
+                try view.elements.map { try PayloadCoder.uniqueKeyedObject($0) }
+            } else {
+                try (container.decodeIfPresent([AnyCoatyObjectDecodable].self, forKey: key) ?? []).map(\.object)
+            }
+        return try objects.map { object in
+            guard let point = object as? Point else {
                 let context = DecodingError.Context(
                     codingPath: [],
                     debugDescription: "expected an object of \(Point.self)"

@@ -28,15 +28,16 @@ public enum PayloadCoder {
         // text may spell: such a text is written anew.
         if !view.hasDuplicateKeys {
             do {
-                return try decode(view)
+                return try uniqueKeyedObject(view)
             } catch is DecodingError {
                 // Falls through.
             }
         }
-        return try decode(JSONDocument(encodeBytes(AnyCodable(view))).root)
+        return try uniqueKeyedObject(JSONDocument(encodeBytes(AnyCodable(view))).root)
     }
 
-    private static func decode(_ view: JSONView) throws -> CoatyObject {
+    /// Decodes an object that has no key twice, also within.
+    static func uniqueKeyedObject(_ view: JSONView) throws -> CoatyObject {
         let decoder = JSONDecoder()
         if let key = CodingUserInfoKey.json { decoder.userInfo[key] = view }
         return try decoder.decode(AnyCoatyObjectDecodable.self, from: Data(view.bytes)).object
