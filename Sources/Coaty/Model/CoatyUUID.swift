@@ -26,13 +26,7 @@ public struct CoatyUUID: Hashable, Sendable, Codable, CustomStringConvertible {
 
     /// Whether the bytes are the same: Swift's strings are equal where they look equal.
     public static func == (left: CoatyUUID, right: CoatyUUID) -> Bool {
-        let isEqual = left.string.utf8.withContiguousStorageIfAvailable { left in
-            right.string.utf8.withContiguousStorageIfAvailable { right in
-                left.count == right.count
-                    && (left.isEmpty || memcmp(left.baseAddress, right.baseAddress, left.count) == 0)
-            }
-        }
-        return isEqual.flatMap(\.self) ?? left.string.utf8.elementsEqual(right.string.utf8)
+        left.string.utf8.elementsEqual(right.string.utf8)
     }
 
     /// Hashes the bytes, and their end, so that pairs of ids differ by where one begins.
