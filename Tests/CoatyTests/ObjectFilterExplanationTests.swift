@@ -75,3 +75,37 @@ import Testing
         #expect(ObjectFilterCondition.or([.and([]), deep]).explain(object).holds)
     }
 }
+
+@Suite struct FilterBudgetTests {
+    private static func json(_ text: String) throws -> JSONView { try JSONDocument(Array(text.utf8)).root }
+
+    /// Each takes far more steps than a pair has, though small.
+    @Test(arguments: [
+        ObjectFilterExpression(filterOperator: .NotContains, op1: .property("context.list")),
+        .like("%" + String(repeating: "_", count: 1_000) + "b"),
+        .lessThan(.string(String(repeating: "a", count: 200_000))),
+    ])
+    func aConditionOnAPairThatTakesTooMuchDoesNotHoldNorItsOpposite(expression: ObjectFilterExpression) throws {
+        let list = "[" + (0..<2_000).map(String.init).joined(separator: ",") + "]"
+        let context = try Self.json(#"{"list":\#(list),"text":"\#(String(repeating: "a", count: 10_000))"}"#)
+        let property: ObjectFilterProperty = expression.filterOperator == .NotContains ? "context.list" : "context.text"
+        let leaf = ObjectFilterCondition.property(property, expression)
+        for condition in [leaf, .not(leaf), .or([leaf, .and([])]), .or([.not(leaf), .and([])])] {
+            #expect(!condition.matches { _ in context })
+            let explanation = condition.explain { _ in context }
+            #expect(!explanation.holds)
+            #expect(try PayloadCoder.encode(explanation).contains(#"{"exhausted":true,"holds":false}"#))
+        }
+        let decided = ObjectFilterCondition.or([.and([]), leaf])
+        #expect(decided.matches { _ in context } && decided.explain { _ in context }.holds)
+    }
+
+    @Test func theBudgetIsThatOfTheWholeCondition() throws {
+        let leaf = ObjectFilterCondition.property("a.b", .exists())
+        let object = try Self.json(#"{"b":1}"#)
+        let many = Array(repeating: leaf, count: FilterBudget.maximumStepsOfPairs)
+        #expect(ObjectFilterCondition.and(Array(many.dropLast())).matches { _ in object })
+        #expect(!ObjectFilterCondition.and(many).matches { _ in object })
+        #expect(ObjectFilterCondition.and(many.map { _ in .property("b", .exists()) }).matches(object))
+    }
+}

@@ -1,24 +1,16 @@
-/// Compares a value with an operand on all levels, in a limited number of steps: filters and objects come from others, and
-/// arrays within arrays are compared each with each.
-struct DeepComparison {
-    /// The most steps for one condition. One that takes more does not hold, nor does its opposite. A step is a value that is
-    /// looked at, or 16 bytes of one.
-    static let maximumSteps = 1_000_000
+/// Compares a value with an operand on all levels, within a budget.
+enum DeepComparison {
+    typealias Exhausted = FilterBudget.Exhausted
 
-    struct Exhausted: Error {}
-
-    private var steps = maximumSteps
-
-    private mutating func count(_ view: JSONView) throws(Exhausted) {
-        steps -= view.kind == .array || view.kind == .object ? 1 : 1 + view.bytes.count / 16
-        if steps < 0 { throw Exhausted() }
+    private static func count(_ view: JSONView, _ budget: inout FilterBudget) throws(Exhausted) {
+        try budget.spend(bytes: view.kind == .array || view.kind == .object ? 0 : view.bytes.count)
     }
 
     /// Whether both are the same value: strings and names byte by byte, numbers by value, members in any order.
     ///
     /// Descends in both at once, and so no deeper than a checked text is nested.
-    mutating func isEqual(_ view: JSONView, _ json: AnyCodable) throws(Exhausted) -> Bool {
-        try count(view)
+    static func isEqual(_ view: JSONView, _ json: AnyCodable, _ budget: inout FilterBudget) throws(Exhausted) -> Bool {
+        try count(view, &budget)
         switch (view.kind, json) {
         case (.null, .null): return true
         case (.bool, .bool(let bool)): return view.bool == bool
@@ -28,14 +20,14 @@ struct DeepComparison {
         case (.array, .array(let values)):
             var elements = view.elements
             for value in values {
-                guard let element = elements.next(), try isEqual(element, value) else { return false }
+                guard let element = elements.next(), try isEqual(element, value, &budget) else { return false }
             }
             return elements.next() == nil
         case (.object, .object(let values)):
-            let members = try members(view)
+            let members = try members(view, &budget)
             guard members.count == values.count else { return false }
             for (key, value) in values {
-                guard let member = members[TopicLevel(key)], try isEqual(member, value) else { return false }
+                guard let member = members[TopicLevel(key)], try isEqual(member, value, &budget) else { return false }
             }
             return true
         default: return false
@@ -43,44 +35,58 @@ struct DeepComparison {
     }
 
     /// Whether a value is among those of an array.
-    mutating func isIncluded(_ view: JSONView, in values: [AnyCodable]) throws(Exhausted) -> Bool {
-        for value in values where try isEqual(view, value) { return true }
+    static func isIncluded(
+        _ view: JSONView,
+        in values: [AnyCodable],
+        _ budget: inout FilterBudget
+    ) throws(Exhausted) -> Bool {
+        for value in values where try isEqual(view, value, &budget) { return true }
         return false
     }
 
     /// Whether a value holds all of another, on all levels. An array also contains its elements that are neither arrays nor
     /// objects; on the first level only.
-    mutating func contains(_ view: JSONView, _ json: AnyCodable, isTopLevel: Bool = true) throws(Exhausted) -> Bool {
-        try count(view)
+    static func contains(
+        _ view: JSONView,
+        _ json: AnyCodable,
+        isTopLevel: Bool = true,
+        _ budget: inout FilterBudget
+    ) throws(Exhausted) -> Bool {
+        try count(view, &budget)
         switch (view.kind, json) {
         case (.array, .array(let values)):
             values: for value in values {
-                for element in view.elements where try contains(element, value, isTopLevel: false) { continue values }
+                for element in view.elements where try contains(element, value, isTopLevel: false, &budget) {
+                    continue values
+                }
                 return false
             }
             return true
         case (.array, .object): return false
         case (.array, _):
             guard isTopLevel else { return false }
-            for element in view.elements where try isEqual(element, json) { return true }
+            for element in view.elements where try isEqual(element, json, &budget) { return true }
             return false
         case (.object, .object(let values)):
-            let members = try members(view)
+            let members = try members(view, &budget)
             for (key, value) in values {
-                guard let member = members[TopicLevel(key)], try contains(member, value, isTopLevel: false) else {
+                guard let member = members[TopicLevel(key)], try contains(member, value, isTopLevel: false, &budget)
+                else {
                     return false
                 }
             }
             return true
-        default: return try isEqual(view, json)
+        default: return try isEqual(view, json, &budget)
         }
     }
 
     /// The members of an object; of several with a name the last.
-    private mutating func members(_ view: JSONView) throws(Exhausted) -> [TopicLevel: JSONView] {
+    private static func members(_ view: JSONView, _ budget: inout FilterBudget) throws(Exhausted) -> [TopicLevel:
+        JSONView]
+    {
         var last: [TopicLevel: JSONView] = [:]
         for (key, value) in view.members {
-            try count(key)
+            try count(key, &budget)
             last[TopicLevel(key.string ?? "")] = value
         }
         return last

@@ -1,36 +1,42 @@
 extension ObjectFilterCondition {
-    /// Whether the condition holds for an object.
+    /// Whether the condition holds for an object. Not where it takes too much work.
     public func matches(_ object: JSONView) -> Bool {
-        verdict(0) { object.value(at: $0.names) } ?? false
+        var budget = FilterBudget()
+        return verdict(0, &budget) { object.value(at: $0.names) } ?? false
     }
 
     /// Whether the condition holds for several objects, each of which has a name: a property's first name is that of its
-    /// object. A property of an object that is not there does not exist.
+    /// object. A property of an object that is not there does not exist. Does not hold where it takes more work than
+    /// comparing some thousand scalars.
     public func matches(roots: (String) -> JSONView?) -> Bool {
-        verdict(0) { $0.value(inRoots: roots) } ?? false
+        var budget = FilterBudget(steps: FilterBudget.maximumStepsOfPairs)
+        return verdict(0, &budget) { $0.value(inRoots: roots) } ?? false
     }
 
-    /// nil where the condition is nested too deep.
-    private func verdict(_ depth: Int, _ lookup: (ObjectFilterProperty) -> JSONView?) -> Bool? {
-        guard depth <= Self.maximumDepth else { return nil }
+    /// nil where the condition is nested too deep, or the budget is exhausted.
+    private func verdict(_ depth: Int, _ budget: inout FilterBudget, _ lookup: FilterLookup) -> Bool? {
+        guard depth <= Self.maximumDepth, (try? budget.spend(1)) != nil else { return nil }
         switch self {
-        case .property(let property, let expression): return expression.holds(for: lookup(property), lookup)
-        case .not(let condition): return condition.verdict(depth + 1, lookup).map { !$0 }
+        case .property(let property, let expression): return try? expression.holds(for: property, &budget, lookup)
+        case .not(let condition): return condition.verdict(depth + 1, &budget, lookup).map { !$0 }
         case .and(let conditions):
             for condition in conditions {
-                guard let holds = condition.verdict(depth + 1, lookup) else { return nil }
+                guard let holds = condition.verdict(depth + 1, &budget, lookup) else { return nil }
                 if !holds { return false }
             }
             return true
         case .or(let conditions):
             for condition in conditions {
-                guard let holds = condition.verdict(depth + 1, lookup) else { return nil }
+                guard let holds = condition.verdict(depth + 1, &budget, lookup) else { return nil }
                 if holds { return true }
             }
             return false
         }
     }
 }
+
+/// Finds a property's value.
+typealias FilterLookup = (ObjectFilterProperty) -> JSONView?
 
 extension ObjectFilterProperty {
     /// The property's value where its first name is that of an object.
@@ -42,31 +48,41 @@ extension ObjectFilterProperty {
 
 extension ObjectFilterExpression {
     /// An operand that is missing compares with nothing, and nothing equals or contains it.
-    func holds(for value: JSONView?, _ lookup: (ObjectFilterProperty) -> JSONView?) -> Bool {
-        guard let value else { return filterOperator == .NotExists }
-        func operand(_ operand: ObjectFilterOperand?) -> AnyCodable? {
+    func holds(
+        for property: ObjectFilterProperty,
+        _ budget: inout FilterBudget,
+        _ lookup: FilterLookup
+    ) throws(FilterBudget.Exhausted) -> Bool {
+        guard let value = lookup(property) else { return filterOperator == .NotExists }
+        func operand(
+            _ operand: ObjectFilterOperand?,
+            _ budget: inout FilterBudget
+        ) throws(FilterBudget.Exhausted) -> AnyCodable? {
             switch operand {
-            case .value(let value): value
-            case .property(let property): lookup(property).map { AnyCodable($0) }
-            case nil: nil
+            case .value(let value): return value
+            case .property(let property):
+                guard let view = lookup(property) else { return nil }
+                try budget.spend(bytes: view.bytes.count)
+                return AnyCodable(view)
+            case nil: return nil
             }
         }
-        let first = operand(firstOperand)
+        let first = try operand(firstOperand, &budget)
         switch filterOperator {
-        case .LessThan: return Self.order(value, first).map { $0 < 0 } ?? false
-        case .LessThanOrEqual: return Self.order(value, first).map { $0 <= 0 } ?? false
-        case .GreaterThan: return Self.order(value, first).map { $0 > 0 } ?? false
-        case .GreaterThanOrEqual: return Self.order(value, first).map { $0 >= 0 } ?? false
-        case .Between: return Self.isBetween(value, first, operand(secondOperand)) ?? false
-        case .NotBetween: return Self.isBetween(value, first, operand(secondOperand)).map { !$0 } ?? false
+        case .LessThan: return try Self.order(value, first, &budget).map { $0 < 0 } ?? false
+        case .LessThanOrEqual: return try Self.order(value, first, &budget).map { $0 <= 0 } ?? false
+        case .GreaterThan: return try Self.order(value, first, &budget).map { $0 > 0 } ?? false
+        case .GreaterThanOrEqual: return try Self.order(value, first, &budget).map { $0 >= 0 } ?? false
+        case .Between: return try Self.isBetween(value, first, operand(secondOperand, &budget), &budget) ?? false
+        case .NotBetween:
+            return try Self.isBetween(value, first, operand(secondOperand, &budget), &budget).map { !$0 } ?? false
         case .Like:
-            guard let text = value.string, case .string(let pattern) = first else { return false }
-            return LikePattern(pattern)?.matches(text) ?? false
+            guard value.kind == .string, case .string(let pattern) = first else { return false }
+            try budget.spend(bytes: value.bytes.count + pattern.utf8.count)
+            return try LikePattern(pattern)?.matches(value.string ?? "", &budget) ?? false
         case .Exists: return true
         case .NotExists: return false
-        case .Equals, .NotEquals, .Contains, .NotContains, .In, .NotIn:
-            var comparison = DeepComparison()
-            return (try? holds(for: value, first, &comparison)) ?? false
+        case .Equals, .NotEquals, .Contains, .NotContains, .In, .NotIn: return try holds(for: value, first, &budget)
         }
     }
 
@@ -74,17 +90,17 @@ extension ObjectFilterExpression {
     private func holds(
         for value: JSONView,
         _ operand: AnyCodable?,
-        _ comparison: inout DeepComparison
-    ) throws(DeepComparison.Exhausted) -> Bool {
+        _ budget: inout FilterBudget
+    ) throws(FilterBudget.Exhausted) -> Bool {
         switch (filterOperator, operand) {
-        case (.Equals, let operand?): return try comparison.isEqual(value, operand)
-        case (.NotEquals, let operand?): return try !comparison.isEqual(value, operand)
-        case (.Contains, let operand?): return try comparison.contains(value, operand)
+        case (.Equals, let operand?): return try DeepComparison.isEqual(value, operand, &budget)
+        case (.NotEquals, let operand?): return try !DeepComparison.isEqual(value, operand, &budget)
+        case (.Contains, let operand?): return try DeepComparison.contains(value, operand, &budget)
         // The reference throws on an object and null; neither operator holds then.
         case (.NotContains, .null?) where value.kind == .object: return false
-        case (.NotContains, let operand?): return try !comparison.contains(value, operand)
-        case (.In, .array(let values)?): return try comparison.isIncluded(value, in: values)
-        case (.NotIn, .array(let values)?): return try !comparison.isIncluded(value, in: values)
+        case (.NotContains, let operand?): return try !DeepComparison.contains(value, operand, &budget)
+        case (.In, .array(let values)?): return try DeepComparison.isIncluded(value, in: values, &budget)
+        case (.NotIn, .array(let values)?): return try !DeepComparison.isIncluded(value, in: values, &budget)
         // An operand that is missing equals and contains nothing.
         case (.NotEquals, nil), (.NotContains, nil): return true
         // The reference throws on an operand that is no array; neither operator holds then.
@@ -92,17 +108,43 @@ extension ObjectFilterExpression {
         }
     }
 
-    private static func order(_ value: JSONView, _ operand: AnyCodable?) -> Int? {
-        guard let left = OrderedValue(value), let right = operand.flatMap({ OrderedValue($0) }) else { return nil }
+    private static func order(
+        _ value: JSONView,
+        _ operand: AnyCodable?,
+        _ budget: inout FilterBudget
+    ) throws(FilterBudget.Exhausted) -> Int? {
+        guard let left = try ordered(value, &budget), let right = try ordered(operand, &budget) else { return nil }
         return left.compare(right)
     }
 
-    private static func isBetween(_ value: JSONView, _ first: AnyCodable?, _ second: AnyCodable?) -> Bool? {
-        guard let value = OrderedValue(value), let first = first.flatMap({ OrderedValue($0) }),
-            let second = second.flatMap({ OrderedValue($0) }), let order = first.compare(second),
+    private static func isBetween(
+        _ value: JSONView,
+        _ first: AnyCodable?,
+        _ second: AnyCodable?,
+        _ budget: inout FilterBudget
+    ) throws(FilterBudget.Exhausted) -> Bool? {
+        guard let value = try ordered(value, &budget), let first = try ordered(first, &budget),
+            let second = try ordered(second, &budget), let order = first.compare(second),
             let toLower = value.compare(order > 0 ? second : first),
             let toUpper = value.compare(order > 0 ? first : second)
         else { return nil }
         return toLower >= 0 && toUpper <= 0
+    }
+
+    private static func ordered(
+        _ view: JSONView,
+        _ budget: inout FilterBudget
+    ) throws(FilterBudget.Exhausted) -> OrderedValue? {
+        try budget.spend(bytes: view.bytes.count)
+        return OrderedValue(view)
+    }
+
+    private static func ordered(
+        _ json: AnyCodable?,
+        _ budget: inout FilterBudget
+    ) throws(FilterBudget.Exhausted) -> OrderedValue? {
+        guard let value = json.flatMap({ OrderedValue($0) }) else { return nil }
+        if case .text(let text) = value { try budget.spend(bytes: text.utf8.count) }
+        return value
     }
 }

@@ -31,11 +31,14 @@ struct LikePattern {
 
     /// Never looks back beyond the last `%`: the earliest place for what stands before it leaves the most for what follows,
     /// and a run that would have to cross a line break can't be saved by a later place, for that lies behind the same break.
-    func matches(_ text: String) -> Bool {
+    func matches(_ text: String, _ budget: inout FilterBudget) throws(FilterBudget.Exhausted) -> Bool {
         let units = Array(text.utf16)
+        var moves = 0
         var (position, token) = (0, 0)
         var run: (token: Int, end: Int)?
         while position < units.count || token < tokens.count {
+            moves += 1
+            if moves % 16 == 0 { try budget.spend(1) }
             if token < tokens.count {
                 if tokens[token] == .anyRun {
                     run = (token, position)

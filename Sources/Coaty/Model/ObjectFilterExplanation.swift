@@ -1,6 +1,6 @@
 /// Why a condition holds for some objects, or does not: its tree, each part with the values compared and its own verdict.
 ///
-/// In JSON `{holds, property, value?, operator, operands}` or `{holds, and | or | not}`.
+/// In JSON `{holds, property, value?, operator, operands}` or `{holds, and | or | not | tooDeep | exhausted}`.
 public struct ObjectFilterExplanation: Sendable, Hashable {
     /// Whether this part holds.
     public let holds: Bool
@@ -19,6 +19,8 @@ public struct ObjectFilterExplanation: Sendable, Hashable {
         case not(ObjectFilterExplanation)
         /// Nested deeper than ``ObjectFilterCondition/maximumDepth``: neither it nor what it is needed for holds.
         case tooDeep
+        /// The condition took too much work up to here: neither this nor what it is needed for holds.
+        case exhausted
     }
 
     /// An operand: `{property?, value?}` in JSON.
@@ -70,53 +72,95 @@ public struct ExplainedValue: Sendable, Hashable {
 extension ObjectFilterCondition {
     /// Explains ``matches(_:)-(JSONView)``.
     public func explain(_ object: JSONView) -> ObjectFilterExplanation {
-        explain(0) { object.value(at: $0.names) }.explanation
+        var budgets = ExplanationBudgets(FilterBudget())
+        return explain(0, isNeeded: true, &budgets) { object.value(at: $0.names) }.explanation
     }
 
     /// Explains ``matches(roots:)``. Unlike that, looks at all parts, also where the verdict is already clear.
     public func explain(roots: (String) -> JSONView?) -> ObjectFilterExplanation {
-        explain(0) { $0.value(inRoots: roots) }.explanation
+        var budgets = ExplanationBudgets(FilterBudget(steps: FilterBudget.maximumStepsOfPairs))
+        return explain(0, isNeeded: true, &budgets) { $0.value(inRoots: roots) }.explanation
     }
 
-    /// The verdict is nil where it needs a part that is nested too deep.
+    /// The verdict is nil where it needs a part that is nested too deep, or that the budget does not reach to.
     private func explain(
         _ depth: Int,
-        _ lookup: (ObjectFilterProperty) -> JSONView?
+        isNeeded: Bool,
+        _ budgets: inout ExplanationBudgets,
+        _ lookup: FilterLookup
     ) -> (explanation: ObjectFilterExplanation, verdict: Bool?) {
         guard depth <= Self.maximumDepth else { return (.init(holds: false, part: .tooDeep), nil) }
+        let exhausted = (ObjectFilterExplanation(holds: false, part: .exhausted), nil as Bool?)
+        guard (try? budgets[isNeeded].spend(1)) != nil else { return exhausted }
         let part: ObjectFilterExplanation.Part
         let verdict: Bool?
         switch self {
         case .property(let property, let expression):
+            guard let holds = try? expression.holds(for: property, &budgets[isNeeded], lookup) else { return exhausted }
             let value = lookup(property)
             let operands = expression.operands.map { operand -> ObjectFilterExplanation.Operand in
                 switch operand {
                 case .value(let value): .init(property: nil, value: .init(value))
-                case .property(let property): .init(property: property, value: lookup(property).map { .init($0) })
+                case .property(let property):
+                    .init(property: property, value: lookup(property).map { .init($0) })
                 }
             }
             part = .property(property, value.map { .init($0) }, expression.filterOperator, operands)
-            verdict = expression.holds(for: value, lookup)
+            verdict = holds
         case .not(let condition):
-            let inner = condition.explain(depth + 1, lookup)
+            let inner = condition.explain(depth + 1, isNeeded: isNeeded, &budgets, lookup)
             part = .not(inner.explanation)
             verdict = inner.verdict.map { !$0 }
         case .and(let conditions):
-            let parts = conditions.map { $0.explain(depth + 1, lookup) }
-            part = .and(parts.map(\.explanation))
-            verdict = parts.map(\.verdict).first { $0 != true } ?? true
+            let inner = Self.explain(conditions, until: false, depth + 1, isNeeded, &budgets, lookup)
+            (part, verdict) = (.and(inner.parts), inner.verdict)
         case .or(let conditions):
-            let parts = conditions.map { $0.explain(depth + 1, lookup) }
-            part = .or(parts.map(\.explanation))
-            verdict = parts.map(\.verdict).first { $0 != false } ?? false
+            let inner = Self.explain(conditions, until: true, depth + 1, isNeeded, &budgets, lookup)
+            (part, verdict) = (.or(inner.parts), inner.verdict)
         }
         return (.init(holds: verdict ?? false, part: part), verdict)
+    }
+
+    /// Explains parts, the first of which that has a certain verdict, or none, decides.
+    private static func explain(
+        _ conditions: [ObjectFilterCondition],
+        until deciding: Bool,
+        _ depth: Int,
+        _ isNeeded: Bool,
+        _ budgets: inout ExplanationBudgets,
+        _ lookup: FilterLookup
+    ) -> (parts: [ObjectFilterExplanation], verdict: Bool?) {
+        var parts: [ObjectFilterExplanation] = []
+        var verdict: Bool? = !deciding
+        for condition in conditions {
+            let isOpen = verdict == !deciding
+            let inner = condition.explain(depth, isNeeded: isNeeded && isOpen, &budgets, lookup)
+            if isOpen { verdict = inner.verdict }
+            parts.append(inner.explanation)
+        }
+        return (parts, verdict)
+    }
+}
+
+/// Parts that the verdict does not need are explained from a budget of their own: it must not run out where the verdict's
+/// does not.
+private struct ExplanationBudgets {
+    private var needed, other: FilterBudget
+
+    init(_ budget: FilterBudget) {
+        needed = budget
+        other = budget
+    }
+
+    subscript(isNeeded: Bool) -> FilterBudget {
+        get { isNeeded ? needed : other }
+        set { if isNeeded { needed = newValue } else { other = newValue } }
     }
 }
 
 extension ObjectFilterExplanation: Encodable {
     private enum Keys: String, CodingKey {
-        case holds, property, `operator`, operands, and, or, not, tooDeep
+        case holds, property, `operator`, operands, and, or, not, tooDeep, exhausted
     }
 
     /// Encodes the tree.
@@ -133,6 +177,7 @@ extension ObjectFilterExplanation: Encodable {
         case .or(let parts): try container.encode(parts, forKey: .or)
         case .not(let inner): try container.encode(inner, forKey: .not)
         case .tooDeep: try container.encode(true, forKey: .tooDeep)
+        case .exhausted: try container.encode(true, forKey: .exhausted)
         }
     }
 }
