@@ -68,6 +68,7 @@ import Testing
         ("{}", ""),
         ("[1]", "/0"),
         (#"[{"condition":{"and":[]}}]"#, "/0/name"),
+        (#"[{"name":"n","condition":{"not":["source.a",["In",[1,{"x":-1e999}]]]}}]"#, "/0/condition/not/1/1/1/x"),
         (#"[{"name":"","condition":{"and":[]}}]"#, "/0/name"),
         (#"[{"name":1,"condition":{"and":[]}}]"#, "/0/name"),
         (#"[{"name":"n"}]"#, "/0/condition"),
@@ -102,6 +103,20 @@ import Testing
         #expect(try IoAssociationRule.rules(list(limit)).count == limit)
         #expect(throws: PayloadError.invalid(pointer: "", reason: "has more than \(limit) rules")) {
             try IoAssociationRule.rules(list(limit + 1))
+        }
+    }
+
+    @Test func noMoreConditionsThanTheBound() throws {
+        func list(_ count: Int) throws -> JSONView {
+            let half = Array(repeating: #"{"and":[]}"#, count: count - 1).joined(separator: ",")
+            let rule = #"{"name":"n","condition":{"or":[\#(half)]}}"#
+            return try Self.json("[\(rule),\(rule)]")
+        }
+        let limit = IoAssociationRule.maximumConditionCount
+        #expect(try IoAssociationRule.rules(list(limit / 2)).count == 2)
+        let reason = "the rules have more than \(limit) conditions"
+        #expect(throws: PayloadError.invalid(pointer: "/1/condition", reason: reason)) {
+            try IoAssociationRule.rules(list(limit / 2 + 1))
         }
     }
 

@@ -34,6 +34,8 @@ public struct IoAssociationRule: Sendable {
 
     /// How many rules a JSON array has at most; a longer one is refused.
     public static let maximumCount = 1_000
+    /// How many conditions the rules of a JSON array have at most in all, and, or and not included; more are refused.
+    public static let maximumConditionCount = 10_000
 
     /// What the rule does, for people.
     public let name: String
@@ -92,13 +94,22 @@ extension IoAssociationRule {
     /// Reads the JSON array of rules `{name, valueType?, condition}`. An empty value type is none.
     ///
     /// - Throws: ``PayloadError`` with the place of what is wrong: an unknown key, root or operator, a missing name or
-    ///   condition, more than ``maximumCount`` rules.
+    ///   condition, a number beyond doubles, more than ``maximumCount`` rules, or ``maximumConditionCount`` conditions.
     public static func rules(_ view: JSONView) throws(PayloadError) -> [IoAssociationRule] {
         guard view.kind == .array else { throw .invalid(view, "must be an array") }
         var rules: [IoAssociationRule] = []
+        var conditionCount = 0
         for element in view.elements {
             guard rules.count < maximumCount else { throw .invalid(view, "has more than \(maximumCount) rules") }
-            rules.append(try IoAssociationRule(element))
+            let rule = try IoAssociationRule(element)
+            if case .filter(let condition) = rule.condition { conditionCount += condition.count }
+            guard conditionCount <= maximumConditionCount else {
+                throw .invalid(
+                    element["condition"] ?? element,
+                    "the rules have more than \(maximumConditionCount) conditions"
+                )
+            }
+            rules.append(rule)
         }
         return rules
     }
@@ -115,6 +126,7 @@ extension IoAssociationRule {
         try PropertyRule.required("name", .nonEmptyString).check(view)
         try PropertyRule.optional("valueType", .string).check(view)
         guard let tree = view["condition"] else { throw .missing("condition", in: view) }
+        try tree.checkNumbers()
         let condition = try ObjectFilterCondition(tree: tree)
         let valueType = view["valueType"]?.string.flatMap { $0.isEmpty ? nil : $0 }
         do throws(PayloadError) {
@@ -144,7 +156,25 @@ extension IoAssociationRule: Encodable {
     }
 }
 
+extension JSONView {
+    /// Checks that each number is one that can be written again.
+    fileprivate func checkNumbers() throws(PayloadError) {
+        if let number, !number.isFinite { throw .invalid(self, "must not be beyond what a double can hold") }
+        for element in elements { try element.checkNumbers() }
+        for (_, value) in members { try value.checkNumbers() }
+    }
+}
+
 extension ObjectFilterCondition {
+    /// How many conditions these are, with those within.
+    fileprivate var count: Int {
+        switch self {
+        case .property: 1
+        case .and(let list), .or(let list): list.reduce(1) { $0 + $1.count }
+        case .not(let condition): 1 + condition.count
+        }
+    }
+
     /// Passes on all properties, and checks that each begins with a root of rules.
     fileprivate func checkRoots(
         _ pointer: String,
