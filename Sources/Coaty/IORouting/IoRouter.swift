@@ -18,10 +18,6 @@ open class IoRouter: Controller {
 
     /// How long a node may take to show itself after the link was lost; then it counts as gone.
     static let confirmationTime = Duration.seconds(10)
-    /// How long a stop waits until all associations are dissolved.
-    static let leavingTime = Duration.seconds(5)
-    /// How long to wait before the outbox is looked at again.
-    static let outboxInterval = Duration.milliseconds(5)
     /// How often to ask for IO nodes at most, however many agents appear.
     static let discoverInterval = Duration.seconds(1)
     /// How many requests for IO nodes are open at most; then the oldest is given up.
@@ -34,8 +30,7 @@ open class IoRouter: Controller {
 
     private(set) var table = IoRoutingTable(namespace: "-")
     private var session: Session?
-    private var queue = AssociateQueue()
-    private var isTelling = false
+    private var publisher: AssociatePublisher?
     /// Whether pairs were not associated because there were too many.
     private var isIncomplete = false
     private nonisolated let notes = DoublingCounter()
@@ -149,6 +144,10 @@ open class IoRouter: Controller {
         let logger = container.logger
         let others = OtherIoRouters(ownId: ownId, ioContextName: name, logger: logger)
         let answer = IoContextAnswer(logger: logger)
+        publisher = AssociatePublisher(communicationManager: manager, ioContextName: name, logger: logger) {
+            [weak self] in
+            self?.table.association($0, $1)
+        }
         session = Session(inbox: inbox, others: others, answer: answer)
         do {
             try adopt(ioContext)
@@ -198,17 +197,12 @@ open class IoRouter: Controller {
         super.onCommunicationManagerStopping()
         tell(table.removeAll())
         (session, requests, unconfirmed) = (nil, [], [])
-        (isTelling, confirmation) = (false, nil)
+        confirmation = nil
     }
 
     override func beforeLeaving() async {
-        let deadline = ContinuousClock.now + Self.leavingTime
-        while communicationManager.isOnline, .now < deadline {
-            queue.drain(publish)
-            if queue.isEmpty { break }
-            try? await Task.sleep(for: Self.outboxInterval)
-        }
-        queue.removeAll()
+        await publisher?.finish()
+        publisher = nil
     }
 
     private func adopt(_ context: IoContext) throws {
@@ -298,7 +292,7 @@ open class IoRouter: Controller {
                 TopicLevel(updated.name) == TopicLevel(previous.name)
             else { return note("an update would make another IO context") }
             guard shouldUpdateIoContext(by: event) else { return }
-            guard queue.hasRoomForAction else { return note("too many updates are to be made") }
+            guard publisher?.hasRoomForAction ?? false else { return note("too many updates are to be made") }
             let previousJSON = ioContextJSON
             updated.parentObjectId = container.identity.objectId
             // First, because it is refused where the outbox is full: then nothing has changed.
@@ -307,15 +301,13 @@ open class IoRouter: Controller {
             let changes = evaluate { isTouched($0.valueType, by: ioContextJSON, from: previousJSON) }
             onIoContextUpdated(by: event, from: previous, changes: changes)
             let complete = try CompleteEvent.with(object: updated)
-            queue.append { [logger = container.logger] in
+            publisher?.append { [logger = container.logger] in
                 do {
                     try event.complete(complete)
                 } catch {
                     logger.warning("an update could not be completed", metadata: ["error": "\(error)"])
                 }
             }
-            queue.drain(publish)
-            tellTheRest()
         } catch {
             container.logger.warning("an update was not made", metadata: ["error": "\(error)"])
         }
@@ -345,55 +337,9 @@ open class IoRouter: Controller {
             return tell(changes)
         }
         guard !changes.isEmpty else { return changes }
-        for association in changes.removed { queue.append(association, isNew: false) }
-        for association in changes.added { queue.append(association, isNew: true) }
-        for association in changes.changed { queue.append(association, isNew: false) }
-        queue.drain(publish)
-        tellTheRest()
+        publisher?.publish(changes)
         onAssociationsChanged(changes)
         return changes
-    }
-
-    private func tellTheRest() {
-        guard !queue.isEmpty, !isTelling, session != nil else { return }
-        isTelling = true
-        Task {
-            while !queue.isEmpty {
-                try await Task.sleep(for: Self.outboxInterval)
-                queue.drain(publish)
-            }
-            isTelling = false
-        }
-        .disposed(by: disposeBag)
-    }
-
-    /// Publishes how a pair is.
-    ///
-    /// - Returns: false where it has to wait.
-    private func publish(_ pair: AssociateQueue.Pair, isKnown: Bool) -> Bool {
-        let association = table.association(pair.sourceId, pair.actorId)
-        // What came and went while it waited is nobody's business.
-        guard let name = ioContext?.name, isKnown || association != nil else { return true }
-        let (waiting, limits) = (communicationManager.waiting, communicationManager.outbox.limits)
-        guard waiting.publications < min(AssociateQueue.maximumWaiting, limits.publications / 2),
-            waiting.bytes < limits.bytes / 2
-        else { return false }
-        do {
-            try communicationManager.publishAssociate(
-                .with(
-                    ioContextName: name,
-                    ioSourceId: pair.sourceId,
-                    ioActorId: pair.actorId,
-                    associatingRoute: association?.route,
-                    updateRate: association?.updateRate
-                )
-            )
-        } catch CommunicationError.queueFull {
-            return false
-        } catch {
-            container.logger.error("an association could not be published", metadata: ["error": "\(error)"])
-        }
-        return true
     }
 }
 
