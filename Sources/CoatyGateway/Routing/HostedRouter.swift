@@ -35,17 +35,15 @@ final class HostedRouter: RuleBasedIoRouter {
     }
 
     override func shouldUpdateIoContext(by event: UpdateEvent) -> Bool {
-        guard event.sourceId == communicationManager.identityId else { return true }
-        // One that nobody waits for any more may come when its base is long gone.
-        guard let expected, event.payload.bytes == expected.payload else { return false }
-        guard let base = expected.base, base != ioContextJSON.map(EntityTag.init) else { return true }
+        guard let expected, isExpected(event), let base = expected.base, base != ioContextJSON.map(EntityTag.init)
+        else { return true }
         self.expected = nil
         expected.onRefused()
         return false
     }
 
     override func onIoContextUpdated(by event: UpdateEvent, from previous: IoContext, changes: IoAssociationChanges) {
-        if event.sourceId == communicationManager.identityId {
+        if isExpected(event) {
             self.changes = changes
             expected = nil
         }
@@ -62,6 +60,10 @@ final class HostedRouter: RuleBasedIoRouter {
                 container.logger.error("an IO context was not kept", metadata: ["error": "\(error)"])
             }
         }
+    }
+
+    private func isExpected(_ event: UpdateEvent) -> Bool {
+        event.sourceId == communicationManager.identityId && event.payload.bytes == expected?.payload
     }
 
     /// Awaits an Update of the gateway's own.
