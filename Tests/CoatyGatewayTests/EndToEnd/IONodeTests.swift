@@ -200,15 +200,21 @@ import Testing
         let stream = try WebSocketClient.open(port: scene.gateway.port, path: "/v1/ws/iovalue?actor=\(actor)")
         let connection = try RawConnection(port: scene.gateway.port)
         let bytes: [UInt8] = [0, 0xFF, 0x0A, 0xFE]
-        try connection.send(
-            Array(
-                "POST \(path) HTTP/1.1\r\nHost: l\r\nContent-Type: application/octet-stream\r\nContent-Length: 4\r\n\r\n"
-                    .utf8
-            ) + bytes
-        )
-        #expect(try connection.readResponse().status == 202)
+        var frame: WebSocketClient.Event?
+        // A value that comes before the stream has begun is not in it.
+        try waitUntil("the stream has the value") {
+            try connection.send(
+                Array(
+                    "POST \(path) HTTP/1.1\r\nHost: l\r\nContent-Type: application/octet-stream\r\nContent-Length: 4\r\n\r\n"
+                        .utf8
+                ) + bytes
+            )
+            #expect(try connection.readResponse().status == 202)
+            frame = try? stream.receive(deadline: Date(timeIntervalSinceNow: 0.2))
+            return frame != nil
+        }
         #expect(
-            try stream.receive()
+            frame
                 == .text(
                     #"{"op":"event","event":"iovalue","ioActorId":"\#(actor)","ioSourceId":"\#(source)","data":{"#
                         + #""encoding":"base64","value":"AP8K/g=="}}"#
