@@ -78,6 +78,7 @@ import Testing
         #expect(registry.registered(node.objectId) == nil)
         #expect(registry.source(node.sources[0].objectId) == nil)
         try await registerAgain(node.objectId)
+        await registry.stop()
     }
 
     @Test func aRenewedLeaseBeginsAnew() async throws {
@@ -96,6 +97,7 @@ import Testing
         try await until("it is deadvertised") { !deadvertised.isEmpty }
         #expect(registry.renew(node.objectId, for: nil) == nil)
         #expect(clock.sleepers == 0)
+        await registry.stop()
     }
 
     @Test func aWithdrawnNodeLeavesNothing() async throws {
@@ -107,6 +109,7 @@ import Testing
         #expect(await !registry.withdraw(node.objectId))
         #expect(registry.all.isEmpty)
         try await registerAgain(node.objectId)
+        await registry.stop()
     }
 
     @Test func idsAndRoomAreLimited() async throws {
@@ -123,6 +126,7 @@ import Testing
         #expect(await registry.withdraw(first.objectId))
         _ = try await registry.register(third)
         #expect(registry.all.map(\.node.objectId) == [second.objectId, third.objectId])
+        await registry.stop()
     }
 
     @Test func aNodeThatFindsNoBrokerLeavesNothing() async throws {
@@ -136,6 +140,7 @@ import Testing
         #expect(clock.sleepers == 0)
         broker.setAvailable(true)
         try await registerAgain(node.objectId)
+        await registry.stop()
     }
 
     @Test func allLeaveWhenItStops() async throws {
@@ -147,5 +152,6 @@ import Testing
         #expect(registry.all.isEmpty)
         let late = try node()
         await #expect(throws: IoNodeRegistry.Refusal.stopped) { try await registry.register(late) }
+        await registry.stop()
     }
 }
