@@ -40,12 +40,9 @@ struct ContextsResource: Sendable {
     }
 
     private static func list(_ snapshots: [RoutingAdmin.Snapshot]) -> HTTPResponse {
-        var json = Array(#"{"contexts":["#.utf8)
-        for (index, snapshot) in snapshots.enumerated() {
-            if index > 0 { json.append(UInt8(ascii: ",")) }
-            snapshot.append(to: &json)
-        }
-        return .json(json + "]}".utf8)
+        var json = Array(#"{"contexts":"#.utf8)
+        JSONText.appendArray(snapshots, to: &json) { $0.append(to: &$1) }
+        return .json(json + "}".utf8)
     }
 
     private func update(
@@ -88,17 +85,11 @@ extension RoutingAdmin.Snapshot {
             json += #","router":"#.utf8
             JSONText.append(router.string, to: &json)
         }
-        json += #","otherRouters":["#.utf8
-        for (index, id) in otherRouters.enumerated() {
-            if index > 0 { json.append(UInt8(ascii: ",")) }
-            JSONText.append(id.string, to: &json)
-        }
-        json += #"],"nodes":["#.utf8
-        for (index, node) in nodes.enumerated() {
-            if index > 0 { json.append(UInt8(ascii: ",")) }
-            json += node.bytes
-        }
-        json += #"],"associations":"#.utf8
+        json += #","otherRouters":"#.utf8
+        JSONText.appendArray(otherRouters, to: &json) { JSONText.append($0.string, to: &$1) }
+        json += #","nodes":"#.utf8
+        JSONText.appendArray(nodes, to: &json) { $1 += $0.bytes }
+        json += #","associations":"#.utf8
         // Ids and rates can always be said in JSON.
         json += ((try? PayloadCoder.encode(associations)) ?? "[]").utf8
         json.append(UInt8(ascii: "}"))

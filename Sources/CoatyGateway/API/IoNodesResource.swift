@@ -125,11 +125,6 @@ extension Problems {
 
     /// An id is not, or not any more, that of something which a client has registered.
     static func notRegistered(_ what: String) -> Problem {
-        Problem(
-            type: typePrefix + "not-found",
-            title: "Not found",
-            status: 404,
-            detail: "No \(what) with this id is registered here."
-        )
+        notFound(detail: "No \(what) with this id is registered here.")
     }
 }

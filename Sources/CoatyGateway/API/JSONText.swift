@@ -18,4 +18,18 @@ enum JSONText {
         }
         bytes.append(UInt8(ascii: "\""))
     }
+
+    /// Appends an array of elements that are JSON, or that become it.
+    static func appendArray<Element>(
+        _ elements: some Sequence<Element>,
+        to bytes: inout [UInt8],
+        _ append: (Element, inout [UInt8]) -> Void
+    ) {
+        bytes.append(UInt8(ascii: "["))
+        for (index, element) in elements.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            append(element, &bytes)
+        }
+        bytes.append(UInt8(ascii: "]"))
+    }
 }

@@ -46,12 +46,7 @@ extension HTTPRequest {
 
 extension Problems {
     static func unknownContext(_ id: CoatyUUID) -> Problem {
-        Problem(
-            type: typePrefix + "not-found",
-            title: "Not found",
-            status: 404,
-            detail: "There is no IO context \(id)."
-        )
+        notFound(detail: "There is no IO context \(id).")
     }
 
     static let tooManyAssociations = Problem(
@@ -91,7 +86,7 @@ extension Problems {
     private static func response(_ failure: RoutingAdmin.Failure) -> HTTPResponse {
         switch failure {
         case .notFound(let detail):
-            Problem(type: typePrefix + "not-found", title: "Not found", status: 404, detail: detail).response()
+            notFound(detail: detail).response()
         case .conflict:
             Problem(
                 type: typePrefix + "conflict",

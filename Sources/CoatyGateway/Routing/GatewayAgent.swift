@@ -75,7 +75,7 @@ struct GatewayAgent: Component {
 extension HostedContext {
     fileprivate var object: IoContext {
         get throws {
-            let payload = try Payload(Array(#"{"object":"#.utf8) + context.bytes + "}".utf8)
+            let payload = try Payload(object: context.bytes)
             guard let object = try AdvertiseEvent(payload: payload).data.object as? IoContext else {
                 throw PayloadError.invalid(pointer: "/objectType", reason: "must be that of an IoContext")
             }

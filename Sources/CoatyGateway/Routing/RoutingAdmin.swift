@@ -218,7 +218,7 @@ final class RoutingAdmin {
         }
         let event: UpdateEvent
         do {
-            let payload = try Payload(Array(#"{"object":"#.utf8) + object + "}".utf8)
+            let payload = try Payload(object: object)
             // First, because another core type asks for other properties.
             guard payload.json["object"]?["coreType"]?.string == CoreType.IoContext.rawValue else {
                 throw PayloadError.invalid(pointer: "/object/coreType", reason: "must be IoContext")

@@ -49,7 +49,7 @@ struct HostedContext: Sendable {
     /// - Throws: `PayloadError` where the object is no IoContext, its id no UUID in lower case, or its name none that can
     ///   stand in a topic.
     init(context view: JSONView, rules: [IoAssociationRule]) throws(PayloadError) {
-        let payload = try Payload(Array(#"{"object":"#.utf8) + view.bytes + Array("}".utf8))
+        let payload = try Payload(object: view.bytes)
         let event: AdvertiseEvent
         do throws(PayloadError) {
             event = try AdvertiseEvent(payload: payload)
