@@ -1,6 +1,7 @@
 import Coaty
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CoatyGateway

@@ -1,5 +1,6 @@
 import Coaty
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CoatyGateway

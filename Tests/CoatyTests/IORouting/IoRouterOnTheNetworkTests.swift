@@ -144,7 +144,7 @@ import Testing
             )
         )
         let router: BasicIoRouter = try #require(container.getController(name: "router"))
-        let clock = ManualClock()
+        let clock = SteeredClock()
         router.confirmationClock = clock
         let nodes = [IoNode("n1", sources: [IoSource("s1")]), IoNode("n2", actors: [IoActor("a1")])]
         let agents = try nodes.map {

@@ -1,4 +1,5 @@
 import Logging
+import TestSupport
 import Testing
 
 @testable import Coaty
@@ -7,7 +8,7 @@ import Testing
     /// A source whose associations and time the test steers.
     private struct Scene {
         let broker = InMemoryBroker()
-        let clock = ManualClock()
+        let clock = SteeredClock()
         let sourceId: CoatyUUID
         let actorId = CoatyUUID()
         let manager: CommunicationManager

@@ -1,0 +1,69 @@
+import Synchronization
+
+/// A clock that stands still until a test moves it.
+public final class SteeredClock: Clock {
+    /// A point in time: how far the clock was moved until then.
+    public struct Instant: InstantProtocol {
+        let offset: Duration
+
+        /// A later point in time.
+        public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
+        /// How long it is until another point in time.
+        public func duration(to other: Instant) -> Duration { other.offset - offset }
+        /// Whether one point in time is before the other.
+        public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
+    }
+
+    private struct State {
+        var now = Instant(offset: .zero)
+        var lastId: UInt64 = 0
+        var sleepers: [UInt64: (due: Instant, continuation: CheckedContinuation<Void, any Error>)] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// A clock that was not moved yet.
+    public init() {}
+
+    /// The time.
+    public var now: Instant { state.withLock(\.now) }
+    /// The clock is moved by any duration.
+    public var minimumResolution: Duration { .nanoseconds(1) }
+    /// How many tasks sleep.
+    public var sleepers: Int { state.withLock(\.sleepers.count) }
+    /// When those who sleep are to be woken, counted from the clock's beginning, the earliest first.
+    public var deadlines: [Duration] { state.withLock { $0.sleepers.values.map(\.due.offset).sorted() } }
+
+    /// Sleeps until the clock is moved so far.
+    public func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+        let id = state.withLock { state in
+            state.lastId += 1
+            return state.lastId
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                let result: Result<Void, any Error>? = state.withLock { state in
+                    if Task.isCancelled { return .failure(CancellationError()) }
+                    if deadline <= state.now { return .success(()) }
+                    state.sleepers[id] = (deadline, continuation)
+                    return nil
+                }
+                if let result { continuation.resume(with: result) }
+            }
+        } onCancel: {
+            let sleeper = state.withLock { $0.sleepers.removeValue(forKey: id) }
+            sleeper?.continuation.resume(throwing: CancellationError())
+        }
+    }
+
+    /// Moves the clock, and wakes those whose time has come, the earliest first.
+    public func advance(by duration: Duration) {
+        let due = state.withLock { state in
+            state.now = state.now.advanced(by: duration)
+            let due = state.sleepers.filter { $0.value.due <= state.now }
+            for id in due.keys { state.sleepers[id] = nil }
+            return due.values.sorted { $0.due < $1.due }
+        }
+        for sleeper in due { sleeper.continuation.resume() }
+    }
+}
