@@ -1,0 +1,115 @@
+import Coaty
+import HTTPServer
+
+/// What a client is told: one JSON object, the same in a WebSocket message, in a Server-Sent Event and in a line of NDJSON.
+///
+/// `{"op":…,"id":…,…}`, where the id is that of the client's own subscription or request, and absent where a connection has
+/// one alone.
+struct StreamFrame: Sendable {
+    /// What kind of frame it is.
+    enum Op: String, Sendable {
+        case ok, event, response, done, gap, error, pong
+    }
+
+    let op: Op
+    /// The members behind `op` and `id`, without braces; may be empty.
+    let members: [UInt8]
+
+    init(_ op: Op, members: [UInt8] = []) {
+        self.op = op
+        self.members = members
+    }
+
+    /// The frame as JSON.
+    func json(id: String? = nil) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(members.count + 64)
+        append(to: &text, id: id)
+        return text
+    }
+
+    /// Appends the frame as JSON.
+    func append(to text: inout [UInt8], id: String?) {
+        text += #"{"op":""#.utf8
+        text += op.rawValue.utf8
+        text.append(UInt8(ascii: "\""))
+        if let id {
+            text += #","id":"#.utf8
+            JSONText.append(id, to: &text)
+        }
+        if !members.isEmpty {
+            text.append(UInt8(ascii: ","))
+            text += members
+        }
+        text.append(UInt8(ascii: "}"))
+    }
+}
+
+extension StreamFrame {
+    /// Why there will be no more frames of a subscription or request.
+    enum EndReason: String, Sendable {
+        /// As many responses as were asked for have come, or as many as can be kept.
+        case limit
+        /// The time that responses were awaited is over.
+        case timeout
+        /// A response was what `until` asks for.
+        case until
+        /// The client has cancelled it.
+        case cancelled
+        /// The link to the broker was lost while responses were awaited.
+        case offline
+        /// What was observed is no longer there.
+        case withdrawn
+        /// The client reads too slowly, and asked to be told so.
+        case overflow
+    }
+
+    static let ok = StreamFrame(.ok)
+    static let pong = StreamFrame(.pong)
+
+    static func done(_ reason: EndReason) -> StreamFrame {
+        StreamFrame(.done, members: Array(#""reason":"\#(reason.rawValue)""#.utf8))
+    }
+
+    /// Tells that frames are missing at this place.
+    ///
+    /// - Parameter lost: how many; nil where nobody can know.
+    static func gap(lost: Int?) -> StreamFrame {
+        StreamFrame(.gap, members: Array(#""lost":\#(lost.map(String.init) ?? "null")"#.utf8))
+    }
+
+    /// A response to a request.
+    ///
+    /// - Parameter milliseconds: the time from the publication of the request.
+    static func response<Event: CommunicationEvent>(_ event: Event, milliseconds: Int) -> StreamFrame {
+        let payload = event.payload.bytes
+        var members: [UInt8] = []
+        members.reserveCapacity(payload.count + 96)
+        members += #""event":"\#(Event.eventType.name)","sourceId":"#.utf8
+        JSONText.append(event.sourceId?.string ?? "", to: &members)
+        members += #","ms":\#(milliseconds),"data":"#.utf8
+        members += payload
+        return StreamFrame(.response, members: members)
+    }
+}
+
+extension CommunicationEventType {
+    /// The event's name in frames and paths.
+    var name: String {
+        switch self {
+        case .advertise: "advertise"
+        case .deadvertise: "deadvertise"
+        case .channel: "channel"
+        case .associate: "associate"
+        case .ioValue: "iovalue"
+        case .discover: "discover"
+        case .resolve: "resolve"
+        case .query: "query"
+        case .retrieve: "retrieve"
+        case .update: "update"
+        case .complete: "complete"
+        case .call: "call"
+        case .return: "return"
+        }
+    }
+}
