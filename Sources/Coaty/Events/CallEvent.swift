@@ -60,6 +60,15 @@ public struct CallEvent: RequestEvent {
         correlationId = nil
     }
 
+    /// Takes a payload that a person wrote: operators of the filter may be names, which go out as numbers. All other bytes
+    /// stay as they are.
+    ///
+    /// - Throws: as ``init(operation:payload:)``, with the place in what the person wrote.
+    package init(operation: String, personal payload: Payload) throws {
+        try Self.check(payload, .person)
+        try self.init(operation: operation, payload: payload.numberingOperators(of: payload.json["filter"]))
+    }
+
     /// Reads an event that came in.
     public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
         try Self.check(payload)
@@ -69,12 +78,12 @@ public struct CallEvent: RequestEvent {
         correlationId = topic.correlationId
     }
 
-    private static func check(_ payload: Payload) throws(PayloadError) {
+    private static func check(_ payload: Payload, _ dialect: FilterDialect = .wire) throws(PayloadError) {
         try payload.check([])
         if let parameters = payload.json["parameters"], parameters.kind != .array, parameters.kind != .object {
             throw .invalid(parameters, "must be an array or an object")
         }
-        if let filter = payload.json["filter"] { _ = try ContextFilter(filter) }
+        if let filter = payload.json["filter"] { _ = try ContextFilter(filter, dialect) }
     }
 
     /// What the event asks for.

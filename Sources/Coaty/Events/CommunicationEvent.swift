@@ -37,8 +37,18 @@ public protocol RequestEvent: CommunicationEvent {
 }
 
 extension RequestEvent {
+    /// The request, to be answered by another agent than the one that observed it.
+    package func answered(by manager: CommunicationManager) -> Self {
+        var request = self
+        request.responder = Responder(manager: manager)
+        return request
+    }
+
     /// Publishes an answer.
-    func answer(_ response: Response) throws -> Delivery {
+    ///
+    /// - Throws: ``PayloadError`` where the answer does not fit the request; ``CommunicationError`` where it can't be
+    ///   published.
+    package func answer(_ response: Response) throws -> Delivery {
         try checkFits(response)
         guard let responder, let correlationId else { throw CommunicationError.notARequest }
         return try responder.respond(Response.eventType, correlationId, response.payload)

@@ -77,6 +77,15 @@ public struct QueryEvent: RequestEvent {
         correlationId = nil
     }
 
+    /// Takes a payload that a person wrote: operators of the object filter may be names, which go out as numbers. All other
+    /// bytes stay as they are.
+    ///
+    /// - Throws: ``PayloadError`` as ``init(payload:)``, with the place in what the person wrote.
+    package init(personal payload: Payload) throws(PayloadError) {
+        try Self.check(payload, .person)
+        try self.init(payload: payload.numberingOperators(of: payload.json["objectFilter"]))
+    }
+
     /// Reads an event that came in.
     public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
         try Self.check(payload)
@@ -85,7 +94,7 @@ public struct QueryEvent: RequestEvent {
         correlationId = topic.correlationId
     }
 
-    private static func check(_ payload: Payload) throws(PayloadError) {
+    private static func check(_ payload: Payload, _ dialect: FilterDialect = .wire) throws(PayloadError) {
         try payload.check(schema)
         let json = payload.json
         switch (json["objectTypes"], json["coreTypes"]) {
@@ -93,7 +102,7 @@ public struct QueryEvent: RequestEvent {
         case (.some, .some(let list)): throw .invalid(list, "must not stand beside objectTypes")
         default: break
         }
-        if let filter = json["objectFilter"] { _ = try ObjectFilter(filter) }
+        if let filter = json["objectFilter"] { _ = try ObjectFilter(filter, dialect) }
         if let joins = json["objectJoinConditions"] { _ = try ObjectJoinCondition.list(joins) }
     }
 

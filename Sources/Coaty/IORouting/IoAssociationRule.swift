@@ -127,7 +127,7 @@ extension IoAssociationRule {
         try PropertyRule.optional("valueType", .string).check(view)
         guard let tree = view["condition"] else { throw .missing("condition", in: view) }
         try tree.checkNumbers()
-        let condition = try ObjectFilterCondition(tree: tree)
+        let condition = try ObjectFilterCondition(tree)
         let valueType = view["valueType"]?.string.flatMap { $0.isEmpty ? nil : $0 }
         do throws(PayloadError) {
             try self.init(name: view["name"]?.string ?? "", valueType: valueType, condition: condition)

@@ -96,8 +96,8 @@ enum JSONNumbers {
 }
 
 extension JSONView {
-    /// The value at the end of a path; nil where there is none.
-    func value(at path: some Sequence<String>) -> JSONView? {
+    /// The value at the end of a path, as that of ``ObjectFilterProperty/names``; nil where there is none.
+    package func value(at path: some Sequence<String>) -> JSONView? {
         var view = self
         for name in path {
             if view.kind == .array {

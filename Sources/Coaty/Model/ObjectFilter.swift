@@ -46,7 +46,14 @@ public struct ObjectFilter: Sendable, Hashable {
         try self.init(view, .wire)
     }
 
-    private init(_ view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
+    /// Reads a filter that a person wrote: operators may be names.
+    ///
+    /// - Throws: ``PayloadError`` with the place in the view's document.
+    package init(personal view: JSONView) throws(PayloadError) {
+        try self.init(view, .person)
+    }
+
+    init(_ view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
         conditions = try ContextFilter(view, dialect).conditions
         if let list = view["orderByProperties"] {
             guard list.kind == .array else { throw .invalid(list, "must be an array") }
@@ -107,7 +114,7 @@ public struct ContextFilter: Sendable, Hashable {
         try self.init(view, .wire)
     }
 
-    fileprivate init(_ view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
+    init(_ view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
         guard view.kind == .object else { throw .invalid(view, "must be an object") }
         if let conditions = view["conditions"] {
             self.conditions = try ObjectFilterCondition.carried(conditions, dialect)

@@ -34,8 +34,14 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
         self = .property(try ObjectFilterProperty(parts[0]), try ObjectFilterExpression(parts[1], dialect))
     }
 
-    /// Reads a tree.
-    init(tree view: JSONView, depth: Int = 0) throws(PayloadError) {
+    /// Reads a tree, operators by their numbers or their names.
+    ///
+    /// - Throws: ``PayloadError`` with the place in the view's document.
+    package init(_ view: JSONView) throws(PayloadError) {
+        try self.init(tree: view, depth: 0)
+    }
+
+    private init(tree view: JSONView, depth: Int) throws(PayloadError) {
         guard view.kind == .object else {
             try self.init(leaf: view, .tree)
             return
@@ -121,7 +127,7 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
 extension ObjectFilterCondition: Codable {
     /// Decodes a condition, operators by their numbers or their names.
     public init(from decoder: any Decoder) throws {
-        self = try decoder.decodeChecked { view throws(PayloadError) in try Self(tree: view) }
+        self = try decoder.decodeChecked { view throws(PayloadError) in try Self(view) }
     }
 
     /// Encodes the condition, operators as numbers.

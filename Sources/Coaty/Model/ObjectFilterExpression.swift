@@ -8,12 +8,18 @@ public enum ObjectFilterOperator: Int, Sendable, CaseIterable {
     init(_ view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
         if let number = view.number, let known = Int(exactly: number).flatMap(Self.init(rawValue:)) {
             self = known
-        } else if dialect != .wire, let known = view.string.flatMap({ Self.names[$0] }) {
+        } else if dialect != .wire, let known = view.string.flatMap(Self.init(name:)) {
             self = known
         } else {
             let names = dialect == .wire ? "" : ", or its name"
             throw .invalid(view, "must be an operator, a number from 0 to \(Self.NotIn.rawValue)\(names)")
         }
+    }
+
+    /// The operator of a name; nil where there is none.
+    init?(name: String) {
+        guard let known = Self.names[name] else { return nil }
+        self = known
     }
 
     fileprivate var operandCount: Int {

@@ -23,7 +23,10 @@ public struct ObjectFilterProperty: Sendable, Hashable {
         isArray = true
     }
 
-    init(_ view: JSONView, mayBeEmpty: Bool = false) throws(PayloadError) {
+    /// Reads a dotted path or an array of names.
+    ///
+    /// - Throws: ``PayloadError`` with the place in the view's document.
+    package init(_ view: JSONView, mayBeEmpty: Bool = false) throws(PayloadError) {
         if let path = view.string {
             guard mayBeEmpty || !path.isEmpty else { throw .invalid(view, "must not be empty") }
             self.init(path)
@@ -78,7 +81,10 @@ public struct OrderByProperty: Sendable, Hashable {
         self.sortingOrder = sortingOrder
     }
 
-    init(_ view: JSONView) throws(PayloadError) {
+    /// Reads `[property, "Asc" | "Desc"]`.
+    ///
+    /// - Throws: ``PayloadError`` with the place in the view's document.
+    package init(_ view: JSONView) throws(PayloadError) {
         let parts = Array(view.elements)
         guard parts.count == 2 else { throw .invalid(view, "must be [property, \"Asc\" or \"Desc\"]") }
         guard let order = parts[1].string.flatMap(SortingOrder.init(rawValue:)) else {

@@ -24,25 +24,7 @@ public enum ObjectMatcher {
         _ objects: [Object],
         matching filter: ObjectFilter
     ) throws -> [Object] {
-        var hits: [(object: Object, keys: [OrderKey])] = []
-        let order = filter.orderByProperties ?? []
-        for object in objects {
-            let view = try view(object)
-            guard filter.matches(view) else { continue }
-            hits.append((object, order.map { OrderKey(view.value(at: $0.objectFilterProperties.names)) }))
-        }
-        if !order.isEmpty {
-            hits = hits.enumerated().sorted { left, right in
-                for ((left, right), property) in zip(zip(left.element.keys, right.element.keys), order) {
-                    let comparison = left.compare(right)
-                    if comparison != 0 { return (comparison < 0) == (property.sortingOrder == .Asc) }
-                }
-                return left.offset < right.offset
-            }.map(\.element)
-        }
-        let rest = hits.dropFirst(max(0, filter.skip ?? 0)).map(\.object)
-        guard let take = filter.take, take != 0 else { return rest }
-        return Array(rest.prefix(max(0, take)))
+        try filter.select(from: objects, view: view)
     }
 
     private static func view(_ object: CoatyObject) throws -> JSONView {
@@ -53,6 +35,34 @@ public enum ObjectMatcher {
 extension ObjectFilter {
     /// Whether an object is as the conditions say; it need not be decoded.
     public func matches(_ view: JSONView) -> Bool { conditions?.matches(view) ?? true }
+
+    /// What of the elements the filter selects, as ``ObjectMatcher/objects(_:matching:)`` says; they need not be decoded.
+    ///
+    /// - Parameter view: an element's JSON.
+    package func select<Element, Failure: Error>(
+        from elements: some Sequence<Element>,
+        view: (Element) throws(Failure) -> JSONView
+    ) throws(Failure) -> [Element] {
+        var hits: [(element: Element, keys: [OrderKey])] = []
+        let order = orderByProperties ?? []
+        for element in elements {
+            let view = try view(element)
+            guard matches(view) else { continue }
+            hits.append((element, order.map { OrderKey(view.value(at: $0.objectFilterProperties.names)) }))
+        }
+        if !order.isEmpty {
+            hits = hits.enumerated().sorted { left, right in
+                for ((left, right), property) in zip(zip(left.element.keys, right.element.keys), order) {
+                    let comparison = left.compare(right)
+                    if comparison != 0 { return (comparison < 0) == (property.sortingOrder == .Asc) }
+                }
+                return left.offset < right.offset
+            }.map(\.element)
+        }
+        let rest = hits.dropFirst(max(0, skip ?? 0)).map(\.element)
+        guard let take, take != 0 else { return rest }
+        return Array(rest.prefix(max(0, take)))
+    }
 }
 
 extension ContextFilter {

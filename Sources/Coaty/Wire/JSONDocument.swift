@@ -149,7 +149,7 @@ public struct JSONView: Sendable {
     }
 
     /// The member of an object with a name that is known at run time only; of several the last.
-    func member(named name: String) -> JSONView? {
+    package func member(named name: String) -> JSONView? {
         document.member(named: name, of: index).map { JSONView(document: document, index: $0) }
     }
 
