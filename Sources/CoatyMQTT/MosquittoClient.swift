@@ -43,6 +43,8 @@ final class MosquittoClient {
     private(set) var isLeaving = false
     /// The topic filters that the broker knows, in UTF-8: strings are equal where their bytes are not.
     private var filters: Set<[UInt8]> = []
+    /// The SUBSCRIBE packets that the broker has not answered, by their packet identifiers: no more than there are of those.
+    private var unacknowledged: [Int32: (ticket: UInt64, filters: [String])] = [:]
     /// The packet that the broker answers before the link is left.
     private var lastUnsubscribe: Int32?
     private var refusal: Int32?
@@ -109,15 +111,21 @@ final class MosquittoClient {
             let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen))
             client.link.received(topic: String(cString: topic), payload: Array(payload))
         }
-        mosquitto_subscribe_callback_set(handle) { _, context, _, count, granted in
-            for granted in UnsafeBufferPointer(start: granted, count: Int(count))
-            where granted == MosquittoClient.subscriptionRefused {
-                MosquittoClient.from(context)?.logger.error("the broker has refused a subscription")
-            }
+        mosquitto_subscribe_callback_set(handle) { _, context, id, count, granted in
+            MosquittoClient.from(context)?.subscribed(id, UnsafeBufferPointer(start: granted, count: Int(count)))
         }
         mosquitto_unsubscribe_callback_set(handle) { _, context, id in
             MosquittoClient.from(context)?.unsubscribed(id)
         }
+    }
+
+    private func subscribed(_ id: Int32, _ granted: UnsafeBufferPointer<Int32>) {
+        guard let (ticket, filters) = unacknowledged.removeValue(forKey: id) else { return }
+        let refused = zip(filters, granted).filter { $0.1 == Self.subscriptionRefused }.map(\.0)
+        for filter in refused {
+            logger.error("the broker has refused a subscription", metadata: ["topic filter": "\(filter)"])
+        }
+        link.subscribed(ticket, refused: refused)
     }
 
     /// The broker has answered, so it has read all that was published, and it sends nothing more. Were anything of it unread
@@ -181,10 +189,12 @@ final class MosquittoClient {
     /// - Throws: ``MQTTLinkError/mosquitto(_:)`` also for what MQTT can't carry, and then the link is as it was.
     func carryOut(_ operation: LinkOperation) throws(MQTTLinkError) {
         switch operation {
-        case .subscribe(let filters):
+        case .subscribe(let filters, let ticket):
+            var id: Int32 = 0
             try withCStrings(filters) { pointers in
-                mosquitto_subscribe_multiple(handle, nil, Int32(pointers.count), pointers.baseAddress, 0, 0, nil)
+                mosquitto_subscribe_multiple(handle, &id, Int32(pointers.count), pointers.baseAddress, 0, 0, nil)
             }
+            unacknowledged[id] = (ticket, filters)
             self.filters.formUnion(filters.map { Array($0.utf8) })
         case .unsubscribe(let filter):
             try check(mosquitto_unsubscribe(handle, nil, filter))

@@ -117,11 +117,15 @@ struct NetworkLoop {
                 try client.carryOut(operation)
             } catch {
                 guard error.isOperationAtFault else { throw error }
-                if case .publish(let publication) = operation {
+                switch operation {
+                case .publish(let publication):
                     link.publicationSent()
                     logger.error("not published", metadata: ["topic": "\(publication.topic)", "error": "\(error)"])
-                } else {
+                case .subscribe(let filters, let ticket):
                     logger.error("not subscribed", metadata: ["error": "\(error)"])
+                    link.subscribed(ticket, refused: filters)
+                case .unsubscribe, .disconnect:
+                    logger.error("not unsubscribed", metadata: ["error": "\(error)"])
                 }
             }
         }

@@ -128,7 +128,7 @@ import Testing
         let second = try agent.subscribe(.channel("c")) { _ in }
         first.cancel()
         first.cancel()
-        guard case .subscribe(["coaty/3/-/CHN:c/+"]) = link.nextOperation() else {
+        guard case .subscribe(["coaty/3/-/CHN:c/+"], _) = link.nextOperation() else {
             Issue.record("the first observer subscribes")
             return
         }

@@ -254,8 +254,6 @@ extension BrokerProcess {
 extension SubscriptionTable {
     /// Whether nothing is left but what every agent observes.
     var isEmptyButForOwn: Bool {
-        var filters: [String] = []
-        withTopicFilters { filters = $0 }
-        return filters.allSatisfy { $0.contains("/DSC/") || $0.contains("/QRY/") }
+        topicFilters.allSatisfy { $0.contains("/DSC/") || $0.contains("/QRY/") }
     }
 }

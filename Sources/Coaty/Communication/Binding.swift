@@ -18,8 +18,8 @@ public protocol Binding: Sendable {
 
 /// What a binding does for the communication manager.
 public enum LinkOperation: Sendable {
-    /// Subscribe to topic filters, all in one packet.
-    case subscribe([String])
+    /// Subscribe to topic filters, all in one packet; answer with ``Link/subscribed(_:refused:)`` when the broker has.
+    case subscribe([String], ticket: UInt64)
     /// Unsubscribe from a topic filter.
     case unsubscribe(String)
     /// Publish; answer with ``Link/publicationSent()`` when it has been written.
@@ -95,6 +95,13 @@ public final class Link: Sendable {
         if !isOver { events.received(topic: topic, payload: payload) }
     }
 
+    /// Reports that the broker has acknowledged the subscription of a ticket.
+    ///
+    /// - Parameter refused: the topic filters that it does not grant.
+    public func subscribed(_ ticket: UInt64, refused: [String] = []) {
+        if !isOver { events.subscribed(ticket, refused: refused) }
+    }
+
     /// Takes the next thing to do; nil where there is none, then ``Binding/wake()`` tells of the next.
     ///
     /// To be called while the link is open, and for publications only as fast as they are sent.
@@ -112,5 +119,6 @@ public final class Link: Sendable {
 protocol LinkDelegate: AnyObject, Sendable {
     func linkOpened()
     func linkClosed()
+    func subscribed(_ ticket: UInt64, refused: [String])
     func received(topic: String, payload: [UInt8])
 }

@@ -131,8 +131,10 @@ public final class CommunicationManager: Sendable {
         await binding.leave()
         // A thread of the binding's that was held back must not act on what comes next.
         stopping.withLock(\.link)?.end()
-        communicationState.set(.offline)
-        outbox.discard()
+        subscriptions.close {
+            communicationState.set(.offline)
+            outbox.discard()
+        }
         subscriptions.removeAll()
         ioAssociations.endAll()
         let ended = stopping.withLock { stopping in
@@ -177,17 +179,28 @@ public final class CommunicationManager: Sendable {
     ///
     /// - Parameters:
     ///   - observation: what to observe.
+    ///   - onStatus: called with each change of the subscription's status, in order, never beside the handler. At once, before
+    ///     this returns, where the status is known: the link is down, or others have observed the same. Otherwise, and when
+    ///     the link comes back, as soon as the broker has answered; events that come before that are handed over too. Must
+    ///     not block.
     ///   - onEnd: called when the communication manager stops while the observation is under way.
     ///   - handler: called for each event, in the order in which they come, on the binding's thread; must not block.
     /// - Returns: the observation: it ends when this is released.
     public func subscribe<Event>(
         _ observation: EventObservation<Event>,
+        onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
         let (key, topicFilter) = address(of: observation)
         let isIncluded = observation.isIncluded
-        return subscribe(key, topicFilter: topicFilter, decode: decoder(observation.prepare), onEnd: onEnd) { event in
+        return subscribe(
+            key,
+            topicFilter: topicFilter,
+            decode: decoder(observation.prepare),
+            onStatus: onStatus,
+            onEnd: onEnd
+        ) { event in
             if isIncluded?(event) ?? true { handler(event) }
         }
     }
@@ -196,22 +209,25 @@ public final class CommunicationManager: Sendable {
     ///
     /// - Parameters:
     ///   - topic: a topic filter, which may hold wildcards. Messages on Coaty's own topics don't come.
+    ///   - onStatus: called with each change of the subscription's status, as in ``subscribe(_:onStatus:onEnd:handler:)``.
     ///   - onEnd: called when the communication manager stops while the observation is under way.
     ///   - handler: called for each event on the binding's thread; must not block.
     /// - Returns: the observation: it ends when this is released.
     /// - Throws: ``CommunicationError/invalidTopic(_:)``
     public func subscribe(
         rawTopic topic: String,
+        onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (RawEvent) -> Void
     ) throws(CommunicationError) -> Subscription {
         guard RawTopic.isObservable(topic) else { throw .invalidTopic(topic) }
-        return subscribe(topic: topic, onEnd: onEnd, handler: handler)
+        return subscribe(topic: topic, onStatus: onStatus, onEnd: onEnd, handler: handler)
     }
 
     /// Observes a topic filter, or the topic of an IO route.
     func subscribe(
         topic: String,
+        onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (RawEvent) -> Void
     ) -> Subscription {
@@ -219,6 +235,7 @@ public final class CommunicationManager: Sendable {
             .topic(TopicLevel(topic)),
             topicFilter: topic,
             decode: { RawEvent(topic: $0.topic, payload: $0.payload) },
+            onStatus: onStatus,
             onEnd: onEnd,
             handler: handler
         )
@@ -227,6 +244,7 @@ public final class CommunicationManager: Sendable {
     /// Observes the responses to a request.
     func subscribe<Event: CommunicationEvent>(
         responsesTo correlationId: CoatyUUID,
+        onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
         onEnd: (@Sendable () -> Void)?,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
@@ -236,7 +254,14 @@ public final class CommunicationManager: Sendable {
             correlationId: correlationId
         )
         let key = SubscriptionTable.Key.response(Event.eventType, correlationId: TopicLevel(correlationId.string))
-        return subscribe(key, topicFilter: topicFilter, decode: decoder(nil), onEnd: onEnd, handler: handler)
+        return subscribe(
+            key,
+            topicFilter: topicFilter,
+            decode: decoder(nil),
+            onStatus: onStatus,
+            onEnd: onEnd,
+            handler: handler
+        )
     }
 
     /// Where the table has an observation, and what the broker has to know of it.
@@ -270,18 +295,24 @@ public final class CommunicationManager: Sendable {
         _ key: SubscriptionTable.Key,
         topicFilter: String,
         decode: @escaping Dispatcher<Event>.Decoder,
+        onStatus: (@Sendable (SubscriptionStatus) -> Void)?,
         onEnd: (@Sendable () -> Void)?,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
+        let observer = onStatus.map(StatusObserver.init)
         var wake = false
-        let id = subscriptions.add(
-            key,
-            topicFilter: topicFilter,
-            decode: decode,
-            handler: handler,
-            onEnd: onEnd,
-            isPermanent: false
-        ) { wake = outbox.change(.subscribe([$0])) }
+        func add() -> (id: UInt64, status: SubscriptionStatus?) {
+            subscriptions.add(
+                key,
+                topicFilter: topicFilter,
+                decode: decode,
+                handler: handler,
+                onEnd: onEnd,
+                isPermanent: false,
+                status: observer
+            ) { wake = outbox.change(.subscribe([$0], ticket: $1)) }
+        }
+        let id = observer?.begin(add) ?? add().id
         if wake { binding.wake() }
         return Subscription { [weak self] in self?.unsubscribe(key, id: id) }
     }
@@ -313,7 +344,7 @@ public final class CommunicationManager: Sendable {
             handler: handler,
             onEnd: nil,
             isPermanent: true,
-            changed: { _ in }
+            changed: { _, _ in }
         )
     }
 
@@ -347,9 +378,10 @@ public final class CommunicationManager: Sendable {
 extension CommunicationManager: LinkDelegate {
     func linkOpened() {
         // Under the table's lock, so that a subscription that comes now is either among these or queued behind them.
-        subscriptions.withTopicFilters { filters in
+        subscriptions.open { filters, ticket in
             outbox.open(
                 subscriptions: filters,
+                ticket: ticket,
                 joinEvents: ([identityEvent] + ioNodeEvents).flatMap { publications(of: $0, isDeferrable: false) }
             )
         }
@@ -360,8 +392,12 @@ extension CommunicationManager: LinkDelegate {
     }
 
     func linkClosed() {
-        let givenUp = outbox.close()
-        communicationState.set(.offline)
+        var givenUp: [Publication] = []
+        // Under the table's lock, so that whoever subscribes sees the same state as the outbox has.
+        subscriptions.close {
+            givenUp = outbox.close()
+            communicationState.set(.offline)
+        }
         for publication in givenUp {
             if publication.isDeferrable {
                 logger.error(
@@ -376,6 +412,10 @@ extension CommunicationManager: LinkDelegate {
                 subscriptions.end(.response(responseType, correlationId: TopicLevel(correlationId.string)))
             }
         }
+    }
+
+    func subscribed(_ ticket: UInt64, refused: [String]) {
+        subscriptions.acknowledge(ticket, refused: refused)
     }
 
     func received(topic: String, payload: [UInt8]) {

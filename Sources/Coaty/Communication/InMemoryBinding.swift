@@ -86,8 +86,9 @@ public final class InMemoryBroker: Sendable {
         guard let link = state.withLock({ $0.clients[id]?.link }) else { return }
         while let operation = link.nextOperation() {
             switch operation {
-            case .subscribe(let filters):
+            case .subscribe(let filters, let ticket):
                 state.withLock { $0.clients[id]?.filters.formUnion(filters.map(TopicFilter.init)) }
+                link.subscribed(ticket)
             case .unsubscribe(let filter):
                 _ = state.withLock { $0.clients[id]?.filters.remove(TopicFilter(filter)) }
             case .publish(let publication):

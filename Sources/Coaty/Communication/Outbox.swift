@@ -55,8 +55,9 @@ final class Outbox: Sendable {
     func change(_ operation: LinkOperation) -> Bool {
         state.withLock { state in
             guard state.isOpen else { return false }
-            // What is still queued and is undone now need not go out at all: so a topic filter is queued once at most, and
-            // the queue can't grow while the socket takes nothing.
+            // A subscription that is still queued and is undone now need not go out at all: so a topic filter is queued twice
+            // at most, and the queue can't grow while the socket takes nothing. The contrary goes out, as who subscribes
+            // again waits for the broker to acknowledge that.
             if let undone = state.queue.lastIndex(where: { $0.isUndone(by: operation) }) {
                 state.queue.remove(at: undone)
                 return false
@@ -86,7 +87,7 @@ final class Outbox: Sendable {
     }
 
     /// Starts a session: first the subscriptions, then the join events, then what was deferred.
-    func open(subscriptions: [String], joinEvents: [Publication]) {
+    func open(subscriptions: [String], ticket: UInt64, joinEvents: [Publication]) {
         state.withLock { state in
             guard !state.isLeaving else {
                 // Nobody has seen the agent in this session, so there is nothing to take back.
@@ -95,7 +96,7 @@ final class Outbox: Sendable {
                 return
             }
             state.queue.prepend(
-                contentsOf: [.subscribe(subscriptions)] + joinEvents.map { LinkOperation.publish($0) }
+                contentsOf: [.subscribe(subscriptions, ticket: ticket)] + joinEvents.map { LinkOperation.publish($0) }
             )
             state.publications += joinEvents.count
             state.bytes += joinEvents.reduce(0) { $0 + $1.size }
@@ -152,12 +153,9 @@ final class Outbox: Sendable {
 }
 
 extension LinkOperation {
-    /// Whether the other operation has this one's contrary effect.
+    /// Whether this subscribes to what the other operation unsubscribes from.
     fileprivate func isUndone(by other: LinkOperation) -> Bool {
-        switch (self, other) {
-        case (.subscribe(let filters), .unsubscribe(let filter)), (.unsubscribe(let filter), .subscribe(let filters)):
-            filters.count == 1 && TopicLevel(filters[0]) == TopicLevel(filter)
-        default: false
-        }
+        guard case .subscribe(let filters, _) = self, case .unsubscribe(let filter) = other else { return false }
+        return filters.count == 1 && TopicLevel(filters[0]) == TopicLevel(filter)
     }
 }

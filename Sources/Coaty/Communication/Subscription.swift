@@ -44,6 +44,8 @@ protocol Dispatching: Sendable {
     /// - Returns: what tells them, and releases them.
     func removeAll() -> @Sendable () -> Void
     var isEmpty: Bool { get }
+    /// Those who want to know how the subscription stands.
+    var statusObservers: [StatusObserver] { get }
 }
 
 /// Decodes an inbound event once for all who observe it.
@@ -53,6 +55,17 @@ final class Dispatcher<Event: Sendable>: Dispatching {
         let handler: @Sendable (Event) -> Void
         let onEnd: (@Sendable () -> Void)?
         let isPermanent: Bool
+        let status: StatusObserver?
+
+        func take(_ event: Event) {
+            status?.awaitBeginning()
+            handler(event)
+        }
+
+        func end() {
+            status?.awaitBeginning()
+            onEnd?()
+        }
     }
 
     let topicFilter: String
@@ -80,7 +93,7 @@ final class Dispatcher<Event: Sendable>: Dispatching {
     func deliver(_ message: InboundMessage) throws(PayloadError) {
         let event = try decode(message)
         // Handlers run outside of the lock: they may publish, subscribe and cancel.
-        for observer in observers.withLock(\.self) { observer.handler(event) }
+        for observer in observers.withLock(\.self) { observer.take(event) }
     }
 
     func removeAll() -> @Sendable () -> Void {
@@ -88,12 +101,14 @@ final class Dispatcher<Event: Sendable>: Dispatching {
             defer { observers.removeAll { !$0.isPermanent } }
             return observers.filter { !$0.isPermanent }
         }
-        return { for observer in removed { observer.onEnd?() } }
+        return { for observer in removed { observer.end() } }
     }
 
     var isEmpty: Bool { observers.withLock(\.isEmpty) }
 
+    var statusObservers: [StatusObserver] { observers.withLock { $0.compactMap(\.status) } }
+
     func end() {
-        for observer in observers.withLock(\.self) { observer.onEnd?() }
+        for observer in observers.withLock(\.self) { observer.end() }
     }
 }

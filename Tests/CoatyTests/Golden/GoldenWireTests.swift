@@ -60,7 +60,7 @@ import Testing
         #expect(!link.will.shouldRetain && !will.retain && will.qos == 0)
 
         link.opened()
-        guard case .subscribe(let filters) = link.nextOperation() else {
+        guard case .subscribe(let filters, _) = link.nextOperation() else {
             Issue.record("the first packet must be SUBSCRIBE")
             return
         }
@@ -115,7 +115,7 @@ import Testing
             let subscriptions = try subscribe(line.api, manager)
             var subscribed: [String] = []
             while let operation = link.nextOperation() {
-                if case .subscribe(let filters) = operation { subscribed += filters }
+                if case .subscribe(let filters, _) = operation { subscribed += filters }
                 if case .publish = operation { link.publicationSent() }
             }
             #expect(Set(subscribed.map(Self.comparable)) == Set(line.subscribe.map(Self.comparable)), "\(line.api)")

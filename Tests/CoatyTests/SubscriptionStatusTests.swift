@@ -1,0 +1,260 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Coaty
+
+/// What an observer learns of its subscription, on a link that the test drives by hand.
+@Suite struct SubscriptionStatusTests {
+    private func agent(_ binding: any Binding) throws -> CommunicationManager {
+        try CommunicationManager(
+            identity: Identity(name: "Agent"),
+            options: CommunicationOptions { _ in binding }
+        )
+    }
+
+    private func online() throws -> (CommunicationManager, Link) {
+        let binding = RecordingBinding()
+        let agent = try agent(binding)
+        agent.start()
+        let link = try #require(binding.link)
+        link.opened()
+        _ = link.takeSubscriptions()
+        return (agent, link)
+    }
+
+    private let topic = "coaty/3/-/CHN:c/00000000-0000-4000-8000-000000000000"
+
+    private func message() throws -> [UInt8] {
+        let object = CoatyObject(coreType: .CoatyObject, objectType: "t", objectId: .init(), name: "n")
+        return try ChannelEvent.with(object: object, channelId: "c").payload.bytes
+    }
+
+    @Test func tellsWhatTheBrokerAcknowledges() throws {
+        let (agent, link) = try online()
+        let seen = Recorder<String>()
+        let first = try agent.subscribe(.channel("c"), onStatus: { seen.append("first \($0)") }) { _ in
+            seen.append("event")
+        }
+        let ticket = try #require(link.takeSubscriptions().first?.ticket)
+        link.received(topic: topic, payload: try message())
+        link.subscribed(ticket + 1)
+        #expect(seen.values == ["event"])
+        let second = try agent.subscribe(.channel("c"), onStatus: { seen.append("second \($0)") }) { _ in }
+        link.subscribed(ticket)
+        // Once only, and no more than that for who comes later.
+        link.subscribed(ticket)
+        let third = try agent.subscribe(.channel("c"), onStatus: { seen.append("third \($0)") }) { _ in }
+        #expect(seen.values == ["event", "first standing", "second standing", "third standing"])
+        withExtendedLifetime((first, second, third)) {}
+    }
+
+    @Test func tellsWhatTheBrokerRefuses() throws {
+        let (agent, link) = try online()
+        let seen = Recorder<String>()
+        let refused = try agent.subscribe(.channel("c"), onStatus: { seen.append("c \($0)") }) { _ in }
+        let granted = try agent.subscribe(rawTopic: "é/#", onStatus: { seen.append("é \($0)") }) { _ in }
+        let other = try agent.subscribe(rawTopic: "e\u{301}/#", onStatus: { seen.append("e\u{301} \($0)") }) { _ in }
+        for (filters, ticket) in link.takeSubscriptions() {
+            // Equal to Swift, but not the same topic filter.
+            link.subscribed(ticket, refused: filters[0].hasPrefix("coaty/") ? filters : ["\(filters[0])".flipped])
+        }
+        #expect(seen.values == ["c refused", "é standing", "e\u{301} standing"])
+        let late = try agent.subscribe(.channel("c"), onStatus: { seen.append("late \($0)") }) { _ in }
+        #expect(seen.values.last == "late refused")
+        // The next connect asks again, for all in one packet.
+        link.closed()
+        link.opened()
+        let all = link.takeSubscriptions()
+        try #require(all.count == 1)
+        link.subscribed(all[0].ticket, refused: ["é/#"])
+        #expect(
+            Set(seen.values.suffix(4)) == ["c standing", "late standing", "é refused", "e\u{301} standing"]
+        )
+        withExtendedLifetime((refused, granted, other, late)) {}
+    }
+
+    @Test func tellsOfALossBeforeAnythingOfTheNextSession() throws {
+        let (agent, link) = try online()
+        let seen = Recorder<String>()
+        let own = agent.subscribe(.discover, onStatus: { seen.append("own \($0)") }) { _ in }
+        let other = try agent.subscribe(.channel("c"), onStatus: { seen.append("\($0) \(agent.isOnline)") }) { _ in
+            seen.append("event")
+        }
+        link.closed()
+        #expect(Set(seen.values) == ["own offline", "offline false"])
+        let late = try agent.subscribe(.channel("d"), onStatus: { seen.append("late \($0)") }) { _ in }
+        #expect(seen.values.last == "late offline")
+        link.opened()
+        let all = link.takeSubscriptions()
+        #expect(all.count == 1 && all.first?.filters.count == 3)
+        link.received(topic: topic, payload: try message())
+        #expect(seen.values.last == "event")
+        link.subscribed(try #require(all.first?.ticket))
+        #expect(Set(seen.values.dropFirst(4)) == ["own standing", "standing true", "late standing"])
+        link.subscribed(try #require(all.first?.ticket))
+        #expect(seen.values.count == 7)
+        // An answer to a packet of a session before does not count.
+        link.closed()
+        link.opened()
+        let count = seen.values.count
+        link.subscribed(try #require(all.first?.ticket))
+        #expect(seen.values.count == count)
+        withExtendedLifetime((own, other, late)) {}
+    }
+
+    @Test func joinsWhatIsAcknowledgedAlready() throws {
+        let binding = RecordingBinding()
+        let agent = try agent(binding)
+        let seen = Recorder<SubscriptionStatus>()
+        let own = agent.subscribe(.discover, onStatus: { seen.append($0) }) { _ in }
+        #expect(seen.values == [.offline])
+        agent.start()
+        let link = try #require(binding.link)
+        link.opened()
+        link.subscribed(try #require(link.takeSubscriptions().first?.ticket))
+        let late = agent.subscribe(.discover, onStatus: { seen.append($0) }) { _ in }
+        #expect(seen.values == [.offline, .standing, .standing])
+        #expect(link.takeSubscriptions().isEmpty)
+        withExtendedLifetime((own, late)) {}
+    }
+
+    @Test func whoSubscribesAgainIsAcknowledgedAgain() throws {
+        let (agent, link) = try online()
+        let seen = Recorder<String>()
+        func subscribe(_ name: String) throws -> Subscription {
+            try agent.subscribe(.channel("c"), onStatus: { seen.append("\(name) \($0)") }) { _ in }
+        }
+        let first = try subscribe("first")
+        let ticket = try #require(link.takeSubscriptions().first?.ticket)
+        first.cancel()
+        let second = try subscribe("second")
+        link.subscribed(ticket)
+        #expect(seen.values == [])
+        guard case .unsubscribe = link.nextOperation(), case .subscribe(_, let next) = link.nextOperation() else {
+            Issue.record("both go out")
+            return
+        }
+        link.subscribed(next)
+        #expect(seen.values == ["second standing"])
+        // What is queued and undone does not go out, however often.
+        second.cancel()
+        for _ in 0..<10 { try subscribe("passing").cancel() }
+        #expect(agent.waiting.operations == 1)
+        let last = try subscribe("last")
+        #expect(agent.waiting.operations == 2)
+        last.cancel()
+    }
+
+    @Test func aCallbackMaySubscribeCancelAndPublish() async throws {
+        let broker = InMemoryBroker()
+        let agent = try agent(InMemoryBinding(broker: broker))
+        let held = Mutex<[Subscription]>([])
+        let seen = Recorder<String>()
+        let outer = try agent.subscribe(.channel("c")) { status in
+            seen.append("outer \(status)")
+            guard status == .standing else { return }
+            do {
+                let inner = try agent.subscribe(rawTopic: "t", onStatus: { seen.append("inner \($0)") }) { event in
+                    seen.append(event.topic)
+                }
+                held.withLock { $0.append(inner) }
+                try agent.subscribe(.channel("c")) { _ in }.cancel()
+                try agent.publishRaw(.with(topic: "t", payload: []))
+            } catch {
+                Issue.record(error)
+            }
+        } handler: { _ in
+        }
+        agent.start()
+        #expect(
+            try await seen.wait(for: 4) == ["outer offline", "outer standing", "inner standing", "t"]
+        )
+        outer.cancel()
+        await agent.stop()
+    }
+
+    /// The first status comes on the thread that subscribes, events on another.
+    @Test func callsDoNotOverlap() async throws {
+        let (agent, link) = try online()
+        let first = try agent.subscribe(.channel("c")) { _ in }
+        link.subscribed(try #require(link.takeSubscriptions().first?.ticket))
+        let payload = try message()
+        let topic = topic
+        let isDone = Atomic(false)
+        let thread = Thread {
+            while !isDone.load(ordering: .acquiring) { link.received(topic: topic, payload: payload) }
+        }
+        thread.start()
+        defer { isDone.store(true, ordering: .releasing) }
+        for _ in 0..<200 {
+            let calls = Mutex<(inside: Int, overlaps: Int, kinds: [String])>((0, 0, []))
+            let call = { @Sendable (kind: String) in
+                calls.withLock { calls in
+                    calls.inside += 1
+                    if calls.inside > 1 { calls.overlaps += 1 }
+                    if calls.kinds.count < 2 { calls.kinds.append(kind) }
+                }
+                sched_yield()
+                calls.withLock { $0.inside -= 1 }
+            }
+            let second = try agent.subscribe(.channel("c"), onStatus: { _ in call("status") }) { _ in call("event") }
+            try await withPatience { while calls.withLock({ $0.kinds.count < 2 }) { await Task.yield() } }
+            second.cancel()
+            let (_, overlaps, kinds) = calls.withLock(\.self)
+            #expect(overlaps == 0 && kinds == ["status", "event"])
+        }
+        first.cancel()
+    }
+
+    @Test func statusesComeInOrderWhileTheLinkComesAndGoes() async throws {
+        let (agent, link) = try online()
+        let isDone = Atomic(false)
+        let hasEnded = Atomic(false)
+        Thread {
+            while !isDone.load(ordering: .acquiring) {
+                for (_, ticket) in link.takeSubscriptions() { link.subscribed(ticket) }
+                link.closed()
+                link.opened()
+            }
+            for (_, ticket) in link.takeSubscriptions() { link.subscribed(ticket) }
+            hasEnded.store(true, ordering: .releasing)
+        }.start()
+        var kept: [(Subscription, Recorder<SubscriptionStatus>)] = []
+        for index in 0..<300 {
+            let seen = Recorder<SubscriptionStatus>()
+            kept.append((try agent.subscribe(.channel("\(index % 7)"), onStatus: { seen.append($0) }) { _ in }, seen))
+            if index % 3 == 0 { kept.removeFirst() }
+        }
+        isDone.store(true, ordering: .releasing)
+        try await withPatience { while !hasEnded.load(ordering: .acquiring) { await Task.yield() } }
+        for (_, seen) in kept {
+            let statuses = seen.values
+            #expect(statuses.last == .standing)
+            #expect(zip(statuses, statuses.dropFirst()).allSatisfy { $0 != $1 })
+        }
+    }
+}
+
+extension Link {
+    /// Takes what is to be done, and of that the subscriptions.
+    fileprivate func takeSubscriptions() -> [(filters: [String], ticket: UInt64)] {
+        var taken: [(filters: [String], ticket: UInt64)] = []
+        while let operation = nextOperation() {
+            switch operation {
+            case .subscribe(let filters, let ticket): taken.append((filters, ticket))
+            case .publish: publicationSent()
+            case .unsubscribe, .disconnect: break
+            }
+        }
+        return taken
+    }
+}
+
+extension String {
+    /// The same text in the other of its normal forms.
+    fileprivate var flipped: String {
+        let composed = precomposedStringWithCanonicalMapping
+        return composed.utf8.elementsEqual(utf8) ? decomposedStringWithCanonicalMapping : composed
+    }
+}
