@@ -13,6 +13,13 @@ extension WebSocketServer {
         /// close waits for its end.
         public var sendQueueBytes = 1024 * 1024
 
+        /// Most frames that may wait for one connection when another is offered, at least one; one more is not taken.
+        public var offerQueueFrames = 64
+
+        /// Most payload bytes that may wait for one connection when another frame is offered; one more is not taken. A
+        /// frame that is longer than this by itself is taken while the queue is empty.
+        public var offerQueueBytes = 256 * 1024
+
         /// Time without a pong after which a connection is pinged; whole seconds, rounded up, at least one.
         public var pingInterval: Duration = .seconds(30)
 

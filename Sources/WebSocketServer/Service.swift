@@ -313,8 +313,11 @@ final class Service {
                 case .close(let close):
                     beginClose(close, session, connection, wsi)
                     return 0
-                case .frame(let frame):
+                case .frame(let frame, let hasDrained):
                     session.outbound = FrameSender.Progress(frame)
+                    if hasDrained {
+                        handler.drained(connection)
+                    }
                 }
             }
             switch sender.writeNext(of: session, to: wsi) {

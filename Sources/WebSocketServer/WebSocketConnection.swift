@@ -9,9 +9,21 @@ public final class WebSocketConnection: Sendable, Identifiable {
         var reason: String
     }
 
+    /// What became of a frame that was offered.
+    public enum Offer: Sendable {
+        /// The frame will be sent.
+        case queued
+        /// Too much waits for the connection, and the frame was not taken. ``WebSocketHandler/drained(_:)`` follows,
+        /// unless the connection closes before.
+        case full
+        /// The connection is closed or closing.
+        case closed
+    }
+
     /// What the service thread finds in the queue.
     enum Next {
-        case frame(WebSocketFrame)
+        /// And whether the handler is to be told that there is room again.
+        case frame(WebSocketFrame, hasDrained: Bool)
         case close(Close)
         case nothing
     }
@@ -23,6 +35,28 @@ public final class WebSocketConnection: Sendable, Identifiable {
         var isOpen = true
         /// Whether the service thread knows that something waits here, and so needs no waking.
         var isScheduled = false
+        /// Whether an offer was turned down, and the handler has not yet been told that there is room. True only while
+        /// frames wait: the service thread looks after each that it takes.
+        var owesDrained = false
+
+        /// Whether a frame of `count` bytes exceeds one of the limits.
+        func isFull(for count: Int, frames frameLimit: Int, bytes byteLimit: Int) -> Bool {
+            frames.count >= frameLimit || (bytes + count > byteLimit && !frames.isEmpty)
+        }
+
+        /// Whether the service thread must be woken.
+        mutating func append(_ frame: WebSocketFrame) -> Bool {
+            frames.append(frame)
+            bytes += frame.count
+            defer { isScheduled = true }
+            return !isScheduled
+        }
+
+        mutating func drop() {
+            frames.removeAll()
+            bytes = 0
+            owesDrained = false
+        }
     }
 
     /// RFC 6455, 5.5: a control frame's payload is at most 125 bytes, of which the close code takes two.
@@ -36,6 +70,8 @@ public final class WebSocketConnection: Sendable, Identifiable {
     private let counters: Counters
     private let frameLimit: Int
     private let byteLimit: Int
+    private let offerFrameLimit: Int
+    private let offerByteLimit: Int
 
     init(id: UInt64, mailbox: Mailbox, counters: Counters, configuration: WebSocketServer.Configuration) {
         self.id = id
@@ -43,6 +79,8 @@ public final class WebSocketConnection: Sendable, Identifiable {
         self.counters = counters
         frameLimit = configuration.sendQueueFrames
         byteLimit = configuration.sendQueueBytes
+        offerFrameLimit = max(1, configuration.offerQueueFrames)
+        offerByteLimit = max(0, configuration.offerQueueBytes)
     }
 
     /// Whether messages are still taken. False from the first close on, whoever closes.
@@ -60,21 +98,14 @@ public final class WebSocketConnection: Sendable, Identifiable {
 
         let outcome: Outcome = outbox.withLock { outbox in
             guard outbox.isOpen else { return .refused }
-            let isFull =
-                outbox.frames.count >= frameLimit
-                || (outbox.bytes + frame.count > byteLimit && !outbox.frames.isEmpty)
-            if isFull {
-                outbox.frames.removeAll()
-                outbox.bytes = 0
+            if outbox.isFull(for: frame.count, frames: frameLimit, bytes: byteLimit) {
+                outbox.drop()
                 outbox.isOpen = false
                 outbox.isScheduled = true
                 outbox.close = Close(code: 1013, reason: "send queue full")
                 return .overflown
             }
-            outbox.frames.append(frame)
-            outbox.bytes += frame.count
-            defer { outbox.isScheduled = true }
-            return outbox.isScheduled ? .queued : .queuedFirst
+            return outbox.append(frame) ? .queuedFirst : .queued
         }
         switch outcome {
         case .refused:
@@ -91,6 +122,24 @@ public final class WebSocketConnection: Sendable, Identifiable {
         }
     }
 
+    /// Queues a message unless too much waits (``WebSocketServer/Configuration/offerQueueFrames`` and
+    /// ``WebSocketServer/Configuration/offerQueueBytes``), from any thread and without blocking. For those who keep what
+    /// a slow reader cannot take yet; what ``send(_:)`` has queued counts too.
+    public func offer(_ frame: WebSocketFrame) -> Offer {
+        let (answer, isFirst): (Offer, Bool) = outbox.withLock { outbox in
+            guard outbox.isOpen else { return (.closed, false) }
+            if outbox.isFull(for: frame.count, frames: offerFrameLimit, bytes: offerByteLimit) {
+                outbox.owesDrained = true
+                return (.full, false)
+            }
+            return (.queued, outbox.append(frame))
+        }
+        if isFirst {
+            mailbox.schedule(self)
+        }
+        return answer
+    }
+
     /// Closes the connection after what is queued, from any thread. The first close wins.
     ///
     /// `code` is 1000 to 1014 without the reserved 1004 to 1006, or 3000 to 4999 (RFC 6455, 7.4); another one becomes
@@ -100,6 +149,7 @@ public final class WebSocketConnection: Sendable, Identifiable {
             guard outbox.isOpen else { return false }
             outbox.isOpen = false
             outbox.isScheduled = true
+            outbox.owesDrained = false
             outbox.close = Close(
                 code: Self.isSendable(code) ? code : 1011,
                 reason: Self.clip(reason)
@@ -141,7 +191,13 @@ public final class WebSocketConnection: Sendable, Identifiable {
         outbox.withLock { outbox in
             if let frame = outbox.frames.popFirst() {
                 outbox.bytes -= frame.count
-                return .frame(frame)
+                let hasDrained =
+                    outbox.owesDrained && outbox.frames.count <= offerFrameLimit / 2
+                    && outbox.bytes <= offerByteLimit / 2
+                if hasDrained {
+                    outbox.owesDrained = false
+                }
+                return .frame(frame, hasDrained: hasDrained)
             }
             if let close = outbox.close {
                 return .close(close)
@@ -155,8 +211,7 @@ public final class WebSocketConnection: Sendable, Identifiable {
     func shut() {
         outbox.withLock { outbox in
             outbox.isOpen = false
-            outbox.frames.removeAll()
-            outbox.bytes = 0
+            outbox.drop()
             outbox.close = nil
         }
     }

@@ -8,11 +8,21 @@ public protocol WebSocketHandler: Sendable {
     /// Takes a whole message; fragments have been put together.
     func received(_ message: WebSocketMessage, on connection: WebSocketConnection)
 
+    /// The queue of an open connection that has answered an ``WebSocketConnection/offer(_:)`` with
+    /// ``WebSocketConnection/Offer/full`` has run down to half of what it may hold. Told once, however many offers were
+    /// answered so since the last time. May offer frames, send and close.
+    func drained(_ connection: WebSocketConnection)
+
     /// Told once for each connection that was opened, after its last message.
     ///
     /// `code` is the server's own close code where the server closed, else the peer's, 1005 where the peer sent none,
     /// and 1006 where the connection went without a close frame (RFC 6455, 7.4.1).
     func closed(_ connection: WebSocketConnection, code: UInt16)
+}
+
+extension WebSocketHandler {
+    /// Does nothing.
+    public func drained(_ connection: WebSocketConnection) {}
 }
 
 /// The answer to a handshake.

@@ -80,22 +80,26 @@ final class RecordingHandler: WebSocketHandler {
         var requests: [Request] = []
         var open: [WebSocketConnection] = []
         var messages: [WebSocketMessage] = []
+        var drains = 0
         var closes: [UInt64: UInt16] = [:]
     }
 
     private let record = Mutex(Record())
     private let refusal: (@Sendable (String) -> WebSocketDecision?)?
     private let onMessage: (@Sendable (WebSocketMessage, WebSocketConnection) -> Void)?
+    private let onDrained: (@Sendable (WebSocketConnection) -> Void)?
     private let headerNames: [String]
 
     init(
         headerNames: [String] = [],
         refusal: (@Sendable (String) -> WebSocketDecision?)? = nil,
-        onMessage: (@Sendable (WebSocketMessage, WebSocketConnection) -> Void)? = nil
+        onMessage: (@Sendable (WebSocketMessage, WebSocketConnection) -> Void)? = nil,
+        onDrained: (@Sendable (WebSocketConnection) -> Void)? = nil
     ) {
         self.headerNames = headerNames
         self.refusal = refusal
         self.onMessage = onMessage
+        self.onDrained = onDrained
     }
 
     var current: Record { record.withLock { $0 } }
@@ -134,6 +138,11 @@ final class RecordingHandler: WebSocketHandler {
         case .text(let text): connection.send(WebSocketFrame(text: text))
         case .binary(let bytes): connection.send(WebSocketFrame(binary: bytes))
         }
+    }
+
+    func drained(_ connection: WebSocketConnection) {
+        record.withLock { $0.drains += 1 }
+        onDrained?(connection)
     }
 
     func closed(_ connection: WebSocketConnection, code: UInt16) {
