@@ -21,7 +21,8 @@ extension HTTPServer {
         public var maximumPending = 4096
         /// The most open streams; further ones get 503.
         public var maximumStreams = 4096
-        /// The most bytes that wait in one stream; what does not fit is refused (``HTTPStream/WriteResult/full``).
+        /// The most bytes that wait in one stream; what does not fit is refused (``HTTPStream/WriteResult/full``), but for
+        /// a write that is longer by itself, which is taken while nothing waits.
         public var streamQueueSize = 256 * 1024
         /// How long ``HTTPServer/stop()`` waits until answers and streams that have begun are sent.
         public var stopTimeout: Duration = .seconds(2)

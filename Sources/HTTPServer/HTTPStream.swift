@@ -4,14 +4,16 @@ import Synchronization
 /// The body of a streaming response. Whoever writes does not wait: bytes are queued up to a bound, and sent by the server's
 /// threads as fast as the client reads.
 ///
-/// A client that has gone is noticed only when something is written, so a stream needs a heartbeat. A client that reads
-/// nothing for ``HTTPServer/Configuration/connectionTimeout`` while bytes wait for it is disconnected.
+/// A client that has gone is noticed only when something is written, so a stream needs a heartbeat: after a client has closed
+/// its connection, the second write closes the stream. A client that reads nothing, or does not answer at all, for
+/// ``HTTPServer/Configuration/connectionTimeout`` while bytes wait for it is disconnected, at the next write at the latest.
 public final class HTTPStream: Sendable {
     /// What became of a write.
     public enum WriteResult: Sendable {
         /// The bytes are queued.
         case queued
-        /// The bytes do not fit into the queue now; nothing of them was queued.
+        /// The bytes do not fit into the queue now; nothing of them was queued. The handler of ``onRoom(_:)`` is called,
+        /// unless the stream ends before.
         case full
         /// The stream has ended; nothing will be sent any more.
         case closed
@@ -28,6 +30,9 @@ public final class HTTPStream: Sendable {
         var isFinished = false
         var isClosed = false
         var closeHandlers: [@Sendable () -> Void] = []
+        var roomHandler: (@Sendable () -> Void)?
+        /// Whether a write was turned down and the handler has not been called since. True only while bytes wait.
+        var owesRoom = false
 
         /// Moves as much as fits into `buffer` and returns how much that is.
         mutating func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -77,13 +82,16 @@ public final class HTTPStream: Sendable {
     public var queuedBytes: Int { state.withLock { $0.queuedBytes } }
 
     /// Queues bytes, from any thread. They are sent in the order of the calls. A write larger than the whole queue
-    /// (``HTTPServer/Configuration/streamQueueSize``) never fits.
+    /// (``HTTPServer/Configuration/streamQueueSize``) is taken while nothing waits.
     @discardableResult
     public func write(_ bytes: [UInt8]) -> WriteResult {
         state.withLock { state in
             guard !state.isClosed, !state.isFinished else { return .closed }
             guard !bytes.isEmpty else { return .queued }
-            guard state.queuedBytes + bytes.count <= limit else { return .full }
+            guard state.queuedBytes == 0 || state.queuedBytes + bytes.count <= limit else {
+                state.owesRoom = true
+                return .full
+            }
             state.chunks.append(bytes)
             state.queuedBytes += bytes.count
             Self.resume(&state)
@@ -110,6 +118,13 @@ public final class HTTPStream: Sendable {
         if isClosed { handler() }
     }
 
+    /// Sets what is called, once after each time that a write was ``WriteResult/full`` and however many were, when at least
+    /// half of the queue is free again: on one of the server's threads, which must not be blocked. It may write. To be set
+    /// once, before the first write.
+    public func onRoom(_ handler: @escaping @Sendable () -> Void) {
+        state.withLock { $0.roomHandler = handler }
+    }
+
     private static func resume(_ state: inout State) {
         guard state.isSuspended else { return }
         state.isSuspended = false
@@ -122,17 +137,22 @@ public final class HTTPStream: Sendable {
         // this thread's alone.
         let address = UInt(bitPattern: buffer.baseAddress)
         let size = buffer.count
-        return state.withLock { state in
+        let (count, roomHandler) = state.withLock { state -> (Int, (@Sendable () -> Void)?) in
             guard state.queuedBytes > 0 else {
-                if state.isFinished { return MHD_CONTENT_READER_END_OF_STREAM_VALUE }
+                if state.isFinished { return (MHD_CONTENT_READER_END_OF_STREAM_VALUE, nil) }
                 state.isSuspended = true
                 MHD_suspend_connection(state.connection)
-                return 0
+                return (0, nil)
             }
-            return state.take(
+            let count = state.take(
                 into: UnsafeMutableRawBufferPointer(start: UnsafeMutableRawPointer(bitPattern: address), count: size)
             )
+            guard state.owesRoom, state.queuedBytes <= limit / 2 else { return (count, nil) }
+            state.owesRoom = false
+            return (count, state.isFinished ? nil : state.roomHandler)
         }
+        roomHandler?()
+        return count
     }
 
     /// Says, on the connection's thread, that the connection is done with.
@@ -141,6 +161,8 @@ public final class HTTPStream: Sendable {
             state.isClosed = true
             state.chunks = []
             state.queuedBytes = 0
+            // Handlers tend to hold the stream.
+            state.roomHandler = nil
             defer { state.closeHandlers = [] }
             return state.closeHandlers
         }

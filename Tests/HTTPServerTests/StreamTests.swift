@@ -1,3 +1,5 @@
+import Dispatch
+import Glibc
 import HTTPServer
 import TestSupport
 import Testing
@@ -77,6 +79,8 @@ import Testing
             }
         )
         #expect(stream.queuedBytes <= 64 * 1024)
+        // Left to itself, Linux lets a socket hold up to 4 MiB.
+        #expect(written < 512 * 1024)
         #expect(stream.write([UInt8](repeating: 0, count: 64 * 1024 + 1)) == .full)
         #expect(!stream.isClosed)
         stream.finish()
@@ -92,6 +96,81 @@ import Testing
         let (connection, stream) = try open(server, receiveBuffer: 4096)
         #expect(eventually { stream.write([UInt8](repeating: 7, count: 16 * 1024)) == .full })
         #expect(eventually { stream.isClosed && closed.value == 1 })
+        withExtendedLifetime(connection) {}
+    }
+
+    @Test func everyFullWriteIsFollowedByOneCall() throws {
+        var configuration = HTTPServer.Configuration()
+        configuration.streamQueueSize = 4096
+        let server = try makeServer(configuration)
+        let (connection, stream) = try open(server)
+        let total = 4 * 1024 * 1024
+        let received = Box(0)
+        let reading = DispatchGroup()
+        let reader = Sending(connection)
+        runBeside(reading) {
+            while let count = try? reader.value.readChunk().count, count > 0 { received.update { $0 += count } }
+        }
+        let room = DispatchSemaphore(value: 0)
+        let calls = Box(0)
+        stream.onRoom {
+            calls.update { $0 += 1 }
+            room.signal()
+        }
+        var refusals = 0
+        // Every write of this thread may meet the server's taking; every eighth fills the queue by itself.
+        for number in 0..<(total / 1024) {
+            let bytes = [UInt8](repeating: 7, count: number % 8 == 0 ? 8192 : 1024)
+            var result = stream.write(bytes)
+            while result == .full {
+                refusals += 1
+                try #require(room.wait(timeout: .now() + 10) == .success, "no call after refusal \(refusals)")
+                result = stream.write(bytes)
+            }
+            try #require(result == .queued)
+        }
+        stream.finish()
+        #expect(reading.wait(timeout: .now() + 10) == .success)
+        #expect(received.value == total / 8 * 15)
+        #expect(refusals > 0)
+        #expect(calls.value == refusals)
+    }
+
+    @Test func handlerOfRoomMayWrite() throws {
+        let server = try makeServer()
+        let (connection, stream) = try open(server, receiveBuffer: 4096)
+        let bytes = [UInt8](repeating: 7, count: 16 * 1024)
+        let written = Box(0)
+        let fill: @Sendable () -> Void = { [weak stream] in
+            while let stream, written.value < 300 {
+                guard stream.write(bytes) == .queued else { return }
+                written.update { $0 += 1 }
+            }
+            stream?.finish()
+        }
+        stream.onRoom(fill)
+        fill()
+        #expect(written.value < 300)
+        var received = 0
+        while case let chunk = try connection.readChunk(), !chunk.isEmpty { received += chunk.count }
+        #expect(received == 300 * bytes.count)
+    }
+
+    /// The kernel holds all that was written, and the server has nothing left to send.
+    @Test func clientThatTakesNothingFromTheKernelIsDisconnected() throws {
+        var configuration = HTTPServer.Configuration()
+        configuration.connectionTimeout = 1
+        let server = try makeServer(configuration)
+        let (connection, stream) = try open(server, receiveBuffer: 4096)
+        #expect(stream.write([UInt8](repeating: 7, count: 64 * 1024)) == .queued)
+        #expect(eventually { stream.queuedBytes == 0 })
+        #expect(
+            eventually {
+                usleep(100_000)
+                return stream.write([1]) == .closed
+            }
+        )
+        #expect(eventually { closed.value == 1 })
         withExtendedLifetime(connection) {}
     }
 
@@ -145,5 +224,14 @@ import Testing
         #expect(try server.get("/stream").status == 503)
         #expect(streams.value.count == 1)
         withExtendedLifetime(connection) {}
+    }
+}
+
+/// @unchecked: a value is handed to one thread, and not used by the one that made it from then on.
+private struct Sending<Value>: @unchecked Sendable {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
     }
 }
