@@ -31,7 +31,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing test fuzz bench format lint clean deps deps-test deps-bench deps-fuzz
+.PHONY: help run demo-routing test test-websocket fuzz bench format lint clean deps deps-test deps-websocket deps-bench deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -56,6 +56,10 @@ test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITI
 	$(if $(PRELOAD),LD_PRELOAD="$(PRELOAD)") \
 		swift test $(BUILD_FLAGS) --skip-build --disable-xctest --no-parallel
 	$(if $(SANITIZE),@! cat $(REPORTS)/* 2>/dev/null || { echo "the sanitizer has reported"; exit 1; })
+
+test-websocket: deps-websocket ## run the Autobahn cases against the WebSocket server and against bare libwebsockets
+	swift build -c release --product websocket-echo
+	Tests/Autobahn/run .build/autobahn "$$(swift build -c release --show-bin-path)/websocket-echo"
 
 bench: deps-bench ## measure the gateway against plain C, the latency of a discover, and IO routing
 	swift build -c release --product coaty-gateway
@@ -83,6 +87,9 @@ deps: ## install what is missing to build and run, with apt
 
 deps-test:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies test)
+
+deps-websocket:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies websocket)
 
 deps-bench:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)

@@ -152,6 +152,12 @@ let package = Package(
             swiftSettings: strict
         ),
 
+        .executableTarget(
+            name: "websocket-echo",
+            dependencies: ["WebSocketServer", .product(name: "Logging", package: "swift-log")],
+            path: "Tests/Autobahn/echo",
+            swiftSettings: strict
+        ),
         .target(
             name: "TestSupport",
             dependencies: ["CMosquitto"],
