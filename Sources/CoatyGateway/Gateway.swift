@@ -130,7 +130,7 @@ public final class Gateway: Sendable {
     ) -> Router {
         var router = Router()
         PublishResource(manager: manager).register(in: &router)
-        DiscoverResource(manager: manager, maximumTimeout: settings.maximumTimeout).register(in: &router)
+        TwoWayResource(manager: manager, maximumTimeout: settings.maximumTimeout).register(in: &router)
         IoNodesResource(registry: ioNodes, manager: manager).register(in: &router)
         IoValuesResource(registry: ioNodes).register(in: &router)
         ContextsResource(admin: routing, maximumTimeout: settings.maximumTimeout).register(in: &router)

@@ -41,7 +41,8 @@ extension HTTPRequest {
         return value
     }
 
-    private func single(_ name: String) throws(InvalidParameter) -> String? {
+    /// A query parameter that may be given once.
+    func single(_ name: String) throws(InvalidParameter) -> String? {
         try InvalidParameter.single(name, queryItems.filter { $0.name == name }.map(\.value))
     }
 }

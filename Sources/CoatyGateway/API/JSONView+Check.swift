@@ -3,6 +3,14 @@ import Coaty
 extension JSONView {
     func invalid(_ reason: String) -> PayloadError { .invalid(pointer: pointer, reason: reason) }
 
+    /// The whole number that this is.
+    func integer(in range: ClosedRange<Int>) throws(PayloadError) -> Int {
+        guard let number = number.flatMap({ Int(exactly: $0) }), range.contains(number) else {
+            throw invalid("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
     /// Checks that this is an object with no other members than these: what is misspelt must not be lost in silence.
     func refuseMembers(besides names: Set<String>) throws(PayloadError) {
         guard kind == .object else { throw invalid("must be an object") }

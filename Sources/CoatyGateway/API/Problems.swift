@@ -41,6 +41,10 @@ enum Problems {
         }
     }
 
+    static func noAnswer(_ detail: String) -> HTTPResponse {
+        Problem(type: typePrefix + "no-answer", title: "No answer", status: 504, detail: detail).response()
+    }
+
     static let brokerUnavailable = Problem(
         type: typePrefix + "broker-unavailable",
         title: "Broker unavailable",

@@ -68,7 +68,6 @@ extension Problems {
     static func routing(_ error: any Error) -> HTTPResponse {
         switch error {
         case let error as RoutingAdmin.Failure: response(error)
-        case let error as InvalidParameter: error.problem.response()
         case is Turns.Full:
             Problem(
                 type: typePrefix + "too-many-requests-waiting",
@@ -102,12 +101,7 @@ extension Problems {
                 detail: version == nil ? "It does not exist." : "It has changed since."
             ).response(headers: version.map { [("ETag", $0.text)] } ?? [])
         case .noAnswer(let milliseconds):
-            Problem(
-                type: typePrefix + "no-answer",
-                title: "No answer",
-                status: 504,
-                detail: "Nobody completed the update within \(milliseconds) ms."
-            ).response()
+            noAnswer("Nobody completed the update within \(milliseconds) ms.")
         case .notKept:
             Problem(
                 type: typePrefix + "state-not-kept",

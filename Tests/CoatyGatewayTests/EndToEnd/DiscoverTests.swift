@@ -44,6 +44,7 @@ import Testing
         let sources = try responses(response).map { $0["sourceId"] as? String }
         #expect(sources.count == 3)
         #expect(sources.suffix(2) == ["agent-1", "agent \"2\""])
+        for answer in try responses(response) { #expect(try #require(answer["ms"] as? Int) >= 0) }
     }
 
     @Test func refusesBadParameters() throws {

@@ -1,0 +1,125 @@
+import Coaty
+import Synchronization
+
+/// Takes the responses to one request.
+protocol ResponseSink: Sendable {
+    /// Takes a response. Must not wait, nor call the run.
+    ///
+    /// - Returns: whether there is room for more; where there is none, the request ends as at its limit.
+    func take(_ frame: StreamFrame) -> Bool
+
+    /// There are no more responses. Called once.
+    func end(_ reason: StreamFrame.EndReason)
+}
+
+/// One request that has been published, and hands its responses to a sink until it ends: at its limit or timeout, by a
+/// response that it waits for, with the link to the broker, or because the client no longer wants it.
+final class RequestRun: Sendable {
+    private struct State {
+        var isDone = false
+        /// Responses that count for the limit.
+        var counted = 0
+        var subscription: Subscription?
+        var timer: Task<Void, Never>?
+    }
+
+    private let options: RequestOptions
+    private let ownId: CoatyUUID
+    private let sink: any ResponseSink
+    private let published = ContinuousClock.now
+    private let state = Mutex(State())
+
+    private init(_ options: RequestOptions, ownId: CoatyUUID, sink: any ResponseSink) {
+        self.options = options
+        self.ownId = ownId
+        self.sink = sink
+    }
+
+    /// Publishes a request now or never.
+    ///
+    /// - Parameter observe: is told each response, also those that come too late for the sink.
+    /// - Throws: where it can't be published; then the sink is not told of an end.
+    static func start<Request: RequestEvent>(
+        _ request: Request,
+        _ options: RequestOptions,
+        on manager: CommunicationManager,
+        into sink: any ResponseSink,
+        observe: (@Sendable (Request.Response) -> Void)? = nil
+    ) throws(CommunicationError) -> RequestRun {
+        let run = RequestRun(options, ownId: manager.identityId, sink: sink)
+        do throws(CommunicationError) {
+            let subscription = try manager.publish(request, onEnd: { run.end(.offline) }) { response in
+                observe?(response)
+                run.take(response)
+            }
+            run.hold(subscription)
+        } catch {
+            // The link may have been lost meanwhile; then the sink has been told.
+            guard run.close() else { return run }
+            throw error
+        }
+        return run
+    }
+
+    /// Ends the request for a client that no longer wants it.
+    func cancel() { end(.cancelled) }
+
+    /// Keeps what has to be released at the end, which may already have come.
+    private func hold(_ subscription: Subscription) {
+        let isDone = state.withLock { state in
+            guard !state.isDone else { return true }
+            state.subscription = subscription
+            state.timer = Task { [options] in
+                do {
+                    try await Task.sleep(for: .milliseconds(options.timeout))
+                    end(.timeout)
+                } catch {
+                    // Cancelled: it has ended before.
+                }
+            }
+            return false
+        }
+        if isDone { subscription.cancel() }
+    }
+
+    private func take(_ response: some CommunicationEvent) {
+        let frame = StreamFrame.response(
+            response,
+            milliseconds: Int((ContinuousClock.now - published) / .milliseconds(1))
+        )
+        let isCounted = !isOwnIdentity(response)
+        let isAwaited = options.until?.holds(for: response) ?? false
+        let reason = state.withLock { state -> StreamFrame.EndReason? in
+            guard !state.isDone else { return nil }
+            // Under the lock, so that no response comes behind the end.
+            let hasRoom = sink.take(frame)
+            if isCounted { state.counted += 1 }
+            if isAwaited { return .until }
+            return !hasRoom || options.limit > 0 && state.counted >= options.limit ? .limit : nil
+        }
+        if let reason { end(reason) }
+    }
+
+    /// Who asks for identities is itself among those that answer, and does not mean itself. Other responses under the same
+    /// id are those of clients.
+    private func isOwnIdentity(_ response: some CommunicationEvent) -> Bool {
+        type(of: response).eventType == .resolve && response.sourceId == ownId
+            && response.payload.json["object"]?["objectId"]?.string == ownId.string
+    }
+
+    private func end(_ reason: StreamFrame.EndReason) {
+        if close() { sink.end(reason) }
+    }
+
+    /// - Returns: whether this call was the one that ended the run.
+    private func close() -> Bool {
+        let (isFirst, subscription, timer) = state.withLock { state -> (Bool, Subscription?, Task<Void, Never>?) in
+            defer { state.isDone = true }
+            return (!state.isDone, state.subscription.take(), state.timer.take())
+        }
+        // Outside of the lock: cancelling unsubscribes.
+        subscription?.cancel()
+        timer?.cancel()
+        return isFirst
+    }
+}
