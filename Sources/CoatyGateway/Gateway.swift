@@ -55,6 +55,9 @@ public final class Gateway: Sendable {
         )
         let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
         let (manager, routing) = (agent.communicationManager, agent.routing)
+        // Before the link, so that it misses nothing.
+        let objects = ObjectRegistry(manager: manager, logger: logger)
+        try await root.start(Coordinator(name: "objects", component: objects))
         try await root.start(Coordinator(name: "broker link", component: agent))
 
         let ioNodes = ioNodeRegistry(broker)
@@ -70,7 +73,7 @@ public final class Gateway: Sendable {
 
         let rest = HTTPServer(
             configuration: restConfiguration(limit),
-            router: router(manager, broker, ioNodes, routing),
+            router: router(manager, broker, ioNodes, routing, objects),
             logger: logger
         )
         try await root.start(Coordinator(name: "REST", component: RESTService(server: rest)))
@@ -126,7 +129,8 @@ public final class Gateway: Sendable {
         _ manager: CommunicationManager,
         _ broker: MQTTClientOptions,
         _ ioNodes: IoNodeRegistry,
-        _ routing: RoutingAdmin
+        _ routing: RoutingAdmin,
+        _ objects: ObjectRegistry
     ) -> Router {
         var router = Router()
         PublishResource(manager: manager).register(in: &router)
@@ -135,6 +139,8 @@ public final class Gateway: Sendable {
         IoValuesResource(registry: ioNodes).register(in: &router)
         ContextsResource(admin: routing, maximumTimeout: settings.maximumTimeout).register(in: &router)
         RulesResource(admin: routing).register(in: &router)
+        ObjectsResource(registry: objects).register(in: &router)
+        AgentsResource(registry: objects).register(in: &router)
         HealthResource(manager: manager).register(in: &router)
         InfoResource(manager: manager, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
             .register(in: &router)

@@ -26,7 +26,8 @@ import Yams
             agent.communicationManager,
             MQTTClientOptions(),
             gateway.ioNodeRegistry(.init()),
-            agent.routing
+            agent.routing,
+            ObjectRegistry(manager: agent.communicationManager, logger: .init(label: "test"))
         ).routes.map { route in
             "\(route.method.rawValue.lowercased()) \(route.pathTemplate)"
         }

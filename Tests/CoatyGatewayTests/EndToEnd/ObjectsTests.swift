@@ -1,0 +1,208 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `/v1/objects` and `/v1/agents`: what is alive in the network.
+@Suite struct ObjectsTests {
+    private static func object(_ id: String, _ coreType: String = "CoatyObject", _ members: String = "") -> String {
+        let objectType = coreType == "CoatyObject" ? "com.example.Thing" : "coaty.\(coreType)"
+        return #"{"coreType":"\#(coreType)","objectType":"\#(objectType)","objectId":"\#(id)","name":"n"\#(members)}"#
+    }
+
+    private static func event(_ object: String) -> String { #"{"object":\#(object)}"# }
+
+    private static func advertise(
+        _ id: String,
+        _ coreType: String = "CoatyObject",
+        _ members: String = "",
+        by agent: String,
+        on client: MQTTTestClient
+    ) throws {
+        try client.publish("coaty/3/-/ADV:\(coreType)/\(agent)", event(object(id, coreType, members)))
+    }
+
+    private static func ids(_ gateway: GatewayProcess, _ query: String = "") throws -> [String] {
+        let response = try gateway.request("GET", "/v1/objects?coreType=CoatyObject\(query)")
+        let objects = try #require(response.json?["objects"] as? [[String: Any]], "\(response.text)")
+        return objects.compactMap { $0["objectId"] as? String }
+    }
+
+    private static func agents(_ gateway: GatewayProcess, _ query: String = "") throws -> [String: Bool] {
+        let response = try gateway.request("GET", "/v1/agents\(query)")
+        let agents = try #require(response.json?["agents"] as? [[String: Any]], "\(response.text)")
+        let known = agents.compactMap { agent -> (String, Bool)? in
+            guard let id = (agent["identity"] as? [String: Any])?["objectId"] as? String,
+                let isOnline = agent["online"] as? Bool, (agent["since"] as? Int ?? 0) > 1_700_000_000_000
+            else { return nil }
+            return (id, isOnline)
+        }
+        #expect(known.count == agents.count)
+        return Dictionary(uniqueKeysWithValues: known)
+    }
+
+    private static func gatewayId(_ gateway: GatewayProcess) throws -> String {
+        let info = try gateway.request("GET", "/v1/info").json
+        return try #require((info?["identity"] as? [String: Any])?["objectId"] as? String)
+    }
+
+    @Test func whatIsAdvertisedIsListedUntilItIsDeadvertised() throws {
+        let scene = try Scene()
+        let gateway = scene.gateway
+        let id = "an/id \"é\" %"
+        let path = "/v1/objects/an%2Fid%20%22%C3%A9%22%20%25"
+        #expect(try gateway.request("GET", path).problem == "not-found")
+        let text =
+            #"{ "coreType":"CoatyObject","objectType":"t","objectId":"an/id \"\u00e9\" %","name":"n", "v":1.50 }"#
+        try scene.agent.publish("coaty/3/-/ADV:CoatyObject/agent", Self.event(text))
+        try waitUntil("it is listed") { try Self.ids(gateway) == [id] }
+        let list = try gateway.request("GET", "/v1/objects?objectType=t")
+        #expect(list.text == #"{"objects":[\#(text)],"total":1,"isComplete":true}"#)
+        #expect(list.headers["cache-control"] == "no-store")
+        let found = try gateway.request("GET", path)
+        #expect(found.status == 200 && found.text.hasPrefix(#"{"object":\#(text),"owner":"agent","since":"#))
+        #expect(found.headers["cache-control"] == "no-store")
+        #expect((found.json?["changed"] as? Int ?? 0) > 1_700_000_000_000)
+
+        // What the gateway publishes itself comes back to it.
+        #expect(try gateway.post("/v1/advertise", Self.event(Self.object("own"))).status == 202)
+        try waitUntil("its own is listed") { try Self.ids(gateway) == [id, "own"] }
+        #expect(try gateway.request("GET", "/v1/objects/own").json?["owner"] as? String == Self.gatewayId(gateway))
+        #expect(try gateway.post("/v1/deadvertise", #"{"objectIds":["own","an/id \"é\" %"]}"#).status == 202)
+        try waitUntil("they are gone") { try Self.ids(gateway).isEmpty }
+        #expect(try gateway.request("GET", path).status == 404)
+    }
+
+    @Test func anAgentThatDiesTakesAllThatItAdvertisedWithIt() throws {
+        let scene = try Scene()
+        let gateway = scene.gateway
+        let will = (topic: "coaty/3/-/DAD/mortal", payload: Array(#"{"objectIds":["mortal"]}"#.utf8))
+        let clientId = "mortal-client"
+        let mortal = try MQTTTestClient(port: scene.broker.port, clientID: clientId, will: will)
+        try Self.advertise("mortal", "Identity", by: "mortal", on: mortal)
+        try Self.advertise("child", "CoatyObject", #","parentObjectId":"mortal""#, by: "other", on: mortal)
+        for id in ["one", "two"] { try Self.advertise(id, by: "mortal", on: mortal) }
+        try Self.advertise("parent", by: "other", on: mortal)
+        try Self.advertise("grown", "CoatyObject", #","parentObjectId":"parent""#, by: "other", on: mortal)
+        try waitUntil("all are listed") {
+            try Self.ids(gateway) == ["child", "one", "two", "parent", "grown"]
+        }
+        #expect(try Self.agents(gateway) == [Self.gatewayId(gateway): true, "mortal": true])
+        try scene.agent.publish("coaty/3/-/DAD/other", #"{"objectIds":["parent"]}"#)
+        try waitUntil("the parent and its child are gone") { try Self.ids(gateway) == ["child", "one", "two"] }
+
+        // Somebody takes its place at the broker, which therefore publishes its will.
+        let usurper = try MQTTTestClient(port: scene.broker.port, clientID: clientId)
+        try waitUntil("all of it is gone") { try Self.ids(gateway).isEmpty }
+        withExtendedLifetime((mortal, usurper)) {}
+        #expect(try Self.agents(gateway, "?online=false") == ["mortal": false])
+        #expect(try Self.agents(gateway, "?online=true") == [Self.gatewayId(gateway): true])
+    }
+
+    @Test func theAgentsOfLeasedNodesAreAgents() throws {
+        let scene = try Scene()
+        let body = #"{"context":"c","ioSources":[{"name":"s","valueType":"t"}]}"#
+        let node = try #require(try scene.gateway.post("/v1/io/nodes", body).json)
+        let identity = try #require((node["identity"] as? [String: Any])?["objectId"] as? String)
+        let id = try #require((node["node"] as? [String: Any])?["objectId"] as? String)
+        try waitUntil("it is there") { try Self.agents(scene.gateway)[identity] == true }
+        try waitUntil("its node is") { try scene.gateway.request("GET", "/v1/objects/\(id)").status == 200 }
+        #expect(try scene.gateway.request("DELETE", "/v1/io/nodes/\(id)").status == 204)
+        try waitUntil("it has gone") { try Self.agents(scene.gateway)[identity] == false }
+        #expect(try scene.gateway.request("GET", "/v1/objects/\(id)").status == 404)
+    }
+
+    @Test func whatAgentsResolveIsListed() throws {
+        let scene = try Scene()
+        let question = try scene.agent.waitFor { $0.topic.contains("/DSC/") && $0.text.contains("Snapshot") }
+        #expect(!question.text.contains("Log"))
+        let correlationId = try #require(question.topic.split(separator: "/").last)
+        let related = #""relatedObjects":[\#(Self.object("y")),\#(Self.object("z"))]"#
+        let answer = #"{"object":\#(Self.object("x")),\#(related)}"#
+        try scene.agent.publish("coaty/3/-/RSV/agent/\(correlationId)", answer)
+        try waitUntil("they are listed") { Set(try Self.ids(scene.gateway)) == ["x", "y", "z"] }
+    }
+
+    @Test func whatWentWhileTheBrokerWasAwayIsGone() throws {
+        let scene = try Scene()
+        let gateway = scene.gateway
+        for agent in ["gone", "back"] {
+            try Self.advertise(agent, "Identity", by: agent, on: scene.agent)
+            try Self.advertise("of " + agent, by: agent, on: scene.agent)
+        }
+        #expect(try gateway.post("/v1/advertise", Self.event(Self.object("own"))).status == 202)
+        try waitUntil("all are listed") { try Self.ids(gateway) == ["of gone", "of back", "own"] }
+        scene.broker.kill()
+        try waitUntil("the link is lost") { try gateway.request("GET", "/readyz").status == 503 }
+        try scene.broker.restart()
+        let agent = try MQTTTestClient(port: scene.broker.port)
+        try agent.subscribe("coaty/#")
+        try waitUntil("the link is back") { try gateway.request("GET", "/readyz").status == 200 }
+        try waitUntil("the one that is left has shown itself", within: 60) {
+            try Self.advertise("back", "Identity", by: "back", on: agent)
+            return try Self.agents(gateway)["gone"] == false
+        }
+        #expect(try Self.ids(gateway) == ["of back", "own"])
+        #expect(try Self.agents(gateway) == [Self.gatewayId(gateway): true, "back": true, "gone": false])
+    }
+
+    @Test func selectsOrdersSkipsAndTakes() throws {
+        let scene = try Scene()
+        let gateway = scene.gateway
+        let members = [
+            #","rank":2,"a":{"b":"x"},"c.d":1"#, #","rank":10,"a":{"b":"y"},"c.d":3"#,
+            #","rank":2,"a":{"b":"z"},"c.d":2"#,
+            #","rank":null"#, "",
+        ]
+        for (number, members) in members.enumerated() {
+            try Self.advertise("\(number)", "CoatyObject", members, by: "agent", on: scene.agent)
+        }
+        try Self.advertise("u", "User", #","names":{"formatted":"U"}"#, by: "agent", on: scene.agent)
+        try waitUntil("all are listed") { try gateway.request("GET", "/v1/objects/u").status == 200 }
+        func ids(_ query: String) throws -> String { try Self.ids(gateway, query).joined() }
+        func filter(_ json: String) -> String {
+            "&filter=" + (json.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")
+        }
+        #expect(try ids("") == "01234")
+        #expect(try ids("&order=rank") == "43021")
+        #expect(try ids("&order=-rank,-a.b") == "12034")
+        #expect(try ids("&order=-rank,a.b") == "10234")
+        let names = #"-["c.d"],rank"#.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        #expect(try ids("&order=\(names)") == "12043")
+        #expect(try ids(filter(#"["rank",["Equals",2]]"#)) == "02")
+        #expect(try ids(filter(#"{"not":["rank",[9]]}"#)) == "4", "operators also by their numbers")
+        #expect(try ids(filter(#"{"or":[["a.b",["Like","y"]],["rank",["NotExists"]]]}"#) + "&order=-rank") == "14")
+        #expect(try ids("&skip=1&take=2") == "12")
+        #expect(try ids("&order=-rank&skip=4&take=2") == "4")
+        let part = try gateway.request("GET", "/v1/objects?skip=1&take=1\(filter(#"["rank",["Exists"]]"#))").json
+        #expect(part?["total"] as? Int == 4 && (part?["objects"] as? [Any])?.count == 1)
+        let beyond = try gateway.request("GET", "/v1/objects?coreType=User&skip=7")
+        #expect(beyond.text == #"{"objects":[],"total":1,"isComplete":true}"#)
+        #expect(try gateway.request("GET", "/v1/objects?objectType=com.example.thing").json?["total"] as? Int == 0)
+        #expect(try gateway.request("GET", "/v1/objects?coreType=Log").json?["total"] as? Int == 0)
+    }
+
+    @Test func refusesBadParameters() throws {
+        let scene = try Scene()
+        for (query, detail) in [
+            ("coreType=Thing", "core type"), ("coreType=", "core type"), ("objectType=", "empty"),
+            ("objectType=a&objectType=b", "once"), ("filter=%7B", "at byte 1"), ("filter=", "at byte 0"),
+            ("filter=%5B%22a%22%2C%5B%22Near%22%2C1%5D%5D", "/1/0"),
+            ("filter=%7B%22xor%22%3A%5B%5D%7D", "and, or, not"),
+            ("filter=%5B%22a%22%2C%5B%22Equals%22%2C1e999%5D%5D", "/1/1"),
+            ("order=", "empty"), ("order=a,,b", "empty"), ("order=-", "empty"), ("order=%5B1%5D", "names"),
+            ("order=%5B%22a%22", "names"), ("order=" + Array(repeating: "a", count: 17).joined(separator: ","), "16"),
+            ("skip=-1", "from 0"), ("skip=x", "whole"), ("take=0", "from 1"), ("take=1001", "to 1000"),
+        ] {
+            let response = try scene.gateway.request("GET", "/v1/objects?\(query)")
+            #expect(response.status == 400 && response.problem == "invalid-parameter", "\(query)")
+            #expect(response.json?["parameter"] as? String == String(query.prefix { $0 != "=" }), "\(query)")
+            let text = response.json?["detail"] as? String ?? ""
+            #expect(text.contains(detail), "\(query): \(text)")
+        }
+        for query in ["online=", "online=1", "online=true&online=true"] {
+            let response = try scene.gateway.request("GET", "/v1/agents?\(query)")
+            #expect(response.problem == "invalid-parameter" && response.json?["parameter"] as? String == "online")
+        }
+        #expect(try scene.gateway.request("POST", "/v1/objects", body: "").status == 405)
+    }
+}

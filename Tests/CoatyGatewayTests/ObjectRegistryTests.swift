@@ -1,0 +1,174 @@
+import Coaty
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+/// What the registry hears at a broker in memory, by a clock that the test steers.
+@Suite struct ObjectRegistryTests {
+    private let clock = SteeredClock()
+    private let broker = InMemoryBroker()
+    private let manager: CommunicationManager
+    private let registry: ObjectRegistry
+
+    init() throws {
+        manager = try CommunicationManager(
+            identity: Identity(name: "gateway"),
+            options: CommunicationOptions { [broker] _ in InMemoryBinding(broker: broker) }
+        )
+        registry = ObjectRegistry(manager: manager, clock: clock, logger: .init(label: "test"))
+    }
+
+    private func until(_ what: String, _ condition: () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !condition() {
+            try #require(.now < deadline, "in vain: \(what)")
+            try await Task.sleep(for: .milliseconds(1))
+        }
+    }
+
+    private func joined(_ body: () async throws -> Void) async throws {
+        registry.start()
+        manager.start()
+        try await until("it asks") { questions.count == 1 }
+        try await body()
+        await manager.stop()
+        registry.stop()
+    }
+
+    private var questions: [(topic: String, payload: [UInt8])] {
+        broker.published.filter { $0.topic.contains("/DSC/") }
+    }
+
+    private func publish(_ topic: String, _ payload: String) {
+        broker.publish(topic: "coaty/3/-/" + topic, payload: Array(payload.utf8))
+    }
+
+    private static func object(_ id: String, _ coreType: CoreType = .Task) -> String {
+        let task = coreType == .Task ? #","creatorId":"c","creationTimestamp":1,"status":0"# : ""
+        return #"{"coreType":"\#(coreType)","objectType":"t","objectId":"\#(id)","name":"n"\#(task)}"#
+    }
+
+    private func advertise(_ id: String, _ coreType: CoreType = .Task, by agent: String) {
+        publish("ADV:\(coreType)/\(agent)", #"{"object":\#(Self.object(id, coreType))}"#)
+    }
+
+    private func contains(_ id: String) -> Bool { registry.object(CoatyUUID(wire: id)) != nil }
+
+    @Test func asksForAllButLogsAndTakesTheAnswers() async throws {
+        try await joined {
+            let question = try #require(questions.first)
+            let asked = try Payload(question.payload).json["coreTypes"]?.elements.compactMap(\.string)
+            #expect(Set(asked ?? []) == Set(CoreType.allCases.map(\.rawValue)).subtracting(["Log"]))
+            try await until("its own identity is known") { contains(manager.identityId.string) }
+            let correlationId = try #require(question.topic.split(separator: "/").last)
+            let related = [Self.object("x"), Self.object("y", .CoatyObject)].joined(separator: ",")
+            publish("RSV/a/\(correlationId)", #"{"object":\#(Self.object("z")),"relatedObjects":[\#(related)]}"#)
+            try await until("all are known") { contains("x") && contains("y") && contains("z") }
+            #expect(registry.object(CoatyUUID(wire: "x"))?.owner == CoatyUUID(wire: "a"))
+            #expect(registry.object(CoatyUUID(wire: "x"))?.bytes == Array(Self.object("x").utf8))
+            #expect(registry.isComplete)
+        }
+    }
+
+    @Test func hearsAdvertisementsOfEachCoreTypeOnce() async throws {
+        try await joined {
+            try await until("its own identity is known") { contains(manager.identityId.string) }
+            let names = Mutex<[String]>([])
+            let known = registry.withObjects { $0.map(\.objectId) }
+            #expect(known == [manager.identityId])
+            registry.setChangeHandler { change in
+                names.withLock { $0.append("\(change.kind) \(change.object.objectId)") }
+            }
+            for coreType in [CoreType.CoatyObject, .Task, .IoContext, .IoNode, .Identity] {
+                advertise("o \(coreType)", coreType, by: "a")
+                publish("ADV:t/a", #"{"object":\#(Self.object("o \(coreType)", coreType))}"#)
+            }
+            publish("DAD/b", #"{"objectIds":["o Task","a"]}"#)
+            try await until("all have come and gone") { names.withLock(\.count) == 10 }
+            #expect(
+                names.withLock { Array($0.prefix(6)) }
+                    == ["CoatyObject", "Task", "IoContext", "IoNode", "Identity"].map { "added o \($0)" }
+                    + ["removed o Task"]
+            )
+            #expect(registry.objects.map(\.objectId) == [manager.identityId])
+            #expect(registry.agents.map(\.isOnline) == [true, false])
+            #expect(clock.sleepers == 0)
+        }
+    }
+
+    @Test func takesWhatOthersResolveForAClient() async throws {
+        try await joined {
+            let answered = try DiscoverEvent(payload: Payload(Array(#"{"objectTypes":["t"]}"#.utf8)))
+            let subscription = try manager.publish(answered) { [registry] in registry.note($0) }
+            try await until("the client asks") { questions.count == 2 }
+            let correlationId = try #require(questions.last?.topic.split(separator: "/").last)
+            publish("RSV/a/\(correlationId)", #"{"object":\#(Self.object("x"))}"#)
+            try await until("it is known") { contains("x") }
+            subscription.cancel()
+        }
+    }
+
+    @Test func afterAReconnectWhoIsSilentIsGone() async throws {
+        try await joined {
+            for agent in ["silent", "advertising", "asking", "resolving", "deadvertising"] {
+                advertise(agent, .Identity, by: agent)
+                advertise("of " + agent, by: agent)
+            }
+            try await until("all are known") { registry.objects.count == 11 }
+            #expect(clock.sleepers == 0)
+            try await reconnect()
+            #expect(registry.objects.count == 11)
+            advertise("new", by: "advertising")
+            publish("DSC/asking/1", #"{"coreTypes":["User"]}"#)
+            let correlationId =
+                try #require(questions.last { $0.topic.contains(manager.identityId.string) }?.topic)
+                .split(separator: "/").last ?? ""
+            publish("RSV/resolving/\(correlationId)", #"{"object":\#(Self.object("found"))}"#)
+            publish("DAD/deadvertising", #"{"objectIds":["other"]}"#)
+            advertise("last", by: "another")
+            try await until("they have shown themselves") { contains("found") && contains("last") }
+
+            // Nobody can show itself while the link is away, and the time begins anew.
+            try await reconnect()
+            for agent in ["advertising", "asking", "resolving", "deadvertising", "another"] {
+                publish("DSC/\(agent)/1", #"{"coreTypes":["User"]}"#)
+            }
+            advertise("marker", by: "another")
+            try await until("they have shown themselves again") { contains("marker") }
+            clock.advance(by: ObjectRegistry.confirmationTime - .milliseconds(1))
+            #expect(clock.sleepers == 1)
+            #expect(contains("silent") && contains("of silent"))
+            clock.advance(by: .milliseconds(1))
+            try await until("the silent one is gone") { !contains("silent") }
+            #expect(!contains("of silent"))
+            let expected = ["advertising", "asking", "resolving", "deadvertising"].flatMap { [$0, "of " + $0] }
+            #expect(expected.filter { !contains($0) } == [])
+            #expect(contains("new") && contains("found") && contains("last"))
+            #expect(registry.agents.last?.isOnline == false)
+
+            // It was only late: what it had advertised it need not advertise again.
+            let asked = questions.count
+            advertise("silent", .Identity, by: "silent")
+            try await until("it is asked") { questions.count > asked }
+        }
+    }
+
+    /// Cuts the link, and waits until the registry has noticed that it is back.
+    private func reconnect() async throws {
+        let asked = questions.count
+        broker.setAvailable(false)
+        try await until("the link is lost") { !manager.isOnline }
+        broker.setAvailable(true)
+        try await until("it asks again") { questions.count > asked }
+        try await until("the time for answers runs") {
+            clock.deadlines == [clock.now.offsetFromBeginning + ObjectRegistry.confirmationTime]
+        }
+    }
+}
+
+extension SteeredClock.Instant {
+    fileprivate var offsetFromBeginning: Duration { SteeredClock().now.duration(to: self) }
+}

@@ -1,0 +1,241 @@
+import Coaty
+import Synchronization
+import Testing
+
+@testable import CoatyGateway
+
+/// What a table keeps of what it hears, without a network.
+@Suite final class ObjectTableTests {
+    private final class Changes: Sendable {
+        let list = Mutex<[ObjectChange]>([])
+    }
+
+    private var table = ObjectTable(maximumObjects: 10_000, maximumBytes: 64 << 20)
+    private let changes = Changes()
+    private var now = 0
+
+    init() { listen() }
+
+    private func listen() {
+        table.changeHandler = { [changes] change in changes.list.withLock { $0.append(change) } }
+    }
+
+    /// What has changed since this was read last: `+`, `~` or `-` and the object's id.
+    private var changed: [String] {
+        changes.list.withLock { list in
+            defer { list = [] }
+            return list.map { change in
+                let sign =
+                    switch change.kind {
+                    case .added: "+"
+                    case .changed: "~"
+                    case .removed: "-"
+                    }
+                return sign + change.object.objectId.string
+            }
+        }
+    }
+
+    private static func json(_ id: String, _ coreType: CoreType = .CoatyObject, _ members: String = "") -> String {
+        #"{"coreType":"\#(coreType)","objectType":"t","objectId":"\#(id)","name":"n"\#(members)}"#
+    }
+
+    @discardableResult
+    private func hear(_ json: String, from agent: String, isAdvertised: Bool = true) throws -> Bool {
+        now += 1
+        let view = try Payload(Array(#"{ "object": \#(json) }"#.utf8)).json["object"]
+        return table.take(
+            try #require(view),
+            from: CoatyUUID(wire: agent),
+            isAdvertised: isAdvertised,
+            now: now
+        )
+    }
+
+    private func deadvertise(_ ids: String...) {
+        now += 1
+        table.deadvertise(ids.map(CoatyUUID.init(wire:)), now: now)
+    }
+
+    private func object(_ id: String) throws -> AliveObject { try #require(table.object(CoatyUUID(wire: id))) }
+
+    private var ids: [String] { table.objects.map(\.objectId.string).sorted() }
+
+    @Test func anObjectIsKeptAsItCame() throws {
+        let json = Self.json("é \\u0041", .Task, #", "parentObjectId":"p", "n": 1.50 "#)
+        try hear(json, from: "a")
+        let object = try object("é A")
+        #expect(object.bytes == Array(json.utf8))
+        #expect(object.coreType == .Task && object.objectType == TopicLevel("t"))
+        #expect(object.parentObjectId == CoatyUUID(wire: "p") && object.owner == CoatyUUID(wire: "a"))
+        #expect(object.since == 1 && object.changed == 1)
+        #expect(object.json?["name"]?.string == "n")
+        #expect(table.object(CoatyUUID(wire: "e\u{301} A")) == nil, "ids are compared byte by byte")
+    }
+
+    @Test func tellsEachChangeAndNothingElse() throws {
+        try hear(Self.json("x"), from: "a")
+        try hear(Self.json("x"), from: "a")
+        try hear(Self.json("x"), from: "b", isAdvertised: false)
+        #expect(changed == ["+x"])
+        try hear(Self.json("x", .CoatyObject, #","v":1"#), from: "a")
+        let latest = changes.list.withLock(\.last)
+        let change = try #require(latest)
+        #expect(change.kind == .changed && change.previous?.changed == 1 && change.object.changed == now)
+        #expect(change.object.since == 1)
+        #expect(changed == ["~x"])
+        try hear(Self.json("x", .CoatyObject, #","v":1"#), from: "b")
+        #expect(changed == ["~x"], "another one advertises it")
+        deadvertise("y")
+        deadvertise("x")
+        deadvertise("x")
+        #expect(changed == ["-x"])
+        try hear(Self.json("x"), from: "a")
+        #expect(try object("x").since == now)
+        #expect(changed == ["+x"])
+    }
+
+    @Test func logsAndObjectsWithoutAnIdAreLeftOut() throws {
+        try hear(Self.json("l", .Log), from: "a")
+        try hear(#"{"coreType":"Task","objectType":"t","objectId":7,"name":"n"}"#, from: "a")
+        try hear(#"{"coreType":"Task","objectType":"t","name":"n"}"#, from: "a")
+        #expect(ids.isEmpty && table.isComplete)
+    }
+
+    @Test func theOwnerIsWhoAdvertisedItLastOrResolvedItFirst() throws {
+        try hear(Self.json("x"), from: "a", isAdvertised: false)
+        try hear(Self.json("x"), from: "b", isAdvertised: false)
+        #expect(try object("x").owner.string == "a")
+        try hear(Self.json("x"), from: "b")
+        #expect(try object("x").owner.string == "b")
+        try hear(Self.json("x", .CoatyObject, #","v":1"#), from: "a", isAdvertised: false)
+        #expect(try object("x").owner.string == "b")
+        #expect(try object("x").json?["v"]?.number == 1)
+
+        // An agent owns its identity, whoever has shown it first.
+        try hear(Self.json("i", .Identity), from: "a", isAdvertised: false)
+        try hear(Self.json("i", .Identity), from: "i", isAdvertised: false)
+        #expect(try object("i").owner.string == "i")
+    }
+
+    @Test func whatIsDeadvertisedGoesWithItsChildrenAndAllItOwns() throws {
+        try hear(Self.json("a", .Identity), from: "a")
+        try hear(Self.json("b", .Identity), from: "b")
+        try hear(Self.json("a1"), from: "a")
+        try hear(Self.json("a2"), from: "a", isAdvertised: false)
+        try hear(Self.json("b1", .CoatyObject, #","parentObjectId":"a1""#), from: "b")
+        try hear(Self.json("b2", .CoatyObject, #","parentObjectId":"a""#), from: "b")
+        try hear(Self.json("b3"), from: "a")
+        try hear(Self.json("b3"), from: "b")
+        deadvertise("a1")
+        #expect(ids == ["a", "a2", "b", "b2", "b3"])
+        _ = changed
+        deadvertise("a")
+        #expect(ids == ["b", "b3"])
+        #expect(changed.sorted() == ["-a", "-a2", "-b2"])
+        deadvertise("b")
+        #expect(ids.isEmpty)
+        #expect(table.departed.agents.map(\.since) == [now - 1, now])
+        #expect(table.departed.agents.allSatisfy { !$0.isOnline })
+        // It comes back, and was not presumed to have gone.
+        #expect(try !hear(Self.json("a", .Identity), from: "a"))
+        #expect(table.departed.agents.count == 1)
+    }
+
+    @Test func whatWasHeardOfLongestAgoMakesRoomButNoIdentity() throws {
+        table = ObjectTable(maximumObjects: 4, maximumBytes: 1 << 20)
+        listen()
+        try hear(Self.json("a", .Identity), from: "a")
+        for id in ["x", "y", "z"] { try hear(Self.json(id), from: "a") }
+        #expect(table.isComplete)
+        try hear(Self.json("x"), from: "b", isAdvertised: false)
+        _ = changed
+        try hear(Self.json("v"), from: "a")
+        #expect(!table.isComplete)
+        #expect(changed == ["-y", "+v"])
+        try hear(Self.json("z"), from: "a")
+        for id in ["u", "w", "s"] { try hear(Self.json(id), from: "a") }
+        #expect(changed == ["-x", "+u", "-v", "+w", "-z", "+s"])
+        deadvertise("u", "w", "s")
+        #expect(ids == ["a"] && !table.isComplete)
+        for id in ["b", "c", "d", "e"] { try hear(Self.json(id, .Identity), from: id) }
+        #expect(ids == ["a", "b", "c", "d"])
+    }
+
+    @Test func bytesAreBoundToo() throws {
+        func padded(_ id: String, _ count: Int) -> String {
+            Self.json(id, .CoatyObject, #","p":"\#(String(repeating: "p", count: count))""#)
+        }
+        let size = padded("x", 1000).utf8.count + 1
+        table = ObjectTable(maximumObjects: 100, maximumBytes: 3 * size)
+        listen()
+        for id in ["x", "y", "z"] { try hear(padded(id, 1000), from: "a") }
+        #expect(table.isComplete)
+        try hear(padded("y", 999), from: "a")
+        #expect(table.isComplete)
+        _ = changed
+        try hear(padded("z", 1002), from: "a")
+        #expect(changed == ["-x", "~z"])
+        // A change that no room can be made for leaves nothing that is no longer true.
+        try hear(padded("y", 4000), from: "a")
+        #expect(changed == ["-z", "-y"] && ids.isEmpty)
+
+        try hear(padded("x", 10), from: String(repeating: "a", count: 3 * size))
+        #expect(ids.isEmpty, "a source id counts as well")
+    }
+
+    @Test func anObjectThatIsTooLargeIsLeftOut() throws {
+        try hear(Self.json("x"), from: "a")
+        let large = #","p":"\#(String(repeating: "p", count: ObjectRegistry.maximumObjectBytes))""#
+        try hear(Self.json("y", .CoatyObject, large), from: "a")
+        #expect(ids == ["x"] && !table.isComplete)
+        try hear(Self.json("x", .CoatyObject, large), from: "a")
+        #expect(ids.isEmpty)
+        #expect(changed == ["+x", "-x"])
+    }
+
+    @Test func whoDoesNotShowItselfIsGoneWithWhatItAdvertised() throws {
+        for id in ["a", "b", "c"] {
+            try hear(Self.json(id, .Identity), from: id)
+            try hear(Self.json(id + "1"), from: id)
+        }
+        for id in ["a2", "a3", "a4"] { try hear(Self.json(id), from: "a") }
+        try hear(Self.json("a3"), from: "b", isAdvertised: false)
+        #expect(!table.isInDoubt)
+        table.doubt()
+        #expect(table.isInDoubt)
+        table.hear(from: CoatyUUID(wire: "b"))
+        // Another one answers for it, or one that has no identity does.
+        try hear(Self.json("a2"), from: "b", isAdvertised: false)
+        try hear(Self.json("a4"), from: "nobody", isAdvertised: false)
+        try hear(Self.json("c", .Identity), from: "b", isAdvertised: false)
+        _ = changed
+        table.removeUnconfirmed(now: 99)
+        #expect(ids == ["a2", "b", "b1"])
+        #expect(try object("a2").owner.string == "b")
+        #expect(Set(changed) == ["-a", "-a1", "~a2", "-a3", "-a4", "-c", "-c1"])
+        #expect(!table.isInDoubt)
+        #expect(table.departed.agents.map(\.since) == [99, 99])
+        // It need not advertise what was taken for gone, and has to be asked.
+        #expect(try hear(Self.json("a", .Identity), from: "a"))
+        #expect(try !hear(Self.json("a", .Identity), from: "a"))
+        deadvertise("b")
+        #expect(ids == ["a"])
+    }
+
+    @Test func theAgentsThatWentLastAreKnown() throws {
+        for number in 0..<(DepartedAgents.maximumDeparted + 5) {
+            try hear(Self.json("\(number)", .Identity), from: "\(number)")
+            deadvertise("\(number)")
+        }
+        #expect(table.departed.agents.count == DepartedAgents.maximumDeparted)
+        #expect(table.departed.agents.first?.identity == Array(Self.json("5", .Identity).utf8))
+        let large = #","p":"\#(String(repeating: "p", count: ObjectRegistry.maximumObjectBytes - 100))""#
+        for id in ["a", "b", "c", "d", "e"] {
+            try hear(Self.json(id, .Identity, large), from: id)
+            deadvertise(id)
+        }
+        #expect(table.departed.agents.count < 10)
+        #expect(table.departed.agents.map(\.identity.count).reduce(0, +) <= DepartedAgents.maximumBytes)
+    }
+}
