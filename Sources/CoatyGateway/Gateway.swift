@@ -55,25 +55,47 @@ public final class Gateway: Sendable {
         )
         let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
         let (manager, routing) = (agent.communicationManager, agent.routing)
-        // Before the link, so that it misses nothing.
-        let objects = ObjectRegistry(manager: manager, logger: logger)
-        try await root.start(Coordinator(name: "objects", component: objects))
         try await root.start(Coordinator(name: "broker link", component: agent))
 
         let ioNodes = ioNodeRegistry(broker)
         try await root.start(Coordinator(name: "IO nodes", component: ioNodes))
 
-        let limit = DescriptorLimit(ioNodes: settings.maximumIoNodes)
+        let objects = ObjectRegistry(manager: manager, logger: logger)
+        try await root.start(Coordinator(name: "objects", component: objects))
+
+        let agents = VirtualAgents(
+            options: clientOptions(broker),
+            limit: settings.maximumVirtualAgents,
+            logger: logger
+        )
+        try await root.start(Coordinator(name: "virtual agents", component: agents))
+
+        let limit = DescriptorLimit(agents: settings.maximumIoNodes + settings.maximumVirtualAgents)
+        let hub = StreamHub(
+            manager: manager,
+            ioNodes: ioNodes,
+            routing: routing,
+            objects: objects,
+            resumeWindow: settings.resumeWindow,
+            resumeMemory: settings.resumeMemory
+        )
+        let services = SocketServices(
+            hub: hub,
+            manager: manager,
+            agents: agents,
+            maximumTimeout: settings.maximumTimeout,
+            onResolve: objects.note
+        )
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit),
-            handler: StreamEndpoint(hub: StreamHub(manager: manager, ioNodes: ioNodes, routing: routing)),
+            handler: StreamEndpoint(services: services),
             logger: logger
         )
         try await root.start(Coordinator(name: "streams", component: StreamService(server: streams)))
 
         let rest = HTTPServer(
             configuration: restConfiguration(limit),
-            router: router(manager, broker, ioNodes, routing, objects),
+            router: router(manager, broker, ioNodes, routing, objects, hub),
             logger: logger
         )
         try await root.start(Coordinator(name: "REST", component: RESTService(server: rest)))
@@ -109,20 +131,21 @@ public final class Gateway: Sendable {
 
     /// The agents of IO nodes are in the gateway's namespace, at its broker.
     func ioNodeRegistry(_ broker: MQTTClientOptions) -> IoNodeRegistry {
-        let limits = OutboxLimits(
-            publications: min(settings.outboxLimits.publications, IoNodeRegistry.maximumWaiting),
-            bytes: min(settings.outboxLimits.bytes, IoNodeRegistry.waitingBodies * settings.maximumBodySize)
-        )
-        return IoNodeRegistry(
-            options: CommunicationOptions(
-                namespace: settings.namespace,
-                outboxLimits: limits,
-                mqttClientOptions: broker
-            ),
+        IoNodeRegistry(
+            options: clientOptions(broker),
             name: settings.name,
             limit: settings.maximumIoNodes,
             logger: logger
         )
+    }
+
+    /// How an agent of a client's takes part.
+    private func clientOptions(_ broker: MQTTClientOptions) -> CommunicationOptions {
+        let limits = OutboxLimits(
+            publications: min(settings.outboxLimits.publications, IoNodeRegistry.maximumWaiting),
+            bytes: min(settings.outboxLimits.bytes, IoNodeRegistry.waitingBodies * settings.maximumBodySize)
+        )
+        return CommunicationOptions(namespace: settings.namespace, outboxLimits: limits, mqttClientOptions: broker)
     }
 
     func router(
@@ -130,7 +153,8 @@ public final class Gateway: Sendable {
         _ broker: MQTTClientOptions,
         _ ioNodes: IoNodeRegistry,
         _ routing: RoutingAdmin,
-        _ objects: ObjectRegistry
+        _ objects: ObjectRegistry,
+        _ hub: StreamHub
     ) -> Router {
         var router = Router()
         PublishResource(manager: manager).register(in: &router)
@@ -139,12 +163,13 @@ public final class Gateway: Sendable {
         IoValuesResource(registry: ioNodes).register(in: &router)
         ContextsResource(admin: routing, maximumTimeout: settings.maximumTimeout).register(in: &router)
         RulesResource(admin: routing).register(in: &router)
-        ObjectsResource(registry: objects).register(in: &router)
-        AgentsResource(registry: objects).register(in: &router)
         HealthResource(manager: manager).register(in: &router)
         InfoResource(manager: manager, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
             .register(in: &router)
         ContractResource().register(in: &router)
+        ObjectsResource(registry: objects).register(in: &router)
+        AgentsResource(registry: objects).register(in: &router)
+        EventStreamResource(hub: hub, heart: StreamHeart()).register(in: &router)
         StreamEndpoint.registerPlain(in: &router)
         return router
     }
@@ -160,6 +185,9 @@ public final class Gateway: Sendable {
     private func streamConfiguration(_ limit: DescriptorLimit) -> WebSocketServer.Configuration {
         var configuration = WebSocketServer.Configuration()
         configuration.maximumConnections = limit.connections
+        configuration.maximumMessageSize = settings.maximumBodySize
+        configuration.subprotocols = [StreamEndpoint.subprotocol]
+        configuration.allowsCompression = settings.isWebSocketCompressed
         configuration.problemTypePrefix = Problems.typePrefix
         return configuration
     }

@@ -2,7 +2,7 @@
 ///
 ///     Problem(type: "urn:example:invalid", title: "Invalid object", status: 400, detail: "name is missing",
 ///             members: [("pointer", .string("/object/name"))]).response()
-public struct Problem: Sendable {
+public struct Problem: Error, Sendable {
     /// The value of an extension member.
     public enum Member: Sendable {
         /// A JSON string.

@@ -10,19 +10,13 @@ import Testing
         }
     }
 
-    @Test func watchingBeginsOnlyWithWhatAQueueHolds() {
-        let (feed, id) = (RoutingFeed(), CoatyUUID())
+    @Test func tellsMuchInSeveralPieces() throws {
         var changes = IoAssociationChanges()
-        changes.added = Self.associations(RoutingFeed.maximumAssociations)
-        #expect(EventFrame.texts(changes, context: id).reduce(0) { $0 + $1.count } < 1 << 20)
-        feed.tell(id, changes)
-        #expect(feed.hasRoom(for: id))
-        var one = IoAssociationChanges()
-        one.added = Self.associations(1)
-        feed.tell(id, one)
-        #expect(!feed.hasRoom(for: id) && feed.hasRoom(for: CoatyUUID()))
-        (one.removed, one.added) = (one.added, [])
-        feed.tell(id, one)
-        #expect(feed.hasRoom(for: id))
+        changes.added = Self.associations(2 * RoutingFeed.associationsPerPiece + 1)
+        changes.removed = Self.associations(1)
+        let pieces = RoutingFeed.pieces(changes).map { $0.json["associations"] }
+        #expect(pieces.map { $0?["added"].map { Array($0.elements).count } } == [1000, 1000, 1])
+        #expect(pieces.map { $0?["removed"].map { Array($0.elements).count } } == [1, 0, 0])
+        #expect(RoutingFeed.pieces(IoAssociationChanges()).count == 1)
     }
 }

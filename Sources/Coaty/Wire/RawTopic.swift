@@ -1,5 +1,5 @@
 /// Topics that are not Coaty's: of raw events and of external IO routes.
-enum RawTopic {
+package enum RawTopic {
     /// The most bytes of a topic (MQTT 3.1.1, section 1.5.3).
     static let maximumLength = 65_535
 
@@ -18,7 +18,7 @@ enum RawTopic {
 
     /// Whether raw events may be observed by the topic filter: `+` stands for a level, `#` for all levels at the end (MQTT
     /// 3.1.1, section 4.7). A shared subscription is not taken: its messages go to one of several agents.
-    static func isObservable(_ filter: String) -> Bool {
+    package static func isObservable(_ filter: String) -> Bool {
         guard isText(filter), !isCoaty(filter), !filter.hasPrefix("$share/") else { return false }
         let levels = filter.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         return levels.enumerated().allSatisfy { index, level in

@@ -17,13 +17,8 @@ struct InvalidParameter: Error {
         return values.first
     }
 
-    var problem: Problem { Problems.invalidParameter(name, reason) }
-}
-
-extension HTTPRequest {
-    /// A query parameter that may be given once, and is a whole number.
-    func integer(_ name: String, in range: ClosedRange<Int>) throws(InvalidParameter) -> Int? {
-        guard let text = try single(name) else { return nil }
+    /// The value of a parameter that is a whole number.
+    static func integer(_ name: String, _ text: String, in range: ClosedRange<Int>) throws(InvalidParameter) -> Int {
         guard let value = Int(text), range.contains(value), text.utf8.allSatisfy({ $0 != UInt8(ascii: "+") }) else {
             throw InvalidParameter(
                 name: name,
@@ -31,6 +26,16 @@ extension HTTPRequest {
             )
         }
         return value
+    }
+
+    var problem: Problem { Problems.invalidParameter(name, reason) }
+}
+
+extension HTTPRequest {
+    /// A query parameter that may be given once, and is a whole number.
+    func integer(_ name: String, in range: ClosedRange<Int>) throws(InvalidParameter) -> Int? {
+        guard let text = try single(name) else { return nil }
+        return try InvalidParameter.integer(name, text, in: range)
     }
 
     /// A query parameter that must be given, once.

@@ -32,4 +32,9 @@ enum JSONText {
         }
         bytes.append(UInt8(ascii: "]"))
     }
+
+    /// A JSON text as one line: line breaks can only stand between values there.
+    static func line(_ text: [UInt8]) -> [UInt8] {
+        text.map { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") ? UInt8(ascii: " ") : $0 }
+    }
 }

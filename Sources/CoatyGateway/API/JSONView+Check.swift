@@ -3,6 +3,12 @@ import Coaty
 extension JSONView {
     func invalid(_ reason: String) -> PayloadError { .invalid(pointer: pointer, reason: reason) }
 
+    /// The member that an object must have.
+    func required(_ name: StaticString) throws(PayloadError) -> JSONView {
+        guard let member = self[name] else { throw .invalid(pointer: "\(pointer)/\(name)", reason: "missing") }
+        return member
+    }
+
     /// The whole number that this is.
     func integer(in range: ClosedRange<Int>) throws(PayloadError) -> Int {
         guard let number = number.flatMap({ Int(exactly: $0) }), range.contains(number) else {
@@ -30,5 +36,13 @@ extension JSONView {
             guard number?.isFinite ?? false else { throw invalid("is a number that is too large") }
         case .null, .bool, .string: break
         }
+    }
+}
+
+extension PayloadError {
+    /// The error where what was read stands at a place in another document.
+    func within(_ view: JSONView) -> PayloadError {
+        guard case .invalid(let pointer, let reason) = self else { return self }
+        return .invalid(pointer: view.pointer + pointer, reason: reason)
     }
 }

@@ -7,6 +7,7 @@ enum Problems {
 
     /// After how many seconds a client may expect that the broker is back, or the queue shorter.
     static let retryAfter = 1
+    private static let retry = [(name: "Retry-After", value: String(retryAfter))]
 
     static func of(_ error: PayloadError) -> Problem {
         switch error {
@@ -29,28 +30,43 @@ enum Problems {
         }
     }
 
-    static func response(_ error: CommunicationError) -> HTTPResponse {
-        let retry = [(name: "Retry-After", value: String(retryAfter))]
-        return switch error {
-        case .offline: brokerUnavailable
+    static func of(_ error: CommunicationError) -> Problem {
+        switch error {
+        case .offline:
+            Problem(
+                type: typePrefix + "broker-unavailable",
+                title: "Broker unavailable",
+                status: 503,
+                detail: "The gateway is not connected to its broker."
+            )
         case .queueFull:
             Problem(type: typePrefix + "queue-full", title: "Queue full", status: 503, detail: "\(error).")
-                .response(headers: retry)
         case .invalidTopicLevel, .invalidTopic, .notARequest, .incompatibleIoValue:
-            Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400, detail: "\(error).").response()
+            Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400, detail: "\(error).")
         }
+    }
+
+    /// The problem that whatever is thrown by reading a request or publishing an event means.
+    static func of(_ error: any Error) -> Problem {
+        switch error {
+        case let error as Problem: error
+        case let error as InvalidParameter: error.problem
+        case let error as PayloadError: of(error)
+        case let error as CommunicationError: of(error)
+        default: Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400)
+        }
+    }
+
+    static func response(_ error: any Error) -> HTTPResponse {
+        let problem = of(error)
+        return problem.response(headers: problem.status == 503 ? retry : [])
     }
 
     static func noAnswer(_ detail: String) -> HTTPResponse {
         Problem(type: typePrefix + "no-answer", title: "No answer", status: 504, detail: detail).response()
     }
 
-    static let brokerUnavailable = Problem(
-        type: typePrefix + "broker-unavailable",
-        title: "Broker unavailable",
-        status: 503,
-        detail: "The gateway is not connected to its broker."
-    ).response(headers: [("Retry-After", String(retryAfter))])
+    static let brokerUnavailable = response(CommunicationError.offline)
 
     static let unsupportedMediaType = unsupportedMediaType("application/json")
 

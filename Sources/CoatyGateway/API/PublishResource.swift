@@ -45,15 +45,3 @@ struct PublishResource: Sendable {
         }
     }
 }
-
-extension Problems {
-    /// The answer to whatever reading a request or publishing an event throws.
-    static func response(_ error: any Error) -> HTTPResponse {
-        switch error {
-        case let error as InvalidParameter: error.problem.response()
-        case let error as PayloadError: of(error).response()
-        case let error as CommunicationError: response(error)
-        default: Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400).response()
-        }
-    }
-}

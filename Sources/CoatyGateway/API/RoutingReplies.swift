@@ -49,14 +49,6 @@ extension Problems {
         notFound(detail: "There is no IO context \(id).")
     }
 
-    static let tooManyAssociations = Problem(
-        type: typePrefix + "too-many-associations",
-        title: "Too many associations",
-        status: 503,
-        detail:
-            "The context has more than \(RoutingFeed.maximumAssociations) associations, which a stream can't begin with."
-    )
-
     static let unsupportedPatchType = Problem(
         type: typePrefix + "unsupported-media-type",
         title: "Unsupported media type",

@@ -103,7 +103,7 @@ final class IoNodeRegistry: Component {
     /// Lets a node join the network; its lease begins when it is advertised.
     func register(_ node: LeasedIoNode) async throws(Refusal) -> Lease {
         try join(node)
-        guard await node.isAdvertised(within: Self.joinTimeout, by: clock) else {
+        guard await node.communicationManager.hasJoined(within: Self.joinTimeout, by: clock) else {
             _ = state.withLock { $0.leave(node.objectId) }
             await remove(node)
             throw .offline

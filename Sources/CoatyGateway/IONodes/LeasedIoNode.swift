@@ -4,8 +4,6 @@ import Synchronization
 
 /// An IO node that a client has registered: an agent of its own, with its own link to the broker and its own will.
 final class LeasedIoNode: Sendable {
-    private static let pollInterval = Duration.milliseconds(5)
-
     let objectId: CoatyUUID
     /// The name of the IO context.
     let context: String
@@ -38,27 +36,6 @@ final class LeasedIoNode: Sendable {
         json = Array(try AdvertiseEvent.with(object: node).payload.json["object"]?.bytes ?? [])
         sources = node.ioSources.map { LeasedIoSource($0, manager) }
         actors = node.ioActors.map { LeasedIoActor($0, manager) }
-    }
-
-    /// Waits until the identity and the node have been sent to the broker.
-    ///
-    /// - Returns: whether they have.
-    func isAdvertised(within timeout: Duration, by clock: any Clock<Duration>) async -> Bool {
-        await withTaskGroup { [communicationManager] group in
-            group.addTask {
-                // The link writes in order, so the join events are out when nothing waits any more.
-                while !communicationManager.isOnline || communicationManager.waiting.publications > 0 {
-                    guard (try? await Task.sleep(for: Self.pollInterval)) != nil else { return false }
-                }
-                return true
-            }
-            group.addTask {
-                try? await clock.sleep(for: timeout)
-                return false
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? false
-        }
     }
 
     /// `"node":…,"identity":…,"lease":…`

@@ -64,7 +64,7 @@ final class AliveObject: Sendable {
 
 /// What became of an object.
 struct ObjectChange: Sendable {
-    enum Kind: Sendable { case added, changed, removed }
+    enum Kind: String, Sendable { case added, changed, removed }
 
     let kind: Kind
     /// The object; as it was last, where it is removed.

@@ -1,20 +1,17 @@
 import Coaty
 import Synchronization
-import WebSocketServer
 
-/// Tells those who watch a context which associations change, in frames that are made once for all.
+/// Tells those who watch a context which associations change.
 final class RoutingFeed: Sendable {
-    typealias Handler = @Sendable ([WebSocketFrame]) -> Void
+    /// Takes `{"associations":{"added":[…],"removed":[…],"changed":[…]}}`, in several pieces where it is much.
+    typealias Handler = @Sendable ([Payload]) -> Void
 
-    /// How many associations a context may have where watching begins: they are queued at once, and a connection's queue of
-    /// 1 MiB must hold them. With two UUIDs and a rate each takes about 140 bytes.
-    static let maximumAssociations = 7_000
+    /// How many associations a piece has at most of each kind.
+    static let associationsPerPiece = 1_000
 
     private struct State {
         var watchers: [CoatyUUID: [UInt64: Handler]] = [:]
         var lastId: UInt64 = 0
-        /// How many associations each context has, as far as they were told.
-        var counts: [CoatyUUID: Int] = [:]
     }
 
     private let state = Mutex(State())
@@ -31,7 +28,7 @@ final class RoutingFeed: Sendable {
     ) -> @Sendable () -> Void {
         var changes = IoAssociationChanges()
         changes.added = current
-        handler(EventFrame.texts(changes, context: contextId))
+        handler(Self.pieces(changes))
         let id = state.withLock { state in
             state.lastId += 1
             state.watchers[contextId, default: [:]][state.lastId] = handler
@@ -45,20 +42,25 @@ final class RoutingFeed: Sendable {
         }
     }
 
-    /// Whether the associations of a context are few enough that watching may begin.
-    func hasRoom(for contextId: CoatyUUID) -> Bool {
-        state.withLock { $0.counts[contextId] ?? 0 } <= Self.maximumAssociations
-    }
-
     /// Every change is to be told, watched or not.
     func tell(_ contextId: CoatyUUID, _ changes: IoAssociationChanges) {
-        let watchers = state.withLock { state in
-            let count = state.counts[contextId, default: 0] + changes.added.count - changes.removed.count
-            state.counts[contextId] = count == 0 ? nil : count
-            return state.watchers[contextId]
+        guard let watchers = state.withLock({ $0.watchers[contextId] }) else { return }
+        let pieces = Self.pieces(changes)
+        for watcher in watchers.values { watcher(pieces) }
+    }
+
+    static func pieces(_ changes: IoAssociationChanges) -> [Payload] {
+        let count = max(changes.added.count, changes.removed.count, changes.changed.count, 1)
+        return stride(from: 0, to: count, by: associationsPerPiece).compactMap { start in
+            func part(_ list: [IoAssociation]) -> [IoAssociation] {
+                Array(list.dropFirst(start).prefix(associationsPerPiece))
+            }
+            var piece = IoAssociationChanges()
+            piece.added = part(changes.added)
+            piece.removed = part(changes.removed)
+            piece.changed = part(changes.changed)
+            // Ids and rates can always be said in JSON.
+            return try? Payload(Array(#"{"associations":\#(try PayloadCoder.encode(piece))}"#.utf8))
         }
-        guard let watchers else { return }
-        let frames = EventFrame.texts(changes, context: contextId)
-        for watcher in watchers.values { watcher(frames) }
     }
 }

@@ -30,6 +30,14 @@ public struct GatewaySettings: Sendable {
     var stateDirectory: String?
     /// The most IO nodes that clients may have registered at a time.
     var maximumIoNodes = 100
+    /// The most clients that may have an identity of their own at a time.
+    var maximumVirtualAgents = 100
+    /// For how long the gateway observes on when the last client has gone, so that it can resume.
+    var resumeWindow = Duration.seconds(60)
+    /// How many bytes of events are kept for clients that resume.
+    var resumeMemory = 16 << 20
+    /// Whether WebSocket clients may compress messages.
+    var isWebSocketCompressed = false
     /// What the gateway routes; in the configuration file only.
     var routing = RoutingConfiguration()
 
@@ -184,6 +192,34 @@ extension GatewaySettings {
             help: "IO nodes that clients may have registered at a time, each with a link to the broker (100)."
         ) { settings, value throws(SettingError) in
             settings.maximumIoNodes = try integer(value, in: 0...1000)
+        },
+        Setting(
+            name: "maximum-virtual-agents",
+            placeholder: "number",
+            help: "WebSocket clients that may have an identity of their own, each with a link to the broker (100)."
+        ) { settings, value throws(SettingError) in
+            settings.maximumVirtualAgents = try integer(value, in: 0...1000)
+        },
+        Setting(
+            name: "resume-window",
+            placeholder: "seconds",
+            help: "How long to observe on for stream clients that have gone and may resume (60)."
+        ) { settings, value throws(SettingError) in
+            settings.resumeWindow = .seconds(try integer(value, in: 0...86_400))
+        },
+        Setting(
+            name: "resume-memory",
+            placeholder: "bytes",
+            help: "Most bytes of events kept for stream clients that resume (16777216)."
+        ) { settings, value throws(SettingError) in
+            settings.resumeMemory = try integer(value, in: 0...1 << 40)
+        },
+        Setting(
+            name: "websocket-compression",
+            placeholder: "true|false",
+            help: "Agree to permessage-deflate, which takes 87 KiB a connection instead of 7 (false)."
+        ) { settings, value throws(SettingError) in
+            settings.isWebSocketCompressed = try boolean(value)
         },
         Setting(
             name: "log-level",

@@ -1,27 +1,51 @@
 import HTTPServer
+import Synchronization
 import WebSocketServer
 
-/// `GET /v1/ws/{event}`: one subscription a connection.
-struct StreamEndpoint: WebSocketHandler {
+/// `GET /v1/ws`: any number of subscriptions and requests on one connection; `GET /v1/ws/{event}`: one subscription a
+/// connection. `docs/websocket.md` describes the frames.
+final class StreamEndpoint: WebSocketHandler {
     static let path = "/v1/ws"
-    /// The events that can be observed.
-    static let events = ["advertise", "deadvertise", "channel", "iovalue", "iostate", "routing"]
+    /// The subprotocol of the frames.
+    static let subprotocol = "coaty.v1"
 
-    let hub: StreamHub
+    /// What is at the other end of a connection.
+    protocol Client: Sendable {
+        var outlet: Outlet { get }
+        func received(_ message: WebSocketMessage)
+        func closed()
+    }
+
+    private let hub: StreamHub
+    private let services: SocketServices
+    private let clients = Mutex<[WebSocketConnection.ID: any Client]>([:])
+
+    init(services: SocketServices) {
+        hub = services.hub
+        self.services = services
+    }
 
     func handshake(_ request: borrowing WebSocketHandshake) -> WebSocketDecision {
         let path = request.path
-        do throws(InvalidParameter) {
+        if path == Self.path {
+            return .accept { [self] connection in
+                add(SocketSession(connection, services), connection)
+            }
+        }
+        do {
+            let parameters = QueryParameters(items: request.queryItems)
             guard path.hasPrefix(Self.path + "/"),
-                let wanted = try StreamRequest(
-                    event: String(path.dropFirst(Self.path.count + 1)),
-                    queryItems: request.queryItems
-                )
+                let wanted = try StreamRequest(event: String(path.dropFirst(Self.path.count + 1)), parameters)
             else { return refuse(Problems.notFound(path)) }
+            let options = try StreamOptions(parameters, of: wanted)
             if let problem = hub.refusal(of: wanted) { return refuse(problem) }
-            return .accept { [hub] connection in hub.add(connection, to: wanted) }
+            return .accept { [self] connection in
+                let stream = SingleStream(WebSocketTransport(connection: connection))
+                add(SocketStream(stream: stream, connection: connection), connection)
+                stream.start(wanted, options, on: hub)
+            }
         } catch {
-            return refuse(error.problem)
+            return refuse(Problems.of(error))
         }
     }
 
@@ -33,15 +57,24 @@ struct StreamEndpoint: WebSocketHandler {
             status: 426,
             detail: "Open it with a WebSocket handshake, on a connection of its own."
         ).response(headers: [("Upgrade", "websocket")])
+        router.on(.get, path) { _ in .response(upgradeRequired) }
         router.on(.get, path + "/{event}") { _ in .response(upgradeRequired) }
     }
 
     func received(_ message: WebSocketMessage, on connection: WebSocketConnection) {
-        connection.close(code: 1008, reason: "this stream takes no messages")
+        clients.withLock { $0[connection.id] }?.received(message)
+    }
+
+    func drained(_ connection: WebSocketConnection) {
+        clients.withLock { $0[connection.id] }?.outlet.pump()
     }
 
     func closed(_ connection: WebSocketConnection, code: UInt16) {
-        hub.remove(connection)
+        clients.withLock { $0.removeValue(forKey: connection.id) }?.closed()
+    }
+
+    private func add(_ client: some Client, _ connection: WebSocketConnection) {
+        clients.withLock { $0[connection.id] = client }
     }
 
     private func refuse(_ problem: Problem) -> WebSocketDecision {
@@ -51,4 +84,18 @@ struct StreamEndpoint: WebSocketHandler {
             body: problem.body
         )
     }
+}
+
+/// One subscription on a WebSocket of its own.
+private struct SocketStream: StreamEndpoint.Client {
+    let stream: SingleStream
+    let connection: WebSocketConnection
+
+    var outlet: Outlet { stream.outlet }
+
+    func received(_ message: WebSocketMessage) {
+        connection.close(code: 1008, reason: "this stream takes no messages")
+    }
+
+    func closed() { stream.close() }
 }

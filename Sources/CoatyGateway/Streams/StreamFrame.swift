@@ -78,6 +78,11 @@ extension StreamFrame {
         StreamFrame(.gap, members: Array(#""lost":\#(lost.map(String.init) ?? "null")"#.utf8))
     }
 
+    /// What was wrong with what the client has said: the members of the problem (RFC 9457).
+    static func error(_ problem: Problem) -> StreamFrame {
+        StreamFrame(.error, members: Array(problem.body.dropFirst().dropLast()))
+    }
+
     /// A response to a request.
     ///
     /// - Parameter milliseconds: the time from the publication of the request.

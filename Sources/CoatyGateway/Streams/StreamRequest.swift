@@ -1,11 +1,26 @@
 import Coaty
 
-/// What a stream client wants to observe, by the event's name and its parameters.
+/// What a client wants to observe.
 enum StreamRequest: Sendable, Hashable {
-    case advertisedCoreType(CoreType)
-    case advertisedObjectType(TopicLevel)
+    /// An object type, or a core type with all of its object types.
+    enum ObjectKind: Sendable, Hashable {
+        case core(CoreType)
+        case object(TopicLevel)
+    }
+
+    case advertise(ObjectKind)
+    /// The objects that are alive, and how they change. Nil for all.
+    case objects(ObjectKind?)
     case deadvertise
     case channel(TopicLevel)
+    case discover
+    case query
+    case update(ObjectKind)
+    case call(operation: TopicLevel)
+    /// What the IO routers of a context say.
+    case associate(contextName: TopicLevel)
+    /// A topic filter.
+    case raw(TopicLevel)
     /// The values of an IO actor that is registered here.
     case ioValue(actor: CoatyUUID)
     /// The state of an IO point that is registered here.
@@ -13,59 +28,110 @@ enum StreamRequest: Sendable, Hashable {
     /// The associations of an IO context.
     case routing(context: CoatyUUID)
 
-    /// Reads the event and the query of `/v1/ws/{event}`. Nil where there is no such event.
+    /// The events that can be observed, by their names.
+    static let events = [
+        "advertise", "associate", "call", "channel", "deadvertise", "discover", "iostate", "iovalue", "query", "raw",
+        "routing", "update",
+    ]
+
+    /// The members of a subscription's frame, besides those of every frame.
+    static let parameters: Set = [
+        "event", "coreType", "objectType", "snapshot", "channelId", "operation", "contextName", "topic", "actor",
+        "point",
+        "context", "filter", "fields", "throttle", "buffer", "overflow", "since", "encoding",
+    ]
+
+    /// Reads what an event's name and its parameters ask for. Nil where there is no such event.
     ///
-    /// - Throws: ``InvalidParameter`` where a parameter is missing, unusable or given more than once.
-    init?(event: String, queryItems: [(name: String, value: String)]) throws(InvalidParameter) {
-        func value(_ name: String) throws(InvalidParameter) -> String? {
-            try InvalidParameter.single(name, queryItems.filter { $0.name == name }.map(\.value))
-        }
-        func level(_ name: String, _ text: String) throws(InvalidParameter) -> TopicLevel {
-            guard CommunicationTopic.isPublishableLevel(text) else {
-                throw InvalidParameter(name: name, reason: InvalidParameter.level)
-            }
-            return TopicLevel(text)
-        }
-        func id(_ name: String) throws(InvalidParameter) -> CoatyUUID {
-            guard let text = try value(name) else { throw InvalidParameter(name: name, reason: "is missing") }
-            guard let id = CoatyUUID(uuidString: text) else {
-                throw InvalidParameter(name: name, reason: "must be a UUID")
-            }
-            return id
-        }
+    /// - Throws: what says which parameter is missing or can't be used.
+    init?(event: String, _ parameters: some StreamParameters) throws {
         switch event {
         case "advertise":
-            switch (try value("coreType"), try value("objectType")) {
-            case (let name?, nil):
-                guard let coreType = CoreType(rawValue: name) else {
-                    throw InvalidParameter(name: "coreType", reason: "must be a core type")
-                }
-                self = .advertisedCoreType(coreType)
-            case (nil, let objectType?):
-                self = .advertisedObjectType(try level("objectType", objectType))
-            case (nil, nil):
-                throw InvalidParameter(name: "coreType", reason: "is missing, or objectType in its place")
-            case (_?, _?):
-                throw InvalidParameter(name: "objectType", reason: "must not stand beside coreType")
+            if try parameters.boolean("snapshot") ?? false {
+                self = .objects(try Self.objectKind(parameters))
+            } else {
+                self = .advertise(try Self.requiredObjectKind(parameters))
             }
-        case "deadvertise":
-            self = .deadvertise
-        case "channel":
-            guard let channelId = try value("channelId") else {
-                throw InvalidParameter(name: "channelId", reason: "is missing")
+        case "deadvertise": self = .deadvertise
+        case "channel": self = .channel(try parameters.requiredLevel("channelId"))
+        case "discover": self = .discover
+        case "query": self = .query
+        case "update": self = .update(try Self.requiredObjectKind(parameters))
+        case "call": self = .call(operation: try parameters.requiredLevel("operation"))
+        case "associate": self = .associate(contextName: try parameters.requiredLevel("contextName"))
+        case "raw":
+            let topic = try parameters.required("topic")
+            guard RawTopic.isObservable(topic) else {
+                throw parameters.invalid("topic", "must be an MQTT topic filter outside of Coaty's own topics")
             }
-            self = .channel(try level("channelId", channelId))
-        case "iovalue":
-            self = .ioValue(actor: try id("actor"))
-        case "iostate":
-            self = .ioState(point: try id("point"))
-        case "routing":
-            guard let text = try value("context"), !text.isEmpty else {
-                throw InvalidParameter(name: "context", reason: "is missing")
+            self = .raw(TopicLevel(topic))
+        case "iovalue": self = .ioValue(actor: try Self.id("actor", parameters))
+        case "iostate": self = .ioState(point: try Self.id("point", parameters))
+        case "routing": self = .routing(context: CoatyUUID(wire: try parameters.required("context")))
+        default: return nil
+        }
+    }
+
+    private static func id(_ name: String, _ parameters: some StreamParameters) throws -> CoatyUUID {
+        guard let id = CoatyUUID(uuidString: try parameters.required(name)) else {
+            throw parameters.invalid(name, "must be a UUID")
+        }
+        return id
+    }
+
+    private static func requiredObjectKind(_ parameters: some StreamParameters) throws -> ObjectKind {
+        guard let kind = try objectKind(parameters) else {
+            throw parameters.invalid("coreType", "is missing, or objectType in its place")
+        }
+        return kind
+    }
+
+    private static func objectKind(_ parameters: some StreamParameters) throws -> ObjectKind? {
+        switch (try parameters.text("coreType"), try parameters.level("objectType")) {
+        case (let name?, nil):
+            guard let coreType = CoreType(rawValue: name) else {
+                throw parameters.invalid("coreType", "must be a core type")
             }
-            self = .routing(context: CoatyUUID(wire: text))
-        default:
-            return nil
+            return .core(coreType)
+        case (nil, let objectType?): return .object(objectType)
+        case (nil, nil): return nil
+        case (_?, _?): throw parameters.invalid("objectType", "must not stand beside coreType")
+        }
+    }
+
+    /// The objects that are wanted, where a source tells of all.
+    var objectKind: ObjectKind? {
+        if case .objects(let kind) = self { kind } else { nil }
+    }
+
+    /// Whether events have JSON that a filter can be asked of.
+    var carriesJSON: Bool {
+        if case .raw = self { false } else { true }
+    }
+
+    /// Whether an event replaces an earlier one of the same object.
+    var hasValues: Bool {
+        switch self {
+        case .advertise, .objects, .channel, .update, .raw, .ioValue: true
+        case .deadvertise, .discover, .query, .call, .associate, .ioState, .routing: false
+        }
+    }
+
+    /// Whether a client can get what it has missed. A state is told as a whole in its place.
+    var isResumable: Bool {
+        switch self {
+        case .ioState, .routing: false
+        default: true
+        }
+    }
+}
+
+extension StreamRequest.ObjectKind {
+    /// Whether an object is of this kind.
+    func includes(_ object: AliveObject) -> Bool {
+        switch self {
+        case .core(let coreType): object.coreType == coreType
+        case .object(let objectType): object.objectType == objectType
         }
     }
 }

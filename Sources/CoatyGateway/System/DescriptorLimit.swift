@@ -6,8 +6,8 @@ import Glibc
 struct DescriptorLimit {
     /// Descriptors that are kept for the broker, its link, log, pipes and the libraries.
     static let reserve = 128
-    /// Descriptors of an IO node: its socket, and the pipes that wake its network thread.
-    static let perIoNode = 5
+    /// Descriptors of an IO node or a virtual agent: its socket, and the pipes that wake its network thread.
+    static let perAgent = 5
     /// The most connections of one kind, however many descriptors there are.
     static let maximumConnections = 10_000
 
@@ -18,15 +18,15 @@ struct DescriptorLimit {
 
     /// Raises the soft limit of descriptors to the hard one, and divides what there is.
     ///
-    /// - Parameter ioNodes: the most IO nodes, whose links to the broker are kept free too.
-    init(ioNodes: Int) {
+    /// - Parameter agents: the most IO nodes and virtual agents, whose links to the broker are kept free too.
+    init(agents: Int) {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         getrlimit(resource, &limit)
         limit.rlim_cur = limit.rlim_max
         setrlimit(resource, &limit)
         getrlimit(resource, &limit)
-        self.init(descriptors: Int(clamping: limit.rlim_cur) - ioNodes * Self.perIoNode)
+        self.init(descriptors: Int(clamping: limit.rlim_cur) - agents * Self.perAgent)
     }
 
     init(descriptors: Int) {

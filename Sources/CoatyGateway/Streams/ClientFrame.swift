@@ -1,0 +1,47 @@
+import Coaty
+
+/// What a client says on `/v1/ws`: `{"op":…,"id":…,…}`.
+struct ClientFrame {
+    enum Op: String, CaseIterable {
+        case subscribe, unsubscribe, publish, request, cancel, respond, identify, ping
+    }
+
+    /// The members of every frame.
+    static let members: Set = ["op", "id"]
+
+    let op: Op
+    let id: String
+    let json: JSONView
+
+    /// Reads a message.
+    ///
+    /// - Parameter id: is set as soon as it is known, for the answer to what is wrong.
+    /// - Throws: `PayloadError`
+    init(_ text: [UInt8], id: inout String?) throws(PayloadError) {
+        json = try Payload(text).json
+        guard json.kind == .object else { throw json.invalid("must be an object") }
+        guard let view = json["id"] else { throw .invalid(pointer: "/id", reason: "is missing") }
+        guard let text = view.string, 1...SocketSession.maximumIdLength ~= text.utf8.count else {
+            throw view.invalid("must be a string of 1 to \(SocketSession.maximumIdLength) bytes")
+        }
+        id = text
+        self.id = text
+        guard let op = json["op"]?.string.flatMap(Op.init) else {
+            let names = Op.allCases.map(\.rawValue).joined(separator: ", ")
+            throw .invalid(pointer: "/op", reason: "must be one of \(names)")
+        }
+        self.op = op
+    }
+
+    /// Reads the payload of the event that the frame carries.
+    ///
+    /// - Throws: what `read` throws, with the place in the frame.
+    func payload<Event>(_ read: (Payload) throws -> Event) throws -> Event {
+        let data = try json.required("data")
+        do {
+            return try read(try Payload(Array(data.bytes)))
+        } catch let error as PayloadError {
+            throw error.within(data)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+
+/// Writes an event as the frame of one subscription.
+struct EventText {
+    /// How the octets of a raw event are carried.
+    enum Encoding: String, Sendable, CaseIterable {
+        /// In the JSON text.
+        case base64
+        /// Behind the JSON text and a line feed, in a binary WebSocket message.
+        case binary
+    }
+
+    let event: ObservedEvent
+    let cursor: StreamCursor?
+    var change: ObjectChange.Kind?
+    var fields: FieldTree?
+    var encoding = Encoding.base64
+
+    /// The octets that stand behind the JSON text.
+    var octets: [UInt8]? {
+        guard encoding == .binary, case .octets(let octets) = event.data else { return nil }
+        return octets
+    }
+
+    /// The frame's JSON.
+    func json(id: String?) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(event.head.count + event.data.count * (isBase64 ? 2 : 1) + 128)
+        text += #"{"op":"event""#.utf8
+        if let id {
+            text += #","id":"#.utf8
+            JSONText.append(id, to: &text)
+        }
+        text.append(UInt8(ascii: ","))
+        text += event.head
+        if let change { text += #","change":"\#(change.rawValue)""#.utf8 }
+        if let cursor { text += #","cursor":"\#(cursor)""#.utf8 }
+        text += #","data":"#.utf8
+        appendData(to: &text)
+        text.append(UInt8(ascii: "}"))
+        return text
+    }
+
+    private var isBase64: Bool {
+        guard encoding == .base64, case .octets = event.data else { return false }
+        return true
+    }
+
+    private func appendData(to text: inout [UInt8]) {
+        switch event.data {
+        case .octets(let octets):
+            text += #"{"encoding":"\#(encoding.rawValue)""#.utf8
+            if encoding == .base64 {
+                text += #","value":""#.utf8
+                text += Data(octets).base64EncodedData()
+                text.append(UInt8(ascii: "\""))
+            }
+            text.append(UInt8(ascii: "}"))
+        case .json(let payload):
+            guard let fields else {
+                text += payload.bytes
+                return
+            }
+            switch event.subject {
+            case .objects:
+                if let object = payload.json["object"] {
+                    text += #"{"object":"#.utf8
+                    fields.append(object, to: &text)
+                } else {
+                    text += #"{"objects":"#.utf8
+                    JSONText.appendArray(event.subjects, to: &text) { fields.append($0, to: &$1) }
+                }
+                text.append(UInt8(ascii: "}"))
+            case .data, .none: fields.append(payload.json, to: &text)
+            }
+        }
+    }
+}

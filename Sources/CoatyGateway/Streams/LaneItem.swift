@@ -1,0 +1,36 @@
+import Coaty
+
+/// What waits to be written to a client.
+enum LaneItem: Sendable {
+    case event(EventRecord, ObservedEvent, ObjectChange.Kind?)
+    /// Events are missing at this place; nil where nobody knows how many.
+    case gap(Int?)
+    /// A response to a request.
+    case response(StreamFrame)
+
+    /// What throttling and `latest` take for the same thing.
+    var key: String? {
+        if case .event(_, let event, _) = self { event.key } else { nil }
+    }
+
+    var size: Int {
+        switch self {
+        case .event(let record, _, _): record.size
+        case .gap: 0
+        case .response(let frame): frame.members.count
+        }
+    }
+
+    /// This item in the place of an earlier one of the same object that is not told; nil where nothing is left to tell.
+    func replacing(_ earlier: LaneItem) -> LaneItem? {
+        guard case .event(let record, let event, let kind?) = self, case .event(_, _, let earlierKind?) = earlier else {
+            return self
+        }
+        return switch (earlierKind, kind) {
+        case (.added, .removed): nil
+        case (.added, _): .event(record, event, .added)
+        case (.removed, .added): .event(record, event, .changed)
+        default: self
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Coaty
+import DequeModule
+import HTTPServer
+import Synchronization
+
+/// The requests of others that clients have been shown lately, so that a client can answer one by its correlation id.
+final class ObservedRequests: Sendable {
+    /// A request of any kind.
+    enum Request: Sendable {
+        case discover(DiscoverEvent)
+        case query(QueryEvent)
+        case update(UpdateEvent)
+        case call(CallEvent)
+    }
+
+    /// The most requests; the oldest goes first.
+    static let maximumRequests = 10_000
+    /// The most bytes of requests.
+    static let maximumBytes = 16 << 20
+
+    private struct State {
+        var requests: [CoatyUUID: Request] = [:]
+        var order: Deque<(id: CoatyUUID, size: Int)> = []
+        var bytes = 0
+    }
+
+    private let state = Mutex(State())
+
+    func insert<Event: RequestEvent>(_ request: Request, _ event: Event) {
+        guard let id = event.correlationId else { return }
+        let size = event.payload.bytes.count
+        state.withLock { state in
+            // An update comes on two topics.
+            guard state.requests.updateValue(request, forKey: id) == nil else { return }
+            state.order.append((id, size))
+            state.bytes += size
+            while state.order.count > Self.maximumRequests || state.bytes > Self.maximumBytes,
+                let oldest = state.order.popFirst()
+            {
+                state.requests[oldest.id] = nil
+                state.bytes -= oldest.size
+            }
+        }
+    }
+
+    /// Answers a request.
+    ///
+    /// - Parameters:
+    ///   - name: the name of the answering event.
+    ///   - manager: who answers.
+    /// - Throws: `Problem` where the request is not known, `PayloadError` where the response is not valid or does not fit, `CommunicationError`.
+    func respond(
+        to correlationId: CoatyUUID,
+        with name: String,
+        _ payload: Payload,
+        by manager: CommunicationManager
+    ) throws -> Delivery {
+        guard let request = state.withLock({ $0.requests[correlationId] }) else { throw Problems.noSuchRequestObserved }
+        switch request {
+        case .discover(let event): return try answer(event, name, ResolveEvent(payload: payload), manager)
+        case .query(let event): return try answer(event, name, RetrieveEvent(payload: payload), manager)
+        case .update(let event): return try answer(event, name, CompleteEvent(payload: payload), manager)
+        case .call(let event): return try answer(event, name, ReturnEvent(payload: payload), manager)
+        }
+    }
+
+    private func answer<Event: RequestEvent>(
+        _ request: Event,
+        _ name: String,
+        _ response: @autoclosure () throws -> Event.Response,
+        _ manager: CommunicationManager
+    ) throws -> Delivery {
+        guard Event.Response.eventType.name == name else {
+            throw PayloadError.invalid(pointer: "/event", reason: "must be \(Event.Response.eventType.name)")
+        }
+        return try request.answered(by: manager).answer(response())
+    }
+}
+
+extension Problems {
+    static let noSuchRequestObserved = notFound(
+        detail: "No request of this correlation id was observed here lately."
+    )
+}

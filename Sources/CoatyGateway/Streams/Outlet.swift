@@ -1,0 +1,279 @@
+import DequeModule
+import HTTPServer
+import Synchronization
+
+/// All that one client is told: answers to what it says, and the lanes of its subscriptions and requests, which take turns.
+///
+/// What the client does not read yet stays here, in the lanes' own bounds, and not in the connection's queue.
+final class Outlet: Sendable {
+    /// The most answers that wait for a client; one that asks for more without reading is cut off.
+    static let maximumAnswers = 1024
+    /// The most bytes of events that wait for a client.
+    static let maximumWaitingBytes = 4 << 20
+    /// The most bytes of responses that wait for a client; then a request ends as at its limit.
+    static let maximumResponseBytes = 16 << 20
+
+    private struct State {
+        var answers: Deque<(frame: StreamFrame, id: String?)> = []
+        var queues: [UInt64: LaneQueue] = [:]
+        /// The lanes in which something waits, in their turns.
+        var ready: Deque<UInt64> = []
+        var isChoked = false
+        var isClosed = false
+        /// The bytes that wait in all lanes.
+        var bytes = 0
+        var lastSerial: UInt64 = 0
+        /// Why the connection ends behind the answers.
+        var finishing: StreamFrame.EndReason?
+
+        /// Whether a frame may be written at once.
+        var isIdle: Bool { !isChoked && !isClosed && answers.isEmpty && ready.isEmpty }
+    }
+
+    private let transport: any FrameTransport
+    /// Whether the connection ends with its first lane.
+    private let hasOneLane: Bool
+    /// Told of lanes that have ended by themselves, on a task of its own.
+    private let onEnd: @Sendable (Lane) -> Void
+    private let state = Mutex(State())
+
+    init(_ transport: any FrameTransport, hasOneLane: Bool, onEnd: @escaping @Sendable (Lane) -> Void) {
+        self.transport = transport
+        self.hasOneLane = hasOneLane
+        self.onEnd = onEnd
+    }
+
+    // MARK: - Answers
+
+    /// Answers what the client has said.
+    func answer(_ frame: StreamFrame, id: String?) {
+        let isTooMuch = state.withLock { state in
+            guard !state.isClosed else { return false }
+            guard state.answers.count < Self.maximumAnswers else { return true }
+            state.answers.append((frame, id))
+            write(&state)
+            return false
+        }
+        if isTooMuch {
+            close()
+            transport.abort()
+        }
+    }
+
+    // MARK: - Lanes
+
+    /// Opens a lane.
+    func open(id: String?, options: StreamOptions = StreamOptions(), kind: StreamRequest.ObjectKind? = nil) -> Lane {
+        state.withLock { state in
+            state.lastSerial += 1
+            let lane = Lane(serial: state.lastSerial, id: id, options: options, kind: kind, outlet: self)
+            if !state.isClosed { state.queues[lane.serial] = LaneQueue(lane) }
+            return lane
+        }
+    }
+
+    /// Closes a lane, of which nothing more is told.
+    func close(_ lane: Lane) {
+        state.withLock { state in
+            guard let queue = state.queues.removeValue(forKey: lane.serial) else { return }
+            state.bytes -= queue.bytes
+            if queue.isReady { state.ready.removeAll { $0 == lane.serial } }
+        }
+    }
+
+    func begin(_ lane: Lane) { answer(.ok, id: lane.id) }
+
+    /// Ends a lane behind what waits in it.
+    func end(_ lane: Lane, _ reason: StreamFrame.EndReason) {
+        change(lane) { queue, _ in queue.end = queue.end ?? reason }
+    }
+
+    /// Answers a subscription that can't begin, and closes its lane.
+    func refuse(_ lane: Lane, _ problem: Problem) {
+        close(lane)
+        if hasOneLane { state.withLock { $0.finishing = .withdrawn } }
+        answer(.error(problem), id: lane.id)
+        Task { onEnd(lane) }
+    }
+
+    func prepend(_ items: [LaneItem], to lane: Lane) {
+        change(lane) { queue, _ in queue.prepend(items) }
+    }
+
+    func append(_ item: LaneItem, to lane: Lane, _ shared: SharedFrame) {
+        state.withLock { state in
+            guard state.queues[lane.serial] != nil, state.queues[lane.serial]?.end == nil else { return }
+            var item = item
+            if state.queues[lane.serial]?.throttle != nil {
+                guard let passing = state.queues[lane.serial]?.throttle?.take(item, at: .now) else { return }
+                item = passing
+                time(lane, &state)
+            }
+            deliver(item, to: lane, shared, &state)
+        }
+    }
+
+    /// Takes a response to a request.
+    ///
+    /// - Returns: whether there is room for more.
+    func append(response frame: StreamFrame, to lane: Lane) -> Bool {
+        change(lane) { queue, _ in queue.append(response: frame) }
+        return state.withLock { $0.bytes < Self.maximumResponseBytes && !$0.isClosed }
+    }
+
+    private func deliver(_ item: LaneItem, to lane: Lane, _ shared: SharedFrame?, _ state: inout State) {
+        if state.isIdle {
+            switch transport.offer(outbound(item, lane, shared)) {
+            case .queued: return
+            case .full: state.isChoked = true
+            case .closed: return clear(&state)
+            }
+        }
+        change(lane, &state) { queue, others in queue.append(item, others: others) }
+    }
+
+    /// Changes a lane's queue, and writes what can be written.
+    private func change(_ lane: Lane, _ body: (inout LaneQueue, _ others: Int) -> Void) {
+        state.withLock { state in
+            change(lane, &state, body)
+            write(&state)
+        }
+    }
+
+    private func change(_ lane: Lane, _ state: inout State, _ body: (inout LaneQueue, _ others: Int) -> Void) {
+        guard var queue = state.queues.removeValue(forKey: lane.serial) else { return }
+        let before = queue.bytes
+        body(&queue, state.bytes - before)
+        state.bytes += queue.bytes - before
+        if !queue.isReady, !queue.isEmpty || queue.end != nil {
+            queue.isReady = true
+            state.ready.append(lane.serial)
+        }
+        state.queues[lane.serial] = queue
+    }
+
+    // MARK: - Throttling
+
+    /// Sees to it that what is held back passes when its time has come.
+    private func time(_ lane: Lane, _ state: inout State) {
+        guard state.queues[lane.serial]?.isTimed == false, state.queues[lane.serial]?.throttle?.next != nil else {
+            return
+        }
+        state.queues[lane.serial]?.isTimed = true
+        Task { [weak self] in
+            while let next = self?.releaseThrottled(lane) { try? await Task.sleep(until: next, clock: .continuous) }
+        }
+    }
+
+    /// - Returns: when to come back; nil where nothing is held back.
+    private func releaseThrottled(_ lane: Lane) -> ContinuousClock.Instant? {
+        state.withLock { state in
+            for item in state.queues[lane.serial]?.throttle?.release(at: .now) ?? [] {
+                deliver(item, to: lane, nil, &state)
+            }
+            let next = state.queues[lane.serial]?.throttle?.next
+            if next == nil { state.queues[lane.serial]?.isTimed = false }
+            return next
+        }
+    }
+
+    // MARK: - Writing
+
+    /// The connection has room again.
+    func pump() {
+        state.withLock { state in
+            state.isChoked = false
+            write(&state)
+        }
+    }
+
+    /// The connection is gone, or is to go: nothing more is told.
+    ///
+    /// - Returns: the lanes that were open.
+    @discardableResult
+    func close() -> [Lane] {
+        state.withLock { state in
+            defer { clear(&state) }
+            return state.queues.values.map(\.lane)
+        }
+    }
+
+    private func clear(_ state: inout State) {
+        state = State(isClosed: true, lastSerial: state.lastSerial)
+    }
+
+    /// Writes what waits, as far as the connection takes it.
+    private func write(_ state: inout State) {
+        while !state.isChoked, !state.isClosed {
+            if let (frame, id) = state.answers.first {
+                guard offer(OutboundFrame(content: .frame(frame), id: id), &state) else { return }
+                state.answers.removeFirst()
+                if let reason = state.finishing, state.answers.isEmpty { transport.finish(reason) }
+            } else if let serial = state.ready.first {
+                guard writeNext(of: serial, &state) else { return }
+            } else {
+                return
+            }
+        }
+    }
+
+    /// Writes one item of a lane, which then goes to the end of the row.
+    private func writeNext(of serial: UInt64, _ state: inout State) -> Bool {
+        guard var queue = state.queues.removeValue(forKey: serial) else {
+            state.ready.removeFirst()
+            return true
+        }
+        let lane = queue.lane
+        let before = queue.bytes
+        guard let item = queue.pop() else {
+            state.ready.removeFirst()
+            queue.isReady = false
+            guard let reason = queue.end else {
+                state.queues[serial] = queue
+                return true
+            }
+            state.answers.prepend((.done(reason), lane.id))
+            if hasOneLane { state.finishing = reason }
+            Task { onEnd(lane) }
+            return true
+        }
+        let isWritten = offer(outbound(item, lane, nil), &state)
+        guard !state.isClosed else { return false }
+        state.bytes -= before - queue.bytes
+        if isWritten {
+            state.ready.removeFirst()
+            state.ready.append(serial)
+        } else {
+            queue.putBack(item)
+        }
+        state.queues[serial] = queue
+        return isWritten
+    }
+
+    private func offer(_ frame: OutboundFrame, _ state: inout State) -> Bool {
+        switch transport.offer(frame) {
+        case .queued: return true
+        case .full: state.isChoked = true
+        case .closed: clear(&state)
+        }
+        return false
+    }
+
+    private func outbound(_ item: LaneItem, _ lane: Lane, _ shared: SharedFrame?) -> OutboundFrame {
+        switch item {
+        case .gap(let count): return OutboundFrame(content: .frame(.gap(lost: count)), id: lane.id)
+        case .response(let frame): return OutboundFrame(content: .frame(frame), id: lane.id)
+        case .event(let record, let event, let change):
+            let options = lane.options
+            let text = EventText(
+                event: event,
+                cursor: record.cursor,
+                change: change,
+                fields: options.fields,
+                encoding: options.encoding
+            )
+            let isShared = lane.id == nil && options.fields == nil && options.encoding == .base64 && change == nil
+            return OutboundFrame(content: .event(text), id: lane.id, shared: isShared ? shared : nil)
+        }
+    }
+}

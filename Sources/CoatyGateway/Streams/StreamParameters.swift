@@ -1,0 +1,131 @@
+import Coaty
+
+/// The parameters of a subscription, from the query of a request or from a client's frame.
+///
+/// All of them throw ``InvalidParameter`` or `PayloadError`, which say which parameter can't be used and why.
+protocol StreamParameters {
+    func text(_ name: String) throws -> String?
+    func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int?
+    func boolean(_ name: String) throws -> Bool?
+    /// A JSON value, which a query holds as text.
+    func json(_ name: String) throws -> JSONView?
+    /// A list of properties: in a query separated by commas.
+    func properties(_ name: String) throws -> [ObjectFilterProperty]?
+    /// What is to be thrown where the value of a parameter can't be used.
+    func invalid(_ name: String, _ reason: String) -> any Error
+}
+
+extension StreamParameters {
+    func choice<Choice: RawRepresentable & CaseIterable>(
+        _ name: String
+    ) throws -> Choice? where Choice.RawValue == String {
+        guard let text = try text(name) else { return nil }
+        guard let choice = Choice(rawValue: text) else {
+            let names = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+            throw invalid(name, "must be one of \(names)")
+        }
+        return choice
+    }
+
+    func required(_ name: String) throws -> String {
+        guard let text = try text(name), !text.isEmpty else { throw invalid(name, "is missing") }
+        return text
+    }
+
+    func level(_ name: String) throws -> TopicLevel? {
+        guard let text = try text(name) else { return nil }
+        guard CommunicationTopic.isPublishableLevel(text) else { throw invalid(name, InvalidParameter.level) }
+        return TopicLevel(text)
+    }
+
+    func requiredLevel(_ name: String) throws -> TopicLevel {
+        guard let level = try level(name) else { throw invalid(name, "is missing") }
+        return level
+    }
+
+    func condition(_ name: String) throws -> ObjectFilterCondition? {
+        try json(name).map { view in try ObjectFilterCondition(view) }
+    }
+}
+
+/// The parameters in the query of a request. Those that are not asked for do not matter.
+struct QueryParameters: StreamParameters {
+    let items: [(name: String, value: String)]
+
+    func text(_ name: String) throws -> String? {
+        try InvalidParameter.single(name, items.filter { $0.name == name }.map(\.value))
+    }
+
+    func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
+        try text(name).map { text in try InvalidParameter.integer(name, text, in: range) }
+    }
+
+    func boolean(_ name: String) throws -> Bool? {
+        guard let text = try text(name) else { return nil }
+        guard let value = Bool(text) else { throw invalid(name, "must be true or false") }
+        return value
+    }
+
+    func json(_ name: String) throws -> JSONView? {
+        guard let text = try text(name) else { return nil }
+        do throws(JSONSyntaxError) {
+            return try JSONDocument(Array(text.utf8)).root
+        } catch {
+            throw invalid(name, "must be JSON: \(error)")
+        }
+    }
+
+    func condition(_ name: String) throws -> ObjectFilterCondition? {
+        guard let view = try json(name) else { return nil }
+        do {
+            return try ObjectFilterCondition(view)
+        } catch {
+            throw invalid(name, "is no filter: \(error)")
+        }
+    }
+
+    func properties(_ name: String) throws -> [ObjectFilterProperty]? {
+        guard let text = try text(name) else { return nil }
+        return text.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+            .map { ObjectFilterProperty(String(Substring($0))) }
+    }
+
+    func invalid(_ name: String, _ reason: String) -> any Error { InvalidParameter(name: name, reason: reason) }
+}
+
+/// The parameters in a client's frame.
+struct FrameParameters: StreamParameters {
+    let frame: JSONView
+
+    func text(_ name: String) throws -> String? {
+        guard let view = frame.member(named: name) else { return nil }
+        guard let text = view.string else { throw view.invalid("must be a string") }
+        return text
+    }
+
+    func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
+        guard let view = frame.member(named: name) else { return nil }
+        guard let number = view.number.flatMap({ Int(exactly: $0) }), range.contains(number) else {
+            throw view.invalid("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    func boolean(_ name: String) throws -> Bool? {
+        guard let view = frame.member(named: name) else { return nil }
+        guard let value = view.bool else { throw view.invalid("must be true or false") }
+        return value
+    }
+
+    func json(_ name: String) throws -> JSONView? { frame.member(named: name) }
+
+    func properties(_ name: String) throws -> [ObjectFilterProperty]? {
+        guard let view = frame.member(named: name) else { return nil }
+        guard view.kind == .array else { throw view.invalid("must be an array") }
+        return try view.elements.map { try ObjectFilterProperty($0) }
+    }
+
+    func invalid(_ name: String, _ reason: String) -> any Error {
+        PayloadError.invalid(pointer: "/" + name, reason: reason)
+    }
+}

@@ -1,0 +1,179 @@
+import Coaty
+import DequeModule
+import Synchronization
+
+/// One thing that is observed, for all who observe it: tells them each event in order, and remembers what it has said.
+///
+/// Locks are taken in this order: that of the registry of objects, a source's, an outlet's, a connection's.
+final class StreamSource: Sendable {
+    private enum Status {
+        /// The broker has not yet acknowledged the subscription.
+        case opening
+        case standing
+        case offline
+        case refused
+        case ended
+    }
+
+    private struct State {
+        var status = Status.opening
+        var lastPosition: UInt64 = 0
+        /// The position of the last gap; 0 where there was none.
+        var lastGap: UInt64 = 0
+        /// The numbers of the last records in the memory, in order, without a hole; the last is that of the last position.
+        var log: Deque<UInt64> = []
+        var lanes: [Lane] = []
+        /// Those that wait for the broker.
+        var waiting: [Lane] = []
+        /// Ends what brings the events.
+        var onClose: (@Sendable () -> Void)?
+    }
+
+    /// Tells the places of this source from those of others, and of the same one in another life.
+    private let epoch = UInt64.random(in: .min ... .max)
+    private let isResumable: Bool
+    private let memory: ResumeMemory
+    private let state = Mutex(State())
+
+    init(isResumable: Bool, memory: ResumeMemory) {
+        self.isResumable = isResumable
+        self.memory = memory
+    }
+
+    // MARK: - What is observed
+
+    /// Takes what ends the observation.
+    func hold(_ onClose: @escaping @Sendable () -> Void) {
+        let isOver = state.withLock { state in
+            guard state.status != .ended else { return true }
+            state.onClose = onClose
+            return false
+        }
+        if isOver { onClose() }
+    }
+
+    /// Takes what the link says of the subscription.
+    func update(_ status: SubscriptionStatus) {
+        state.withLock { state in
+            guard state.status != .ended else { return }
+            switch status {
+            case .standing: state.status = .standing
+            case .refused: state.status = .refused
+            case .offline:
+                state.status = .offline
+                say(.gap, &state)
+            }
+            admitWaiting(&state)
+        }
+    }
+
+    /// Tells an event to all.
+    func say(_ event: ObservedEvent) {
+        state.withLock { state in
+            // A broker may send events before it acknowledges.
+            if state.status == .opening {
+                state.status = .standing
+                admitWaiting(&state)
+            }
+            guard state.status != .ended else { return }
+            say(.event(event), &state)
+        }
+    }
+
+    private func say(_ content: EventRecord.Content, _ state: inout State) {
+        state.lastPosition += 1
+        if case .gap = content { state.lastGap = state.lastPosition }
+        let cursor = isResumable ? StreamCursor(epoch: epoch, position: state.lastPosition) : nil
+        let record = EventRecord(content, cursor: cursor)
+        if isResumable {
+            let (number, first) = memory.insert(record)
+            state.log.append(number)
+            while let oldest = state.log.first, oldest < first { state.log.removeFirst() }
+        }
+        let shared = SharedFrame()
+        for lane in state.lanes { lane.take(record, shared) }
+    }
+
+    /// Ends all subscriptions: what was observed is gone.
+    func end(_ reason: StreamFrame.EndReason) {
+        let (lanes, onClose) = state.withLock { state in
+            defer {
+                state.status = .ended
+                state.lanes = []
+                state.waiting = []
+            }
+            return (state.waiting + state.lanes, state.onClose.take())
+        }
+        onClose?()
+        for lane in lanes { lane.end(reason) }
+    }
+
+    /// Ends what is observed, when nobody is left.
+    func close() {
+        let onClose = state.withLock { state in
+            state.status = .ended
+            return state.onClose.take()
+        }
+        onClose?()
+    }
+
+    // MARK: - Who observes
+
+    /// Adds a subscription: it is told `ok` when the broker has acknowledged, what it missed since its cursor, and from then
+    /// on each event.
+    ///
+    /// - Parameter initial: what it is told first where it can't resume, to be resumed behind the cursor.
+    func add(_ lane: Lane, initial: (StreamCursor) -> [EventRecord] = { _ in [] }) {
+        let isOver = state.withLock { state in
+            switch state.status {
+            case .ended: return true
+            case .opening: state.waiting.append(lane)
+            case .standing, .offline, .refused: admit(lane, initial, &state)
+            }
+            return false
+        }
+        if isOver { lane.end(.withdrawn) }
+    }
+
+    func remove(_ lane: Lane) {
+        state.withLock { state in
+            state.lanes.removeAll { $0 === lane }
+            state.waiting.removeAll { $0 === lane }
+        }
+    }
+
+    private func admitWaiting(_ state: inout State) {
+        let waiting = state.waiting
+        state.waiting = []
+        for lane in waiting { admit(lane, { _ in [] }, &state) }
+    }
+
+    private func admit(_ lane: Lane, _ initial: (StreamCursor) -> [EventRecord], _ state: inout State) {
+        if state.status == .refused {
+            lane.refuse(Problems.subscriptionRefused)
+            return
+        }
+        lane.begin()
+        state.lanes.append(lane)
+        let now = StreamCursor(epoch: epoch, position: state.lastPosition)
+        guard let since = lane.options.since else {
+            // Offline, an event may be missed from the first moment on.
+            if state.status == .offline { lane.lose(nil) }
+            lane.prepend(initial(now))
+            return
+        }
+        let known = since.epoch == epoch && since.position <= state.lastPosition
+        let records = memory.records(state.log.suffix(known ? Int(state.lastPosition - since.position) : .max))
+        let missing = known ? Int(state.lastPosition - since.position) - records.count : nil
+        guard missing != 0 else {
+            lane.prepend(records)
+            return
+        }
+        // Of what was forgotten nobody knows what a filter would have passed, nor what a gap in it has lost.
+        let hasGap =
+            known && state.lastGap > since.position && state.lastGap <= state.lastPosition - UInt64(records.count)
+        lane.lose(lane.options.filter == nil && !hasGap ? missing : nil)
+        let first = initial(now)
+        lane.prepend(first.isEmpty ? records : first)
+    }
+}

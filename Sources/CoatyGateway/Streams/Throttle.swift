@@ -1,0 +1,67 @@
+import Coaty
+import DequeModule
+
+/// Lets at most one event of an object pass in an interval. Of those that come meanwhile the last one is kept, and passes
+/// when the interval is over.
+struct Throttle: Sendable {
+    /// The most objects that are kept apart; events of others pass at once.
+    static let maximumObjects = 10_000
+    /// The most bytes of events that are kept; what is more passes at once.
+    static let maximumBytes = 4 << 20
+
+    typealias Instant = ContinuousClock.Instant
+
+    private let interval: Duration
+    /// By key, for each object of which an event has passed within the interval: what has come since then.
+    private var held: [String: LaneItem?] = [:]
+    /// When the intervals end, in order: they are all as long.
+    private var due: Deque<(time: Instant, key: String)> = []
+    private var bytes = 0
+
+    init(interval: Duration) {
+        self.interval = interval
+    }
+
+    /// When ``release(at:)`` has something to do next; nil while nothing is under way.
+    var next: Instant? { due.first?.time }
+
+    /// Takes an item.
+    ///
+    /// - Returns: what passes now.
+    mutating func take(_ item: LaneItem, at now: Instant) -> LaneItem? {
+        guard let key = item.key else { return item }
+        guard let earlier = held[key] else {
+            if held.count < Self.maximumObjects { begin(key, now) }
+            return item
+        }
+        let merged = earlier.map { item.replacing($0) } ?? item
+        let growth = (merged?.size ?? 0) - (earlier?.size ?? 0)
+        guard bytes + growth <= Self.maximumBytes else {
+            bytes -= earlier?.size ?? 0
+            held[key] = .some(nil)
+            return merged
+        }
+        bytes += growth
+        held[key] = .some(merged)
+        return nil
+    }
+
+    /// Takes out what was kept, and whose interval is over.
+    mutating func release(at now: Instant) -> [LaneItem] {
+        var released: [LaneItem] = []
+        while let (time, key) = due.first, time <= now {
+            due.removeFirst()
+            if let item = held.removeValue(forKey: key) ?? nil {
+                bytes -= item.size
+                released.append(item)
+                begin(key, now)
+            }
+        }
+        return released
+    }
+
+    private mutating func begin(_ key: String, _ now: Instant) {
+        held[key] = .some(nil)
+        due.append((now + interval, key))
+    }
+}
