@@ -22,20 +22,31 @@ import Yams
             logger: .init(label: "test")
         )
         let gateway = Gateway(settings: GatewaySettings(), logger: .init(label: "test"))
+        let (manager, ioNodes) = (agent.communicationManager, gateway.ioNodeRegistry(.init()))
+        let objects = ObjectRegistry(manager: manager, logger: .init(label: "test"))
+        let hub = StreamHub(
+            manager: manager,
+            ioNodes: ioNodes,
+            routing: agent.routing,
+            objects: objects,
+            resumeWindow: .zero,
+            resumeMemory: 0
+        )
         let routes = gateway.router(
-            agent.communicationManager,
+            manager,
             MQTTClientOptions(),
-            gateway.ioNodeRegistry(.init()),
+            ioNodes,
             agent.routing,
-            ObjectRegistry(manager: agent.communicationManager, logger: .init(label: "test"))
+            objects,
+            hub
         ).routes.map { route in
             "\(route.method.rawValue.lowercased()) \(route.pathTemplate)"
         }
         #expect(Set(listed) == Set(routes))
         #expect((document["info"] as? [String: Any])?["version"] as? String == Gateway.version)
 
-        let streams = (paths["\(StreamEndpoint.path)/{event}"]?["get"] as? [String: Any])?["parameters"]
-        let event = (streams as? [[String: Any]])?.first { $0["name"] as? String == "event" }
-        #expect((event?["schema"] as? [String: Any])?["enum"] as? [String] == StreamEndpoint.events)
+        let parameters = (document["components"] as? [String: Any])?["parameters"] as? [String: [String: Any]]
+        let event = parameters?["StreamEvent"]?["schema"] as? [String: Any]
+        #expect(event?["enum"] as? [String] == StreamRequest.events)
     }
 }
