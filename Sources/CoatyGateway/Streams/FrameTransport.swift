@@ -50,7 +50,10 @@ struct OutboundFrame {
     }
 
     var cursor: StreamCursor? {
-        if case .event(let event) = content { event.cursor } else { nil }
+        switch content {
+        case .frame(let frame): frame.cursor
+        case .event(let event): event.cursor
+        }
     }
 }
 

@@ -31,13 +31,18 @@ final class Lane: Sendable {
     }
 
     /// The source has taken the subscription: from here on nothing is missed.
-    func begin() { outlet.begin(self) }
+    ///
+    /// - Parameter cursor: where that is; nil where nothing can be resumed behind it.
+    func begin(_ cursor: StreamCursor?) { outlet.answer(.ok(cursor), id: id) }
 
     /// Takes what comes before all that ``take(_:_:)`` brings, whose number is bounded where it comes from.
     func prepend(_ records: [EventRecord]) {
         let items = records.compactMap(item)
         if !items.isEmpty { outlet.prepend(items, to: self) }
     }
+
+    /// Takes the objects that are there.
+    func prepend(_ snapshot: ObjectSnapshot) { outlet.prepend(snapshot, to: self) }
 
     /// Tells that events were lost at this place; nil where nobody knows how many.
     func lose(_ count: Int?) { outlet.prepend([.gap(count)], to: self) }

@@ -6,14 +6,16 @@ struct LaneQueue: Sendable {
     private let overflow: StreamOptions.Overflow
     private let limit: Int
     var throttle: Throttle?
-    /// Whether somebody waits for the end of a throttling interval.
-    var isTimed = false
+    /// Waits for the end of throttling intervals; nil while none is under way.
+    var timer: Task<Void, Never>?
     /// Whether the outlet knows that something waits here.
     var isReady = false
     /// Why nothing more comes, once that is so.
     var end: StreamFrame.EndReason?
     /// What comes before the buffer, and is not bounded here.
     private var prelude: Deque<LaneItem> = []
+    /// What comes between both.
+    private var snapshot: ObjectSnapshot?
     private var buffer: Deque<LaneItem> = []
     /// How often each key waits in the buffer, for `latest`.
     private var keys: [String: Int] = [:]
@@ -31,12 +33,14 @@ struct LaneQueue: Sendable {
         throttle = lane.options.throttle.map(Throttle.init)
     }
 
-    var isEmpty: Bool { prelude.isEmpty && buffer.isEmpty && !hasLoss }
+    var isEmpty: Bool { prelude.isEmpty && snapshot == nil && buffer.isEmpty && !hasLoss }
 
     private var hasLoss: Bool { lost > 0 || isLossUnknown }
 
     /// Appends what comes before all that ``append(_:others:)`` brings.
     mutating func prepend(_ items: some Sequence<LaneItem>) { prelude.append(contentsOf: items) }
+
+    mutating func prepend(_ objects: ObjectSnapshot) { snapshot = objects }
 
     /// Appends an item; where there is no room, the client's overflow policy says what goes.
     ///
@@ -62,6 +66,8 @@ struct LaneQueue: Sendable {
     /// Takes the next item out.
     mutating func pop() -> LaneItem? {
         if let item = prelude.popFirst() { return item }
+        if let item = snapshot?.next(for: lane) { return item }
+        snapshot = nil
         if hasLoss {
             defer { (lost, isLossUnknown) = (0, false) }
             return .gap(isLossUnknown ? nil : lost)

@@ -76,12 +76,11 @@ final class Outlet: Sendable {
     func close(_ lane: Lane) {
         state.withLock { state in
             guard let queue = state.queues.removeValue(forKey: lane.serial) else { return }
+            queue.timer?.cancel()
             state.bytes -= queue.bytes
             if queue.isReady { state.ready.removeAll { $0 == lane.serial } }
         }
     }
-
-    func begin(_ lane: Lane) { answer(.ok, id: lane.id) }
 
     /// Ends a lane behind what waits in it.
     func end(_ lane: Lane, _ reason: StreamFrame.EndReason) {
@@ -100,6 +99,10 @@ final class Outlet: Sendable {
         change(lane) { queue, _ in queue.prepend(items) }
     }
 
+    func prepend(_ snapshot: ObjectSnapshot, to lane: Lane) {
+        change(lane) { queue, _ in queue.prepend(snapshot) }
+    }
+
     func append(_ item: LaneItem, to lane: Lane, _ shared: SharedFrame) {
         state.withLock { state in
             guard state.queues[lane.serial] != nil, state.queues[lane.serial]?.end == nil else { return }
@@ -107,7 +110,7 @@ final class Outlet: Sendable {
             if state.queues[lane.serial]?.throttle != nil {
                 guard let passing = state.queues[lane.serial]?.throttle?.take(item, at: .now) else { return }
                 item = passing
-                time(lane, &state)
+                time(lane.serial, &state)
             }
             deliver(item, to: lane, shared, &state)
         }
@@ -155,24 +158,25 @@ final class Outlet: Sendable {
     // MARK: - Throttling
 
     /// Sees to it that what is held back passes when its time has come.
-    private func time(_ lane: Lane, _ state: inout State) {
-        guard state.queues[lane.serial]?.isTimed == false, state.queues[lane.serial]?.throttle?.next != nil else {
-            return
-        }
-        state.queues[lane.serial]?.isTimed = true
-        Task { [weak self] in
-            while let next = self?.releaseThrottled(lane) { try? await Task.sleep(until: next, clock: .continuous) }
+    private func time(_ serial: UInt64, _ state: inout State) {
+        guard let queue = state.queues[serial], queue.timer == nil, let next = queue.throttle?.next else { return }
+        state.queues[serial]?.timer = Task { [weak self] in
+            var next: ContinuousClock.Instant? = next
+            while let time = next {
+                // Cancelled with its lane.
+                guard (try? await Task.sleep(until: time, clock: .continuous)) != nil else { return }
+                next = self?.releaseThrottled(serial)
+            }
         }
     }
 
     /// - Returns: when to come back; nil where nothing is held back.
-    private func releaseThrottled(_ lane: Lane) -> ContinuousClock.Instant? {
+    private func releaseThrottled(_ serial: UInt64) -> ContinuousClock.Instant? {
         state.withLock { state in
-            for item in state.queues[lane.serial]?.throttle?.release(at: .now) ?? [] {
-                deliver(item, to: lane, nil, &state)
-            }
-            let next = state.queues[lane.serial]?.throttle?.next
-            if next == nil { state.queues[lane.serial]?.isTimed = false }
+            guard let lane = state.queues[serial]?.lane else { return nil }
+            for item in state.queues[serial]?.throttle?.release(at: .now) ?? [] { deliver(item, to: lane, nil, &state) }
+            let next = state.queues[serial]?.throttle?.next
+            if next == nil { state.queues[serial]?.timer = nil }
             return next
         }
     }
@@ -199,6 +203,7 @@ final class Outlet: Sendable {
     }
 
     private func clear(_ state: inout State) {
+        for queue in state.queues.values { queue.timer?.cancel() }
         state = State(isClosed: true, lastSerial: state.lastSerial)
     }
 
@@ -232,6 +237,7 @@ final class Outlet: Sendable {
                 state.queues[serial] = queue
                 return true
             }
+            queue.timer?.cancel()
             state.answers.prepend((.done(reason), lane.id))
             if hasOneLane { state.finishing = reason }
             Task { onEnd(lane) }

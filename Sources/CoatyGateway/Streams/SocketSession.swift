@@ -121,7 +121,7 @@ final class SocketSession: StreamEndpoint.Client {
         guard let request else { throw parameters.invalid("event", "must be one of call, discover, query, update") }
         guard manager.isOnline else { throw CommunicationError.offline }
         let lane = try open(frame, StreamOptions(), kind: nil, isRequest: true)
-        outlet.begin(lane)
+        outlet.answer(.ok, id: lane.id)
         do {
             let sink = LaneSink(lane: lane, outlet: outlet)
             let run = try request.run(options, on: manager, into: sink, onResolve: services.onResolve)

@@ -14,10 +14,13 @@ struct StreamFrame: Sendable {
     let op: Op
     /// The members behind `op` and `id`, without braces; may be empty.
     let members: [UInt8]
+    /// Behind which the client can resume.
+    let cursor: StreamCursor?
 
-    init(_ op: Op, members: [UInt8] = []) {
+    init(_ op: Op, members: [UInt8] = [], cursor: StreamCursor? = nil) {
         self.op = op
         self.members = members
+        self.cursor = cursor
     }
 
     /// The frame as JSON.
@@ -65,6 +68,13 @@ extension StreamFrame {
     }
 
     static let ok = StreamFrame(.ok)
+
+    /// A subscription has begun, behind a cursor where it can be resumed there.
+    static func ok(_ cursor: StreamCursor?) -> StreamFrame {
+        guard let cursor else { return ok }
+        return StreamFrame(.ok, members: Array(#""cursor":"\(cursor)""#.utf8), cursor: cursor)
+    }
+
     static let pong = StreamFrame(.pong)
 
     static func done(_ reason: EndReason) -> StreamFrame {

@@ -20,16 +20,31 @@ final class StreamHub: Sendable {
         var entries: [StreamRequest: Entry] = [:]
         /// The sources that nobody uses any more, until when they stay, in order.
         var leaving: Deque<(request: StreamRequest, absence: Int, deadline: ContinuousClock.Instant)> = []
+        /// How many sources nobody uses.
+        var unused = 0
         var isTimed = false
-        var isClosed = false
+
+        /// Takes out the source that nobody has used for the longest time.
+        ///
+        /// - Parameter limit: only one whose time is over then; nil for any.
+        mutating func removeOldestUnused(until limit: ContinuousClock.Instant? = nil) -> StreamSource? {
+            while let (request, absence, deadline) = leaving.first, limit.map({ deadline <= $0 }) ?? true {
+                leaving.removeFirst()
+                guard let entry = entries[request], entry.users == 0, entry.absences == absence else { continue }
+                entries[request] = nil
+                unused -= 1
+                return entry.source
+            }
+            return nil
+        }
     }
 
     /// What is kept of the requests that clients have seen, so that they can answer.
     let requests = ObservedRequests()
 
-    private let manager: CommunicationManager
-    private let ioNodes: IoNodeRegistry
-    private let routing: RoutingAdmin
+    let manager: CommunicationManager
+    let ioNodes: IoNodeRegistry
+    let routing: RoutingAdmin
     private let objects: ObjectRegistry
     private let resumeWindow: Duration
     private let memory: ResumeMemory
@@ -67,7 +82,8 @@ final class StreamHub: Sendable {
         case .ioValue(let id): ioNodes.actor(id) == nil ? Problems.notRegistered("IO actor") : nil
         case .ioState(let id): ioNodes.agent(ofPoint: id) == nil ? Problems.notRegistered("IO point") : nil
         case .routing(let id): routing.isKnown(id) ? nil : Problems.unknownContext(id)
-        default: state.withLock { $0.entries.count >= Self.maximumSources } ? Problems.tooManySources : nil
+        default:
+            state.withLock { $0.entries.count - $0.unused >= Self.maximumSources } ? Problems.tooManySources : nil
         }
     }
 
@@ -78,7 +94,7 @@ final class StreamHub: Sendable {
         switch request {
         case .objects:
             objects.withObjects { objects in
-                changes.add(lane) { cursor in Self.records(objects, lane, cursor) }
+                changes.add(lane) { cursor in ObjectSnapshot(objects, cursor: cursor) }
             }
             return { [changes] in changes.remove(lane) }
         case .ioState, .routing:
@@ -93,7 +109,7 @@ final class StreamHub: Sendable {
             source.add(lane)
             return { [weak self] in
                 source.remove(lane)
-                self?.leave(request)
+                self?.leave(source, request)
             }
         }
     }
@@ -101,47 +117,38 @@ final class StreamHub: Sendable {
     /// Ends what is observed.
     func close() {
         let entries = state.withLock { state in
-            state.isClosed = true
-            state.leaving = []
-            defer { state.entries = [:] }
+            defer { state = State(isTimed: state.isTimed) }
             return state.entries.values
         }
         for entry in entries { entry.source.end(.withdrawn) }
         changes.end(.withdrawn)
     }
 
-    /// What a subscription is told of the objects that are there.
-    private static func records(_ objects: [AliveObject], _ lane: Lane, _ cursor: StreamCursor) -> [EventRecord] {
-        let events = objects.filter { lane.kind?.includes($0) ?? true }
-            .compactMap { ObservedEvent(ObjectChange(kind: .added, object: $0, previous: nil)) }
-            .filter(lane.wants)
-        return events.enumerated().map { index, event in
-            // Who has not got all of it can't resume behind it.
-            EventRecord(.event(event), cursor: index == events.count - 1 ? cursor : nil)
-        }
-    }
-
     // MARK: - Sources
 
     private func use(_ request: StreamRequest) -> StreamSource {
-        let (source, isNew) = state.withLock { state in
+        let (source, isNew, displaced) = state.withLock { state -> (StreamSource, Bool, StreamSource?) in
             if var entry = state.entries[request] {
+                if entry.users == 0 { state.unused -= 1 }
                 entry.users += 1
                 state.entries[request] = entry
-                return (entry.source, false)
+                return (entry.source, false, nil)
             }
+            let displaced = state.entries.count >= Self.maximumSources ? state.removeOldestUnused() : nil
             let source = StreamSource(isResumable: true, memory: memory)
             state.entries[request] = Entry(source: source, users: 1)
-            return (source, true)
+            return (source, true, displaced)
         }
+        displaced?.close()
         // Not under the lock: the link may answer at once.
         if isNew { open(source, request) }
         return source
     }
 
-    private func leave(_ request: StreamRequest) {
+    private func leave(_ source: StreamSource, _ request: StreamRequest) {
         let (unused, isToBeTimed) = state.withLock { state -> (StreamSource?, Bool) in
-            guard var entry = state.entries[request] else { return (nil, false) }
+            // One that has ended is not there any more, and another may be in its place.
+            guard var entry = state.entries[request], entry.source === source else { return (nil, false) }
             entry.users -= 1
             guard entry.users == 0 else {
                 state.entries[request] = entry
@@ -153,6 +160,7 @@ final class StreamHub: Sendable {
             }
             entry.absences += 1
             state.entries[request] = entry
+            state.unused += 1
             state.leaving.append((request, entry.absences, .now + resumeWindow))
             defer { state.isTimed = true }
             return (nil, !state.isTimed)
@@ -170,12 +178,7 @@ final class StreamHub: Sendable {
     private func closeUnused() -> ContinuousClock.Instant? {
         let (sources, next) = state.withLock { state in
             var sources: [StreamSource] = []
-            while let (request, absence, deadline) = state.leaving.first, deadline <= .now {
-                state.leaving.removeFirst()
-                guard let entry = state.entries[request], entry.users == 0, entry.absences == absence else { continue }
-                state.entries[request] = nil
-                sources.append(entry.source)
-            }
+            while let source = state.removeOldestUnused(until: .now) { sources.append(source) }
             state.isTimed = !state.leaving.isEmpty
             return (sources, state.leaving.first?.deadline)
         }
@@ -184,109 +187,13 @@ final class StreamHub: Sendable {
     }
 
     /// A source that ended by itself is not there for those who come later.
-    private func end(_ source: StreamSource, _ request: StreamRequest) {
+    func end(_ source: StreamSource, _ request: StreamRequest) {
         state.withLock { state in
-            if state.entries[request]?.source === source { state.entries[request] = nil }
+            guard let entry = state.entries[request], entry.source === source else { return }
+            if entry.users == 0 { state.unused -= 1 }
+            state.entries[request] = nil
         }
         source.end(.withdrawn)
-    }
-
-    private func open(_ source: StreamSource, _ request: StreamRequest) {
-        let onEnd: @Sendable () -> Void = { [weak self, weak source] in
-            if let source { self?.end(source, request) }
-        }
-        switch request {
-        case .advertise(.core(let coreType)):
-            observe(.advertise(withCoreType: coreType), source, onEnd) { ObservedEvent($0, .objects) }
-        case .advertise(.object(let objectType)):
-            observe(try? .advertise(withObjectType: objectType.text), source, onEnd) { ObservedEvent($0, .objects) }
-        case .deadvertise: observe(.deadvertise, source, onEnd) { ObservedEvent($0, .data) }
-        case .channel(let channelId):
-            observe(try? .channel(channelId.text), source, onEnd) {
-                ObservedEvent($0, .objects, members: [("channelId", $0.channelId)])
-            }
-        case .associate(let contextName):
-            observe(try? .associate(ioContextName: contextName.text), source, onEnd) { ObservedEvent($0, .data) }
-        case .discover: observeRequests(.discover, source, onEnd, .data) { .discover($0) }
-        case .query: observeRequests(.query, source, onEnd, .data) { .query($0) }
-        case .update(.core(let coreType)):
-            observeRequests(.update(withCoreType: coreType), source, onEnd, .objects) { .update($0) }
-        case .update(.object(let objectType)):
-            observeRequests(try? .update(withObjectType: objectType.text), source, onEnd, .objects) { .update($0) }
-        case .call(let operation):
-            observeRequests(try? .call(operation: operation.text), source, onEnd, .data) { .call($0) }
-        case .raw(let topic):
-            let status: @Sendable (SubscriptionStatus) -> Void = { [weak source] in source?.update($0) }
-            let subscription = try? manager.subscribe(rawTopic: topic.text, onStatus: status, onEnd: onEnd) {
-                [weak source] event in source?.say(ObservedEvent(event))
-            }
-            hold(subscription, source, onEnd)
-        case .ioValue(let id):
-            source.update(.standing)
-            let subscription = ioNodes.agent(ofPoint: id)?.subscribe(ioValuesOf: id, onEnd: onEnd) {
-                [weak source] event in source?.say(ObservedEvent(event, actor: id))
-            }
-            hold(subscription, source, onEnd)
-            // A node that went before the subscription does not end it.
-            if ioNodes.actor(id) == nil { onEnd() }
-        case .ioState(let id):
-            let subscription = ioNodes.agent(ofPoint: id)?.subscribe(ioStateOf: id, onEnd: onEnd) {
-                [weak source] event in
-                guard let payload = try? Payload(Array("{\(IoPointState(event).members)}".utf8)) else { return }
-                source?.say(ObservedEvent("iostate", "ioPointId", id, data: payload))
-            }
-            hold(subscription, source, onEnd)
-            if ioNodes.agent(ofPoint: id) == nil { onEnd() }
-        case .routing(let id): watch(id, source)
-        case .objects: break
-        }
-    }
-
-    /// Observes events of the network.
-    private func observe<Event>(
-        _ observation: EventObservation<Event>?,
-        _ source: StreamSource,
-        _ onEnd: @escaping @Sendable () -> Void,
-        _ observed: @escaping @Sendable (Event) -> ObservedEvent
-    ) {
-        // Names that can't be observed were refused when the request was read.
-        guard let observation else { return onEnd() }
-        let status: @Sendable (SubscriptionStatus) -> Void = { [weak source] in source?.update($0) }
-        let subscription = manager.subscribe(observation, onStatus: status, onEnd: onEnd) { [weak source] event in
-            source?.say(observed(event))
-        }
-        hold(subscription, source, onEnd)
-    }
-
-    private func hold(_ subscription: Subscription?, _ source: StreamSource, _ onEnd: () -> Void) {
-        guard let subscription else { return onEnd() }
-        source.hold { subscription.cancel() }
-    }
-
-    /// Observes what others, or other clients, ask for, so that it can be answered.
-    private func observeRequests<Event: RequestEvent>(
-        _ observation: EventObservation<Event>?,
-        _ source: StreamSource,
-        _ onEnd: @escaping @Sendable () -> Void,
-        _ subject: ObservedEvent.Subject,
-        _ request: @escaping @Sendable (Event) -> ObservedRequests.Request
-    ) {
-        observe(observation, source, onEnd) { [requests] event in
-            requests.insert(request(event), event)
-            let operation = (event as? CallEvent)?.operation
-            let members = [("correlationId", event.correlationId?.string), ("operation", operation)]
-            return ObservedEvent(event, subject, members: members)
-        }
-    }
-
-    /// Watches the associations of a context: as they are, then each change.
-    private func watch(_ id: CoatyUUID, _ source: StreamSource) {
-        Task {
-            let end = await routing.watch(id) { [weak source] pieces in
-                for piece in pieces { source?.say(ObservedEvent("routing", "contextId", id, data: piece)) }
-            }
-            if let end { source.hold(end) } else { source.end(.withdrawn) }
-        }
     }
 }
 

@@ -122,13 +122,13 @@ final class StreamSource: Sendable {
     /// Adds a subscription: it is told `ok` when the broker has acknowledged, what it missed since its cursor, and from then
     /// on each event.
     ///
-    /// - Parameter initial: what it is told first where it can't resume, to be resumed behind the cursor.
-    func add(_ lane: Lane, initial: (StreamCursor) -> [EventRecord] = { _ in [] }) {
+    /// - Parameter snapshot: what it is told first where it can't resume, to be resumed behind the cursor.
+    func add(_ lane: Lane, snapshot: (StreamCursor) -> ObjectSnapshot? = { _ in nil }) {
         let isOver = state.withLock { state in
             switch state.status {
             case .ended: return true
             case .opening: state.waiting.append(lane)
-            case .standing, .offline, .refused: admit(lane, initial, &state)
+            case .standing, .offline, .refused: admit(lane, snapshot, &state)
             }
             return false
         }
@@ -145,23 +145,25 @@ final class StreamSource: Sendable {
     private func admitWaiting(_ state: inout State) {
         let waiting = state.waiting
         state.waiting = []
-        for lane in waiting { admit(lane, { _ in [] }, &state) }
+        for lane in waiting { admit(lane, { _ in nil }, &state) }
     }
 
-    private func admit(_ lane: Lane, _ initial: (StreamCursor) -> [EventRecord], _ state: inout State) {
+    private func admit(_ lane: Lane, _ snapshot: (StreamCursor) -> ObjectSnapshot?, _ state: inout State) {
         if state.status == .refused {
             lane.refuse(Problems.subscriptionRefused)
             return
         }
-        lane.begin()
         state.lanes.append(lane)
         let now = StreamCursor(epoch: epoch, position: state.lastPosition)
         guard let since = lane.options.since else {
+            let snapshot = snapshot(now)
+            lane.begin(isResumable && snapshot == nil ? now : nil)
             // Offline, an event may be missed from the first moment on.
             if state.status == .offline { lane.lose(nil) }
-            lane.prepend(initial(now))
+            if let snapshot { lane.prepend(snapshot) }
             return
         }
+        lane.begin(nil)
         let known = since.epoch == epoch && since.position <= state.lastPosition
         let records = memory.records(state.log.suffix(known ? Int(state.lastPosition - since.position) : .max))
         let missing = known ? Int(state.lastPosition - since.position) - records.count : nil
@@ -173,7 +175,6 @@ final class StreamSource: Sendable {
         let hasGap =
             known && state.lastGap > since.position && state.lastGap <= state.lastPosition - UInt64(records.count)
         lane.lose(lane.options.filter == nil && !hasGap ? missing : nil)
-        let first = initial(now)
-        lane.prepend(first.isEmpty ? records : first)
+        if let snapshot = snapshot(now) { lane.prepend(snapshot) } else { lane.prepend(records) }
     }
 }
