@@ -72,7 +72,7 @@ extension StreamFrame {
     /// A subscription has begun, behind a cursor where it can be resumed there.
     static func ok(_ cursor: StreamCursor?) -> StreamFrame {
         guard let cursor else { return ok }
-        return StreamFrame(.ok, members: Array(#""cursor":"\(cursor)""#.utf8), cursor: cursor)
+        return StreamFrame(.ok, members: Array(#""cursor":"\#(cursor)""#.utf8), cursor: cursor)
     }
 
     static let pong = StreamFrame(.pong)
