@@ -158,7 +158,10 @@ public final class Gateway: Sendable {
     ) -> Router {
         var router = Router()
         PublishResource(manager: manager).register(in: &router)
-        TwoWayResource(manager: manager, maximumTimeout: settings.maximumTimeout).register(in: &router)
+        RawResource(manager: manager).register(in: &router)
+        BatchResource(manager: manager).register(in: &router)
+        TwoWayResource(manager: manager, maximumTimeout: settings.maximumTimeout, onResolve: objects.note)
+            .register(in: &router)
         IoNodesResource(registry: ioNodes, manager: manager).register(in: &router)
         IoValuesResource(registry: ioNodes).register(in: &router)
         ContextsResource(admin: routing, maximumTimeout: settings.maximumTimeout).register(in: &router)

@@ -38,6 +38,13 @@ extension HTTPRequest {
         return try InvalidParameter.integer(name, text, in: range)
     }
 
+    /// A query parameter that may be given once, and is true or false.
+    func boolean(_ name: String) throws(InvalidParameter) -> Bool? {
+        guard let text = try single(name) else { return nil }
+        guard let value = Bool(text) else { throw InvalidParameter(name: name, reason: "must be true or false") }
+        return value
+    }
+
     /// A query parameter that must be given, once.
     func required(_ name: String) throws(InvalidParameter) -> String {
         guard let value = try single(name), !value.isEmpty else {

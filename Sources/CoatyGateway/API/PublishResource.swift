@@ -10,6 +10,8 @@ struct PublishResource: Sendable {
     private static let sent = accepted(#"{"deferred":false}"#)
     private static let deferred = accepted(#"{"deferred":true}"#)
 
+    static func accepted(_ delivery: Delivery) -> HTTPResponse { delivery == .sent ? sent : deferred }
+
     private static func accepted(_ body: String) -> HTTPResponse {
         HTTPResponse(status: 202, headers: [("Content-Type", "application/json")], body: body)
     }
@@ -38,8 +40,7 @@ struct PublishResource: Sendable {
     ) -> HTTPReply {
         guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
         do {
-            let delivery = try publish(Payload(request.body))
-            return .response(delivery == .sent ? Self.sent : Self.deferred)
+            return .response(Self.accepted(try publish(Payload(request.body))))
         } catch {
             return .response(Problems.response(error))
         }

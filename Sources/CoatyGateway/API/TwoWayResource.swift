@@ -1,29 +1,30 @@
 import Coaty
 import HTTPServer
 
-/// `POST /v1/discover`: asks the network, and collects the responses.
+/// `POST /v1/discover`, `/v1/query`, `/v1/update`, `/v1/call/{operation}`: ask the network, and collect the responses or
+/// hand them on one by one.
 struct TwoWayResource: Sendable {
     let manager: CommunicationManager
     /// In milliseconds.
     let maximumTimeout: Int
     /// Is told each Resolve event that comes in.
-    let onResolve: (@Sendable (ResolveEvent) -> Void)?
-    private let memory = CollectorMemory()
-
-    init(
-        manager: CommunicationManager,
-        maximumTimeout: Int,
-        onResolve: (@Sendable (ResolveEvent) -> Void)? = nil
-    ) {
-        self.manager = manager
-        self.maximumTimeout = maximumTimeout
-        self.onResolve = onResolve
-    }
+    let onResolve: @Sendable (ResolveEvent) -> Void
+    let memory = CollectorMemory()
 
     func register(in router: inout Router) {
         router.on(.post, "/v1/discover") { answer($0, "discover") }
+        router.on(.post, "/v1/query") { answer($0, "query") }
+        router.on(.post, "/v1/update") { answer($0, "update", mustBeAnswered: true) }
+        router.on(.post, "/v1/call/{operation}") { request in
+            let operation = request.parameters["operation"] ?? ""
+            guard CommunicationTopic.isPublishableLevel(operation) else {
+                return .response(Problems.invalidParameter("operation", InvalidParameter.level).response())
+            }
+            return answer(request, "call", operation: operation, mustBeAnswered: true)
+        }
     }
 
+    /// - Parameter mustBeAnswered: whether it is a problem that nobody answers in time.
     private func answer(
         _ request: borrowing HTTPRequest,
         _ event: String,
@@ -35,6 +36,11 @@ struct TwoWayResource: Sendable {
             let options = try RequestOptions(request, maximumTimeout: maximumTimeout)
             guard let asked = try EventRequest(event: event, operation: operation, payload: Payload(request.body))
             else { return .response(Problems.notFound(request.path).response()) }
+            if request.prefersNDJSON {
+                // Behind the head there is no other status.
+                guard manager.isOnline else { return .response(Problems.brokerUnavailable) }
+                return .stream(status: 200, headers: NDJSONResponses.headers) { stream(asked, options, on: $0) }
+            }
             return .later { pending in
                 let sink = CollectedResponses(
                     pending,
@@ -50,6 +56,16 @@ struct TwoWayResource: Sendable {
             }
         } catch {
             return .response(Problems.response(error))
+        }
+    }
+
+    private func stream(_ asked: EventRequest, _ options: RequestOptions, on stream: HTTPStream) {
+        let sink = NDJSONResponses(stream, memory: memory)
+        do throws(CommunicationError) {
+            let run = try asked.run(options, on: manager, into: sink, onResolve: onResolve)
+            stream.onClose { run.cancel() }
+        } catch {
+            sink.fail(Problems.of(error))
         }
     }
 }

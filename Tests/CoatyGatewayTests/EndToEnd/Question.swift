@@ -1,0 +1,41 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A two-way request that has been sent to the gateway and came out at the broker, to be answered by hand.
+struct Question {
+    let client: RawConnection
+    /// The last of its publications.
+    let request: MQTTTestClient.Message
+    private let agent: MQTTTestClient
+
+    /// - Parameters:
+    ///   - accept: the media type that is asked for.
+    ///   - topic: what is in the topic of its last publication.
+    init(
+        _ scene: Scene,
+        _ target: String,
+        _ body: String,
+        accept: String? = nil,
+        topic: String,
+        receiveBuffer: Int32? = nil
+    ) throws {
+        client = try RawConnection(port: scene.gateway.port, receiveBuffer: receiveBuffer)
+        agent = scene.agent
+        let seen = agent.messages.count
+        let head = "POST \(target) HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"
+        let accepted = accept.map { "Accept: \($0)\r\n" } ?? ""
+        try client.send(head + accepted + "Content-Length: \(body.utf8.count)\r\n\r\n" + body)
+        var found: MQTTTestClient.Message?
+        try waitUntil("the request is published on \(topic)") {
+            found = scene.agent.messages.dropFirst(seen).last { $0.topic.contains(topic) }
+            return found != nil
+        }
+        request = try #require(found)
+    }
+
+    func answer(_ event: String, from sourceId: String, _ payload: String) throws {
+        let correlationId = try #require(request.topic.split(separator: "/").last)
+        try agent.publish("coaty/3/-/\(event)/\(sourceId)/\(correlationId)", payload)
+    }
+}

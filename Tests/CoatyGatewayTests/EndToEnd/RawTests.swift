@@ -1,0 +1,70 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct RawTests {
+    private func post(_ scene: Scene, _ target: String, _ body: [UInt8], type: String? = nil) throws
+        -> RawConnection.Response
+    {
+        let client = try RawConnection(port: scene.gateway.port)
+        let contentType = type.map { "Content-Type: \($0)\r\n" } ?? ""
+        let head = "POST \(target) HTTP/1.1\r\nHost: l\r\n\(contentType)Content-Length: \(body.count)\r\n\r\n"
+        try client.send(Array(head.utf8) + body)
+        return try client.readResponse()
+    }
+
+    @Test func publishesBytesAsTheyAre() throws {
+        let scene = try Scene()
+        try scene.agent.subscribe("a/#")
+        let bytes: [UInt8] = [0, 255, 10, 13, 0x7B]
+        for (index, type) in ["application/octet-stream", "text/plain", "application/json", nil].enumerated() {
+            let response = try post(scene, "/v1/raw/a%2Fb%20%25%2F\(index)", bytes, type: type)
+            #expect(response.status == 202 && response.text == #"{"deferred":false}"#)
+            let message = try scene.agent.waitFor { $0.topic == "a/b %/\(index)" }
+            #expect(message.payload == bytes)
+        }
+    }
+
+    @Test func isKeptByTheBrokerWhereAskedFor() throws {
+        let scene = try Scene()
+        for (topic, query) in [("a", ""), ("b", "?retain=false"), ("c", "?retain=true"), ("d", "?retain=true")] {
+            #expect(try post(scene, "/v1/raw/r%2F\(topic)\(query)", Array("x".utf8)).status == 202)
+        }
+        #expect(try post(scene, "/v1/raw/r%2Fd?retain=true", []).status == 202)
+        try scene.agent.subscribe("last")
+        #expect(try post(scene, "/v1/raw/last", []).status == 202)
+        _ = try scene.agent.waitFor { $0.topic == "last" }
+        let late = try MQTTTestClient(port: scene.broker.port)
+        try late.subscribe("r/#")
+        try late.subscribe("end")
+        try scene.agent.publish("end", "")
+        _ = try late.waitFor { $0.topic == "end" }
+        #expect(late.messages.filter { $0.topic != "end" }.map(\.topic) == ["r/c"])
+    }
+
+    @Test func waitsForTheBroker() throws {
+        let scene = try Scene()
+        scene.broker.kill()
+        try waitUntil("the broker is away") { try scene.gateway.request("GET", "/readyz").status == 503 }
+        #expect(try post(scene, "/v1/raw/a", []).text == #"{"deferred":true}"#)
+    }
+
+    @Test func refusesTopicsAndFlags() throws {
+        let scene = try Scene()
+        let long = Array(repeating: "a", count: 201).joined(separator: "%2F")
+        for topic in ["coaty%2F3%2F-%2FADV:Task%2Fx", "coaty%2F", "a%2F%2B", "%23", long] {
+            let response = try post(scene, "/v1/raw/\(topic)", [])
+            #expect(response.status == 400 && response.problem == "invalid-parameter", "\(topic)")
+            #expect(response.json?["parameter"] as? String == "topic", "\(topic)")
+        }
+        for query in ["retain=maybe", "retain=", "retain=1", "retain=true&retain=true"] {
+            let response = try post(scene, "/v1/raw/a?\(query)", [])
+            #expect(response.status == 400 && response.json?["parameter"] as? String == "retain", "\(query)")
+        }
+        for topic in ["a%00b", "a%01", "%FF"] {
+            let response = try post(scene, "/v1/raw/\(topic)", [])
+            #expect(response.status == 400 && response.problem == "bad-request", "\(topic)")
+        }
+        #expect(try post(scene, "/v1/raw/", []).status == 404)
+    }
+}
