@@ -34,7 +34,7 @@ import Testing
             #"{"object":{"coreType":"Identity","objectType":"coaty.Identity","objectId":"\#(id)","name":"n"}}"#
         }
         // The gateway's own answer first, so that it is seen not to count.
-        _ = try scene.agent.waitFor { $0.topic.contains("/RSV/") }
+        _ = try scene.agent.waitFor { $0.topic.contains("/RSV/") && $0.topic.hasSuffix("/\(correlationId)") }
         try scene.agent.publish("coaty/3/-/RSV/agent-1/\(correlationId)", identity("agent-1"))
         try scene.agent.publish("coaty/3/-/RSV/misfit/\(correlationId)", #"{"object":\#(Scene.job("wrong type"))}"#)
         try scene.agent.publish("coaty/3/-/RSV/invalid/\(correlationId)", "{}")
