@@ -41,8 +41,6 @@ struct ObjectTable: Sendable {
     /// In no order.
     var objects: some Sequence<AliveObject> { entries.values.lazy.map(\.object) }
 
-    var count: Int { entries.count }
-
     func object(_ id: CoatyUUID) -> AliveObject? { entries[id]?.object }
 
     // MARK: - Hearing
@@ -59,24 +57,23 @@ struct ObjectTable: Sendable {
         guard let text = json["objectId"]?.string else { return false }
         let id = CoatyUUID(wire: text)
         lastSerial += 1
-        var known: Entry?
-        if let index = entries.index(forKey: id) {
-            let entry = entries.values[index]
-            let owner = isAdvertised || agent == id ? agent : entry.object.owner
-            let witness = agent == owner ? entry.witness : (agent, lastSerial)
-            if owner == entry.object.owner, entry.object.bytes[...] == json.bytes {
-                entries.values[index] = Entry(object: entry.object, heard: lastSerial, witness: witness)
-                return false
-            }
-            known = Entry(object: entry.object, heard: lastSerial, witness: witness)
+        let index = entries.index(forKey: id)
+        let known = index.map { entries.values[$0] }
+        let isOwn = isAdvertised || agent == id
+        let owner = isOwn ? agent : known?.object.owner ?? agent
+        let witness = isOwn || agent == owner ? known?.witness : (agent, lastSerial)
+        let isOwnerKept = known.map { $0.object.owner == owner } ?? false
+        if let index, let known, isOwnerKept, known.object.bytes[...] == json.bytes {
+            entries.values[index] = Entry(object: known.object, heard: lastSerial, witness: witness)
+            return false
         }
         guard let coreType = json["coreType"]?.string.flatMap(CoreType.init(rawValue:)), coreType != .Log,
             let objectType = json["objectType"]?.string
         else { return false }
-        if known != nil { detach(id) }
         guard json.bytes.count <= ObjectRegistry.maximumObjectBytes else {
             isComplete = false
-            leaveOut(known?.object, now)
+            // What is known of it is no longer true.
+            if known != nil { remove(id, now) }
             return false
         }
         let object = AliveObject(
@@ -84,24 +81,29 @@ struct ObjectTable: Sendable {
             coreType: coreType,
             objectType: TopicLevel(objectType),
             parentObjectId: json["parentObjectId"]?.string.map(CoatyUUID.init(wire:)),
-            owner: isAdvertised || agent == id ? agent : known?.object.owner ?? agent,
+            owner: owner,
             since: known?.object.since ?? now,
             changed: now,
             position: known?.object.position ?? lastSerial,
             bytes: Array(json.bytes)
         )
-        guard makeRoom(for: object, now) else {
-            leaveOut(known?.object, now)
-            return false
+        let entry = Entry(object: object, heard: lastSerial, witness: witness)
+        if let index, let known, isOwnerKept, known.object.parentObjectId == object.parentObjectId,
+            bytes - known.object.size + object.size <= maximumBytes
+        {
+            // The indexes stay as they are.
+            bytes += object.size - known.object.size
+            entries.values[index] = entry
+        } else {
+            detach(id)
+            guard makeRoom(for: object, now) else {
+                if let known { noteRemoved(known.object, now) }
+                return false
+            }
+            attach(entry)
         }
-        attach(Entry(object: object, heard: lastSerial, witness: known?.witness))
         changeHandler?(ObjectChange(kind: known == nil ? .added : .changed, object: object, previous: known?.object))
         return coreType == .Identity && known?.object.coreType != .Identity && departed.remove(id)
-    }
-
-    /// What was there in its place is no longer true.
-    private mutating func leaveOut(_ previous: AliveObject?, _ now: Int) {
-        if let previous { noteRemoved(previous, now) }
     }
 
     private mutating func makeRoom(for object: AliveObject, _ now: Int) -> Bool {
