@@ -30,8 +30,16 @@ import Testing
         try waitUntil("standing") { seen.withLock(\.self) == [.offline, .standing] }
         let second = try observe("d")
         try waitUntil("standing too") { seen.withLock(\.count) == 3 }
+        let hasEnded = Atomic(false)
+        let request = try agent.publish(
+            DiscoverEvent.with(coreTypes: [.Task]),
+            onEnd: { hasEnded.store(true, ordering: .releasing) },
+            handler: { _ in }
+        )
         broker.kill()
         try waitUntil("offline") { seen.withLock(\.count) == 5 }
+        try waitUntil("no more answers") { hasEnded.load(ordering: .acquiring) }
+        request.cancel()
         try broker.restart()
         try waitUntil("standing again") { seen.withLock(\.count) == 7 }
         #expect(seen.withLock(\.self).dropFirst(2) == [.standing, .offline, .offline, .standing, .standing])
@@ -46,7 +54,7 @@ import Testing
         let agent = try agent(local(broker))
         agent.start()
         try waitUntil("online") { agent.isOnline }
-        for round in 0..<50 {
+        for round in 0..<10 {
             let stands = Atomic(false)
             let seen = Atomic(false)
             let subscription = try agent.subscribe(

@@ -180,6 +180,59 @@ import Testing
         await agent.stop()
     }
 
+    @Test func tellsOnceThatAnswersMayBeMissed() async throws {
+        let binding = RecordingBinding()
+        let agent = try manager(binding, limits: OutboxLimits(publications: 2, bytes: 1 << 20))
+        agent.start()
+        let link = try #require(binding.link)
+        link.opened()
+        _ = link.takeRequests()
+        let asked = try DiscoverEvent.with(coreTypes: [.CoatyObject])
+        let seen = Recorder<String>()
+        let request = try agent.publish(asked, onEnd: { seen.append("end") }) { _ in seen.append("answer") }
+        let streamed = try agent.publishDiscover(asked)
+        #expect(throws: CommunicationError.self) {
+            try agent.publish(asked, onEnd: { seen.append("refused end") }) { _ in }
+        }
+        let requests = link.takeRequests()
+        try #require(requests.count == 2)
+        link.closed()
+        #expect(seen.values == ["end"])
+        link.opened()
+        let payload = try ResolveEvent.with(object: job("answer")).payload.bytes
+        for correlationId in requests {
+            link.received(topic: "coaty/3/-/RSV/\(CoatyUUID())/\(correlationId)", payload: payload)
+        }
+        #expect(seen.values == ["end", "answer"])
+        let name = try await withPatience {
+            for await event in streamed { return try event.data.object?.name }
+            return nil
+        }
+        #expect(name == "answer", "what is deferred outlives the link")
+        await agent.stop()
+        #expect(seen.values == ["end", "answer"])
+        request.cancel()
+    }
+
+    @Test func tellsThatTheBrokerHandsOverNoAnswers() async throws {
+        let binding = RecordingBinding()
+        let agent = try manager(binding)
+        agent.start()
+        let link = try #require(binding.link)
+        link.opened()
+        _ = link.takeRequests()
+        let ended = Recorder<Bool>()
+        let request = try agent.publish(DiscoverEvent.with(coreTypes: [.Task]), onEnd: { ended.append(true) }) { _ in }
+        guard case .subscribe(let filters, let ticket) = link.nextOperation() else {
+            Issue.record("a request subscribes first")
+            return
+        }
+        link.subscribed(ticket, refused: filters)
+        #expect(ended.values == [true])
+        request.cancel()
+        await agent.stop()
+    }
+
     @Test func startsAgainOnceTheStopIsDone() async throws {
         let broker = InMemoryBroker()
         let agent = try manager(InMemoryBinding(broker: broker))
@@ -240,5 +293,18 @@ import Testing
             while agent.waiting.publications > 0 { try await Task.sleep(for: .milliseconds(1)) }
             return agent.waiting.bytes == 0
         }
+    }
+}
+
+extension Link {
+    /// Takes what is to be done, and of that the correlation ids of the requests.
+    fileprivate func takeRequests() -> [CoatyUUID] {
+        var taken: [CoatyUUID] = []
+        while let operation = nextOperation() {
+            guard case .publish(let publication) = operation else { continue }
+            publicationSent()
+            if let id = CommunicationTopic(publication.topic)?.correlationId { taken.append(id) }
+        }
+        return taken
     }
 }

@@ -113,8 +113,8 @@ extension CommunicationManager {
     ///
     /// - Parameters:
     ///   - event: the request.
-    ///   - onEnd: called when the communication manager stops, or finds that the request never went out, while answers are
-    ///     awaited.
+    ///   - onEnd: called once, when the link is lost, the broker refuses to hand over answers, or the communication manager
+    ///     stops: from then on answers may be missed, those that come all the same are handed over. Must not block.
     ///   - handler: called for each answer on the binding's thread; must not block.
     /// - Returns: the observation of the answers: it ends when this is released.
     /// - Throws: ``CommunicationError/offline`` or ``CommunicationError/queueFull(publications:bytes:)``
@@ -147,7 +147,17 @@ extension CommunicationManager {
         // An agent that observes both topics of a request answers both.
         let responders = filters.count > 1 ? Responders() : nil
         let dropLog = dropLog
-        let subscription = subscribe(responsesTo: correlationId, onEnd: onEnd) { (response: Request.Response) in
+        let end = onEnd.map { RequestEnd($0) }
+        // A request that is deferred outlives the link.
+        let isBound = !isDeferrable && end != nil
+        let onStatus = { @Sendable (status: SubscriptionStatus) in
+            if status != .standing { end?.reach() }
+        }
+        let subscription = subscribe(
+            responsesTo: correlationId,
+            onStatus: isBound ? onStatus : nil,
+            onEnd: { end?.reach() }
+        ) { (response: Request.Response) in
             do throws(PayloadError) {
                 try event.checkFits(response)
             } catch {
@@ -166,6 +176,7 @@ extension CommunicationManager {
             )
         }
         _ = try publish(requests)
+        end?.requestIsPublished()
         return subscription
     }
 
@@ -195,6 +206,30 @@ extension CommunicationManager {
             correlationId: correlationId
         )
         return Publication(topic: topic, payload: payload.bytes, isDeferrable: isDeferrable)
+    }
+}
+
+/// Tells once that the answers to a request have ended, and not before the request was published.
+private final class RequestEnd: Sendable {
+    private let onEnd: @Sendable () -> Void
+    private let state = Mutex((isPublished: false, isReached: false))
+
+    init(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
+
+    func requestIsPublished() {
+        let isDue = state.withLock { state in
+            state.isPublished = true
+            return state.isReached
+        }
+        if isDue { onEnd() }
+    }
+
+    func reach() {
+        let isDue = state.withLock { state in
+            defer { state.isReached = true }
+            return state.isPublished && !state.isReached
+        }
+        if isDue { onEnd() }
     }
 }
 

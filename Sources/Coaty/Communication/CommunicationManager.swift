@@ -398,13 +398,12 @@ extension CommunicationManager: LinkDelegate {
             givenUp = outbox.close()
             communicationState.set(.offline)
         }
-        for publication in givenUp {
-            if publication.isDeferrable {
-                logger.error(
-                    "not published: the link was lost each time it was sent",
-                    metadata: ["topic": "\(DropLog.short(publication.topic))", "bytes": "\(publication.payload.count)"]
-                )
-            }
+        // Whoever published one that is not deferrable knows by the state of the link.
+        for publication in givenUp where publication.isDeferrable {
+            logger.error(
+                "not published: the link was lost each time it was sent",
+                metadata: ["topic": "\(DropLog.short(publication.topic))", "bytes": "\(publication.payload.count)"]
+            )
             if let topic = CommunicationTopic(publication.topic), let correlationId = topic.correlationId,
                 let responseType = topic.eventType.responseType
             {
