@@ -55,13 +55,12 @@ public final class Gateway: Sendable {
         )
         let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
         let (manager, routing) = (agent.communicationManager, agent.routing)
+        let objects = ObjectRegistry(manager: manager, logger: logger)
+        try await root.start(Coordinator(name: "objects", component: objects))
         try await root.start(Coordinator(name: "broker link", component: agent))
 
         let ioNodes = ioNodeRegistry(broker)
         try await root.start(Coordinator(name: "IO nodes", component: ioNodes))
-
-        let objects = ObjectRegistry(manager: manager, logger: logger)
-        try await root.start(Coordinator(name: "objects", component: objects))
 
         let agents = VirtualAgents(
             options: clientOptions(broker),
