@@ -30,8 +30,9 @@ final class ObservedRequests: Sendable {
         guard let id = event.correlationId else { return }
         let size = event.payload.bytes.count
         state.withLock { state in
-            // An update comes on two topics.
-            guard state.requests.updateValue(request, forKey: id) == nil else { return }
+            // An update comes on two topics. What others send by the same id must not take the room of the first.
+            guard state.requests[id] == nil else { return }
+            state.requests[id] = request
             state.order.append((id, size))
             state.bytes += size
             while state.order.count > Self.maximumRequests || state.bytes > Self.maximumBytes,
