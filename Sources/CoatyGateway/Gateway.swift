@@ -76,7 +76,8 @@ public final class Gateway: Sendable {
             routing: routing,
             objects: objects,
             resumeWindow: settings.resumeWindow,
-            resumeMemory: settings.resumeMemory
+            resumeMemory: settings.resumeMemory,
+            waiting: WaitingMemory()
         )
         let services = SocketServices(
             hub: hub,
@@ -159,8 +160,12 @@ public final class Gateway: Sendable {
         PublishResource(manager: manager).register(in: &router)
         RawResource(manager: manager).register(in: &router)
         BatchResource(manager: manager).register(in: &router)
-        TwoWayResource(manager: manager, maximumTimeout: settings.maximumTimeout, onResolve: objects.note)
-            .register(in: &router)
+        TwoWayResource(
+            manager: manager,
+            maximumTimeout: settings.maximumTimeout,
+            onResolve: objects.note,
+            memory: hub.waiting
+        ).register(in: &router)
         IoNodesResource(registry: ioNodes, manager: manager).register(in: &router)
         IoValuesResource(registry: ioNodes).register(in: &router)
         ContextsResource(admin: routing, maximumTimeout: settings.maximumTimeout).register(in: &router)

@@ -35,7 +35,7 @@ struct EventStreamResource: Sendable {
                 }
                 if let problem = hub.refusal(of: wanted) { return .response(problem.response()) }
                 return .stream(status: 200, headers: Self.headers) { stream in
-                    let subscription = SingleStream(EventStreamTransport(stream: stream))
+                    let subscription = SingleStream(EventStreamTransport(stream: stream), hub)
                     stream.onRoom { subscription.outlet.pump() }
                     let beat = heart.add(stream)
                     stream.onClose {

@@ -9,7 +9,8 @@ struct TwoWayResource: Sendable {
     let maximumTimeout: Int
     /// Is told each Resolve event that comes in.
     let onResolve: @Sendable (ResolveEvent) -> Void
-    let memory = CollectorMemory()
+    /// What waits for all clients.
+    let memory: WaitingMemory
 
     func register(in router: inout Router) {
         router.on(.post, "/v1/discover") { answer($0, "discover") }
@@ -39,7 +40,7 @@ struct TwoWayResource: Sendable {
             if request.prefersNDJSON {
                 // Behind the head there is no other status.
                 guard manager.isOnline else { return .response(Problems.brokerUnavailable) }
-                return .stream(status: 200, headers: NDJSONResponses.headers) { stream(asked, options, on: $0) }
+                return .stream(status: 200, headers: LineTransport.headers) { stream(asked, options, on: $0) }
             }
             return .later { pending in
                 let sink = CollectedResponses(
@@ -60,12 +61,22 @@ struct TwoWayResource: Sendable {
     }
 
     private func stream(_ asked: EventRequest, _ options: RequestOptions, on stream: HTTPStream) {
-        let sink = NDJSONResponses(stream, memory: memory)
+        let outlet = Outlet(LineTransport(stream: stream), memory: memory, hasOneLane: true)
+        let lane = outlet.open(id: nil)
+        stream.onRoom { outlet.pump() }
         do throws(CommunicationError) {
-            let run = try asked.run(options, on: manager, into: sink, onResolve: onResolve)
-            stream.onClose { run.cancel() }
+            let run = try asked.run(
+                options,
+                on: manager,
+                into: LaneSink(lane: lane, outlet: outlet),
+                onResolve: onResolve
+            )
+            stream.onClose {
+                outlet.close()
+                run.cancel()
+            }
         } catch {
-            sink.fail(Problems.of(error))
+            outlet.refuse(lane, Problems.of(error))
         }
     }
 }

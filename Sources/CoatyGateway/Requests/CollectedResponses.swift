@@ -2,19 +2,6 @@ import Coaty
 import HTTPServer
 import Synchronization
 
-/// What all requests together have collected and not yet handed over.
-final class CollectorMemory: Sendable {
-    /// How many bytes may be collected; then the request that would take more ends as at its limit.
-    static let limit = 256 << 20
-
-    private let used = Atomic(0)
-
-    /// - Returns: whether there is room for more after this.
-    func take(_ bytes: Int) -> Bool { used.add(bytes, ordering: .relaxed).newValue < Self.limit }
-
-    func release(_ bytes: Int) { used.subtract(bytes, ordering: .relaxed) }
-}
-
 /// Gathers the responses to one request, and answers the client once:
 /// `{"responses":[{"sourceId":…,"ms":…,"data":…},…],"reason":…}`.
 final class CollectedResponses: ResponseSink {
@@ -28,7 +15,7 @@ final class CollectedResponses: ResponseSink {
     }
 
     private let pending: PendingResponse
-    private let memory: CollectorMemory
+    private let memory: WaitingMemory
     private let unanswered: @Sendable () -> HTTPResponse?
     private let state = Mutex(State())
 
@@ -37,7 +24,7 @@ final class CollectedResponses: ResponseSink {
     ///   - unanswered: answers the client where nobody has responded in time; nil for a list of none.
     init(
         _ pending: PendingResponse,
-        memory: CollectorMemory,
+        memory: WaitingMemory,
         unanswered: @autoclosure @escaping @Sendable () -> HTTPResponse?
     ) {
         self.pending = pending
@@ -54,7 +41,7 @@ final class CollectedResponses: ResponseSink {
             state.body += frame.members.drop { $0 != UInt8(ascii: ",") }.dropFirst()
             state.body.append(UInt8(ascii: "}"))
             state.taken += state.body.count - size
-            let hasRoom = memory.take(state.body.count - size)
+            let hasRoom = memory.add(state.body.count - size)
             return hasRoom && state.body.count < Self.maximumBytes
         }
     }
@@ -64,7 +51,7 @@ final class CollectedResponses: ResponseSink {
             defer { state.body = [] }
             return (state.body, state.taken)
         }
-        memory.release(taken)
+        memory.add(-taken)
         if taken == 0, reason == .offline {
             pending.complete(Problems.brokerUnavailable)
         } else if taken == 0, reason == .timeout, let unanswered = unanswered() {

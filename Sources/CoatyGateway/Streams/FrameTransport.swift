@@ -14,6 +14,14 @@ protocol FrameTransport: Sendable {
 /// What became of a frame.
 enum FrameOffer: Sendable {
     case queued, full, closed
+
+    init(_ result: HTTPStream.WriteResult) {
+        switch result {
+        case .queued: self = .queued
+        case .full: self = .full
+        case .closed: self = .closed
+        }
+    }
 }
 
 /// A frame on its way to one client.
@@ -84,6 +92,19 @@ struct WebSocketTransport: FrameTransport {
     func abort() { connection.close(code: 1008, reason: "the client asks for more than it reads") }
 }
 
+/// Frames as lines of NDJSON.
+struct LineTransport: FrameTransport {
+    let stream: HTTPStream
+
+    static let headers = [(name: "Content-Type", value: "application/x-ndjson"), ("Cache-Control", "no-store")]
+
+    func offer(_ frame: OutboundFrame) -> FrameOffer { FrameOffer(stream.write(JSONText.line(frame.json) + "\n".utf8)) }
+
+    func finish(_ reason: StreamFrame.EndReason) { stream.finish() }
+
+    func abort() { stream.finish() }
+}
+
 /// Frames as Server-Sent Events (HTML Living Standard, 9.2): the frame's op is the event's name, and its cursor the id.
 struct EventStreamTransport: FrameTransport {
     let stream: HTTPStream
@@ -97,11 +118,7 @@ struct EventStreamTransport: FrameTransport {
         text += "event: \(frame.op.rawValue)\ndata: ".utf8
         text += JSONText.line(frame.json)
         text += "\n\n".utf8
-        return switch stream.write(text) {
-        case .queued: .queued
-        case .full: .full
-        case .closed: .closed
-        }
+        return FrameOffer(stream.write(text))
     }
 
     func finish(_ reason: StreamFrame.EndReason) { stream.finish() }

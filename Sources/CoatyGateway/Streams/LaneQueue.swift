@@ -37,16 +37,18 @@ struct LaneQueue: Sendable {
 
     private var hasLoss: Bool { lost > 0 || isLossUnknown }
 
-    /// Appends what comes before all that ``append(_:others:)`` brings.
+    /// Appends what comes before all that ``append(_:others:room:)`` brings.
     mutating func prepend(_ items: some Sequence<LaneItem>) { prelude.append(contentsOf: items) }
 
     mutating func prepend(_ objects: ObjectSnapshot) { snapshot = objects }
 
     /// Appends an item; where there is no room, the client's overflow policy says what goes.
     ///
-    /// - Parameter others: the bytes that wait in other lanes of the connection.
-    mutating func append(_ item: LaneItem, others: Int) {
-        while !hasRoom(for: item, others) {
+    /// - Parameters:
+    ///   - others: the bytes that wait in other lanes of the connection.
+    ///   - room: how many may wait in all its lanes; one item alone may be larger.
+    mutating func append(_ item: LaneItem, others: Int, room: Int) {
+        while !hasRoom(for: item, others, room) {
             guard !buffer.isEmpty else { return lose(item) }
             switch overflow {
             case .close:
@@ -78,10 +80,10 @@ struct LaneQueue: Sendable {
     /// Puts back what was taken last.
     mutating func putBack(_ item: LaneItem) { prelude.prepend(item) }
 
-    private func hasRoom(for item: LaneItem, _ others: Int) -> Bool {
+    private func hasRoom(for item: LaneItem, _ others: Int, _ room: Int) -> Bool {
         guard buffer.count < limit else { return false }
         let waiting = others + bytes
-        return waiting == 0 || waiting + item.size <= Outlet.maximumWaitingBytes
+        return waiting == 0 || waiting + item.size <= room
     }
 
     private mutating func insert(_ item: LaneItem) {

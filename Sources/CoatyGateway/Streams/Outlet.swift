@@ -31,14 +31,22 @@ final class Outlet: Sendable {
     }
 
     private let transport: any FrameTransport
+    private let memory: WaitingMemory
     /// Whether the connection ends with its first lane.
     private let hasOneLane: Bool
     /// Told of lanes that have ended by themselves, on a task of its own.
     private let onEnd: @Sendable (Lane) -> Void
     private let state = Mutex(State())
 
-    init(_ transport: any FrameTransport, hasOneLane: Bool, onEnd: @escaping @Sendable (Lane) -> Void) {
+    /// - Parameter memory: what all outlets share.
+    init(
+        _ transport: any FrameTransport,
+        memory: WaitingMemory,
+        hasOneLane: Bool,
+        onEnd: @escaping @Sendable (Lane) -> Void = { _ in }
+    ) {
         self.transport = transport
+        self.memory = memory
         self.hasOneLane = hasOneLane
         self.onEnd = onEnd
     }
@@ -77,7 +85,7 @@ final class Outlet: Sendable {
         state.withLock { state in
             guard let queue = state.queues.removeValue(forKey: lane.serial) else { return }
             queue.timer?.cancel()
-            state.bytes -= queue.bytes
+            count(-queue.bytes, &state)
             if queue.isReady { state.ready.removeAll { $0 == lane.serial } }
         }
     }
@@ -120,8 +128,11 @@ final class Outlet: Sendable {
     ///
     /// - Returns: whether there is room for more.
     func append(response frame: StreamFrame, to lane: Lane) -> Bool {
-        change(lane) { queue, _ in queue.append(response: frame) }
-        return state.withLock { $0.bytes < Self.maximumResponseBytes && !$0.isClosed }
+        state.withLock { state in
+            change(lane, &state) { queue, _ in queue.append(response: frame) }
+            write(&state)
+            return state.bytes < Self.maximumResponseBytes && memory.hasRoom && !state.isClosed
+        }
     }
 
     private func deliver(_ item: LaneItem, to lane: Lane, _ shared: SharedFrame?, _ state: inout State) {
@@ -132,7 +143,9 @@ final class Outlet: Sendable {
             case .closed: return clear(&state)
             }
         }
-        change(lane, &state) { queue, others in queue.append(item, others: others) }
+        // Where all together are full, each keeps what waits, and no more.
+        let room = memory.hasRoom ? Self.maximumWaitingBytes : 0
+        change(lane, &state) { queue, others in queue.append(item, others: others, room: room) }
     }
 
     /// Changes a lane's queue, and writes what can be written.
@@ -147,7 +160,7 @@ final class Outlet: Sendable {
         guard var queue = state.queues.removeValue(forKey: lane.serial) else { return }
         let before = queue.bytes
         body(&queue, state.bytes - before)
-        state.bytes += queue.bytes - before
+        count(queue.bytes - before, &state)
         if !queue.isReady, !queue.isEmpty || queue.end != nil {
             queue.isReady = true
             state.ready.append(lane.serial)
@@ -204,7 +217,13 @@ final class Outlet: Sendable {
 
     private func clear(_ state: inout State) {
         for queue in state.queues.values { queue.timer?.cancel() }
+        count(-state.bytes, &state)
         state = State(isClosed: true, lastSerial: state.lastSerial)
+    }
+
+    private func count(_ bytes: Int, _ state: inout State) {
+        state.bytes += bytes
+        memory.add(bytes)
     }
 
     /// Writes what waits, as far as the connection takes it.
@@ -245,7 +264,7 @@ final class Outlet: Sendable {
         }
         let isWritten = offer(outbound(item, lane, nil), &state)
         guard !state.isClosed else { return false }
-        state.bytes -= before - queue.bytes
+        count(queue.bytes - before, &state)
         if isWritten {
             state.ready.removeFirst()
             state.ready.append(serial)

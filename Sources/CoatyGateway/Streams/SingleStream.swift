@@ -11,8 +11,8 @@ final class SingleStream: Sendable {
     let outlet: Outlet
     private let state = Mutex(State.new)
 
-    init(_ transport: any FrameTransport) {
-        outlet = Outlet(transport, hasOneLane: true) { _ in }
+    init(_ transport: any FrameTransport, _ hub: StreamHub) {
+        outlet = Outlet(transport, memory: hub.waiting, hasOneLane: true)
     }
 
     /// Begins the subscription.

@@ -47,7 +47,12 @@ final class SocketSession: StreamEndpoint.Client {
     init(_ connection: WebSocketConnection, _ services: SocketServices) {
         self.connection = connection
         self.services = services
-        outlet = Outlet(WebSocketTransport(connection: connection), hasOneLane: false) { [store] in store.forget($0) }
+        outlet = Outlet(
+            WebSocketTransport(connection: connection),
+            memory: services.hub.waiting,
+            hasOneLane: false,
+            onEnd: { [store] in store.forget($0) }
+        )
     }
 
     // MARK: - Reading
@@ -239,16 +244,6 @@ struct SocketServices: Sendable {
     /// In milliseconds.
     let maximumTimeout: Int
     let onResolve: @Sendable (ResolveEvent) -> Void
-}
-
-/// Hands the responses to a request to its lane.
-private struct LaneSink: ResponseSink {
-    let lane: Lane
-    let outlet: Outlet
-
-    func take(_ frame: StreamFrame) -> Bool { outlet.append(response: frame, to: lane) }
-
-    func end(_ reason: StreamFrame.EndReason) { outlet.end(lane, reason) }
 }
 
 extension Problems {

@@ -41,6 +41,8 @@ final class StreamHub: Sendable {
 
     /// What is kept of the requests that clients have seen, so that they can answer.
     let requests = ObservedRequests()
+    /// What waits for clients.
+    let waiting: WaitingMemory
 
     let manager: CommunicationManager
     let ioNodes: IoNodeRegistry
@@ -55,13 +57,15 @@ final class StreamHub: Sendable {
     /// - Parameters:
     ///   - resumeWindow: for how long a source stays when nobody uses it.
     ///   - resumeMemory: how many bytes of events are kept for those who resume.
+    ///   - waiting: what waits for all clients together, of streams and requests.
     init(
         manager: CommunicationManager,
         ioNodes: IoNodeRegistry,
         routing: RoutingAdmin,
         objects: ObjectRegistry,
         resumeWindow: Duration,
-        resumeMemory: Int
+        resumeMemory: Int,
+        waiting: WaitingMemory
     ) {
         self.manager = manager
         self.ioNodes = ioNodes
@@ -69,6 +73,7 @@ final class StreamHub: Sendable {
         self.objects = objects
         self.resumeWindow = resumeWindow
         memory = ResumeMemory(limit: resumeMemory)
+        self.waiting = waiting
         changes = StreamSource(isResumable: true, memory: memory)
         objects.setChangeHandler { [changes] change in ObservedEvent(change).map(changes.say) }
         // The registry observes the same, so the broker's answer is the same.
