@@ -47,17 +47,11 @@ final class RequestRun: Sendable {
         observe: (@Sendable (Request.Response) -> Void)? = nil
     ) throws(CommunicationError) -> RequestRun {
         let run = RequestRun(options, ownId: manager.identityId, sink: sink)
-        do throws(CommunicationError) {
-            let subscription = try manager.publish(request, onEnd: { run.end(.offline) }) { response in
-                observe?(response)
-                run.take(response)
-            }
-            run.hold(subscription)
-        } catch {
-            // The link may have been lost meanwhile; then the sink has been told.
-            guard run.close() else { return run }
-            throw error
+        let subscription = try manager.publish(request, onEnd: { run.end(.offline) }) { response in
+            observe?(response)
+            run.take(response)
         }
+        run.hold(subscription)
         return run
     }
 

@@ -55,7 +55,11 @@ import Testing
         #expect(try awaited.client.readHead().status == 200)
         #expect(try lines(awaited.client).map { $0["reason"] as? String } == [nil, nil, "until"])
 
+        let lost = try Question(scene, "/v1/call/op?timeout=30000", "{}", accept: Self.ndjson, topic: "/CLL:op/")
+        #expect(try lost.client.readHead().status == 200)
         scene.broker.kill()
+        #expect(try lines(lost.client).map { $0["reason"] as? String } == ["offline"])
+
         try waitUntil("the broker is away") { try scene.gateway.request("GET", "/readyz").status == 503 }
         let headers = [("Content-Type", "application/json"), ("Accept", Self.ndjson)]
         let offline = try scene.gateway.request("POST", "/v1/call/op", headers: headers, body: "{}")

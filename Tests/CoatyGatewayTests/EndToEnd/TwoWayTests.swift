@@ -152,6 +152,23 @@ import Testing
         #expect(try question.client.readResponse().json?["reason"] as? String == "limit")
     }
 
+    @Test func saysThatTheBrokerWasLost() throws {
+        let scene = try Scene()
+        let none = try Question(scene, "/v1/query?timeout=30000", #"{"coreTypes":["Task"]}"#, topic: "/QRY/")
+        let one = try Question(scene, "/v1/call/op?limit=0&timeout=30000", "{}", topic: "/CLL:op/")
+        try one.answer("RTN", from: "a", #"{"result":1}"#)
+        // Answered behind the other on the same link.
+        let behind = try Question(scene, "/v1/call/op2?timeout=30000", "{}", topic: "/CLL:op2/")
+        try behind.answer("RTN", from: "a", #"{"result":1}"#)
+        #expect(try behind.client.readResponse().status == 200)
+        scene.broker.kill()
+        let nothing = try none.client.readResponse()
+        #expect(nothing.status == 503 && nothing.problem == "broker-unavailable")
+        let some = try one.client.readResponse()
+        #expect(some.status == 200 && some.json?["reason"] as? String == "offline")
+        #expect(try responses(some).count == 1)
+    }
+
     @Test func refusesBadParameters() throws {
         let scene = try Scene()
         for (query, name) in [
