@@ -80,6 +80,9 @@ final class Outlet: Sendable {
         }
     }
 
+    /// Whether something may still be told of a lane.
+    func isOpen(_ lane: Lane) -> Bool { state.withLock { $0.queues[lane.serial] != nil } }
+
     /// Closes a lane, of which nothing more is told.
     func close(_ lane: Lane) {
         state.withLock { state in
@@ -144,7 +147,7 @@ final class Outlet: Sendable {
             }
         }
         // Where all together are full, each keeps what waits, and no more.
-        let room = memory.hasRoom ? Self.maximumWaitingBytes : 0
+        let room = memory.hasRoom ? Self.maximumWaitingBytes : state.bytes
         change(lane, &state) { queue, others in queue.append(item, others: others, room: room) }
     }
 

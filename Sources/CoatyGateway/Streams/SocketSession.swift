@@ -144,13 +144,21 @@ final class SocketSession: StreamEndpoint.Client {
         kind: StreamRequest.ObjectKind?,
         isRequest: Bool
     ) throws -> Lane {
-        try store.state.withLock { state in
+        let (lane, ended) = try store.state.withLock { state in
+            var ended: [String: Activity] = [:]
+            if state.activities[frame.id] != nil || state.activities.count >= Self.maximumActivities {
+                // The client may know of an end before it has been dealt with here.
+                ended = state.activities.filter { !outlet.isOpen($0.value.lane) }
+                for id in ended.keys { state.activities[id] = nil }
+            }
             guard state.activities[frame.id] == nil else { throw Problems.idInUse }
             guard state.activities.count < Self.maximumActivities else { throw Problems.tooManyActivities }
             let lane = outlet.open(id: frame.id, options: options, kind: kind)
             state.activities[frame.id] = Activity(lane: lane, isRequest: isRequest)
-            return lane
+            return (lane, ended.values)
         }
+        for activity in ended { activity.cancel?() }
+        return lane
     }
 
     /// Keeps what ends an activity, which may have ended by now.

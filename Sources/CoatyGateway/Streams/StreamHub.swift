@@ -119,16 +119,6 @@ final class StreamHub: Sendable {
         }
     }
 
-    /// Ends what is observed.
-    func close() {
-        let entries = state.withLock { state in
-            defer { state = State(isTimed: state.isTimed) }
-            return state.entries.values
-        }
-        for entry in entries { entry.source.end(.withdrawn) }
-        changes.end(.withdrawn)
-    }
-
     // MARK: - Sources
 
     private func use(_ request: StreamRequest) -> StreamSource {
