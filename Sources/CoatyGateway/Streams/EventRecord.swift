@@ -46,7 +46,7 @@ struct ObservedEvent: Sendable {
     let head: [UInt8]
     let data: Data
     /// What throttling and `latest` take for the same thing; nil where nothing replaces the event.
-    let key: String?
+    let key: TopicLevel?
     /// Where the objects are that a filter is asked of, and that a projection is applied to.
     let subject: Subject
     /// Nil for what is no change of an object that is alive.
@@ -67,7 +67,7 @@ struct ObservedEvent: Sendable {
         head = Self.head(Event.eventType.name, [("sourceId", event.sourceId?.string ?? "")] + members)
         data = .json(event.payload)
         self.subject = subject
-        key = subject == .objects ? event.payload.json["object"]?["objectId"]?.string : nil
+        key = subject == .objects ? event.payload.json["object"]?["objectId"]?.string.map { TopicLevel($0) } : nil
     }
 
     /// A message on a topic outside of Coaty's own.
@@ -75,13 +75,13 @@ struct ObservedEvent: Sendable {
         head = Self.head("raw", [("topic", event.topic)])
         data = .octets(event.payload)
         subject = .none
-        key = event.topic
+        key = TopicLevel(event.topic)
     }
 
     /// A value that came for an IO actor.
     init(_ event: IoValueEvent, actor: CoatyUUID) {
         head = Self.head("iovalue", [("ioActorId", actor.string), ("ioSourceId", event.ioSourceId?.string)])
-        key = actor.string
+        key = TopicLevel(actor.string)
         // What is not raw was checked to be JSON when it came.
         if !event.isRaw, let payload = try? Payload(Array(#"{"value":"#.utf8) + event.bytes + "}".utf8) {
             data = .json(payload)
@@ -108,7 +108,7 @@ struct ObservedEvent: Sendable {
         head = Self.head("advertise", [("sourceId", change.object.owner.string)])
         data = .json(payload)
         subject = .objects
-        key = change.object.objectId.string
+        key = TopicLevel(change.object.objectId.string)
         self.change = ObservedChange(
             kind: change.kind,
             object: (change.object, view),

@@ -60,6 +60,9 @@ final class Lane: Sendable {
         return wants(event) ? .event(record, event, nil) : nil
     }
 
+    /// Whether the client gets each event of the source.
+    var wantsAll: Bool { options.filter == nil && kind == nil }
+
     /// Whether an event passes the client's filter.
     func wants(_ event: ObservedEvent) -> Bool {
         guard let filter = options.filter else { return true }

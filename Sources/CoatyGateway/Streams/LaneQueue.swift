@@ -1,3 +1,4 @@
+import Coaty
 import DequeModule
 
 /// What waits in a lane while its client is behind, and what was lost there.
@@ -6,7 +7,7 @@ struct LaneQueue: Sendable {
     private let overflow: StreamOptions.Overflow
     private let limit: Int
     var throttle: Throttle?
-    /// Waits for the end of throttling intervals; nil while none is under way.
+    /// Waits for the end of a throttling interval; to be cancelled when the lane is gone.
     var timer: Task<Void, Never>?
     /// Whether the outlet knows that something waits here.
     var isReady = false
@@ -16,10 +17,16 @@ struct LaneQueue: Sendable {
     private var prelude: Deque<LaneItem> = []
     /// What comes between both.
     private var snapshot: ObjectSnapshot?
-    private var buffer: Deque<LaneItem> = []
-    /// How often each key waits in the buffer, for `latest`.
-    private var keys: [String: Int] = [:]
-    private var keyed = 0
+    /// Nil where a newer item of the same key has taken the place of one.
+    private var buffer: Deque<LaneItem?> = []
+    /// The number of the buffer's first place.
+    private var first = 0
+    /// How many items wait in the buffer.
+    private var count = 0
+    /// Whether of each key at most one item waits in the buffer: from the first overflow with `latest` until it is empty.
+    private var holdsLatest = false
+    /// The number of the place of each key, while that is so.
+    private var places: [TopicLevel: Int] = [:]
     /// What was lost between prelude and buffer.
     private var lost = 0
     private var isLossUnknown = false
@@ -33,7 +40,7 @@ struct LaneQueue: Sendable {
         throttle = lane.options.throttle.map(Throttle.init)
     }
 
-    var isEmpty: Bool { prelude.isEmpty && snapshot == nil && buffer.isEmpty && !hasLoss }
+    var isEmpty: Bool { prelude.isEmpty && snapshot == nil && count == 0 && !hasLoss }
 
     private var hasLoss: Bool { lost > 0 || isLossUnknown }
 
@@ -48,22 +55,29 @@ struct LaneQueue: Sendable {
     ///   - others: the bytes that wait in other lanes of the connection.
     ///   - room: how many may wait in all its lanes; one item alone may be larger.
     mutating func append(_ item: LaneItem, others: Int, room: Int) {
+        guard end == nil else { return }
+        if overflow == .latest, !holdsLatest, count > 0, !hasRoom(for: item, others, room) { keepLatest() }
+        guard let item = replacingEarlier(item) else { return }
         while !hasRoom(for: item, others, room) {
-            guard !buffer.isEmpty else { return lose(item) }
-            switch overflow {
-            case .close:
+            if overflow == .close {
                 clearBuffer()
                 end = .overflow
                 return
-            case .latest where keyed > keys.count: keepLatest()
-            case .latest, .dropOldest: if let oldest = popBuffer() { lose(oldest) }
             }
+            guard let oldest = popBuffer() else { return lose(item) }
+            lose(oldest)
         }
         insert(item)
     }
 
     /// Appends a response, whose bounds are those of its request.
     mutating func append(response frame: StreamFrame) { insert(.response(frame)) }
+
+    /// Ends behind what waits, and what throttling holds back.
+    mutating func finish(_ reason: StreamFrame.EndReason, others: Int, room: Int) {
+        for item in throttle?.releaseAll() ?? [] { append(item, others: others, room: room) }
+        end = end ?? reason
+    }
 
     /// Takes the next item out.
     mutating func pop() -> LaneItem? {
@@ -81,27 +95,32 @@ struct LaneQueue: Sendable {
     mutating func putBack(_ item: LaneItem) { prelude.prepend(item) }
 
     private func hasRoom(for item: LaneItem, _ others: Int, _ room: Int) -> Bool {
-        guard buffer.count < limit else { return false }
+        guard count < limit else { return false }
         let waiting = others + bytes
         return waiting == 0 || waiting + item.size <= room
     }
 
     private mutating func insert(_ item: LaneItem) {
+        if holdsLatest, let key = item.key { places[key] = first + buffer.count }
         buffer.append(item)
+        count += 1
         bytes += item.size
-        guard overflow == .latest, let key = item.key else { return }
-        keys[key, default: 0] += 1
-        keyed += 1
     }
 
     private mutating func popBuffer() -> LaneItem? {
-        guard let item = buffer.popFirst() else { return nil }
-        bytes -= item.size
-        if overflow == .latest, let key = item.key {
-            keyed -= 1
-            keys[key] = keys[key].flatMap { $0 > 1 ? $0 - 1 : nil }
+        while let place = buffer.popFirst() {
+            first += 1
+            guard let item = place else { continue }
+            count -= 1
+            bytes -= item.size
+            if count == 0 {
+                clearBuffer()
+            } else if holdsLatest, let key = item.key {
+                places[key] = nil
+            }
+            return item
         }
-        return item
+        return nil
     }
 
     private mutating func lose(_ item: LaneItem) {
@@ -114,31 +133,38 @@ struct LaneQueue: Sendable {
 
     /// Keeps of each object the newest alone.
     private mutating func keepLatest() {
-        var kept: [LaneItem?] = []
-        var places: [String: Int] = [:]
-        for item in buffer {
-            guard let key = item.key else {
-                kept.append(item)
-                continue
-            }
-            var remaining: LaneItem? = item
-            if let place = places[key], let earlier = kept[place] {
-                kept[place] = nil
-                lose(earlier)
-                remaining = item.replacing(earlier)
-                if remaining == nil { lose(item) }
-            }
-            places[key] = remaining == nil ? nil : kept.count
-            kept.append(remaining)
-        }
+        let items = buffer
         clearBuffer()
-        for case let item? in kept { insert(item) }
+        holdsLatest = true
+        for case let item? in items {
+            if let item = replacingEarlier(item) { insert(item) }
+        }
+    }
+
+    /// Takes what waits of the same object out, where only the newest is to wait.
+    ///
+    /// - Returns: what is left to tell.
+    private mutating func replacingEarlier(_ item: LaneItem) -> LaneItem? {
+        guard holdsLatest, let key = item.key, let place = places.removeValue(forKey: key),
+            let earlier = buffer[place - first]
+        else { return item }
+        buffer[place - first] = nil
+        count -= 1
+        bytes -= earlier.size
+        lose(earlier)
+        // Else the places of what was taken out grow without bound.
+        if buffer.count >= 2 * limit { keepLatest() }
+        let remaining = item.replacing(earlier)
+        if remaining == nil { lose(item) }
+        return remaining
     }
 
     private mutating func clearBuffer() {
         buffer = []
-        keys = [:]
-        keyed = 0
+        first = 0
+        count = 0
         bytes = 0
+        holdsLatest = false
+        places = [:]
     }
 }

@@ -95,7 +95,7 @@ final class Outlet: Sendable {
 
     /// Ends a lane behind what waits in it.
     func end(_ lane: Lane, _ reason: StreamFrame.EndReason) {
-        change(lane) { queue, _ in queue.end = queue.end ?? reason }
+        change(lane) { queue, others, room in queue.finish(reason, others: others, room: room) }
     }
 
     /// Answers a subscription that can't begin, and closes its lane.
@@ -107,11 +107,11 @@ final class Outlet: Sendable {
     }
 
     func prepend(_ items: [LaneItem], to lane: Lane) {
-        change(lane) { queue, _ in queue.prepend(items) }
+        change(lane) { queue, _, _ in queue.prepend(items) }
     }
 
     func prepend(_ snapshot: ObjectSnapshot, to lane: Lane) {
-        change(lane) { queue, _ in queue.prepend(snapshot) }
+        change(lane) { queue, _, _ in queue.prepend(snapshot) }
     }
 
     func append(_ item: LaneItem, to lane: Lane, _ shared: SharedFrame) {
@@ -132,7 +132,7 @@ final class Outlet: Sendable {
     /// - Returns: whether there is room for more.
     func append(response frame: StreamFrame, to lane: Lane) -> Bool {
         state.withLock { state in
-            change(lane, &state) { queue, _ in queue.append(response: frame) }
+            change(lane, &state) { queue, _, _ in queue.append(response: frame) }
             write(&state)
             return state.bytes < Self.maximumResponseBytes && memory.hasRoom && !state.isClosed
         }
@@ -146,23 +146,26 @@ final class Outlet: Sendable {
             case .closed: return clear(&state)
             }
         }
-        // Where all together are full, each keeps what waits, and no more.
-        let room = memory.hasRoom ? Self.maximumWaitingBytes : state.bytes
-        change(lane, &state) { queue, others in queue.append(item, others: others, room: room) }
+        change(lane, &state) { queue, others, room in queue.append(item, others: others, room: room) }
     }
 
     /// Changes a lane's queue, and writes what can be written.
-    private func change(_ lane: Lane, _ body: (inout LaneQueue, _ others: Int) -> Void) {
+    private func change(_ lane: Lane, _ body: (inout LaneQueue, _ others: Int, _ room: Int) -> Void) {
         state.withLock { state in
             change(lane, &state, body)
             write(&state)
         }
     }
 
-    private func change(_ lane: Lane, _ state: inout State, _ body: (inout LaneQueue, _ others: Int) -> Void) {
+    private func change(
+        _ lane: Lane,
+        _ state: inout State,
+        _ body: (inout LaneQueue, _ others: Int, _ room: Int) -> Void
+    ) {
         guard var queue = state.queues.removeValue(forKey: lane.serial) else { return }
         let before = queue.bytes
-        body(&queue, state.bytes - before)
+        // Where all clients together are full, each keeps what waits for it, and no more.
+        body(&queue, state.bytes - before, memory.hasRoom ? Self.maximumWaitingBytes : state.bytes)
         count(queue.bytes - before, &state)
         if !queue.isReady, !queue.isEmpty || queue.end != nil {
             queue.isReady = true
@@ -266,7 +269,10 @@ final class Outlet: Sendable {
             return true
         }
         let isWritten = offer(outbound(item, lane, nil), &state)
-        guard !state.isClosed else { return false }
+        guard !state.isClosed else {
+            queue.timer?.cancel()
+            return false
+        }
         count(queue.bytes - before, &state)
         if isWritten {
             state.ready.removeFirst()

@@ -14,6 +14,8 @@ final class StreamHub: Sendable {
         var users = 0
         /// Tells a time without users from others.
         var absences = 0
+
+        func isAbsent(_ absence: Int) -> Bool { users == 0 && absences == absence }
     }
 
     private struct State {
@@ -30,7 +32,7 @@ final class StreamHub: Sendable {
         mutating func removeOldestUnused(until limit: ContinuousClock.Instant? = nil) -> StreamSource? {
             while let (request, absence, deadline) = leaving.first, limit.map({ deadline <= $0 }) ?? true {
                 leaving.removeFirst()
-                guard let entry = entries[request], entry.users == 0, entry.absences == absence else { continue }
+                guard let entry = entries[request], entry.isAbsent(absence) else { continue }
                 entries[request] = nil
                 unused -= 1
                 return entry.source
@@ -87,8 +89,10 @@ final class StreamHub: Sendable {
         case .ioValue(let id): ioNodes.actor(id) == nil ? Problems.notRegistered("IO actor") : nil
         case .ioState(let id): ioNodes.agent(ofPoint: id) == nil ? Problems.notRegistered("IO point") : nil
         case .routing(let id): routing.isKnown(id) ? nil : Problems.unknownContext(id)
+        case .objects: nil
         default:
-            state.withLock { $0.entries.count - $0.unused >= Self.maximumSources } ? Problems.tooManySources : nil
+            state.withLock { $0.entries.count - $0.unused >= Self.maximumSources && $0.entries[request] == nil }
+                ? Problems.tooManySources : nil
         }
     }
 
@@ -156,6 +160,10 @@ final class StreamHub: Sendable {
             entry.absences += 1
             state.entries[request] = entry
             state.unused += 1
+            // Those who come and go fast leave much behind that is no longer true.
+            if state.leaving.count >= 2 * state.entries.count {
+                state.leaving.removeAll { state.entries[$0.request]?.isAbsent($0.absence) != true }
+            }
             state.leaving.append((request, entry.absences, .now + resumeWindow))
             defer { state.isTimed = true }
             return (nil, !state.isTimed)

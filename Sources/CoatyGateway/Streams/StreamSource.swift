@@ -18,13 +18,13 @@ final class StreamSource: Sendable {
     private struct State {
         var status = Status.opening
         var lastPosition: UInt64 = 0
-        /// The position of the last gap; 0 where there was none.
-        var lastGap: UInt64 = 0
+        /// The positions of the gaps in the log, in order, and of the last one before it.
+        var gaps: Deque<UInt64> = []
         /// The numbers of the last records in the memory, in order, without a hole; the last is that of the last position.
         var log: Deque<UInt64> = []
         var lanes: [Lane] = []
-        /// Those that wait for the broker.
-        var waiting: [Lane] = []
+        /// Those that wait for the broker, and what they are told first. No event comes between.
+        var waiting: [(lane: Lane, snapshot: ObjectSnapshot?)] = []
         /// Ends what brings the events.
         var onClose: (@Sendable () -> Void)?
     }
@@ -58,7 +58,11 @@ final class StreamSource: Sendable {
             guard state.status != .ended else { return }
             switch status {
             case .standing: state.status = .standing
-            case .refused: state.status = .refused
+            case .refused:
+                state.status = .refused
+                // After a reconnect a broker may refuse what it has granted before.
+                for lane in state.lanes { lane.refuse(Problems.subscriptionRefused) }
+                state.lanes = []
             case .offline:
                 state.status = .offline
                 say(.gap, &state)
@@ -82,13 +86,15 @@ final class StreamSource: Sendable {
 
     private func say(_ content: EventRecord.Content, _ state: inout State) {
         state.lastPosition += 1
-        if case .gap = content { state.lastGap = state.lastPosition }
         let cursor = isResumable ? StreamCursor(epoch: epoch, position: state.lastPosition) : nil
         let record = EventRecord(content, cursor: cursor)
         if isResumable {
             let (number, first) = memory.insert(record)
             state.log.append(number)
             while let oldest = state.log.first, oldest < first { state.log.removeFirst() }
+            if case .gap = content { state.gaps.append(state.lastPosition) }
+            let forgotten = state.lastPosition - UInt64(state.log.count)
+            while state.gaps.count > 1, state.gaps[1] <= forgotten { state.gaps.removeFirst() }
         }
         let shared = SharedFrame()
         for lane in state.lanes { lane.take(record, shared) }
@@ -102,7 +108,7 @@ final class StreamSource: Sendable {
                 state.lanes = []
                 state.waiting = []
             }
-            return (state.waiting + state.lanes, state.onClose.take())
+            return (state.waiting.map(\.lane) + state.lanes, state.onClose.take())
         }
         onClose?()
         for lane in lanes { lane.end(reason) }
@@ -127,7 +133,9 @@ final class StreamSource: Sendable {
         let isOver = state.withLock { state in
             switch state.status {
             case .ended: return true
-            case .opening: state.waiting.append(lane)
+            case .opening:
+                let now = StreamCursor(epoch: epoch, position: state.lastPosition)
+                state.waiting.append((lane, snapshot(now)))
             case .standing, .offline, .refused: admit(lane, snapshot, &state)
             }
             return false
@@ -138,14 +146,14 @@ final class StreamSource: Sendable {
     func remove(_ lane: Lane) {
         state.withLock { state in
             state.lanes.removeAll { $0 === lane }
-            state.waiting.removeAll { $0 === lane }
+            state.waiting.removeAll { $0.lane === lane }
         }
     }
 
     private func admitWaiting(_ state: inout State) {
         let waiting = state.waiting
         state.waiting = []
-        for lane in waiting { admit(lane, { _ in nil }, &state) }
+        for (lane, snapshot) in waiting { admit(lane, { _ in snapshot }, &state) }
     }
 
     private func admit(_ lane: Lane, _ snapshot: (StreamCursor) -> ObjectSnapshot?, _ state: inout State) {
@@ -172,9 +180,9 @@ final class StreamSource: Sendable {
             return
         }
         // Of what was forgotten nobody knows what a filter would have passed, nor what a gap in it has lost.
-        let hasGap =
-            known && state.lastGap > since.position && state.lastGap <= state.lastPosition - UInt64(records.count)
-        lane.lose(lane.options.filter == nil && !hasGap ? missing : nil)
+        let kept = state.lastPosition - UInt64(records.count)
+        let hasGap = known && state.gaps.contains { $0 > since.position && $0 <= kept }
+        lane.lose(lane.wantsAll && !hasGap ? missing : nil)
         if let snapshot = snapshot(now) { lane.prepend(snapshot) } else { lane.prepend(records) }
     }
 }

@@ -13,9 +13,9 @@ struct Throttle: Sendable {
 
     private let interval: Duration
     /// By key, for each object of which an event has passed within the interval: what has come since then.
-    private var held: [String: LaneItem?] = [:]
+    private var held: [TopicLevel: LaneItem?] = [:]
     /// When the intervals end, in order: they are all as long.
-    private var due: Deque<(time: Instant, key: String)> = []
+    private var due: Deque<(time: Instant, key: TopicLevel)> = []
     private var bytes = 0
 
     init(interval: Duration) {
@@ -60,7 +60,13 @@ struct Throttle: Sendable {
         return released
     }
 
-    private mutating func begin(_ key: String, _ now: Instant) {
+    /// Takes out all that was kept.
+    mutating func releaseAll() -> [LaneItem] {
+        defer { (held, due, bytes) = ([:], [], 0) }
+        return due.compactMap { held[$0.key] ?? nil }
+    }
+
+    private mutating func begin(_ key: TopicLevel, _ now: Instant) {
         held[key] = .some(nil)
         due.append((now + interval, key))
     }
