@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <zlib.h>
 
 // The event loop.
 //
@@ -67,16 +68,12 @@ static inline int cws_loop_run(struct cws_loop *loop, int mode) { return loop->r
 
 // The context.
 
-static const struct lws_extension cws_extensions[] = {
-    {"permessage-deflate", lws_extension_callback_pm_deflate, "permessage-deflate; client_max_window_bits"},
-    {NULL, NULL, NULL},
-};
-
-/// A context with one vhost and no listening socket. `protocols` and `retry` must live as long as the context; `loop`
-/// may be NULL for poll(2).
+/// A context with one vhost and no listening socket. `protocols`, `extensions` and `retry` must live as long as the
+/// context; `loop` may be NULL for poll(2). Without `extensions`, which change the payload, text and the reasons of closes
+/// are checked to be UTF-8.
 static inline struct lws_context *cws_create_context(
-    const struct lws_protocols *protocols, const lws_retry_bo_t *retry, struct cws_loop *loop, void *user,
-    unsigned int timeout, unsigned int header_bytes, int compression
+    const struct lws_protocols *protocols, const struct lws_extension *extensions, const lws_retry_bo_t *retry,
+    struct cws_loop *loop, void *user, unsigned int timeout, unsigned int header_bytes
 ) {
     struct lws_context_creation_info info;
     void *loops[1] = {loop ? loop->loop : NULL};
@@ -90,8 +87,8 @@ static inline struct lws_context *cws_create_context(
     info.timeout_secs_ah_idle = timeout;
     info.max_http_header_data2 = header_bytes;
     info.retry_and_idle_policy = retry;
-    info.options = LWS_SERVER_OPTION_VALIDATE_UTF8;
-    if (compression) info.extensions = cws_extensions;
+    info.extensions = extensions;
+    if (!extensions) info.options = LWS_SERVER_OPTION_VALIDATE_UTF8;
     if (loop) {
         info.options |= LWS_SERVER_OPTION_LIBUV;
         info.foreign_loops = loops;
@@ -170,8 +167,32 @@ static inline void cws_cut(struct lws *wsi) {
     lws_set_timeout(wsi, PENDING_TIMEOUT_USER_REASON_BASE, LWS_TO_KILL_ASYNC);
 }
 
+/// Answers LWS_EXT_CB_CONSTRUCT, whose input `options` is: libwebsockets is to read no parameters of the extension.
+static inline void cws_take_no_options(void *options) {
+    static const struct lws_ext_options none[] = {{NULL, EXTARG_NONE}};
+    if (options) *(const struct lws_ext_options **)options = none;
+}
+
+/// Appends to the last line of a response head; only from LWS_CALLBACK_ADD_HEADERS, whose input `arguments` is.
+static inline void cws_extend_header(const void *arguments, const char *text) {
+    struct lws_process_html_args *head = (struct lws_process_html_args *)arguments;
+    size_t length = strlen(text);
+    if (!head || (size_t)head->max_len < length) return;
+    memcpy(head->p - 2, text, length);
+    memcpy(head->p - 2 + length, "\r\n", 2);
+    head->p += length;
+}
+
 /// What must be free before the payload of every buffer that lws_write() gets.
 static inline size_t cws_headroom(void) { return LWS_PRE; }
+
+// What zlib has as macros. The negative window is that of a stream without a header, of the usual size.
+
+static inline int cws_deflate_begin(z_stream *stream) {
+    return deflateInit2(stream, Z_BEST_SPEED, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+}
+
+static inline int cws_inflate_begin(z_stream *stream) { return inflateInit2(stream, -MAX_WBITS); }
 
 static inline void cws_set_log(void (*emit)(int level, const char *line)) {
     lws_set_log_level(LLL_ERR | LLL_WARN, emit);

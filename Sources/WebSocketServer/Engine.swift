@@ -30,12 +30,12 @@ final class Engine {
         func create(_ loop: UnsafeMutablePointer<cws_loop>?) -> OpaquePointer? {
             cws_create_context(
                 protocols.table,
+                protocols.extensions,
                 protocols.retry,
                 loop,
                 user,
                 timeout,
-                WebSocketServer.Configuration.maximumHeaderBytes,
-                configuration.allowsCompression ? 1 : 0
+                WebSocketServer.Configuration.maximumHeaderBytes
             )
         }
 

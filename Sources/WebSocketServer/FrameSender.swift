@@ -11,11 +11,12 @@ final class FrameSender {
     /// A frame whose sending has begun.
     struct Progress {
         let frame: WebSocketFrame
+        let content: WebSocketFrame.Content
         /// Payload bytes that were sent.
-        fileprivate(set) var offset = 0
+        fileprivate var offset = 0
 
-        init(_ frame: WebSocketFrame) {
-            self.frame = frame
+        fileprivate func advanced(by count: Int) -> Progress {
+            Progress(frame: frame, content: content, offset: offset + count)
         }
     }
 
@@ -32,38 +33,47 @@ final class FrameSender {
         alignment: 8
     )
 
+    /// Nil where no connection has compression, or there is no memory for it.
+    private let deflater: Deflater?
+
+    init(compresses: Bool) {
+        deflater = compresses ? Deflater() : nil
+    }
+
     deinit {
         scratch.deallocate()
+    }
+
+    func begin(_ frame: WebSocketFrame, of session: Session) {
+        session.outbound = Progress(
+            frame: frame,
+            content: frame.content(compressedBy: session.compresses ? deflater : nil)
+        )
     }
 
     /// Sends the next fragment of `session.outbound`, or the whole of a frame that is short enough.
     func writeNext(of session: Session, to wsi: OpaquePointer) -> Outcome {
         guard let progress = session.outbound else { return .sent(0, isWhole: false) }
-        let frame = progress.frame
-        guard frame.count > Self.fragmentBytes else {
-            session.outbound = nil
-            return frame.write(to: wsi) ? .sent(frame.count, isWhole: true) : .lost
-        }
-        let rest = frame.payload.dropFirst(progress.offset)
+        let payload = progress.content.payload
+        let rest = payload[progress.offset...]
         let piece = rest.prefix(Self.fragmentBytes)
         let isLast = piece.count == rest.count
-        session.outbound?.offset += piece.count
-        if isLast {
-            session.outbound = nil
+        session.outbound = isLast ? nil : progress.advanced(by: piece.count)
+        session.marksFrame = progress.content.isCompressed && progress.offset == 0
+        var kind = LWS_WRITE_CONTINUATION.rawValue
+        if progress.offset == 0 {
+            kind = (progress.frame.isText ? LWS_WRITE_TEXT : LWS_WRITE_BINARY).rawValue
         }
-        let kind = progress.offset > 0 ? LWS_WRITE_CONTINUATION : frame.isText ? LWS_WRITE_TEXT : LWS_WRITE_BINARY
-        return write(piece, to: wsi, as: isLast ? kind : lws_write_protocol(kind.rawValue | LWS_WRITE_NO_FIN.rawValue))
-            ? .sent(piece.count, isWhole: isLast) : .lost
+        if !isLast {
+            kind |= LWS_WRITE_NO_FIN.rawValue
+        }
+        let start = piece.count == payload.count ? payload.baseAddress : copy(UnsafeRawBufferPointer(rebasing: piece))
+        let written = lws_write(wsi, start?.assumingMemoryBound(to: UInt8.self), piece.count, lws_write_protocol(kind))
+        return written >= 0 ? .sent(piece.count, isWhole: isLast) : .lost
     }
 
-    private func write(
-        _ piece: Slice<UnsafeRawBufferPointer>,
-        to wsi: OpaquePointer,
-        as kind: lws_write_protocol
-    ) -> Bool {
-        guard let start = scratch.baseAddress?.advanced(by: cws_headroom()) else { return false }
-        UnsafeMutableRawBufferPointer(start: start, count: piece.count)
-            .copyMemory(from: UnsafeRawBufferPointer(rebasing: piece))
-        return lws_write(wsi, start.assumingMemoryBound(to: UInt8.self), piece.count, kind) >= 0
+    private func copy(_ piece: UnsafeRawBufferPointer) -> UnsafeMutableRawPointer? {
+        UnsafeMutableRawBufferPointer(rebasing: scratch[cws_headroom()...]).copyMemory(from: piece)
+        return scratch.baseAddress?.advanced(by: cws_headroom())
     }
 }

@@ -46,7 +46,7 @@ struct HandshakeCheck {
             return .invalid(malformed("Sec-WebSocket-Key is not 16 bytes in base64"))
         }
         guard areExtensionsUsable(wsi) else {
-            return .invalid(malformed("Sec-WebSocket-Extensions is too long or offers an extension twice"))
+            return .invalid(malformed("Sec-WebSocket-Extensions is too long"))
         }
         guard let target = RequestHead.target(in: wsi) else {
             return .invalid(
@@ -106,12 +106,9 @@ struct HandshakeCheck {
         return version.hasPrefix("HTTP/1.") && version != "HTTP/1.0"
     }
 
-    /// RFC 7692, 5.1, lets a client offer the extension several times with other parameters; libwebsockets does not.
     private func areExtensionsUsable(_ wsi: OpaquePointer) -> Bool {
         guard let offer = RequestHead.value(of: WSI_TOKEN_EXTENSIONS, in: wsi) else { return true }
-        guard offer.utf8.count <= WebSocketServer.Configuration.maximumExtensionsLength else { return false }
-        guard configuration.allowsCompression else { return true }
-        return Self.list(offer).count { $0.hasPrefix("permessage-deflate") } <= 1
+        return offer.utf8.count <= WebSocketServer.Configuration.maximumExtensionsLength
     }
 
     private func checkSubprotocols(_ wsi: OpaquePointer, _ target: RequestHead.Target) -> Outcome {
@@ -150,12 +147,14 @@ struct HandshakeCheck {
     }
 
     private static func list(_ value: String) -> [Substring] {
-        value.split(separator: ",").map { item in
-            var item = item
-            while let first = item.first, first == " " || first == "\t" { item.removeFirst() }
-            while let last = item.last, last == " " || last == "\t" { item.removeLast() }
-            return item
-        }
+        value.split(separator: ",").map(trimmed)
+    }
+
+    static func trimmed(_ item: Substring) -> Substring {
+        var item = item
+        while let first = item.first, first == " " || first == "\t" { item.removeFirst() }
+        while let last = item.last, last == " " || last == "\t" { item.removeLast() }
+        return item
     }
 
     /// 16 bytes in base64 are 22 characters and two of padding.

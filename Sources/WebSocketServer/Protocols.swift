@@ -6,7 +6,8 @@ import CWebSockets
     import Glibc
 #endif
 
-/// The table of subprotocols in the form libwebsockets takes: it keeps pointers to it as long as the context lives.
+/// The tables of subprotocols and extensions in the form libwebsockets takes: it keeps pointers to them as long as the
+/// context lives.
 final class Protocols {
     /// Must not be a name that a client may offer.
     private static let nameOfNone = "(none)"
@@ -18,6 +19,8 @@ final class Protocols {
     private static let sendPieceBytes = FrameSender.fragmentBytes
 
     let table: UnsafeMutablePointer<lws_protocols>
+    /// Nil where compression is not allowed.
+    let extensions: UnsafeMutablePointer<lws_extension>?
     let retry: UnsafeMutablePointer<lws_retry_bo_t>
     private let names: [UnsafeMutablePointer<CChar>?]
 
@@ -32,6 +35,7 @@ final class Protocols {
             table[index].tx_packet_size = Self.sendPieceBytes
             table[index].id = UInt32(index)
         }
+        extensions = configuration.allowsCompression ? Self.makeExtensions() : nil
         retry = .allocate(capacity: 1)
         retry.initialize(to: lws_retry_bo_t())
         let ping = WebSocketServer.Configuration.wholeSeconds(configuration.pingInterval)
@@ -40,8 +44,30 @@ final class Protocols {
         retry.pointee.secs_since_valid_hangup = ping.addingReportingOverflow(pong).overflow ? .max : ping + pong
     }
 
+    private static func makeExtensions() -> UnsafeMutablePointer<lws_extension> {
+        let extensions = UnsafeMutablePointer<lws_extension>.allocate(capacity: 2)
+        extensions.initialize(repeating: lws_extension(), count: 2)
+        extensions[0].name = UnsafePointer(strdup(Compression.name))
+        extensions[0].callback = { _, _, wsi, reason, _, input, _ in
+            switch reason {
+            case LWS_EXT_CB_CONSTRUCT:
+                cws_take_no_options(input)
+            case LWS_EXT_CB_PACKET_TX_PRESEND:
+                guard let wsi, let opaque = lws_get_opaque_user_data(wsi),
+                    Unmanaged<Session>.fromOpaque(opaque).takeUnretainedValue().marksFrame
+                else { break }
+                input?.assumingMemoryBound(to: lws_tokens.self).pointee.token?.pointee |= Compression.mark
+            default: break
+            }
+            return 0
+        }
+        return extensions
+    }
+
     deinit {
         table.deallocate()
+        extensions.map { free(UnsafeMutablePointer(mutating: $0.pointee.name)) }
+        extensions?.deallocate()
         retry.deallocate()
         for name in names {
             free(name)

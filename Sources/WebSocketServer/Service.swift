@@ -22,7 +22,7 @@ final class Service {
     private let mailbox: Mailbox
     private let counters: Counters
     private let check: HandshakeCheck
-    private let sender = FrameSender()
+    private let sender: FrameSender
 
     private var engine: Engine?
     private var sessions: [UInt64: Session] = [:]
@@ -46,6 +46,7 @@ final class Service {
         self.mailbox = mailbox
         self.counters = counters
         check = HandshakeCheck(configuration: configuration)
+        sender = FrameSender(compresses: configuration.allowsCompression)
     }
 
     /// False when libwebsockets cannot set itself up.
@@ -96,6 +97,12 @@ final class Service {
             guard case .handshaking = session.phase else { return -1 }
             refuse(session, wsi, with: check.refusalOfPlainRequest(wsi))
             return -1
+        case LWS_CALLBACK_CONFIRM_EXTENSION_OKAY:
+            return agreesToCompression(session, wsi) ? 0 : 1
+        case LWS_CALLBACK_ADD_HEADERS:
+            if session.compresses {
+                cws_extend_header(input.baseAddress, Compression.agreedParameters)
+            }
         case LWS_CALLBACK_ESTABLISHED:
             established(session)
         case LWS_CALLBACK_RECEIVE:
@@ -103,7 +110,7 @@ final class Service {
         case LWS_CALLBACK_SERVER_WRITEABLE:
             return writable(session, wsi)
         case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
-            peerCloses(session, wsi, payload: input)
+            return peerCloses(session, wsi, payload: input)
         case LWS_CALLBACK_TIMER:
             timedOut(session, wsi)
         case LWS_CALLBACK_CLOSED:
@@ -258,6 +265,16 @@ final class Service {
         refusal.write(to: wsi, omittingBody: RequestHead.isPresent(WSI_TOKEN_HEAD_URI, in: wsi))
     }
 
+    /// Asked for each offer. Only the last, which comes after those that the client likes better, is agreed to:
+    /// libwebsockets drops a connection that offers more after an agreement.
+    private func agreesToCompression(_ session: Session, _ wsi: OpaquePointer) -> Bool {
+        session.compressionOffers += 1
+        guard let value = RequestHead.value(of: WSI_TOKEN_EXTENSIONS, in: wsi) else { return false }
+        let offers = Compression.offers(in: value)
+        session.compresses = offers.isLastAcceptable && offers.count == session.compressionOffers
+        return session.compresses
+    }
+
     private func established(_ session: Session) {
         guard case .accepted(let connection, let opened) = session.phase else { return }
         session.phase = .open(connection)
@@ -272,22 +289,57 @@ final class Service {
 
     private func received(_ bytes: UnsafeRawBufferPointer, _ session: Session, _ wsi: OpaquePointer) {
         guard case .open(let connection) = session.phase, connection.isOpen else { return }
-        guard session.inbound.count + bytes.count <= configuration.maximumMessageSize else {
+        do throws(Inflater.Failure) {
+            try gather(bytes, session, wsi)
+        } catch {
             session.inbound = []
-            connection.close(code: 1009, reason: "message too big")
+            session.inflater = nil
+            switch error {
+            case .tooLong: connection.close(code: 1009, reason: "message too big")
+            case .malformed: connection.close(code: 1007, reason: "bad compressed data")
+            }
             return
         }
-        session.inbound += bytes
         guard lws_is_final_fragment(wsi) != 0 else { return }
         let payload = session.inbound
         session.inbound = []
+        session.inflater = nil
         counters.update {
             $0.messagesReceived += 1
             $0.bytesReceived += payload.count
         }
-        let message: WebSocketMessage =
-            lws_frame_is_binary(wsi) != 0 ? .binary(payload) : .text(String(decoding: payload, as: UTF8.self))
-        handler.received(message, on: connection)
+        guard lws_frame_is_binary(wsi) == 0 else {
+            handler.received(.binary(payload), on: connection)
+            return
+        }
+        guard let text = String(validating: payload, as: UTF8.self) else {
+            connection.close(code: 1007, reason: "text is not UTF-8")
+            return
+        }
+        handler.received(.text(text), on: connection)
+    }
+
+    /// Adds a part of a message to `session.inbound`.
+    private func gather(
+        _ bytes: UnsafeRawBufferPointer,
+        _ session: Session,
+        _ wsi: OpaquePointer
+    ) throws(Inflater.Failure) {
+        if session.compresses, lws_is_first_fragment(wsi) != 0,
+            UInt8(lws_get_reserved_bits(wsi)) & Compression.mark != 0
+        {
+            session.inflater = Inflater()
+            guard session.inflater != nil else { throw .tooLong }
+        }
+        let limit = configuration.maximumMessageSize
+        guard let inflater = session.inflater else {
+            guard session.inbound.count + bytes.count <= limit else { throw .tooLong }
+            session.inbound += bytes
+            return
+        }
+        try inflater.inflate(bytes, into: &session.inbound, limit: limit)
+        guard lws_is_final_fragment(wsi) != 0 else { return }
+        try inflater.end(&session.inbound, limit: limit)
     }
 
     private func writable(_ session: Session, _ wsi: OpaquePointer) -> Int32 {
@@ -314,7 +366,7 @@ final class Service {
                     beginClose(close, session, connection, wsi)
                     return 0
                 case .frame(let frame, let hasDrained):
-                    session.outbound = FrameSender.Progress(frame)
+                    sender.begin(frame, of: session)
                     if hasDrained {
                         handler.drained(connection)
                     }
@@ -328,9 +380,7 @@ final class Service {
                 messages += isWhole ? 1 : 0
             }
             // What a socket did not take is kept by libwebsockets, one fragment at most.
-            let isChoked =
-                configuration.allowsCompression ? lws_send_pipe_choked(wsi) : lws_partial_buffered(wsi)
-            if isChoked != 0 { break }
+            if lws_partial_buffered(wsi) != 0 { break }
         }
         lws_callback_on_writable(wsi)
         return 0
@@ -354,12 +404,14 @@ final class Service {
         cws_close(wsi, close.code, &reason, reason.count)
     }
 
-    private func peerCloses(_ session: Session, _ wsi: OpaquePointer, payload: UnsafeRawBufferPointer) {
-        guard case .open(let connection) = session.phase else { return }
+    private func peerCloses(_ session: Session, _ wsi: OpaquePointer, payload: UnsafeRawBufferPointer) -> Int32 {
+        guard case .open(let connection) = session.phase else { return 0 }
+        guard String(validating: payload.dropFirst(2), as: UTF8.self) != nil else { return -1 }
         connection.shut()
         let code = payload.count >= 2 ? UInt16(payload[0]) << 8 | UInt16(payload[1]) : 1005
         session.phase = .closing(connection, code: code)
         limitClosing(wsi)
+        return 0
     }
 
     private func timedOut(_ session: Session, _ wsi: OpaquePointer) {

@@ -20,6 +20,14 @@ final class Session {
     var wsi: OpaquePointer?
     /// The message of which more fragments are to come.
     var inbound: [UInt8] = []
+    /// That of a message that comes compressed.
+    var inflater: Inflater?
+    /// Whether compression was agreed to.
+    var compresses = false
+    /// How often libwebsockets has asked whether to agree to compression: once for each offer.
+    var compressionOffers = 0
+    /// Whether the frame that is being written begins a compressed message.
+    var marksFrame = false
     /// The frame of which more fragments are to be sent.
     var outbound: FrameSender.Progress?
 

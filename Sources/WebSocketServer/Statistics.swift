@@ -20,7 +20,7 @@ extension WebSocketServer {
         public var bytesReceived = 0
         /// Messages given whole to the sockets.
         public var messagesSent = 0
-        /// Payload bytes given to the sockets.
+        /// Payload bytes given to the sockets, as compressed.
         public var bytesSent = 0
     }
 }

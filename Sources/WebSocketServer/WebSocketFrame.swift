@@ -6,12 +6,15 @@ import CWebSockets
 public final class WebSocketFrame: @unchecked Sendable {
     // @unchecked: `storage` is payload behind the headroom of libwebsockets. The payload is written in init and never
     // again. lws_write() puts the frame header into the headroom on each send; only the one service thread of a server
-    // sends, so nobody else touches those bytes.
+    // sends, so nobody else touches those bytes, nor the compressed form.
 
-    private static let headroom = cws_headroom()
+    fileprivate static let headroom = cws_headroom()
 
     private let storage: UnsafeMutableRawBufferPointer
     let isText: Bool
+    /// Like `storage`, once a connection with compression has asked for it and where it is shorter.
+    private var compressed: UnsafeMutableRawBufferPointer?
+    private var wasCompressed = false
 
     /// A text message.
     public convenience init(text: String) {
@@ -36,18 +39,32 @@ public final class WebSocketFrame: @unchecked Sendable {
 
     deinit {
         storage.deallocate()
+        compressed?.deallocate()
     }
 
     /// Length of the payload in bytes.
     public var count: Int { storage.count - Self.headroom }
 
-    var payload: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: storage[Self.headroom...]) }
+    /// Payload with headroom before it, for a connection with or without compression. Service thread only.
+    func content(compressedBy deflater: Deflater?) -> Content {
+        if let deflater, !wasCompressed, Compression.frameLengths.contains(count) {
+            let payload = UnsafeRawBufferPointer(rebasing: storage[Self.headroom...])
+            compressed = deflater.deflated(payload, headroom: Self.headroom)
+        }
+        if deflater != nil {
+            wasCompressed = true
+        }
+        guard deflater != nil, let compressed else { return Content(storage: storage, isCompressed: false) }
+        return Content(storage: compressed, isCompressed: true)
+    }
 
-    /// Service thread only. False when the connection is lost; what the socket did not take at once is copied and kept
-    /// by libwebsockets.
-    func write(to wsi: OpaquePointer) -> Bool {
-        guard let start = storage.baseAddress else { return false }
-        let payload = start.advanced(by: Self.headroom).assumingMemoryBound(to: UInt8.self)
-        return lws_write(wsi, payload, count, isText ? LWS_WRITE_TEXT : LWS_WRITE_BINARY) >= 0
+    /// Lives as long as its frame. Service thread only.
+    struct Content {
+        fileprivate let storage: UnsafeMutableRawBufferPointer
+        let isCompressed: Bool
+
+        var payload: UnsafeMutableRawBufferPointer {
+            UnsafeMutableRawBufferPointer(rebasing: storage[WebSocketFrame.headroom...])
+        }
     }
 }

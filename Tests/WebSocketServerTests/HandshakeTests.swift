@@ -184,16 +184,6 @@ import WebSocketServer
         #expect(fixture.handler.waits { $0.messages == [.text("plain")] })
     }
 
-    @Test func extensionOfferedTwiceIsRefused() throws {
-        var configuration = Self.configuration()
-        configuration.allowsCompression = true
-        let response = try refusal(
-            configuration,
-            headers: [("Sec-WebSocket-Extensions", "permessage-deflate; server_max_window_bits=9, permessage-deflate")]
-        )
-        #expect(response.status == 400)
-    }
-
     @Test(arguments: ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "HEAD"], [true, false])
     func otherMethodsAreRefused(_ method: String, _ withUpgrade: Bool) throws {
         let response = try refusal(method: method, headers: withUpgrade ? [] : [("Upgrade", ""), ("Connection", "")])

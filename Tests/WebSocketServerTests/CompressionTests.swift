@@ -1,0 +1,236 @@
+import CWebSockets
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+import WebSocketServer
+
+@Suite struct CompressionTests {
+    private static let offer = ("Sec-WebSocket-Extensions", "permessage-deflate; client_max_window_bits")
+
+    private static func configuration() -> WebSocketServer.Configuration {
+        var configuration = WebSocketServer.Configuration()
+        configuration.allowsCompression = true
+        return configuration
+    }
+
+    /// Well compressible, and other bytes at every length.
+    private static func text(_ length: Int) -> String {
+        String(
+            String(repeating: "{\"objectType\":\"com.example.Job\",\"length\":\(length)}", count: length / 40 + 1)
+                .prefix(length)
+        )
+    }
+
+    /// Becomes half as long.
+    private static func noise(_ length: Int) -> [UInt8] {
+        (0..<length).map { _ in UInt8.random(in: 0..<16) }
+    }
+
+    @Test(arguments: [
+        ("permessage-deflate", true), ("permessage-deflate; client_max_window_bits=10", true),
+        ("permessage-deflate; server_no_context_takeover;client_no_context_takeover", true),
+        ("x-other, permessage-deflate; server_max_window_bits=15", true),
+        ("permessage-deflate; server_max_window_bits=9, permessage-deflate", true),
+        ("permessage-deflate; server_max_window_bits=9", false), ("permessage-deflate; unknown", false),
+        ("permessage-deflate; client_max_window_bits=16", false), ("permessage-deflate-2", false),
+        ("permessage-deflate; client_max_window_bits; client_max_window_bits", false),
+    ]) func offersAreAgreedToWherePossible(_ offer: (text: String, isAgreedTo: Bool)) throws {
+        for allows in [true, false] {
+            var configuration = Self.configuration()
+            configuration.allowsCompression = allows
+            configuration.closeTimeout = .milliseconds(50)
+            let client = try Fixture(configuration).open(headers: [("Sec-WebSocket-Extensions", offer.text)])
+            let agreed = "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
+            #expect(
+                client.response.headers["sec-websocket-extensions"] == (allows && offer.isAgreedTo ? agreed : nil)
+            )
+        }
+    }
+
+    @Test func messagesArriveWholeInBothDirections() throws {
+        let fixture = try Fixture(Self.configuration())
+        let client = try fixture.open(headers: [Self.offer])
+        for length in Array(0..<200) + Array(1020...1030) + Array(3070...3100) + [4096, 16384, 65536] {
+            let bytes = Array(Self.text(length).utf8)
+            try client.sendFrame(opcode: 2, payload: deflated(bytes), isCompressed: true)
+            let answer = try client.receivePayload()
+            let payload = length < 128 ? answer : try #require(inflated(answer))
+            try #require(payload == bytes, "at \(length)")
+        }
+        let text = Self.text(100) + "grüße"
+        try client.sendFrame(opcode: 1, payload: deflated(Array(text.utf8)), isCompressed: true)
+        #expect(try client.receive() == .text(text))
+    }
+
+    @Test func fragmentsAndPlainMessagesMix() throws {
+        let fixture = try Fixture(Self.configuration())
+        let client = try fixture.open(headers: [Self.offer])
+        let bytes = (0..<50_000).map { UInt8(truncatingIfNeeded: $0 / 7 ^ $0 >> 9) }
+        let compressed = deflated(bytes)
+        for size in [1, 100, 4096, compressed.count] {
+            var rest = compressed[...]
+            var isFirst = true
+            while !rest.isEmpty {
+                let piece = Array(rest.prefix(size))
+                rest = rest.dropFirst(size)
+                try client.sendFrame(
+                    opcode: isFirst ? 2 : 0,
+                    payload: piece,
+                    isFinal: rest.isEmpty,
+                    isCompressed: isFirst
+                )
+                isFirst = false
+            }
+            try client.sendText("plain")
+            #expect(inflated(try client.receivePayload()) == bytes)
+            #expect(try client.receive() == .text("plain"))
+        }
+    }
+
+    @Test func longFrameIsSentInFragments() throws {
+        let bytes = Self.noise(1_000_000)
+        let fixture = try Fixture(
+            Self.configuration(),
+            handler: RecordingHandler(onMessage: { _, connection in connection.send(WebSocketFrame(binary: bytes)) })
+        )
+        let client = try fixture.open(headers: [Self.offer])
+        let plain = try fixture.open()
+        try client.sendText("go")
+        try plain.sendText("go")
+        let answer = try client.receivePayload()
+        #expect((128 * 1024..<700_000).contains(answer.count))
+        #expect(inflated(answer) == bytes)
+        #expect(try plain.receive() == .binary(bytes))
+    }
+
+    @Test func limitHoldsForTheInflatedMessage() throws {
+        var configuration = Self.configuration()
+        configuration.maximumMessageSize = 10_000
+        let fixture = try Fixture(configuration)
+        for length in [10_001, 5_000_000] {
+            let client = try fixture.open(headers: [Self.offer])
+            try client.sendFrame(opcode: 2, payload: deflated([UInt8](repeating: 0, count: 10_000)), isCompressed: true)
+            #expect(inflated(try client.receivePayload())?.count == 10_000)
+            // A thousandth of that comes, and the server must not inflate it all.
+            try client.sendFrame(opcode: 2, payload: deflated([UInt8](repeating: 0, count: length)), isCompressed: true)
+            #expect(try client.receive() == .close(code: 1009, reason: "message too big"))
+        }
+        #expect(fixture.handler.current.messages.count == 2)
+    }
+
+    @Test func badInputCloses() throws {
+        let fixture = try Fixture(Self.configuration())
+        let inputs: [([UInt8], Bool)] = [
+            ([0xff, 0xff, 0xff, 0xff], true), (deflated([0x66, 0xc3, 0x28]), true), ([0x66, 0xc3, 0x28], false),
+        ]
+        for (payload, isCompressed) in inputs {
+            let client = try fixture.open(headers: [Self.offer])
+            try client.sendFrame(opcode: 1, payload: payload, isCompressed: isCompressed)
+            guard case .close(code: 1007, _) = try client.receive() else {
+                Issue.record("no 1007")
+                return
+            }
+        }
+        let badReason = try fixture.open(headers: [Self.offer])
+        try badReason.sendFrame(opcode: 8, payload: [0x03, 0xe8, 0xc3, 0x28])
+        #expect(badReason.isEnded())
+        #expect(fixture.handler.current.messages.isEmpty)
+    }
+
+    @Test func markWithoutAnAgreementCloses() throws {
+        let fixture = try Fixture(Self.configuration())
+        let client = try fixture.open()
+        try client.sendFrame(opcode: 2, payload: deflated([1, 2, 3]), isCompressed: true)
+        guard case .close(code: 1002, _) = try client.receive() else {
+            Issue.record("no 1002")
+            return
+        }
+    }
+
+    @Test func slowReaderGetsAllThatWaitsForItElsewhere() throws {
+        let next = Mutex(0)
+        let refusals = Mutex(0)
+        let total = 600
+        let body = Self.noise(8000)
+        let go: @Sendable (WebSocketConnection) -> Void = { connection in
+            next.withLock { number in
+                while number < total {
+                    guard connection.offer(WebSocketFrame(binary: Array("\(number) ".utf8) + body)) == .queued else {
+                        refusals.withLock { $0 += 1 }
+                        return
+                    }
+                    number += 1
+                }
+            }
+        }
+        let fixture = try Fixture(
+            Self.configuration(),
+            handler: RecordingHandler(onMessage: { _, connection in go(connection) }, onDrained: go)
+        )
+        let client = try WebSocketClient(port: fixture.port, receiveBuffer: 4096)
+        try #require(try client.shakeHands(headers: [Self.offer]).status == 101)
+        try client.sendText("go")
+        try #require(eventually { refusals.withLock { $0 } > fixture.handler.current.drains })
+        for number in 0..<total {
+            try #require(inflated(try client.receivePayload()) == Array("\(number) ".utf8) + body)
+        }
+        #expect(refusals.withLock { $0 } == fixture.handler.current.drains)
+    }
+}
+
+/// What a client sends of a message.
+private func deflated(_ bytes: [UInt8]) -> [UInt8] {
+    var input = bytes
+    var stream = z_stream()
+    guard cws_deflate_begin(&stream) == Z_OK else { return [] }
+    defer { deflateEnd(&stream) }
+    return input.withUnsafeMutableBufferPointer { input in
+        [UInt8](unsafeUninitializedCapacity: input.count + 1024) { output, count in
+            stream.next_in = input.baseAddress
+            stream.avail_in = UInt32(input.count)
+            stream.next_out = output.baseAddress
+            stream.avail_out = UInt32(output.count)
+            deflate(&stream, Z_SYNC_FLUSH)
+            count = output.count - Int(stream.avail_out) - 4
+        }
+    }
+}
+
+/// Nil when it is malformed, or has more than four megabytes.
+private func inflated(_ bytes: [UInt8]) -> [UInt8]? {
+    var input = bytes + [0, 0, 0xff, 0xff]
+    var stream = z_stream()
+    guard cws_inflate_begin(&stream) == Z_OK else { return nil }
+    defer { inflateEnd(&stream) }
+    return input.withUnsafeMutableBufferPointer { input in
+        var result = Z_OK
+        let output = [UInt8](unsafeUninitializedCapacity: 4_000_000) { output, count in
+            stream.next_in = input.baseAddress
+            stream.avail_in = UInt32(input.count)
+            stream.next_out = output.baseAddress
+            stream.avail_out = UInt32(output.count)
+            result = inflate(&stream, Z_SYNC_FLUSH)
+            count = output.count - Int(stream.avail_out)
+        }
+        return result == Z_OK || result == Z_BUF_ERROR ? output : nil
+    }
+}
+
+extension WebSocketClient {
+    /// Of a binary message, as it came.
+    fileprivate func receivePayload() throws -> [UInt8] {
+        let event = try receive()
+        guard case .binary(let payload) = event else { throw Failure.malformed("\(event)") }
+        return payload
+    }
+
+    fileprivate func sendFrame(
+        opcode: UInt8,
+        payload: [UInt8],
+        isFinal: Bool = true,
+        isCompressed: Bool
+    ) throws {
+        try sendFrame(opcode: opcode | (isCompressed ? 0x40 : 0), payload: payload, isFinal: isFinal)
+    }
+}
