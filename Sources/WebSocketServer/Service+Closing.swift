@@ -1,0 +1,72 @@
+import CWebSockets
+
+/// How connections end.
+extension Service {
+    /// A peer that does not read takes no close frame either.
+    func limitClosing(_ wsi: OpaquePointer) {
+        lws_set_timer_usecs(wsi, WebSocketServer.Configuration.microseconds(configuration.closeTimeout))
+    }
+
+    func beginClose(
+        _ close: WebSocketConnection.Close,
+        _ session: Session,
+        _ connection: WebSocketConnection,
+        _ wsi: OpaquePointer
+    ) {
+        // Another thread may have asked for it since the mailbox was read.
+        if case .open = session.phase {
+            session.phase = .closing(connection, code: close.code)
+            limitClosing(wsi)
+        }
+        connection.shut()
+        var reason = Array(close.reason.utf8)
+        cws_close(wsi, close.code, &reason, reason.count)
+    }
+
+    func peerCloses(_ session: Session, _ wsi: OpaquePointer, payload: UnsafeRawBufferPointer) -> Int32 {
+        guard case .open(let connection) = session.phase else { return 0 }
+        guard String(validating: payload.dropFirst(2), as: UTF8.self) != nil else { return -1 }
+        connection.shut()
+        let code = payload.count >= 2 ? UInt16(payload[0]) << 8 | UInt16(payload[1]) : 1005
+        session.phase = .closing(connection, code: code)
+        limitClosing(wsi)
+        return 0
+    }
+
+    func timedOut(_ session: Session, _ wsi: OpaquePointer) {
+        switch session.phase {
+        case .open, .closed:
+            // The timer of the handshake: lws_set_timer_usecs() of libwebsockets 4.1 takes LWS_SET_TIMER_USEC_CANCEL
+            // for a time that has passed, and the timer would go off at once.
+            return
+        case .handshaking:
+            counters.update { $0.handshakeTimeouts += 1 }
+        case .refused, .accepted, .closing:
+            break
+        }
+        cws_cut(wsi)
+    }
+
+    func finish(_ session: Session) {
+        let phase = session.phase
+        if session.isOnWebSocket {
+            openCount -= 1
+        }
+        pending.remove(session.id)
+        session.phase = .closed
+        switch phase {
+        case .open(let connection):
+            closed(connection, code: 1006)
+        case .closing(let connection, let code):
+            closed(connection, code: code)
+        case .handshaking, .refused, .accepted, .closed:
+            break
+        }
+    }
+
+    private func closed(_ connection: WebSocketConnection, code: UInt16) {
+        connection.shut()
+        counters.update { $0.open -= 1 }
+        handler.closed(connection, code: code)
+    }
+}

@@ -1,0 +1,71 @@
+import CWebSockets
+
+/// From a request to a WebSocket, or to the answer that there is none.
+extension Service {
+    func decide(_ session: Session, _ wsi: OpaquePointer) -> Int32 {
+        // A connection that is being cut may still bring its request.
+        guard case .handshaking = session.phase else { return -1 }
+        let target: RequestHead.Target
+        let offered: [String]
+        let chosen: String?
+        switch check.check(wsi) {
+        case .invalid(let refusal):
+            refuse(session, wsi, with: refusal)
+            return 1
+        case .valid(let asked, let names, let name):
+            (target, offered, chosen) = (asked, names, name)
+        }
+        guard phase == .running, openCount < configuration.maximumConnections else {
+            refuse(session, wsi, with: check.unavailable(isStopping: phase != .running))
+            return 1
+        }
+        let request = WebSocketHandshake(
+            wsi: wsi,
+            target: target,
+            offeredSubprotocols: offered,
+            subprotocol: chosen
+        )
+        switch handler.handshake(request) {
+        case .refuse(let status, let headers, let body):
+            refuse(session, wsi, with: Refusal(status: status, headers: headers, body: body))
+            return 1
+        case .accept(let opened):
+            let connection = WebSocketConnection(
+                id: session.id,
+                mailbox: mailbox,
+                counters: counters,
+                configuration: configuration
+            )
+            session.phase = .accepted(connection, opened: opened)
+            openCount += 1
+            pending.remove(session.id)
+            return 0
+        }
+    }
+
+    func refuse(_ session: Session, _ wsi: OpaquePointer, with refusal: Refusal) {
+        session.phase = .refused
+        counters.update { $0.refused += 1 }
+        refusal.write(to: wsi, omittingBody: RequestHead.isPresent(WSI_TOKEN_HEAD_URI, in: wsi))
+    }
+
+    /// Asked for each offer. Only the last, which comes after those that the client likes better, is agreed to:
+    /// libwebsockets drops a connection that offers more after an agreement.
+    func agreesToCompression(_ session: Session, _ wsi: OpaquePointer) -> Bool {
+        session.compressionOffers += 1
+        guard let value = RequestHead.value(of: WSI_TOKEN_EXTENSIONS, in: wsi) else { return false }
+        let offers = Compression.offers(in: value)
+        session.compresses = offers.isLastAcceptable && offers.count == session.compressionOffers
+        return session.compresses
+    }
+
+    func established(_ session: Session) {
+        guard case .accepted(let connection, let opened) = session.phase else { return }
+        session.phase = .open(connection)
+        counters.update {
+            $0.accepted += 1
+            $0.open += 1
+        }
+        opened(connection)
+    }
+}
