@@ -14,7 +14,8 @@ import Synchronization
 ///     server.stop()
 ///
 /// One thread serves all connections. libwebsockets is bound to its thread in all but one call, so other threads leave
-/// their work in a queue and wake it. The process ignores SIGPIPE from the start on; no other signal is touched.
+/// their work in a queue and wake it. libwebsockets 4.1 takes a client's frames without a mask too, where RFC 6455, 5.1, asks
+/// for a close, and does not tell which they are. The process ignores SIGPIPE from the start on; no other signal is touched.
 public final class WebSocketServer: Sendable {
     /// Why a server does not start.
     public enum StartError: Error {
