@@ -158,6 +158,12 @@ let package = Package(
             path: "Tests/Autobahn/echo",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "test-agent",
+            dependencies: ["Coaty", "CoatyMQTT"],
+            path: "Tests/TestAgent",
+            swiftSettings: strict
+        ),
         .target(
             name: "TestSupport",
             dependencies: ["CMosquitto"],
@@ -198,7 +204,9 @@ let package = Package(
         ),
         .testTarget(
             name: "CoatyGatewayTests",
-            dependencies: ["CoatyGateway", "coaty-gateway", "TestSupport", .product(name: "Yams", package: "Yams")],
+            dependencies: [
+                "CoatyGateway", "coaty-gateway", "test-agent", "TestSupport", .product(name: "Yams", package: "Yams"),
+            ],
             swiftSettings: strict
         ),
     ]

@@ -47,12 +47,14 @@ final class SpawningThread: Sendable {
     ///
     /// - Parameters:
     ///   - environment: the whole environment; nil passes on this process's.
+    ///   - input: the path of a file that is standard input; nil passes on this process's.
     ///   - output: the path of a file that takes standard output; nil passes on this process's.
     ///   - errors: the same for standard error.
     static func spawn(
         _ path: String,
         _ arguments: [String],
         environment: [String: String]? = nil,
+        input: String? = nil,
         output: String? = nil,
         errors: String? = nil
     ) throws -> pid_t {
@@ -67,6 +69,7 @@ final class SpawningThread: Sendable {
             posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
             var actions = posix_spawn_file_actions_t()
             posix_spawn_file_actions_init(&actions)
+            if let input { posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input, O_RDONLY, 0) }
             for (descriptor, file) in [(STDOUT_FILENO, output), (STDERR_FILENO, errors)] {
                 guard let file else { continue }
                 let flags = O_WRONLY | O_CREAT | O_APPEND

@@ -47,6 +47,8 @@ public final class WebSocketClient {
     private let descriptor: Int32
     private var buffer: [UInt8] = []
     private var consumed = 0
+    /// Where the message that is being read begins, to begin anew where the deadline comes before its end.
+    private var start: Int?
 
     /// The answer to the handshake.
     public private(set) var response = Response(status: 0, headers: [:], body: [])
@@ -190,8 +192,20 @@ public final class WebSocketClient {
         }
     }
 
-    /// The next message or control frame; the fragments of a message are put together.
+    /// The next message or control frame; the fragments of a message are put together. What a deadline cuts off is read by
+    /// the next call.
     public func receive(deadline: Date = Date(timeIntervalSinceNow: 10)) throws -> Event {
+        start = consumed
+        defer { start = nil }
+        do {
+            return try receiveWhole(deadline: deadline)
+        } catch {
+            consumed = start ?? 0
+            throw error
+        }
+    }
+
+    private func receiveWhole(deadline: Date) throws -> Event {
         var message: [UInt8] = []
         var messageOpcode: UInt8 = 0
         while true {
@@ -247,8 +261,10 @@ public final class WebSocketClient {
             let received = recv(descriptor, &chunk, chunk.count, 0)
             guard received >= 0 else { throw Failure.socket(errno) }
             guard received > 0 else { throw Failure.ended }
-            buffer.removeFirst(consumed)
-            consumed = 0
+            let done = start ?? consumed
+            buffer.removeFirst(done)
+            consumed -= done
+            if start != nil { start = 0 }
             buffer += chunk[..<received]
         }
         defer { consumed += count }

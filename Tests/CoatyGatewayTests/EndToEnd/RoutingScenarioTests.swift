@@ -77,7 +77,7 @@ import Testing
 
     private func untilDissociated(_ scene: RoutingScene, _ actor: String) throws {
         let id = RoutingScene.ids[actor] ?? ""
-        let stream = try WebSocketClient.open(port: scene.gateway.port, path: "/v1/ws/iostate?point=\(id)")
+        let stream = try scene.gateway.stream("iostate?point=\(id)")
         while case .text(let frame) = try stream.receive() {
             if frame.contains(#""hasAssociations":false"#) { return }
         }
@@ -128,8 +128,8 @@ import Testing
 
     @Test func aStreamTellsWhatChanges() throws {
         let scene = try RoutingScene()
-        let path = "/v1/ws/routing?context=\(RoutingScene.contextId)"
-        let early = try WebSocketClient.open(port: scene.gateway.port, path: path)
+        let target = "routing?context=\(RoutingScene.contextId)"
+        let early = try scene.gateway.stream(target)
         #expect(try changes(early) == [])
         try scene.leaseSources()
         try scene.leaseActor("normal")
@@ -137,7 +137,7 @@ import Testing
         try scene.leaseActor("emergency")
         try scene.untilNodes(3)
         // One that comes later begins with what is.
-        let late = try WebSocketClient.open(port: scene.gateway.port, path: path)
+        let late = try scene.gateway.stream(target)
         #expect(try changes(late) == Self.normal.map { "+" + $0 })
         #expect(try scene.send("PATCH", #"{"operatingState":"emergency"}"#).status == 200)
         let correlation = UUID().uuidString.lowercased()

@@ -25,20 +25,28 @@ final class Scene {
         "creatorId":"c","creationTimestamp":1,"status":0}
         """
     }
+}
 
-    /// Waits until the broker knows the gateway's subscription, so that what is published now arrives.
-    func untilSubscribed(_ client: WebSocketClient, topic: String, payload: @autoclosure () -> String) throws {
-        while true {
-            try agent.publish(topic, payload())
-            do {
-                _ = try client.receive(deadline: Date(timeIntervalSinceNow: 0.2))
-                // More than one may have been under way.
-                while (try? client.receive(deadline: Date(timeIntervalSinceNow: 0.2))) != nil {}
-                return
-            } catch WebSocketClient.Failure.timedOut {
-                continue
-            }
-        }
+extension GatewayProcess {
+    /// Opens a stream with one subscription, `/v1/ws/` and what is given, and returns when the subscription stands.
+    func stream(_ target: String) throws -> WebSocketClient {
+        let client = try WebSocketClient.open(port: port, path: "/v1/ws/" + target)
+        try client.untilSubscribed()
+        return client
+    }
+}
+
+extension WebSocketClient {
+    /// Waits for the first frame of a stream with one subscription: from here on nothing is missed.
+    func untilSubscribed() throws {
+        let first = try receive()
+        try #require(first == .text(#"{"op":"ok"}"#))
+    }
+
+    /// The next message, which is to be an event, without its cursor.
+    func receiveWithoutCursor() throws -> String {
+        guard case .text(let text) = try receive() else { throw Failure.malformed("no text") }
+        return text.replacing(/"cursor":"[0-9a-z]+-[0-9]+",/, with: "")
     }
 }
 

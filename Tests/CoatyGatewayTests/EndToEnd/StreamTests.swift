@@ -13,23 +13,10 @@ import Testing
 
     @Test func streamsEachEventOnce() throws {
         let scene = try Scene()
-        let port = scene.gateway.port
-        let byObjectType = try WebSocketClient.open(port: port, path: "/v1/ws/advertise?objectType=com.example.Job")
-        let byCoreType = try WebSocketClient.open(port: port, path: "/v1/ws/advertise?coreType=Task")
-        let deadvertised = try WebSocketClient.open(port: port, path: "/v1/ws/deadvertise")
-        let channel = try WebSocketClient.open(port: port, path: "/v1/ws/channel?channelId=a%20b")
-        try scene.untilSubscribed(
-            byObjectType,
-            topic: "coaty/3/-/ADV::com.example.Job/a",
-            payload: #"{"object":\#(Scene.job("probe"))}"#
-        )
-        try scene.untilSubscribed(
-            byCoreType,
-            topic: "coaty/3/-/ADV:Task/a",
-            payload: #"{"object":\#(Scene.job("probe"))}"#
-        )
-        try scene.untilSubscribed(deadvertised, topic: "coaty/3/-/DAD/a", payload: #"{"objectIds":["probe"]}"#)
-        try scene.untilSubscribed(channel, topic: "coaty/3/-/CHN:a b/a", payload: #"{"objects":[]}"#)
+        let byObjectType = try scene.gateway.stream("advertise?objectType=com.example.Job")
+        let byCoreType = try scene.gateway.stream("advertise?coreType=Task")
+        let deadvertised = try scene.gateway.stream("deadvertise")
+        let channel = try scene.gateway.stream("channel?channelId=a%20b")
 
         #expect(try scene.gateway.post("/v1/advertise", #"{"object":\#(Scene.job("streamed"))}"#).status == 202)
         for client in [byObjectType, byCoreType] {
@@ -43,11 +30,9 @@ import Testing
         // What comes from the network is passed on as it came, whatever its ids and layout; what is invalid is not.
         try scene.agent.publish("coaty/3/-/DAD/\"source\\", "{\n  \"objectIds\" : [ \"x\" ]\n}")
         #expect(
-            try deadvertised.receive()
-                == .text(
-                    "{\"op\":\"event\",\"event\":\"deadvertise\",\"sourceId\":\"\\\"source\\\\\",\"data\":{\n"
-                        + "  \"objectIds\" : [ \"x\" ]\n}}"
-                )
+            try deadvertised.receiveWithoutCursor()
+                == "{\"op\":\"event\",\"event\":\"deadvertise\",\"sourceId\":\"\\\"source\\\\\",\"data\":{\n"
+                + "  \"objectIds\" : [ \"x\" ]\n}}"
         )
         try scene.agent.publish("coaty/3/-/CHN:a b/s", #"{"object":{}}"#)
         try scene.agent.publish("coaty/3/-/CHN:a b/s", Array(#"{"object":"#.utf8) + [0xFF])
@@ -68,7 +53,6 @@ import Testing
             ("/v1/ws/channel?channelId=", 400, "channelId"),
             ("/v1/ws/rumour", 404, nil),
             ("/v1/ws/", 404, nil),
-            ("/v1/ws", 404, nil),
         ]
         for (path, status, parameter) in refused {
             let client = try WebSocketClient(port: scene.gateway.port)
@@ -83,19 +67,21 @@ import Testing
     /// Names that Swift takes for equal, or for a part of the separator before them, are names of their own on MQTT.
     @Test func tellsNamesApartByTheirBytes() throws {
         let scene = try Scene()
-        let port = scene.gateway.port
-        let composed = try WebSocketClient.open(port: port, path: "/v1/ws/channel?channelId=Z%C3%BCrich")
-        let decomposed = try WebSocketClient.open(port: port, path: "/v1/ws/channel?channelId=Zu%CC%88rich")
-        let mark = try WebSocketClient.open(port: port, path: "/v1/ws/channel?channelId=%CC%81abc")
-        for (client, name) in [(composed, "Z\u{FC}rich"), (decomposed, "Zu\u{308}rich"), (mark, "\u{301}abc")] {
+        let names = ["Z\u{FC}rich", "Zu\u{308}rich", "\u{301}abc"]
+        let streams = try ["Z%C3%BCrich", "Zu%CC%88rich", "%CC%81abc"]
+            .map { try scene.gateway.stream("channel?channelId=\($0)") }
+        // Each gets its own alone: what comes first would be another's.
+        for name in names {
             let payload = #"{"objects":[\#(Scene.job(name))]}"#
-            try scene.untilSubscribed(client, topic: "coaty/3/-/CHN:\(name)/\u{301}source", payload: payload)
+            try scene.agent.publish("coaty/3/-/CHN:\(name)/\u{301}source", payload)
+        }
+        for (stream, name) in zip(streams, names) {
+            #expect(try #require(try frame(stream.receive())["channelId"] as? String).utf8.elementsEqual(name.utf8))
         }
         #expect(try scene.gateway.post("/v1/channel/Zu%CC%88rich", #"{"objects":[]}"#).status == 202)
-        _ = try frame(decomposed.receive())
-        #expect(throws: WebSocketClient.Failure.self) {
-            try composed.receive(deadline: Date(timeIntervalSinceNow: 0.1))
-        }
+        _ = try frame(streams[1].receive())
+        for name in names { try scene.agent.publish("coaty/3/-/CHN:\(name)/last", #"{"objects":[]}"#) }
+        for stream in streams { #expect(try frame(stream.receive())["sourceId"] as? String == "last") }
     }
 
     @Test func takesNoMessages() throws {
@@ -111,11 +97,9 @@ import Testing
     @Test func dropsTheBrokersSubscriptionWithTheLastConnection() throws {
         let broker = try BrokerProcess(extraConfiguration: ["log_type all"])
         defer { broker.stop() }
-        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
-        var clients = try (0..<3).map { _ in
-            try WebSocketClient.open(port: gateway.port, path: "/v1/ws/channel?channelId=once")
-        }
-        try waitUntil("the gateway subscribes") { broker.log.contains("CHN:once/+") }
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)", "--resume-window", "0"])
+        try waitUntil("the gateway is ready") { try gateway.request("GET", "/readyz").status == 200 }
+        var clients = try (0..<3).map { _ in try gateway.stream("channel?channelId=once") }
         clients.removeLast()
         clients.removeLast()
         // What the last one still gets comes behind the gateway's notice of those that have left.
@@ -129,16 +113,13 @@ import Testing
         #expect(broker.log.components(separatedBy: "CHN:once/+ (QoS 0)").count == 2)
     }
 
-    @Test func aReaderThatNeverReadsHarmsNobody() throws {
+    /// With `close` the reader is told to go; by default the gateway keeps what it can for it.
+    @Test(arguments: ["close", "dropOldest"]) func aReaderThatNeverReadsHarmsNobody(_ overflow: String) throws {
         let scene = try Scene()
-        let path = "/v1/ws/channel?channelId=load"
         let idle = try WebSocketClient(port: scene.gateway.port, receiveBuffer: 4096)
-        #expect(try idle.shakeHands(path: path).status == 101)
-        let clients = try (0..<199).map { _ in try WebSocketClient.open(port: scene.gateway.port, path: path) }
-        try scene.untilSubscribed(clients[0], topic: "coaty/3/-/CHN:load/a", payload: #"{"objects":[]}"#)
-        for client in clients.dropFirst() {
-            while (try? client.receive(deadline: Date(timeIntervalSinceNow: 0.05))) != nil {}
-        }
+        #expect(try idle.shakeHands(path: "/v1/ws/channel?channelId=load&overflow=\(overflow)").status == 101)
+        try idle.untilSubscribed()
+        let clients = try (0..<99).map { _ in try scene.gateway.stream("channel?channelId=load") }
         // More than the queue of a connection and the buffers of its socket hold together.
         let filler = String(repeating: "x", count: 20_000)
         let rounds = 600
@@ -155,6 +136,15 @@ import Testing
                 #expect(text.contains(#""name":"\#(round) x"#))
             }
         }
-        #expect(idle.isEnded())
+        var last: WebSocketClient.Event?
+        while case .text(let text) = try idle.receive() {
+            last = .text(text)
+            if text.contains(#""name":"\#(rounds - 1) x"#) { break }
+        }
+        guard case .text(let text)? = last else {
+            Issue.record("the reader got nothing")
+            return
+        }
+        #expect(text.contains(#""name":"\#(rounds - 1) x"#) == (overflow == "dropOldest"), "\(text.prefix(200))")
     }
 }

@@ -1,0 +1,71 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Checks the frames that were said and heard in a test against their schemas, behind it.
+struct FrameChecks: SuiteTrait, TestTrait, TestScoping {
+    var isRecursive: Bool { true }
+
+    func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @Sendable () async throws -> Void
+    ) async throws {
+        try await function()
+        try FrameLog.shared.check()
+    }
+}
+
+extension Trait where Self == FrameChecks {
+    static var frameChecks: Self { Self() }
+}
+
+extension FrameClient {
+    /// Subscribes, and returns when the subscription stands.
+    ///
+    /// - Parameter members: what is observed and how, as JSON without braces.
+    func subscribe(_ id: String, _ members: String) throws {
+        let answer = try ask("subscribe", id: id, members)
+        try #require(answer.op == "ok", "\(members): \(answer)")
+    }
+
+    /// Requests, and returns the responses and why there are no more.
+    func request(_ members: String) throws -> (responses: [Frame], reason: String?) {
+        let answer = try ask("request", members)
+        let id = try #require(answer.op == "ok" ? answer.id : nil, "\(members): \(answer)")
+        var responses: [Frame] = []
+        while true {
+            let frame = try next(of: id)
+            if frame.op == "done" { return (responses, frame["reason"]) }
+            responses.append(frame)
+        }
+    }
+}
+
+extension GatewayProcess {
+    func frameClient(_ target: String = "", receiveBuffer: Int32? = nil) throws -> FrameClient {
+        let path = "/v1/ws" + (target.isEmpty ? "" : "/" + target)
+        return try FrameClient(port: port, path: path, receiveBuffer: receiveBuffer)
+    }
+
+    /// Opens an event stream, and returns when its subscription stands.
+    func eventStream(_ target: String, headers: [(String, String)] = []) throws -> EventStreamClient {
+        let client = try EventStreamClient(port: port, path: "/v1/sse/" + target, headers: headers)
+        let first = try client.next()
+        try #require(first?.name == "ok" && first?.text == #"{"op":"ok"}"#, "\(client.head) \(first?.text ?? "")")
+        return client
+    }
+
+    /// The gateway's source id.
+    func identityId() throws -> String {
+        let info = try request("GET", "/v1/info").json
+        return try #require((info?["identity"] as? [String: Any])?["objectId"] as? String)
+    }
+}
+
+extension String {
+    /// As a value in a query.
+    var percentEncoded: String {
+        addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+    }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A client that does not read for a while.
+@Suite(.frameChecks) struct OverflowTests {
+    private static let rounds = 600
+    private static let ids = 10
+    private static let buffer = 16
+
+    /// Lets a client miss events, `rounds` of `ids` objects in turns, while another one gets each.
+    private func flood(_ scene: Scene, _ client: FrameClient) throws {
+        let reader = try scene.gateway.frameClient("channel?channelId=load")
+        #expect(try reader.next().op == "ok")
+        let filler = String(repeating: "x", count: 20_000)
+        for round in 0..<Self.rounds {
+            let object =
+                #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(round % Self.ids)","name":"n","#
+                + #""round":\#(round),"filler":"\#(filler)"}"#
+            try scene.agent.publish("coaty/3/-/CHN:load/source", #"{"object":\#(object)}"#)
+            #expect(try reader.next().object["round"] as? Int == round)
+        }
+    }
+
+    private enum Told: Equatable {
+        case event(Int)
+        case gap(Int)
+    }
+
+    /// What a client is told until the last event.
+    private func read(_ client: FrameClient) throws -> [Told] {
+        var told: [Told] = []
+        while told.last != .event(Self.rounds - 1) {
+            let frame = try client.next(of: "s")
+            switch frame.op {
+            case "event": told.append(.event(try #require(frame.object["round"] as? Int)))
+            case "gap": told.append(.gap(try #require(frame.json["lost"] as? Int, "\(frame)")))
+            default: throw FrameClient.Failure.inVain("\(frame)", [])
+            }
+        }
+        return told
+    }
+
+    private func scene(_ overflow: String?) throws -> (Scene, FrameClient) {
+        let scene = try Scene()
+        let client = try scene.gateway.frameClient(receiveBuffer: 4096)
+        let option = overflow.map { #","overflow":"\#($0)""# } ?? ""
+        try client.subscribe("s", #""event":"channel","channelId":"load","buffer":\#(Self.buffer)"# + option)
+        return (scene, client)
+    }
+
+    @Test(arguments: [nil, "dropOldest"]) func theNewestStay(_ overflow: String?) throws {
+        let (scene, client) = try scene(overflow)
+        try flood(scene, client)
+        let told = try read(client)
+        var next = 0
+        var gaps = 0
+        for item in told {
+            switch item {
+            case .event(let round):
+                #expect(round == next)
+                next = round + 1
+            case .gap(let lost):
+                next += lost
+                gaps += 1
+            }
+        }
+        #expect(gaps > 0)
+        // Behind the last gap stands what the buffer holds.
+        let last = told.lastIndex { if case .gap = $0 { true } else { false } } ?? 0
+        #expect(told[(last + 1)...].count == Self.buffer)
+        // The connection is as good as before.
+        #expect(try client.ask("ping").op == "pong")
+    }
+
+    @Test func theNewestOfEachObjectStay() throws {
+        let (scene, client) = try scene("latest")
+        try flood(scene, client)
+        let told = try read(client)
+        let rounds = told.compactMap { if case .event(let round) = $0 { round } else { nil } }
+        let lost = told.reduce(0) { if case .gap(let lost) = $1 { $0 + lost } else { $0 } }
+        #expect(lost > 0 && rounds.count + lost == Self.rounds)
+        #expect(rounds == rounds.sorted())
+        #expect(Set(rounds).isSuperset(of: Self.rounds - Self.ids..<Self.rounds))
+    }
+
+    @Test func theSubscriptionEnds() throws {
+        let (scene, client) = try scene("close")
+        try client.subscribe("other", #""event":"channel","channelId":"quiet""#)
+        try flood(scene, client)
+        while true {
+            let frame = try client.next(of: "s")
+            if frame.op == "event" { continue }
+            #expect(frame.op == "done" && frame["reason"] == "overflow")
+            break
+        }
+        // The others stay, and the id is free.
+        try scene.agent.publish("coaty/3/-/CHN:quiet/source", #"{"object":\#(Scene.job("q"))}"#)
+        #expect(try client.next(of: "other").object["name"] as? String == "q")
+        try client.subscribe("s", #""event":"channel","channelId":"load""#)
+    }
+}

@@ -1,0 +1,69 @@
+import Foundation
+
+/// A client of Server-Sent Events (HTML Living Standard, 9.2), for tests.
+public final class EventStreamClient {
+    /// An event as it came.
+    public struct Event {
+        /// The id of the event itself; nil where it has none.
+        public let id: String?
+        /// Its name.
+        public let name: String
+        /// Its data, a JSON object.
+        public let json: [String: Any]
+        /// Its data as text.
+        public let text: String
+    }
+
+    /// The connection, for what goes wrong on it.
+    public let connection: RawConnection
+    /// Status and header fields of the response.
+    public let head: (status: Int, headers: [String: String])
+    private var buffer: [UInt8] = []
+
+    /// Opens a stream, whatever the answer is.
+    public init(
+        port: UInt16,
+        path: String,
+        headers: [(String, String)] = [],
+        receiveBuffer: Int32? = nil
+    ) throws {
+        connection = try RawConnection(port: port, receiveBuffer: receiveBuffer)
+        let fields = headers.map { "\($0.0): \($0.1)\r\n" }.joined()
+        try connection.send("GET \(path) HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\(fields)\r\n")
+        head = try connection.readHead()
+    }
+
+    /// The next event; comments are skipped. Nil where the stream ends.
+    ///
+    /// - Throws: `RawConnection.Failure` where it does not come in time; the stream is of no use then.
+    public func next(within seconds: Double = 30) throws -> Event? {
+        while true {
+            while let end = firstBlankLine() {
+                let block = String(decoding: buffer[..<end], as: UTF8.self)
+                buffer.removeFirst(end + 2)
+                if let event = Self.event(block) { return event }
+            }
+            let chunk = try connection.readChunk(within: seconds)
+            guard !chunk.isEmpty else { return nil }
+            buffer += chunk
+        }
+    }
+
+    private func firstBlankLine() -> Int? {
+        buffer.indices.dropLast().first { buffer[$0] == UInt8(ascii: "\n") && buffer[$0 + 1] == UInt8(ascii: "\n") }
+    }
+
+    private static func event(_ block: String) -> Event? {
+        var fields: [String: String] = [:]
+        for line in block.split(separator: "\n") where !line.hasPrefix(":") {
+            let name = line.prefix { $0 != ":" }
+            let value = line.dropFirst(name.count + 1)
+            let text = String(value.hasPrefix(" ") ? value.dropFirst() : value)
+            fields[String(name)] = fields[String(name)].map { $0 + "\n" + text } ?? text
+        }
+        guard let text = fields["data"] else { return nil }
+        let json = (try? JSONSerialization.jsonObject(with: Data(text.utf8))) as? [String: Any]
+        FrameLog.shared.heard(text)
+        return Event(id: fields["id"], name: fields["event"] ?? "message", json: json ?? [:], text: text)
+    }
+}

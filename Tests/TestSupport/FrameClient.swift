@@ -1,0 +1,153 @@
+public import Foundation
+
+/// A client of `/v1/ws`, or of a stream with one subscription, that speaks in frames.
+///
+/// All that is said and heard goes to the ``FrameLog``: what the gateway accepts must be valid.
+public final class FrameClient {
+    /// What the gateway has said.
+    public struct Frame: CustomStringConvertible {
+        /// The frame.
+        public let json: [String: Any]
+        /// The frame's JSON text.
+        public let text: String
+        /// What stands behind the text of a binary message.
+        public let octets: [UInt8]?
+
+        /// The member `op`.
+        public var op: String { json["op"] as? String ?? "" }
+        /// The member `id`.
+        public var id: String? { json["id"] as? String }
+        /// The member `data`.
+        public var data: [String: Any] { json["data"] as? [String: Any] ?? [:] }
+        /// The object in the data.
+        public var object: [String: Any] { data["object"] as? [String: Any] ?? [:] }
+        /// A text member.
+        public subscript(name: String) -> String? { json[name] as? String }
+
+        /// The frame's text.
+        public var description: String { text }
+    }
+
+    /// What ended a wait.
+    public enum Failure: Error {
+        /// The connection was closed.
+        case closed(code: UInt16, reason: String)
+        /// What was waited for did not come; with the frames that were heard and not taken.
+        case inVain(String, [String])
+    }
+
+    /// The connection, for what no frame can say.
+    public let socket: WebSocketClient
+    /// All that was heard.
+    public private(set) var heard: [Frame] = []
+    /// What was heard and not yet taken.
+    private var pending: [Frame] = []
+    /// What was said and not yet answered, by id.
+    private var unanswered: [String: String] = [:]
+    private var lastId = 0
+
+    /// Opens a connection.
+    public init(
+        port: UInt16,
+        path: String = "/v1/ws",
+        receiveBuffer: Int32? = nil,
+        headers: [(String, String)] = []
+    ) throws {
+        socket = try WebSocketClient(port: port, receiveBuffer: receiveBuffer)
+        let response = try socket.shakeHands(path: path, headers: headers)
+        guard response.status == 101 else { throw WebSocketClient.Failure.refused(response) }
+    }
+
+    // MARK: - Saying
+
+    /// Says a frame.
+    public func say(_ text: String) throws {
+        let json = (try? JSONSerialization.jsonObject(with: Data(text.utf8))) as? [String: Any]
+        if let id = json?["id"] as? String { unanswered[id] = text }
+        try socket.sendText(text)
+    }
+
+    /// Says a frame, and waits for its answer: `ok`, `error` or `pong` of the same id.
+    ///
+    /// - Parameter members: the members besides `op` and `id`, as JSON without braces.
+    @discardableResult
+    public func ask(_ op: String, id: String? = nil, _ members: String = "") throws -> Frame {
+        lastId += 1
+        let id = id ?? "#\(lastId)"
+        try say(#"{"op":"\#(op)","id":"\#(id)"\#(members.isEmpty ? "" : ",")\#(members)}"#)
+        return try next("the answer to \(op) \(id)") { $0.id == id && ["ok", "error", "pong"].contains($0.op) }
+    }
+
+    // MARK: - Hearing
+
+    /// The next frame that matches; those before it stay.
+    public func next(
+        _ what: String = "a frame",
+        within seconds: TimeInterval = 30,
+        where matches: (Frame) -> Bool = { _ in true }
+    ) throws -> Frame {
+        if let index = pending.firstIndex(where: matches) { return pending.remove(at: index) }
+        let deadline = Date(timeIntervalSinceNow: seconds)
+        while true {
+            let frame: Frame
+            do {
+                frame = try receive(deadline)
+            } catch WebSocketClient.Failure.timedOut {
+                throw Failure.inVain(what, pending.map(\.text))
+            }
+            if matches(frame) { return frame }
+            pending.append(frame)
+        }
+    }
+
+    /// The next frame of a subscription or request.
+    public func next(of id: String, _ op: String? = nil, within seconds: TimeInterval = 30) throws -> Frame {
+        try next("\(op ?? "a frame") of \(id)", within: seconds) { $0.id == id && (op ?? $0.op) == $0.op }
+    }
+
+    /// Takes the frames of a subscription that were heard already.
+    public func takeHeard(of id: String) -> [Frame] {
+        defer { pending.removeAll { $0.id == id } }
+        return pending.filter { $0.id == id }
+    }
+
+    /// Reads until the connection is closed, and returns the code.
+    public func closeCode(within seconds: TimeInterval = 30) throws -> UInt16 {
+        let deadline = Date(timeIntervalSinceNow: seconds)
+        do {
+            while true { pending.append(try receive(deadline)) }
+        } catch Failure.closed(let code, _) {
+            return code
+        }
+    }
+
+    private func receive(_ deadline: Date) throws -> Frame {
+        while true {
+            switch try socket.receive(deadline: deadline) {
+            case .text(let text): return try note(Array(text.utf8), octets: nil)
+            case .binary(let bytes):
+                let text = bytes.prefix { $0 != UInt8(ascii: "\n") }
+                return try note(Array(text), octets: Array(bytes.dropFirst(text.count + 1)))
+            case .ping(let payload): try socket.sendPong(payload)
+            case .pong: continue
+            case .close(let code, let reason): throw Failure.closed(code: code, reason: reason)
+            }
+        }
+    }
+
+    private func note(_ bytes: [UInt8], octets: [UInt8]?) throws -> Frame {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let json = try JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any] else {
+            throw WebSocketClient.Failure.malformed(text)
+        }
+        let frame = Frame(json: json, text: text, octets: octets)
+        FrameLog.shared.heard(text)
+        if let id = frame.id, ["ok", "error", "pong"].contains(frame.op), let said = unanswered.removeValue(forKey: id),
+            frame.op != "error"
+        {
+            FrameLog.shared.said(said, isValid: true)
+        }
+        heard.append(frame)
+        return frame
+    }
+}
