@@ -217,7 +217,7 @@ extension GatewaySettings {
         Setting(
             name: "websocket-compression",
             placeholder: "true|false",
-            help: "Agree to permessage-deflate, which takes 87 KiB a connection instead of 7 (false)."
+            help: "Agree to permessage-deflate, which takes time for each message (false)."
         ) { settings, value throws(SettingError) in
             settings.isWebSocketCompressed = try boolean(value)
         },
