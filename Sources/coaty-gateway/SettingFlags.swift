@@ -20,6 +20,10 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-timeout")) var maximumTimeout: String?
     @Option(help: help("state-directory")) var stateDirectory: String?
     @Option(help: help("maximum-io-nodes")) var maximumIoNodes: String?
+    @Option(help: help("maximum-virtual-agents")) var maximumVirtualAgents: String?
+    @Option(help: help("resume-window")) var resumeWindow: String?
+    @Option(help: help("resume-memory")) var resumeMemory: String?
+    @Option(help: help("websocket-compression")) var websocketCompression: String?
     @Option(help: help("log-level")) var logLevel: String?
 
     /// The flags that were given, by the names of settings.
@@ -42,6 +46,10 @@ struct SettingFlags: ParsableArguments {
             "maximum-timeout": maximumTimeout,
             "state-directory": stateDirectory,
             "maximum-io-nodes": maximumIoNodes,
+            "maximum-virtual-agents": maximumVirtualAgents,
+            "resume-window": resumeWindow,
+            "resume-memory": resumeMemory,
+            "websocket-compression": websocketCompression,
             "log-level": logLevel,
         ].compactMapValues(\.self)
     }
