@@ -13,6 +13,9 @@ final class ObservedRequests: Sendable {
         case call(CallEvent)
     }
 
+    /// The names of the events that answer a request.
+    static let responses = [CommunicationEventType.resolve, .retrieve, .complete, .return].map(\.name)
+
     /// The most requests; the oldest goes first.
     static let maximumRequests = 10_000
     /// The most bytes of requests.

@@ -99,9 +99,13 @@ final class SocketSession: StreamEndpoint.Client {
     // MARK: - Subscriptions and requests
 
     private func subscribe(_ frame: ClientFrame) throws {
-        try frame.json.refuseMembers(besides: ClientFrame.members.union(StreamRequest.parameters))
         let parameters = FrameParameters(frame: frame.json)
-        guard let wanted = try StreamRequest(event: try parameters.required("event"), parameters) else {
+        let event = try parameters.required("event")
+        if let own = StreamRequest.parameters[event] {
+            let members = ClientFrame.members.union(["event"]).union(own).union(StreamOptions.parameters)
+            try frame.json.refuseMembers(besides: members)
+        }
+        guard let wanted = try StreamRequest(event: event, parameters) else {
             let names = StreamRequest.events.joined(separator: ", ")
             throw parameters.invalid("event", "must be one of \(names)")
         }
@@ -190,6 +194,10 @@ final class SocketSession: StreamEndpoint.Client {
         let parameters = FrameParameters(frame: frame.json)
         let correlationId = CoatyUUID(wire: try parameters.required("correlationId"))
         let event = try parameters.required("event")
+        guard ObservedRequests.responses.contains(event) else {
+            let names = ObservedRequests.responses.joined(separator: ", ")
+            throw parameters.invalid("event", "must be one of \(names)")
+        }
         let delivery = try frame.payload { payload in
             try services.hub.requests.respond(to: correlationId, with: event, payload, by: manager)
         }

@@ -18,6 +18,9 @@ struct StreamOptions: Sendable {
     /// The longest interval of throttling, in milliseconds.
     static let maximumThrottle = 3_600_000
 
+    /// The names of all options.
+    static let parameters: Set = ["filter", "fields", "throttle", "buffer", "overflow", "since", "encoding"]
+
     /// Only events about which this holds; nil for all.
     var filter: ObjectFilterCondition?
     /// The properties of objects that are wanted; nil for all.

@@ -28,18 +28,15 @@ enum StreamRequest: Sendable, Hashable {
     /// The associations of an IO context.
     case routing(context: CoatyUUID)
 
-    /// The events that can be observed, by their names.
-    static let events = [
-        "advertise", "associate", "call", "channel", "deadvertise", "discover", "iostate", "iovalue", "query", "raw",
-        "routing", "update",
+    /// The parameters that say what is observed, by the names of the events that can be.
+    static let parameters: [String: Set<String>] = [
+        "advertise": ["coreType", "objectType", "snapshot"], "associate": ["contextName"], "call": ["operation"],
+        "channel": ["channelId"], "deadvertise": [], "discover": [], "iostate": ["point"], "iovalue": ["actor"],
+        "query": [], "raw": ["topic"], "routing": ["context"], "update": ["coreType", "objectType"],
     ]
 
-    /// The members of a subscription's frame, besides those of every frame.
-    static let parameters: Set = [
-        "event", "coreType", "objectType", "snapshot", "channelId", "operation", "contextName", "topic", "actor",
-        "point",
-        "context", "filter", "fields", "throttle", "buffer", "overflow", "since", "encoding",
-    ]
+    /// The names of the events that can be observed.
+    static let events = parameters.keys.sorted()
 
     /// Reads what an event's name and its parameters ask for. Nil where there is no such event.
     ///
