@@ -125,7 +125,7 @@ import Testing
             if isInvalid { FrameLog.shared.said(text, isValid: false) }
         }
         for text in [
-            "", "{", "ping", #"{"op":"ping","id":"x"} "#.appending("x"), "\u{FEFF}{}", #"{"op":"ping","id":"\uD800"}"#,
+            "", "{", "ping", #"{"op":"ping","id":"x"} "#.appending("x"), "\u{FEFF}{}",
         ] {
             try client.say(text)
             let error = try client.next()
@@ -200,12 +200,10 @@ import Testing
         let flooding = try scene.gateway.frameClient(receiveBuffer: 4096)
         // So many that the answers do not fit into the buffers of the sockets.
         let frame = #"{"op":"ping","id":"\#(String(repeating: "i", count: 128))"}"#
-        for _ in 0..<200_000 {
-            do { try flooding.socket.sendText(frame) } catch { break }
-        }
+        for _ in 0..<20_000 { try flooding.socket.sendText(frame) }
+        #expect(try flooding.closeCode() == 1008)
         try scene.agent.publish("coaty/3/-/CHN:c/source", #"{"object":\#(Self.object)}"#)
         #expect(try witness.next(of: "s").op == "event")
         #expect(try witness.ask("ping").op == "pong")
-        #expect(try flooding.closeCode() == 1008)
     }
 }

@@ -153,13 +153,14 @@ import Testing
         let client = try scene.gateway.frameClient()
         try client.subscribe("t", #""event":"channel","channelId":"c","throttle":3000"#)
         try client.subscribe("all", #""event":"channel","channelId":"c""#)
-        for status in 0..<20 { try publish(scene, Self.task("a", status)) }
+        for floor in 0..<20 { try publish(scene, Self.task("a", 0, floor: floor)) }
         try publish(scene, Self.task("b", 0))
         for _ in 0..<21 { _ = try client.next(of: "all") }
         // What is another's passes at once, and what is held back comes behind it.
         func next() throws -> String {
             let object = try client.next(of: "t").object
-            return "\(object["objectId"] ?? "") \(object["status"] ?? "")"
+            let place = (object["detail"] as? [String: Any])?["place"] as? [String: Any]
+            return "\(object["objectId"] ?? "") \(place?["floor"] ?? "")"
         }
         #expect(try next() == "a 0")
         #expect(try next() == "b 0")
@@ -198,8 +199,8 @@ import Testing
         let client = try scene.gateway.frameClient()
         for number in 0..<200 {
             try client.subscribe("s\(number)", #""event":"channel","channelId":"c\#(number)""#)
-            try publish(scene, Self.task("a", number), channel: "c\(number)")
-            #expect(try client.next(of: "s\(number)").object["status"] as? Int == number)
+            try publish(scene, Self.task("\(number)", 0), channel: "c\(number)")
+            #expect(try client.next(of: "s\(number)").object["objectId"] as? String == "\(number)")
         }
     }
 }
