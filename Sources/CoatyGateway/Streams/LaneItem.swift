@@ -13,6 +13,16 @@ enum LaneItem: Sendable {
         if case .event(_, let event, _) = self { event.key } else { nil }
     }
 
+    var cursor: StreamCursor? {
+        if case .event(let record, _, _) = self { record.cursor } else { nil }
+    }
+
+    /// The item with another cursor.
+    func resumable(behind cursor: StreamCursor?) -> LaneItem {
+        guard case .event(let record, let event, let change) = self else { return self }
+        return .event(EventRecord(record.content, cursor: cursor), event, change)
+    }
+
     var size: Int {
         switch self {
         case .event(let record, _, _): record.size

@@ -306,7 +306,9 @@ final class Outlet: Sendable {
                 fields: options.fields,
                 encoding: options.encoding
             )
-            let isShared = lane.id == nil && options.fields == nil && options.encoding == .base64 && change == nil
+            let isShared =
+                lane.id == nil && options.fields == nil && options.throttle == nil && options.encoding == .base64
+                && change == nil
             return OutboundFrame(content: .event(text), id: lane.id, shared: isShared ? shared : nil)
         }
     }

@@ -3,6 +3,8 @@ import DequeModule
 
 /// Lets at most one event of an object pass in an interval. Of those that come meanwhile the last one is kept, and passes
 /// when the interval is over.
+///
+/// What passes while others are held back has an earlier cursor than its own: who resumes behind it gets those too.
 struct Throttle: Sendable {
     /// The most objects that are kept apart; events of others pass at once.
     static let maximumObjects = 10_000
@@ -14,9 +16,13 @@ struct Throttle: Sendable {
     private let interval: Duration
     /// By key, for each object of which an event has passed within the interval: what has come since then.
     private var held: [TopicLevel: LaneItem?] = [:]
-    /// When the intervals end, in order: they are all as long.
-    private var due: Deque<(time: Instant, key: TopicLevel)> = []
+    /// When the intervals end, in order: they are all as long. With each the cursor behind which all is that was held back
+    /// in it.
+    private var due: Deque<(time: Instant, key: TopicLevel, cursor: StreamCursor?)> = []
+    /// The bytes of what is held back; 0 where there is nothing.
     private var bytes = 0
+    /// The cursor of what was taken last.
+    private var last: StreamCursor?
 
     init(interval: Duration) {
         self.interval = interval
@@ -29,17 +35,18 @@ struct Throttle: Sendable {
     ///
     /// - Returns: what passes now.
     mutating func take(_ item: LaneItem, at now: Instant) -> LaneItem? {
-        guard let key = item.key else { return item }
+        last = item.cursor ?? last
+        guard let key = item.key else { return passing(item) }
         guard let earlier = held[key] else {
             if held.count < Self.maximumObjects { begin(key, now) }
-            return item
+            return passing(item)
         }
         let merged = earlier.map { item.replacing($0) } ?? item
         let growth = (merged?.size ?? 0) - (earlier?.size ?? 0)
         guard bytes + growth <= Self.maximumBytes else {
             bytes -= earlier?.size ?? 0
             held[key] = .some(nil)
-            return merged
+            return merged.map(passing)
         }
         bytes += growth
         held[key] = .some(merged)
@@ -49,14 +56,16 @@ struct Throttle: Sendable {
     /// Takes out what was kept, and whose interval is over.
     mutating func release(at now: Instant) -> [LaneItem] {
         var released: [LaneItem] = []
-        while let (time, key) = due.first, time <= now {
+        let earliest = due.first?.cursor
+        while let (time, key, _) = due.first, time <= now {
             due.removeFirst()
             if let item = held.removeValue(forKey: key) ?? nil {
                 bytes -= item.size
-                released.append(item)
+                released.append(item.resumable(behind: earliest))
                 begin(key, now)
             }
         }
+        if bytes == 0, let item = released.popLast() { released.append(item.resumable(behind: last)) }
         return released
     }
 
@@ -66,8 +75,12 @@ struct Throttle: Sendable {
         return due.compactMap { held[$0.key] ?? nil }
     }
 
+    private func passing(_ item: LaneItem) -> LaneItem {
+        bytes == 0 ? item : item.resumable(behind: due.first?.cursor)
+    }
+
     private mutating func begin(_ key: TopicLevel, _ now: Instant) {
         held[key] = .some(nil)
-        due.append((now + interval, key))
+        due.append((now + interval, key, last))
     }
 }

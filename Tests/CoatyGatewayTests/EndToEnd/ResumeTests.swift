@@ -82,6 +82,33 @@ import Testing
         #expect(try client.next(of: "f").json["lost"] is NSNull)
     }
 
+    /// What throttling holds back is not lost to who resumes behind what passed it.
+    @Test func whatIsHeldBackIsResumedToo() throws {
+        let scene = try Scene()
+        func publish(_ id: String, _ name: String) throws {
+            let object = #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","name":"\#(name)"}"#
+            try scene.agent.publish("coaty/3/-/CHN:c/source", #"{"object":\#(object)}"#)
+        }
+        let client = try scene.gateway.frameClient()
+        try client.subscribe("s", Self.channel + #","throttle":3000"#)
+        for (id, name) in [("a", "a0"), ("a", "a1"), ("b", "b0")] { try publish(id, name) }
+        func next(_ id: String) throws -> (name: String?, cursor: String?) {
+            let frame = try client.next(of: id)
+            return (frame.object["name"] as? String, frame["cursor"])
+        }
+        #expect(try next("s").name == "a0")
+        let passed = try next("s")
+        #expect(passed.name == "b0")
+        try client.subscribe("r", Self.channel + #","since":"\#(try #require(passed.cursor))""#)
+        #expect(try next("r").name == "a1")
+        #expect(try next("r").name == "b0")
+        let released = try next("s")
+        #expect(released.name == "a1")
+        try client.subscribe("l", Self.channel + #","since":"\#(try #require(released.cursor))""#)
+        try publish("c", "c0")
+        #expect(try next("l").name == "c0")
+    }
+
     @Test func aBrokerThatWasAwayLeavesAGap() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
