@@ -55,24 +55,32 @@ struct Throttle: Sendable {
 
     /// Takes out what was kept, and whose interval is over.
     mutating func release(at now: Instant) -> [LaneItem] {
-        var released: [LaneItem] = []
         let earliest = due.first?.cursor
+        var released: [LaneItem] = []
         while let (time, key, _) = due.first, time <= now {
             due.removeFirst()
             if let item = held.removeValue(forKey: key) ?? nil {
                 bytes -= item.size
-                released.append(item.resumable(behind: earliest))
+                released.append(item)
                 begin(key, now)
             }
         }
-        if bytes == 0, let item = released.popLast() { released.append(item.resumable(behind: last)) }
-        return released
+        return resumable(released, earliest)
     }
 
     /// Takes out all that was kept.
     mutating func releaseAll() -> [LaneItem] {
         defer { (held, due, bytes) = ([:], [], 0) }
-        return due.compactMap { held[$0.key] ?? nil }
+        let released = due.compactMap { held[$0.key] ?? nil }
+        bytes = 0
+        return resumable(released, due.first?.cursor)
+    }
+
+    /// Gives what was kept the cursors behind which nothing is missing: the last of all has that of what came last.
+    private func resumable(_ items: [LaneItem], _ earliest: StreamCursor?) -> [LaneItem] {
+        var items = items.map { $0.resumable(behind: earliest) }
+        if bytes == 0, let item = items.popLast() { items.append(item.resumable(behind: last)) }
+        return items
     }
 
     private func passing(_ item: LaneItem) -> LaneItem {

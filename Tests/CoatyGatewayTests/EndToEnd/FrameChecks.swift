@@ -52,7 +52,10 @@ extension GatewayProcess {
     func eventStream(_ target: String, headers: [(String, String)] = []) throws -> EventStreamClient {
         let client = try EventStreamClient(port: port, path: "/v1/sse/" + target, headers: headers)
         let first = try client.next()
-        try #require(first?.name == "ok" && first?.text == #"{"op":"ok"}"#, "\(client.head) \(first?.text ?? "")")
+        try #require(
+            first?.name == "ok" && first?.text.hasPrefix(#"{"op":"ok","cursor":"#) ?? false,
+            "\(client.head) \(first?.text ?? "")"
+        )
         return client
     }
 
