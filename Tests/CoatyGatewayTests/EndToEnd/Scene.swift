@@ -39,8 +39,9 @@ extension GatewayProcess {
 extension WebSocketClient {
     /// Waits for the first frame of a stream with one subscription: from here on nothing is missed.
     func untilSubscribed() throws {
-        guard case .text(let text) = try receive(), text.hasPrefix(#"{"op":"ok""#) else {
-            throw TestSupportError("the first frame is no ok")
+        let first = try receive()
+        guard case .text(let text) = first, text.hasPrefix(#"{"op":"ok""#) else {
+            throw WebSocketClient.Failure.malformed("\(first) is no ok")
         }
     }
 
