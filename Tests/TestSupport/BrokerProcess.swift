@@ -51,6 +51,31 @@ public final class BrokerProcess: Sendable {
         try restart()
     }
 
+    /// Starts a broker that refuses to subscribe to a topic filter.
+    ///
+    /// - Throws: As the other initializer.
+    public convenience init(refusing topicFilter: String) throws {
+        // mosquitto's ACL file knows no refusal of a SUBSCRIBE, its plugin does.
+        let security = """
+            {"defaultACLAccess":{"publishClientSend":true,"publishClientReceive":true,"subscribe":true,"unsubscribe":true},
+            "anonymousGroup":"all","groups":[{"groupname":"all","roles":[{"rolename":"all"}]}],
+            "roles":[{"rolename":"all","acls":[{"acltype":"subscribeLiteral","topic":"\(topicFilter)","allow":false}]}]}
+            """
+        try self.init(
+            files: ["security.json": security],
+            extraConfiguration: [
+                "plugin \(Self.libraries)/mosquitto_dynamic_security.so",
+                "plugin_opt_config_file %d/security.json",
+            ]
+        )
+    }
+
+    #if arch(arm64)
+        private static let libraries = "/usr/lib/aarch64-linux-gnu"
+    #else
+        private static let libraries = "/usr/lib/x86_64-linux-gnu"
+    #endif
+
     deinit {
         stop()
     }

@@ -206,4 +206,24 @@ import Testing
         #expect(try witness.next(of: "s").op == "event")
         #expect(try witness.ask("ping").op == "pong")
     }
+
+    @Test func whatTheBrokerRefusesIsAnError() throws {
+        let broker = try BrokerProcess(refusing: "secret/#")
+        defer { broker.stop() }
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
+        try waitUntil("the gateway is ready") { try gateway.request("GET", "/readyz").status == 200 }
+        let client = try gateway.frameClient()
+        // The second one finds that it was refused.
+        for _ in 0..<2 {
+            let refused = try client.ask("subscribe", id: "x", #""event":"raw","topic":"secret/#""#)
+            #expect(refused.op == "error" && refused.json["status"] as? Int == 403, "\(refused)")
+        }
+        try client.subscribe("c", #""event":"channel","channelId":"c""#)
+        let single = try gateway.frameClient("raw?topic=secret/%23")
+        #expect(try single.next().json["status"] as? Int == 403)
+        #expect(try single.closeCode() == 1001)
+        let events = try EventStreamClient(port: gateway.port, path: "/v1/sse/raw?topic=secret/%23")
+        #expect(try events.next()?.name == "error")
+        #expect(try events.next()?.text == nil)
+    }
 }

@@ -55,6 +55,17 @@ import Testing
         #expect(try scene.gateway.waitForEnd() == (signal == SIGTERM ? 0 : -SIGKILL))
     }
 
+    @Test func offlineThereAreNone() throws {
+        let scene = try Scene(["--maximum-virtual-agents", "1"])
+        scene.broker.kill()
+        let client = try scene.gateway.frameClient()
+        let refused = try client.ask("identify", #""name":"Early""#)
+        #expect(refused.op == "error" && refused.json["status"] as? Int == 503, "\(refused)")
+        // It leaves no trace.
+        try scene.broker.restart()
+        try waitUntil("it has left") { try client.ask("identify", #""name":"Late""#).op == "ok" }
+    }
+
     @Test func areCounted() throws {
         let scene = try Scene(["--maximum-virtual-agents", "1"])
         var first: FrameClient? = try scene.gateway.frameClient()
