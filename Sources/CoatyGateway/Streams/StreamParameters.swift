@@ -9,6 +9,7 @@ protocol StreamParameters {
     func boolean(_ name: String) throws -> Bool?
     /// A JSON value, which a query holds as text.
     func json(_ name: String) throws -> JSONView?
+    func condition(_ name: String) throws -> ObjectFilterCondition?
     /// A list of properties: in a query separated by commas.
     func properties(_ name: String) throws -> [ObjectFilterProperty]?
     /// What is to be thrown where the value of a parameter can't be used.
