@@ -84,12 +84,16 @@ final class Outlet: Sendable {
     func isOpen(_ lane: Lane) -> Bool { state.withLock { $0.queues[lane.serial] != nil } }
 
     /// Closes a lane, of which nothing more is told.
-    func close(_ lane: Lane) {
+    ///
+    /// - Returns: whether it was open.
+    @discardableResult
+    func close(_ lane: Lane) -> Bool {
         state.withLock { state in
-            guard let queue = state.queues.removeValue(forKey: lane.serial) else { return }
+            guard let queue = state.queues.removeValue(forKey: lane.serial) else { return false }
             queue.timer?.cancel()
             count(-queue.bytes, &state)
             if queue.isReady { state.ready.removeAll { $0 == lane.serial } }
+            return true
         }
     }
 
@@ -211,15 +215,7 @@ final class Outlet: Sendable {
     }
 
     /// The connection is gone, or is to go: nothing more is told.
-    ///
-    /// - Returns: the lanes that were open.
-    @discardableResult
-    func close() -> [Lane] {
-        state.withLock { state in
-            defer { clear(&state) }
-            return state.queues.values.map(\.lane)
-        }
-    }
+    func close() { state.withLock { state in clear(&state) } }
 
     private func clear(_ state: inout State) {
         for queue in state.queues.values { queue.timer?.cancel() }

@@ -180,9 +180,10 @@ final class SocketSession: StreamEndpoint.Client {
         let activity = store.state.withLock { state in
             state.activities[frame.id]?.isRequest == isRequest ? state.activities.removeValue(forKey: frame.id) : nil
         }
-        guard let activity else { throw isRequest ? Problems.noSuchRequest : Problems.noSuchSubscription }
-        outlet.close(activity.lane)
-        activity.cancel?()
+        let wasOpen = activity.map { outlet.close($0.lane) } ?? false
+        activity?.cancel?()
+        // The client may not yet have been told of an end that has been written.
+        guard wasOpen else { throw isRequest ? Problems.noSuchRequest : Problems.noSuchSubscription }
         outlet.answer(.ok, id: frame.id)
         if isRequest { outlet.answer(.done(.cancelled), id: frame.id) }
     }
