@@ -1,0 +1,82 @@
+import Coaty
+import HTTPServer
+import Testing
+
+@testable import CoatyGateway
+
+/// The requests that clients may answer, and how many are kept.
+@Suite struct ObservedRequestsTests {
+    private let requests = ObservedRequests()
+    private let manager: CommunicationManager
+
+    init() throws {
+        manager = try CommunicationManager(
+            identity: Identity(name: "gateway"),
+            options: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) }
+        )
+    }
+
+    private func see(_ id: String, padding: Int = 0) throws {
+        let topic = try #require(CommunicationTopic("coaty/3/-/CLL:o/\(CoatyUUID())/\(id)"))
+        let text = #"{"parameters":["\#(String(repeating: "p", count: padding))"]}"#
+        let event = try CallEvent(payload: Payload(Array(text.utf8)), topic: topic)
+        #expect(event.correlationId != nil)
+        requests.insert(.call(event), event)
+    }
+
+    /// Nil where the request is not known.
+    private func fault(_ id: String, _ name: String = "return", _ payload: String = #"{"result":1}"#) throws -> String?
+    {
+        do {
+            _ = try requests.respond(
+                to: CoatyUUID(wire: id),
+                with: name,
+                Payload(Array(payload.utf8)),
+                by: manager
+            )
+            return "none"
+        } catch let problem as Problem {
+            return problem.status == 404 ? nil : "\(problem)"
+        } catch PayloadError.invalid(let pointer, _) {
+            return pointer
+        } catch let error as CommunicationError {
+            return "\(error)"
+        }
+    }
+
+    @Test func aResponseMustFitItsRequest() throws {
+        try see("a")
+        #expect(try fault("b") == nil)
+        #expect(try fault("a", "resolve") == "/event")
+        #expect(try fault("a", "return", #"{"result":1,"error":{}}"#)?.hasPrefix("/") != false)
+        #expect(try fault("a") != nil)
+    }
+
+    @Test func theOldestOfTooManyGoes() throws {
+        for number in 0...ObservedRequests.maximumRequests { try see("r\(number)") }
+        #expect(try fault("r0") == nil)
+        #expect(try fault("r1") != nil)
+        #expect(try fault("r\(ObservedRequests.maximumRequests)") != nil)
+    }
+
+    @Test func theOldestGoesWhereTheyAreTooLarge() throws {
+        try see("a")
+        for number in 0..<16 { try see("r\(number)", padding: 1 << 20) }
+        #expect(try fault("a") == nil)
+        #expect(try fault("r0") == nil)
+        #expect(try fault("r1") != nil)
+        // The room is given back.
+        for number in 0..<20 { try see("s\(number)") }
+        #expect(try fault("r1") != nil)
+        #expect(try fault("s19") != nil)
+    }
+
+    /// What comes again by an id that is known does not count, and so must not be kept either.
+    @Test func aSecondOfTheSameIdTakesNoRoom() throws {
+        try see("a")
+        try see("a", padding: ObservedRequests.maximumBytes)
+        try see("b")
+        #expect(try fault("a") != nil)
+        #expect(try fault("b") != nil)
+    }
+}

@@ -1,0 +1,219 @@
+import Coaty
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+/// One source for all who want the same, at a broker in memory.
+@Suite struct StreamHubTests {
+    private let broker = InMemoryBroker()
+    private let manager: CommunicationManager
+    private let objects: ObjectRegistry
+    private let transport = SteeredTransport()
+    private let outlet: Outlet
+
+    init() throws {
+        let options = CommunicationOptions { [broker] _ in InMemoryBinding(broker: broker) }
+        manager = try CommunicationManager(identity: Identity(name: "gateway"), options: options)
+        objects = ObjectRegistry(manager: manager, clock: SteeredClock(), logger: .init(label: "test"))
+        outlet = Outlet(transport)
+    }
+
+    private func hub(_ resumeWindow: Duration) async -> StreamHub {
+        await StreamHub(
+            manager: manager,
+            ioNodes: IoNodeRegistry(
+                options: CommunicationOptions { [broker] _ in InMemoryBinding(broker: broker) },
+                name: "gateway",
+                limit: 2,
+                logger: .init(label: "test")
+            ),
+            routing: RoutingAdmin(manager: manager, routers: [], feed: RoutingFeed()),
+            objects: objects,
+            resumeWindow: resumeWindow,
+            resumeMemory: 1 << 20,
+            waiting: WaitingMemory()
+        )
+    }
+
+    private static let channel = StreamRequest.channel(TopicLevel("c"))
+
+    private func say(_ number: Int, channel: String = "c") {
+        let payload = #"{"object":\#(Made.object(1, number))}"#
+        broker.publish(topic: "coaty/3/-/CHN:\(channel)/\(CoatyUUID())", payload: Array(payload.utf8))
+    }
+
+    private func join() async throws {
+        manager.start()
+        try await untilTrue("the gateway is online") { manager.isOnline }
+    }
+
+    private func told(_ id: String) throws -> [Told.Content] {
+        try transport.told.filter { $0.id == id }.map(\.content)
+    }
+
+    private func until(_ id: String, _ expected: Told.Content) async throws {
+        try await untilTrue("\(id) is told \(expected)") { try told(id).contains(expected) }
+    }
+
+    private func cursor(_ number: Int) throws -> StreamCursor {
+        try #require(try transport.told.last { $0.event == number }?.cursor)
+    }
+
+    private func lane(_ id: String, since: StreamCursor? = nil) -> Lane {
+        outlet.open(id: id, options: Made.options { $0.since = since })
+    }
+
+    @Test func allWhoWantTheSameShareASource() async throws {
+        let hub = await hub(.zero)
+        try await join()
+        let ends = ["a", "b"].map { hub.subscribe(lane($0), to: Self.channel) }
+        for id in ["a", "b"] { try await until(id, .ok) }
+        say(1)
+        for id in ["a", "b"] { try await until(id, .event(1)) }
+        let cursors = try transport.told.filter { $0.event != nil }.compactMap(\.cursor)
+        #expect(Set(cursors).count == 1 && cursors.count == 2)
+        // One of them may go.
+        ends[0]()
+        say(2)
+        try await until("b", .event(2))
+        #expect(try told("a") == [.ok, .event(1)])
+        ends[1]()
+        await manager.stop()
+    }
+
+    @Test func aSourceStaysForThoseWhoComeBack() async throws {
+        let hub = await hub(.seconds(3600))
+        try await join()
+        let end = hub.subscribe(lane("a"), to: Self.channel)
+        try await until("a", .ok)
+        say(1)
+        try await until("a", .event(1))
+        end()
+        let other = hub.subscribe(lane("other"), to: .raw(TopicLevel("t")))
+        try await until("other", .ok)
+        say(2)
+        let endAgain = hub.subscribe(lane("b", since: try cursor(1)), to: Self.channel)
+        try await until("b", .event(2))
+        #expect(try told("b") == [.ok, .event(2)])
+        endAgain()
+        other()
+        await manager.stop()
+    }
+
+    @Test(arguments: [Duration.zero, .milliseconds(1)])
+    func aSourceGoesWithoutThem(_ window: Duration) async throws {
+        let hub = await hub(window)
+        try await join()
+        let end = hub.subscribe(lane("a"), to: Self.channel)
+        try await until("a", .ok)
+        say(1)
+        try await until("a", .event(1))
+        let last = try cursor(1)
+        end()
+        // Asked in vain until the window is over: a source that is still there would know its cursor.
+        var turn = 0
+        try await untilTrue("the source has gone") {
+            turn += 1
+            let id = "b\(turn)"
+            hub.subscribe(lane(id, since: last), to: Self.channel)()
+            return try told(id).contains(.gap(nil)) || told(id).isEmpty
+        }
+        await manager.stop()
+    }
+
+    /// A source that has ended by itself must not take its successor along when its last user goes.
+    @Test func whoLeavesAnEndedSourceDoesNotCountForItsSuccessor() async throws {
+        let hub = await hub(.zero)
+        try await join()
+        let end = hub.subscribe(lane("a"), to: Self.channel)
+        try await until("a", .ok)
+        await manager.stop()
+        try await until("a", .done("withdrawn"))
+        try await join()
+        let successor = hub.subscribe(lane("b"), to: Self.channel)
+        try await until("b", .ok)
+        end()
+        say(1)
+        try await until("b", .event(1))
+        successor()
+        await manager.stop()
+    }
+
+    @Test func theNumberOfSourcesIsBounded() async throws {
+        let hub = await hub(.zero)
+        let ends = (0..<StreamHub.maximumSources).map { number in
+            hub.subscribe(lane("l"), to: .raw(TopicLevel("t/\(number)")))
+        }
+        #expect(hub.refusal(of: .raw(TopicLevel("other")))?.status == 503)
+        #expect(hub.refusal(of: .raw(TopicLevel("t/7"))) == nil)
+        #expect(hub.refusal(of: .objects(nil)) == nil)
+        for end in ends { end() }
+        #expect(hub.refusal(of: .raw(TopicLevel("other"))) == nil)
+    }
+
+    /// Those that nobody uses make room.
+    @Test func sourcesThatWaitForNobodyDoNotCount() async throws {
+        let hub = await hub(.seconds(3600))
+        for number in 0..<StreamHub.maximumSources {
+            hub.subscribe(lane("l"), to: .raw(TopicLevel("t/\(number)")))()
+        }
+        for number in 0..<3 {
+            let request = StreamRequest.raw(TopicLevel("other/\(number)"))
+            #expect(hub.refusal(of: request) == nil)
+            _ = hub.subscribe(lane("l"), to: request)
+        }
+    }
+
+    /// Also where it goes between the question and the subscription.
+    @Test(arguments: [
+        StreamRequest.ioValue(actor: .init()), .ioState(point: .init()), .routing(context: .init()),
+    ])
+    func whatIsNotThereIsRefused(_ request: StreamRequest) async throws {
+        let hub = await hub(.zero)
+        #expect(hub.refusal(of: request)?.status == 404)
+        let cancel = hub.subscribe(lane("l"), to: request)
+        try await until("l", .done("withdrawn"))
+        cancel()
+    }
+
+    @Test func aSnapshotBeginsWithWhatIsThere() async throws {
+        let hub = await hub(.zero)
+        objects.start()
+        try await join()
+        var probes = 0
+        try await untilTrue("what the registry observes stands") {
+            probes += 1
+            let id = "probe \(probes)"
+            hub.subscribe(lane(id), to: .objects(nil))()
+            return try told(id).first == .ok && !told(id).contains(.gap(nil))
+        }
+        let agent = CoatyUUID()
+        func advertise(_ key: Int, _ number: Int) {
+            let payload = #"{"object":\#(Made.object(key, number))}"#
+            broker.publish(topic: "coaty/3/-/ADV:CoatyObject/\(agent)", payload: Array(payload.utf8))
+        }
+        let marker = StreamRequest.ObjectKind.object(TopicLevel("t"))
+        _ = hub.subscribe(outlet.open(id: "early", kind: marker), to: .objects(marker))
+        try await until("early", .ok)
+        advertise(1, 1)
+        advertise(2, 1)
+        try await untilTrue("both are known") { try told("early").filter { $0 == .change("added") }.count == 2 }
+        let high = try ObjectFilterCondition(Payload(Array(#"["n",["GreaterThan",1]]"#.utf8)).json)
+        _ = hub.subscribe(outlet.open(id: "late", kind: marker), to: .objects(marker))
+        let filtered = outlet.open(id: "high", options: Made.options { $0.filter = high }, kind: marker)
+        let end = hub.subscribe(filtered, to: .objects(marker))
+        #expect(try told("late") == [.ok, .change("added"), .change("added")])
+        // Who has not got all of the beginning can't resume in it.
+        #expect(try transport.told.filter { $0.id == "late" }.map { $0.cursor == nil } == [true, true, false])
+        advertise(1, 2)
+        advertise(1, 3)
+        advertise(1, 0)
+        try await untilTrue("all came") { try told("early").count == 6 }
+        #expect(try told("high") == [.ok, .change("added"), .change("changed"), .change("removed")])
+        end()
+        await manager.stop()
+        objects.stop()
+    }
+}

@@ -1,0 +1,212 @@
+import Coaty
+import Testing
+
+@testable import CoatyGateway
+
+/// What clients ask for, in a query and in a frame, and what they are told where it can't be.
+@Suite struct StreamParametersTests {
+    /// What is wrong, and where: the name of a parameter, or the pointer to a member.
+    private func fault(_ body: () throws -> Void) -> String? {
+        do {
+            try body()
+            return nil
+        } catch let error as InvalidParameter {
+            return error.name
+        } catch PayloadError.invalid(let pointer, _) {
+            return pointer
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    private func query(_ items: KeyValuePairs<String, String>) -> QueryParameters {
+        QueryParameters(items: items.map { (name: $0.key, value: $0.value) })
+    }
+
+    private func frame(_ text: String) throws -> FrameParameters {
+        FrameParameters(frame: try Payload(Array(text.utf8)).json)
+    }
+
+    // MARK: - What is observed
+
+    private static let id = "5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e"
+
+    @Test(arguments: [
+        ("advertise", ["coreType": "Task"], StreamRequest.advertise(.core(.Task))),
+        ("advertise", ["objectType": "a.b"], .advertise(.object(TopicLevel("a.b")))),
+        ("advertise", ["snapshot": "true"], .objects(nil)),
+        ("advertise", ["snapshot": "true", "coreType": "Task"], .objects(.core(.Task))),
+        ("advertise", ["snapshot": "false", "coreType": "Task"], .advertise(.core(.Task))),
+        ("deadvertise", [:], .deadvertise), ("discover", [:], .discover), ("query", [:], .query),
+        ("channel", ["channelId": "c"], .channel(TopicLevel("c"))),
+        ("update", ["objectType": "t"], .update(.object(TopicLevel("t")))),
+        ("call", ["operation": "o"], .call(operation: TopicLevel("o"))),
+        ("associate", ["contextName": "n"], .associate(contextName: TopicLevel("n"))),
+        ("raw", ["topic": "a/+/#"], .raw(TopicLevel("a/+/#"))),
+        ("iovalue", ["actor": id], .ioValue(actor: CoatyUUID(wire: id))),
+        ("iostate", ["point": id], .ioState(point: CoatyUUID(wire: id))),
+        ("routing", ["context": "any id"], .routing(context: CoatyUUID(wire: "any id"))),
+    ])
+    func aRequestIsReadFromBoth(_ event: String, _ items: [String: String], _ expected: StreamRequest) throws {
+        let query = QueryParameters(items: items.map { (name: $0.key, value: $0.value) })
+        #expect(try StreamRequest(event: event, query) == expected)
+        var text: [UInt8] = []
+        for (name, value) in items {
+            text += text.isEmpty ? "{".utf8 : ",".utf8
+            JSONText.append(name, to: &text)
+            text.append(UInt8(ascii: ":"))
+            if name == "snapshot" { text += value.utf8 } else { JSONText.append(value, to: &text) }
+        }
+        let frame = FrameParameters(frame: try Payload(text.isEmpty ? Array("{}".utf8) : text + "}".utf8).json)
+        #expect(try StreamRequest(event: event, frame) == expected)
+        #expect(StreamRequest.events.contains(event))
+        #expect(items.keys.allSatisfy(StreamRequest.parameters.contains))
+    }
+
+    @Test func whatIsNoEventIsNone() throws {
+        for event in ["", "Advertise", "resolve", "objects"] {
+            #expect(try StreamRequest(event: event, query([:])) == nil)
+        }
+    }
+
+    @Test(arguments: [
+        ("advertise", "{}", "coreType"), ("advertise", #"{"coreType":"T"}"#, "coreType"),
+        ("advertise", #"{"coreType":"Task","objectType":"t"}"#, "objectType"),
+        ("advertise", #"{"objectType":"a/b"}"#, "objectType"), ("advertise", #"{"objectType":""}"#, "objectType"),
+        ("advertise", #"{"snapshot":"yes"}"#, "snapshot"), ("channel", "{}", "channelId"),
+        ("channel", #"{"channelId":"+"}"#, "channelId"), ("update", "{}", "coreType"), ("call", "{}", "operation"),
+        ("call", ##"{"operation":"#"}"##, "operation"), ("associate", "{}", "contextName"), ("raw", "{}", "topic"),
+        ("raw", ##"{"topic":"coaty/#"}"##, "topic"), ("raw", ##"{"topic":"a#"}"##, "topic"), ("iovalue", "{}", "actor"),
+        ("iovalue", #"{"actor":"x"}"#, "actor"), ("iostate", #"{"point":""}"#, "point"), ("routing", "{}", "context"),
+    ])
+    func aFaultSaysWhichParameter(_ event: String, _ text: String, _ name: String) throws {
+        let frame = try frame(text)
+        #expect(fault { _ = try StreamRequest(event: event, frame) } == "/" + name)
+        let items = frame.frame.members.map { (name: $0.key.string ?? "", value: $0.value.string ?? "") }
+        #expect(fault { _ = try StreamRequest(event: event, QueryParameters(items: items)) } == name)
+    }
+
+    @Test func valuesOfTheWrongKindAreRefused() throws {
+        for (event, text, pointer) in [
+            ("channel", #"{"channelId":1}"#, "/channelId"), ("advertise", #"{"snapshot":1}"#, "/snapshot"),
+            ("raw", #"{"topic":null}"#, "/topic"),
+        ] {
+            let frame = try frame(text)
+            #expect(fault { _ = try StreamRequest(event: event, frame) } == pointer)
+        }
+        let twice = query(["channelId": "a", "channelId": "b"])
+        #expect(fault { _ = try StreamRequest(event: "channel", twice) } == "channelId")
+    }
+
+    // MARK: - Options
+
+    private static let channel = StreamRequest.channel(TopicLevel("c"))
+
+    @Test func optionsHaveDefaults() throws {
+        let options = try StreamOptions(query([:]), of: Self.channel)
+        #expect(options.filter == nil && options.fields == nil && options.throttle == nil && options.since == nil)
+        #expect(options.buffer == 256 && options.overflow == .dropOldest && options.encoding == .base64)
+    }
+
+    @Test func optionsAreReadFromBoth() throws {
+        let query = query([
+            "filter": #"["n",["Equals",1]]"#, "fields": "name,a.b", "throttle": "250", "buffer": "4096",
+            "overflow": "latest", "since": "a-7", "encoding": "binary",
+        ])
+        let frame = try frame(
+            #"{"filter":["n",["Equals",1]],"fields":["name",["a","b"]],"throttle":250,"buffer":4096,"overflow":"latest","#
+                + #""since":"a-7","encoding":"binary"}"#
+        )
+        for options in [try StreamOptions(query, of: Self.channel), try StreamOptions(frame, of: Self.channel)] {
+            #expect(options.filter?.matches(try Payload(Array(#"{"n":1}"#.utf8)).json) == true)
+            #expect(options.filter?.matches(try Payload(Array(#"{"n":2}"#.utf8)).json) == false)
+            var text: [UInt8] = []
+            options.fields?.append(try Payload(Array(#"{"a":{"b":1,"c":2},"name":3,"d":4}"#.utf8)).json, to: &text)
+            #expect(String(decoding: text, as: UTF8.self) == #"{"name":3,"a":{"b":1}}"#)
+            #expect(options.throttle == .milliseconds(250))
+            #expect(options.buffer == 4096 && options.overflow == .latest && options.encoding == .binary)
+            #expect(options.since == StreamCursor(epoch: 10, position: 7))
+        }
+    }
+
+    @Test(arguments: [
+        ("filter", #""x""#), ("filter", "[]"), ("filter", #"["n",["Nonsense",1]]"#), ("fields", ""), ("fields", "a..b"),
+        ("fields", ",a"), ("fields", String(repeating: "a.", count: FieldTree.maximumDepth) + "a"),
+        ("fields", String(repeating: "a,", count: FieldTree.maximumFields) + "a"), ("throttle", "0"),
+        ("throttle", "3600001"), ("throttle", "x"), ("throttle", "1.5"), ("buffer", "0"), ("buffer", "4097"),
+        ("buffer", "-1"), ("buffer", "+1"), ("overflow", "drop"), ("overflow", ""), ("since", ""), ("since", "garbage"),
+        ("encoding", "hex"), ("filter", "{"),
+    ])
+    func anOptionThatCannotBeUsedIsNamed(_ name: String, _ value: String) {
+        let query = QueryParameters(items: [(name: name, value: value)])
+        #expect(fault { _ = try StreamOptions(query, of: Self.channel) } == name)
+    }
+
+    @Test(arguments: [
+        (#"{"filter":"x"}"#, "/filter"), (#"{"filter":["n",["Nonsense",1]]}"#, "/filter/1/0"),
+        (#"{"fields":"name"}"#, "/fields"), (#"{"fields":[]}"#, "/fields"), (#"{"fields":["a",7]}"#, "/fields/1"),
+        (#"{"throttle":"250"}"#, "/throttle"), (#"{"throttle":1e300}"#, "/throttle"), (#"{"buffer":1.5}"#, "/buffer"),
+        (#"{"buffer":4097}"#, "/buffer"), (#"{"overflow":1}"#, "/overflow"), (#"{"since":7}"#, "/since"),
+        (#"{"encoding":null}"#, "/encoding"),
+    ])
+    func anOptionThatCannotBeUsedIsPointedAt(_ text: String, _ pointer: String) throws {
+        let frame = try frame(text)
+        #expect(fault { _ = try StreamOptions(frame, of: Self.channel) } == pointer)
+    }
+
+    @Test func optionsThatDoNotApplyAreRefused() throws {
+        let all = query(["filter": #"["n",["Equals",1]]"#])
+        #expect(fault { _ = try StreamOptions(all, of: .raw(TopicLevel("t"))) } == "filter")
+        #expect(fault { _ = try StreamOptions(query(["fields": "a"]), of: .raw(TopicLevel("t"))) } == "fields")
+        for request in [StreamRequest.deadvertise, .discover, .query, .call(operation: TopicLevel("o"))] {
+            #expect(fault { _ = try StreamOptions(query(["throttle": "1"]), of: request) } == "throttle")
+        }
+        for request in [StreamRequest.ioState(point: .init()), .routing(context: .init())] {
+            #expect(fault { _ = try StreamOptions(query(["since": "a-1"]), of: request) } == "since")
+        }
+    }
+
+    // MARK: - Frames of clients
+
+    private func client(_ text: String) -> (fault: String?, id: String?) {
+        var id: String?
+        let fault = fault { _ = try ClientFrame(Array(text.utf8), id: &id) }
+        return (fault, id)
+    }
+
+    @Test func aFrameHasAnOpAndAnId() throws {
+        var id: String?
+        let frame = try ClientFrame(Array(#"{"op":"ping","id":"é","x":1}"#.utf8), id: &id)
+        #expect(frame.op == .ping && frame.id == "é" && id == "é")
+        let long = String(repeating: "i", count: SocketSession.maximumIdLength)
+        #expect(client(#"{"op":"ping","id":"\#(long)"}"#).fault == nil)
+    }
+
+    @Test func whatIsWrongWithAFrameIsSaidByItsIdWhereItHasOne() {
+        let long = String(repeating: "i", count: SocketSession.maximumIdLength + 1)
+        for (text, fault) in [
+            ("[]", ""), (#"{"op":"ping"}"#, "/id"), (#"{"op":"ping","id":""}"#, "/id"),
+            (#"{"op":"ping","id":7}"#, "/id"),
+            (#"{"op":"ping","id":"\#(long)"}"#, "/id"),
+        ] {
+            #expect(client(text).fault == fault)
+            #expect(client(text).id == nil)
+        }
+        for text in [#"{"id":"i"}"#, #"{"id":"i","op":"dance"}"#, #"{"id":"i","op":7}"#] {
+            #expect(client(text).fault == "/op")
+            #expect(client(text).id == "i")
+        }
+        #expect(client("{").fault != nil)
+        #expect(client("").fault != nil)
+    }
+
+    @Test func aFaultInAPayloadIsPointedAtInTheFrame() throws {
+        var id: String?
+        let text = #"{"op":"publish","id":"i","data":{"object":{"objectId":7}}}"#
+        let frame = try ClientFrame(Array(text.utf8), id: &id)
+        let fault = fault { _ = try frame.payload { try AdvertiseEvent(payload: $0) } }
+        #expect(fault?.hasPrefix("/data/object/") == true)
+        let bare = try ClientFrame(Array(#"{"op":"publish","id":"i"}"#.utf8), id: &id)
+        #expect(self.fault { _ = try bare.payload { try AdvertiseEvent(payload: $0) } } == "/data")
+    }
+}

@@ -1,0 +1,184 @@
+import Coaty
+import Synchronization
+import Testing
+
+@testable import CoatyGateway
+
+/// A client that takes as many frames as the test allows.
+final class SteeredTransport: FrameTransport {
+    private struct State {
+        var room = Int.max
+        var isGone = false
+        var frames: [String] = []
+        var finished: [StreamFrame.EndReason] = []
+        var aborts = 0
+    }
+
+    private let state = Mutex(State())
+
+    init(room: Int = .max) { state.withLock { $0.room = room } }
+
+    /// Lets the client take so many more frames.
+    func setRoom(_ room: Int) { state.withLock { $0.room = room } }
+    func go() { state.withLock { $0.isGone = true } }
+
+    /// What has come, as JSON.
+    var frames: [String] { state.withLock(\.frames) }
+    var finished: [StreamFrame.EndReason] { state.withLock(\.finished) }
+    var aborts: Int { state.withLock(\.aborts) }
+
+    /// What has come, in short.
+    var told: [Told] { get throws { try frames.map(Told.init) } }
+
+    func offer(_ frame: OutboundFrame) -> FrameOffer {
+        let text = String(decoding: frame.json, as: UTF8.self)
+        return state.withLock { state in
+            guard !state.isGone else { return .closed }
+            guard state.room > 0 else { return .full }
+            state.room -= state.room == .max ? 0 : 1
+            state.frames.append(text)
+            return .queued
+        }
+    }
+
+    func finish(_ reason: StreamFrame.EndReason) { state.withLock { $0.finished.append(reason) } }
+    func abort() { state.withLock { $0.aborts += 1 } }
+}
+
+extension Outlet {
+    /// An outlet with a memory of its own.
+    convenience init(
+        _ transport: any FrameTransport,
+        hasOneLane: Bool = false,
+        onEnd: @escaping @Sendable (Lane) -> Void = { _ in }
+    ) {
+        self.init(transport, memory: WaitingMemory(), hasOneLane: hasOneLane, onEnd: onEnd)
+    }
+}
+
+/// A frame, reduced to what tests ask.
+struct Told: Equatable, CustomStringConvertible {
+    enum Content: Equatable {
+        case ok, pong, error
+        /// The number that the event was made with.
+        case event(Int)
+        case change(String)
+        case response
+        case gap(Int?)
+        case done(String)
+    }
+
+    let id: String?
+    let content: Content
+    var cursor: StreamCursor?
+
+    init(_ text: String) throws {
+        let json = try Payload(Array(text.utf8)).json
+        id = json["id"]?.string
+        cursor = json["cursor"]?.string.flatMap(StreamCursor.init)
+        switch try #require(json["op"]?.string) {
+        case "ok": content = .ok
+        case "pong": content = .pong
+        case "error": content = .error
+        case "response": content = .response
+        case "gap": content = .gap(json["lost"]?.number.map { Int($0) })
+        case "done": content = .done(try #require(json["reason"]?.string))
+        default:
+            if let change = json["change"]?.string {
+                content = .change(change)
+            } else {
+                content = .event(Int(try #require(json["data"]?["object"]?["n"]?.number)))
+            }
+        }
+    }
+
+    var description: String { "\(id ?? "-") \(content)" }
+
+    var event: Int? { if case .event(let number) = content { number } else { nil } }
+}
+
+/// Makes events whose objects and numbers the test chooses.
+enum Made {
+    static func objectId(_ key: Int) -> String {
+        let digits = String(key)
+        return "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
+    }
+
+    static func object(_ key: Int, _ number: Int, padding: Int = 0) -> String {
+        let padding = padding == 0 ? "" : #","p":"\#(String(repeating: "p", count: padding))""#
+        return
+            #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(objectId(key))","name":"o","n":\#(number)\#(padding)}"#
+    }
+
+    /// An event of the object of a key.
+    static func event(_ key: Int, _ number: Int, padding: Int = 0) throws -> ObservedEvent {
+        try channel(#"{"object":\#(object(key, number, padding: padding))}"#)
+    }
+
+    static func channel(_ payload: String) throws -> ObservedEvent {
+        ObservedEvent(try ChannelEvent(channelId: "c", payload: Payload(Array(payload.utf8))), .objects)
+    }
+
+    static func alive(_ key: Int, _ number: Int, type: String = "t") -> AliveObject {
+        AliveObject(
+            objectId: CoatyUUID(wire: objectId(key)),
+            coreType: .CoatyObject,
+            objectType: TopicLevel(type),
+            parentObjectId: nil,
+            owner: CoatyUUID(wire: "owner"),
+            since: 0,
+            changed: 0,
+            position: 0,
+            bytes: Array(object(key, number).utf8)
+        )
+    }
+
+    static func change(_ kind: ObjectChange.Kind, _ key: Int, _ number: Int = 0, from: Int? = nil) throws
+        -> ObservedEvent
+    {
+        let previous = from.map { alive(key, $0) }
+        return try #require(ObservedEvent(ObjectChange(kind: kind, object: alive(key, number), previous: previous)))
+    }
+
+    static func item(_ event: ObservedEvent, at position: UInt64 = 1) -> LaneItem {
+        let record = EventRecord(.event(event), cursor: StreamCursor(epoch: 1, position: position))
+        return .event(record, event, event.change?.kind)
+    }
+
+    static func options(_ change: (inout StreamOptions) -> Void = { _ in }) -> StreamOptions {
+        var options = StreamOptions()
+        change(&options)
+        return options
+    }
+}
+
+extension Lane {
+    /// Takes an event as from a source.
+    func take(_ event: ObservedEvent) {
+        take(EventRecord(.event(event), cursor: StreamCursor(epoch: 1, position: 1)), SharedFrame())
+    }
+}
+
+/// Waits for a condition that must come.
+func untilTrue(_ what: String, _ condition: () throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while try !condition() {
+        try #require(.now < deadline, "in vain: \(what)")
+        try await Task.sleep(for: .milliseconds(1))
+    }
+}
+
+/// Random numbers that are the same for the same seed (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,110 @@
+import Coaty
+import Testing
+
+@testable import CoatyGateway
+
+/// At most one event of an object in an interval, by instants that the test gives.
+@Suite struct ThrottleTests {
+    private let start = ContinuousClock.now
+    private var throttle = Throttle(interval: .seconds(1))
+
+    private func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
+
+    private func number(_ item: LaneItem?) -> UInt64? {
+        if case .event(let record, _, _)? = item { record.cursor?.position } else { nil }
+    }
+
+    private mutating func take(_ key: Int, _ number: Int, at time: Int, padding: Int = 0) throws -> UInt64? {
+        let item = Made.item(try Made.event(key, number, padding: padding), at: UInt64(number))
+        return self.number(throttle.take(item, at: at(time)))
+    }
+
+    @Test mutating func theFirstPassesAndTheLastFollows() throws {
+        #expect(throttle.next == nil)
+        #expect(try take(1, 1, at: 0) == 1)
+        #expect(try take(1, 2, at: 1) == nil)
+        #expect(try take(2, 3, at: 2) == 3)
+        #expect(try take(1, 4, at: 999) == nil)
+        #expect(throttle.next == at(1000))
+        #expect(throttle.release(at: at(999)).isEmpty)
+        #expect(throttle.release(at: at(1000)).map(number) == [4])
+        // It begins an interval of its own.
+        #expect(try take(1, 5, at: 1001) == nil)
+        #expect(throttle.release(at: at(1999)).isEmpty)
+        #expect(throttle.release(at: at(2000)).map(number) == [5])
+    }
+
+    @Test mutating func whatWasHeldBackComesInTheOrderOfTheIntervals() throws {
+        for key in 1...5 { #expect(try take(key, key, at: key) != nil) }
+        for key in (1...5).reversed() { #expect(try take(key, 10 + key, at: 500) == nil) }
+        #expect(throttle.release(at: at(1003)).map(number) == [11, 12, 13])
+        #expect(throttle.release(at: at(1005)).map(number) == [14, 15])
+    }
+
+    @Test mutating func whatNothingReplacesPasses() throws {
+        let item = Made.item(try Made.channel(#"{"objects":[]}"#), at: 7)
+        for _ in 0..<3 { #expect(number(throttle.take(item, at: at(0))) == 7) }
+        guard case .gap(nil)? = throttle.take(.gap(nil), at: at(0)) else {
+            Issue.record("a gap was held back")
+            return
+        }
+        #expect(throttle.next == nil)
+    }
+
+    @Test mutating func nothingIsKeptBehindTheLastInterval() throws {
+        for number in 1...4 { _ = try take(number % 2, number, at: 0) }
+        #expect(throttle.release(at: at(1000)).count == 2)
+        #expect(throttle.release(at: at(2000)).isEmpty)
+        #expect(throttle.next == nil)
+        let (held, bytes) = Self.kept(throttle)
+        #expect(held == 0 && bytes == 0)
+    }
+
+    @Test mutating func allIsReleasedAtTheEnd() throws {
+        for number in 1...6 { _ = try take(number % 3, number, at: 0) }
+        #expect(throttle.releaseAll().map(number) == [4, 5, 6])
+        #expect(throttle.next == nil)
+        #expect(Self.kept(throttle) == (0, 0))
+    }
+
+    @Test mutating func objectsBeyondTheBoundAreNotThrottled() throws {
+        for key in 0..<Throttle.maximumObjects { _ = throttle.take(Made.item(try Made.event(key, 1)), at: at(0)) }
+        let other = Throttle.maximumObjects
+        #expect(try take(other, 1, at: 0) == 1)
+        #expect(try take(other, 2, at: 0) == 2)
+        #expect(try take(0, 3, at: 0) == nil)
+        #expect(Self.kept(throttle).held == Throttle.maximumObjects)
+    }
+
+    @Test mutating func bytesBeyondTheBoundPass() throws {
+        let half = Throttle.maximumBytes / 2
+        for key in 1...3 { _ = try take(key, key, at: 0) }
+        #expect(try take(1, 11, at: 1, padding: half) == nil)
+        #expect(try take(2, 12, at: 1, padding: half - 2000) == nil)
+        #expect(try take(3, 13, at: 1, padding: half) == 13)
+        // What is larger replaces what is kept, and passes in its place.
+        #expect(try take(2, 14, at: 1, padding: half) == 14)
+        #expect(Self.kept(throttle).bytes <= Throttle.maximumBytes)
+        #expect(throttle.release(at: at(1000)).map(number) == [11])
+        #expect(Self.kept(throttle).bytes == 0)
+    }
+
+    @Test mutating func anObjectThatCameAndWentIsNotTold() throws {
+        var throttle = Throttle(interval: .seconds(1))
+        #expect(throttle.take(Made.item(try Made.change(.removed, 1)), at: at(0)) != nil)
+        #expect(throttle.take(Made.item(try Made.change(.added, 1)), at: at(1)) == nil)
+        #expect(throttle.take(Made.item(try Made.change(.removed, 1)), at: at(2)) == nil)
+        #expect(throttle.release(at: at(1000)).isEmpty)
+        #expect(throttle.next == nil)
+    }
+
+    /// How many objects are kept apart, and the bytes of their events.
+    private static func kept(_ throttle: Throttle) -> (held: Int, bytes: Int) {
+        var result = (held: -1, bytes: -1)
+        for (label, value) in Mirror(reflecting: throttle).children {
+            if label == "held", let held = value as? [TopicLevel: LaneItem?] { result.held = held.count }
+            if label == "bytes", let bytes = value as? Int { result.bytes = bytes }
+        }
+        return result
+    }
+}
