@@ -9,6 +9,7 @@ protocol StreamParameters {
     func boolean(_ name: String) throws -> Bool?
     /// A JSON value, which a query holds as text.
     func json(_ name: String) throws -> JSONView?
+    /// A filter. What is wrong in a query is its parameter: nobody sees a document that a pointer could point into.
     func condition(_ name: String) throws -> ObjectFilterCondition?
     /// A list of properties: in a query separated by commas.
     func properties(_ name: String) throws -> [ObjectFilterProperty]?
