@@ -71,12 +71,13 @@ import Testing
         #expect(try fault("s19") != nil)
     }
 
-    /// What comes again by an id that is known does not count, and so must not be kept either.
-    @Test func aSecondOfTheSameIdTakesNoRoom() throws {
+    /// What comes again by an id that is known does not count for the bound, and so must not be kept either.
+    @Test func theFirstOfTheSameIdIsKept() throws {
         try see("a")
-        try see("a", padding: ObservedRequests.maximumBytes)
-        try see("b")
-        #expect(try fault("a") != nil)
-        #expect(try fault("b") != nil)
+        let topic = try #require(CommunicationTopic("coaty/3/-/DSC/\(CoatyUUID())/a"))
+        let event = try DiscoverEvent(payload: Payload(Array(#"{"externalId":"x"}"#.utf8)), topic: topic)
+        requests.insert(.discover(event), event)
+        #expect(try fault("a", "resolve", #"{"object":\#(Made.object(1, 1))}"#) == "/event")
+        #expect(try fault("a") != "/event")
     }
 }
