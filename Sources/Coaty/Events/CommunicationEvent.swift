@@ -78,6 +78,9 @@ public struct Payload: Sendable {
     /// The text, as it came in or goes out.
     public var bytes: [UInt8] { document.bytes }
 
+    /// About how many bytes the payload holds in memory: the text, and an index of its values.
+    package var footprint: Int { document.bytes.count + document.nodes.count * MemoryLayout<JSONDocument.Node>.stride }
+
     /// The payload's JSON value.
     public var json: JSONView { document.root }
 }

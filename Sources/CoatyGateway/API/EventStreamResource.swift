@@ -14,7 +14,7 @@ struct EventStreamResource: Sendable {
     func register(in router: inout Router) {
         router.on(.get, "/v1/sse/{event}") { request in
             do {
-                var items = request.queryItems.map { (name: $0.name, value: $0.value) }
+                var items = QueryParameters(request).items
                 // A client that reconnects by itself knows better where it was than the address that it was opened with.
                 if let last = request.header("Last-Event-ID"), !last.isEmpty {
                     items.removeAll { $0.name == "since" }
@@ -23,13 +23,13 @@ struct EventStreamResource: Sendable {
                 let parameters = QueryParameters(items: items)
                 let event = request.parameters["event"] ?? ""
                 guard let wanted = try StreamRequest(event: event, parameters) else {
-                    return .response(Problems.notFound(request.path).response())
+                    throw Problems.notFound(request.path)
                 }
                 let options = try StreamOptions(parameters, of: wanted)
                 guard options.encoding == .base64 else {
                     throw parameters.invalid("encoding", "must be base64: an event stream is text")
                 }
-                if let problem = hub.refusal(of: wanted) { return .response(problem.response()) }
+                if let problem = hub.refusal(of: wanted) { throw problem }
                 return .stream(status: 200, headers: Self.headers) { stream in
                     let subscription = SingleStream(EventStreamTransport(stream: stream), hub)
                     stream.onRoom { subscription.outlet.pump() }
@@ -41,7 +41,7 @@ struct EventStreamResource: Sendable {
                     subscription.start(wanted, options, on: hub)
                 }
             } catch {
-                return .response(Problems.of(error).response())
+                return .response(Problems.response(error))
             }
         }
     }

@@ -17,6 +17,20 @@ struct InvalidParameter: Error {
         return values.first
     }
 
+    /// The value of a parameter that is a condition, in JSON.
+    static func condition(_ name: String, _ text: String) throws(InvalidParameter) -> ObjectFilterCondition {
+        do throws(PayloadError) {
+            return try ObjectFilterCondition(ofClient: Payload(Array(text.utf8)).json)
+        } catch {
+            let reason =
+                switch error {
+                case .malformed(let error): "is not JSON: \(error)"
+                case .invalid(let pointer, let reason): pointer.isEmpty ? reason : "at \(pointer) \(reason)"
+                }
+            throw InvalidParameter(name: name, reason: reason)
+        }
+    }
+
     /// The value of a parameter that is a whole number.
     static func integer(_ name: String, _ text: String, in range: ClosedRange<Int>) throws(InvalidParameter) -> Int {
         guard let value = Int(text), range.contains(value), text.utf8.allSatisfy({ $0 != UInt8(ascii: "+") }) else {

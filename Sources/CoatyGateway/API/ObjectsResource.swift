@@ -69,7 +69,9 @@ private struct ObjectSelection {
         if objectType?.text.isEmpty ?? false {
             throw InvalidParameter(name: "objectType", reason: "must not be empty")
         }
-        filter = try value("filter").map(Self.filter)
+        filter = try value("filter").map { text throws(InvalidParameter) in
+            try InvalidParameter.condition("filter", text)
+        }
         order = try value("order").map(Self.order) ?? []
         skip = try request.integer("skip", in: 0...Int(Int32.max)) ?? 0
         take = try request.integer("take", in: 1...ObjectsResource.maximumTake) ?? ObjectsResource.defaultTake
@@ -82,24 +84,9 @@ private struct ObjectSelection {
         }
         guard filter != nil || !order.isEmpty else { return ofType }
         let matching = ofType.lazy.compactMap { object in object.json.map { (object, $0) } }
-            .filter { filter?.matches($0.1) ?? true }
+            .filter { filter?.holds(forOneOf: [$0.1]) ?? true }
         if order.isEmpty { return matching.map(\.0) }
         return ObjectFilter(orderByProperties: order).select(from: matching) { $0.1 }.map(\.0)
-    }
-
-    private static func filter(_ text: String) throws(InvalidParameter) -> ObjectFilterCondition {
-        do throws(PayloadError) {
-            let json = try Payload(Array(text.utf8)).json
-            try json.checkValues()
-            return try ObjectFilterCondition(json)
-        } catch {
-            let reason =
-                switch error {
-                case .malformed(let error): "is not JSON: \(error)"
-                case .invalid(let pointer, let reason): pointer.isEmpty ? reason : "at \(pointer) \(reason)"
-                }
-            throw InvalidParameter(name: "filter", reason: reason)
-        }
     }
 
     /// Reads `name,-context.floor,["labels","com.example.floor"]`.

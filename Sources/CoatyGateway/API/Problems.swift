@@ -18,16 +18,28 @@ enum Problems {
                 status: 400,
                 detail: error.description
             )
-        case .invalid(let pointer, let reason):
-            Problem(
-                type: typePrefix + "invalid-value",
-                title: "Invalid value",
-                status: 400,
-                detail: pointer.isEmpty
-                    ? "The body \(reason)." : "\(pointer) \(reason == "missing" ? "is missing" : reason).",
-                members: [("pointer", .string(pointer))]
-            )
+        case .invalid(let pointer, let reason): invalidValue(short(pointer), reason)
         }
+    }
+
+    private static func invalidValue(_ pointer: String, _ reason: String) -> Problem {
+        Problem(
+            type: typePrefix + "invalid-value",
+            title: "Invalid value",
+            status: 400,
+            detail: pointer.isEmpty
+                ? "The body \(reason)." : "\(pointer) \(reason == "missing" ? "is missing" : reason).",
+            members: [("pointer", .string(pointer))]
+        )
+    }
+
+    /// How much of what a client has sent is told back to it.
+    private static let maximumEcho = 1024
+
+    private static func short(_ pointer: String) -> String {
+        // By bytes: a character may be of any length.
+        pointer.utf8.count <= maximumEcho
+            ? pointer : String(decoding: pointer.utf8.prefix(maximumEcho), as: UTF8.self) + "…"
     }
 
     static func of(_ error: CommunicationError) -> Problem {

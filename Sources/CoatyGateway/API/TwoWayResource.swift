@@ -34,7 +34,7 @@ struct TwoWayResource: Sendable {
     ) -> HTTPReply {
         guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
         do {
-            let options = try RequestOptions(request, maximumTimeout: maximumTimeout)
+            let options = try RequestOptions(QueryParameters(request), maximumTimeout: maximumTimeout)
             guard let asked = try EventRequest(event: event, operation: operation, payload: Payload(request.body))
             else { return .response(Problems.notFound(request.path).response()) }
             if request.prefersNDJSON {
@@ -62,7 +62,7 @@ struct TwoWayResource: Sendable {
 
     private func stream(_ asked: EventRequest, _ options: RequestOptions, on stream: HTTPStream) {
         let outlet = Outlet(LineTransport(stream: stream), memory: memory, hasOneLane: true)
-        let lane = outlet.open(id: nil)
+        let lane = outlet.open(id: nil, isHeld: false)
         stream.onRoom { outlet.pump() }
         do throws(CommunicationError) {
             let run = try asked.run(

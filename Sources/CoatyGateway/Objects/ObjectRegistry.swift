@@ -84,8 +84,11 @@ final class ObjectRegistry: Component {
 
     /// Tells each change from now on, in their order, on the thread that brought it. The handler must not block, nor come
     /// back to the registry.
-    func setChangeHandler(_ handler: @escaping @Sendable (ObjectChange) -> Void) {
-        table.withLock { $0.changeHandler = handler }
+    ///
+    /// - Returns: what ends it.
+    func observeChanges(_ handler: @escaping @Sendable (ObjectChange) -> Void) -> @Sendable () -> Void {
+        let id = table.withLock { table in table.addChangeHandler(handler) }
+        return { [weak self] in _ = self?.table.withLock { $0.changeHandlers.removeValue(forKey: id) } }
     }
 
     // MARK: - Looking

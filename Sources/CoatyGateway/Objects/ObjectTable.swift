@@ -30,8 +30,9 @@ struct ObjectTable: Sendable {
     private(set) var departed = DepartedAgents()
     /// Whether nothing was ever left out for want of room. Once it is false it stays so: what was left out nobody knows.
     private(set) var isComplete = true
-    /// Is told each change, in their order.
-    var changeHandler: (@Sendable (ObjectChange) -> Void)?
+    /// Are told each change, in their order.
+    var changeHandlers: [Int: @Sendable (ObjectChange) -> Void] = [:]
+    private var lastHandler = 0
 
     init(maximumObjects: Int, maximumBytes: Int) {
         self.maximumObjects = maximumObjects
@@ -102,7 +103,7 @@ struct ObjectTable: Sendable {
             }
             attach(entry)
         }
-        changeHandler?(ObjectChange(kind: known == nil ? .added : .changed, object: object, previous: known?.object))
+        tell(ObjectChange(kind: known == nil ? .added : .changed, object: object, previous: known?.object))
         return coreType == .Identity && known?.object.coreType != .Identity && departed.remove(id)
     }
 
@@ -165,7 +166,7 @@ struct ObjectTable: Sendable {
                 entry.object = AliveObject(previous, owner: witness.agent, changed: now)
                 detach(id)
                 attach(entry)
-                changeHandler?(ObjectChange(kind: .changed, object: entry.object, previous: previous))
+                tell(ObjectChange(kind: .changed, object: entry.object, previous: previous))
             }
         }
     }
@@ -200,6 +201,16 @@ struct ObjectTable: Sendable {
 
     private mutating func noteRemoved(_ object: AliveObject, _ now: Int, isPresumed: Bool = false) {
         if object.coreType == .Identity { departed.add(object, since: now, isPresumed: isPresumed) }
-        changeHandler?(ObjectChange(kind: .removed, object: object, previous: nil))
+        tell(ObjectChange(kind: .removed, object: object, previous: nil))
+    }
+
+    mutating func addChangeHandler(_ handler: @escaping @Sendable (ObjectChange) -> Void) -> Int {
+        lastHandler += 1
+        changeHandlers[lastHandler] = handler
+        return lastHandler
+    }
+
+    private func tell(_ change: ObjectChange) {
+        for handler in changeHandlers.values { handler(change) }
     }
 }

@@ -42,7 +42,7 @@ final class CollectedResponses: ResponseSink {
             state.body.append(UInt8(ascii: "}"))
             state.taken += state.body.count - size
             let hasRoom = memory.add(state.body.count - size)
-            return hasRoom && state.body.count < Self.maximumBytes
+            return state.body.count < Self.maximumBytes && (hasRoom || state.taken < Outlet.guaranteedBytes)
         }
     }
 

@@ -89,7 +89,8 @@ final class RequestRun: Sendable {
             let hasRoom = sink.take(frame)
             if isCounted { state.counted += 1 }
             if isAwaited { return .until }
-            return !hasRoom || options.limit > 0 && state.counted >= options.limit ? .limit : nil
+            if options.limit > 0 && state.counted >= options.limit { return .limit }
+            return hasRoom ? nil : .overflow
         }
         if let reason { end(reason) }
     }

@@ -22,7 +22,7 @@ final class EventRecord: Sendable {
     /// About how many bytes the record holds.
     var size: Int {
         guard case .event(let event) = content else { return Self.overhead }
-        return event.data.count + event.head.count + Self.overhead
+        return event.footprint + Self.overhead
     }
 
     private static let overhead = 200
@@ -34,9 +34,17 @@ struct ObservedEvent: Sendable {
         case json(Payload)
         case octets([UInt8])
 
-        var count: Int {
+        /// The length of the text or the octets.
+        var length: Int {
             switch self {
             case .json(let payload): payload.bytes.count
+            case .octets(let octets): octets.count
+            }
+        }
+
+        var footprint: Int {
+            switch self {
+            case .json(let payload): payload.footprint
             case .octets(let octets): octets.count
             }
         }
@@ -125,6 +133,12 @@ struct ObservedEvent: Sendable {
             JSONText.append(value, to: &text)
         }
         return text
+    }
+
+    /// About how many bytes the event holds.
+    var footprint: Int {
+        let previous = change?.previous.map { 2 * $0.object.size } ?? 0
+        return head.count + data.footprint + (key?.text.utf8.count ?? 0) + previous + (change?.object.object.size ?? 0)
     }
 
     /// The objects that a filter is asked of.

@@ -25,7 +25,7 @@ struct EventText {
     /// The frame's JSON.
     func json(id: String?) -> [UInt8] {
         var text: [UInt8] = []
-        text.reserveCapacity(event.head.count + event.data.count * (isBase64 ? 2 : 1) + 128)
+        text.reserveCapacity(event.head.count + event.data.length * (isBase64 ? 2 : 1) + 128)
         text += #"{"op":"event""#.utf8
         if let id {
             text += #","id":"#.utf8

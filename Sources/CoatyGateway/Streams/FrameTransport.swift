@@ -115,7 +115,9 @@ struct EventStreamTransport: FrameTransport {
     func offer(_ frame: OutboundFrame) -> FrameOffer {
         var text: [UInt8] = []
         if let cursor = frame.cursor { text += "id: \(cursor)\n".utf8 }
-        text += "event: \(frame.op.rawValue)\ndata: ".utf8
+        // A browser's EventSource has an event `error` of its own.
+        let name = frame.op == .error ? "problem" : frame.op.rawValue
+        text += "event: \(name)\ndata: ".utf8
         text += JSONText.line(frame.json)
         text += "\n\n".utf8
         return FrameOffer(stream.write(text))

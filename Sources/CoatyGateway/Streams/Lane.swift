@@ -31,28 +31,15 @@ final class Lane: Sendable {
     }
 
     /// The source has taken the subscription: from here on nothing is missed.
-    ///
-    /// - Parameter cursor: where that is; nil where nothing can be resumed behind it.
-    func begin(_ cursor: StreamCursor?) { outlet.answer(.ok(cursor), id: id) }
-
-    /// Takes what comes before all that ``take(_:_:)`` brings, whose number is bounded where it comes from.
-    func prepend(_ records: [EventRecord]) {
-        let items = records.compactMap(item)
-        if !items.isEmpty { outlet.prepend(items, to: self) }
-    }
-
-    /// Takes the objects that are there.
-    func prepend(_ snapshot: ObjectSnapshot) { outlet.prepend(snapshot, to: self) }
-
-    /// Tells that events were lost at this place; nil where nobody knows how many.
-    func lose(_ count: Int?) { outlet.prepend([.gap(count)], to: self) }
+    func begin(_ beginning: LaneBeginning) { outlet.begin(self, beginning) }
 
     func end(_ reason: StreamFrame.EndReason) { outlet.end(self, reason) }
 
     func refuse(_ problem: Problem) { outlet.refuse(self, problem) }
 
-    private func item(_ record: EventRecord) -> LaneItem? {
-        guard case .event(let event) = record.content else { return .gap(nil) }
+    /// What a record is to the client; nil where it does not want it.
+    func item(_ record: EventRecord) -> LaneItem? {
+        guard case .event(let event) = record.content else { return .gap(nil, record.cursor) }
         if let change = event.change {
             guard let change = described(change) else { return nil }
             return .event(record, event, change)
@@ -65,8 +52,7 @@ final class Lane: Sendable {
 
     /// Whether an event passes the client's filter.
     func wants(_ event: ObservedEvent) -> Bool {
-        guard let filter = options.filter else { return true }
-        return event.subjects.contains { filter.matches($0) }
+        options.filter?.holds(forOneOf: event.subjects) ?? true
     }
 
     /// How a change looks to whom objects beyond the filter are not there.
@@ -82,7 +68,7 @@ final class Lane: Sendable {
     }
 
     private func includes(_ object: (object: AliveObject, view: JSONView)) -> Bool {
-        kind?.includes(object.object) ?? true && options.filter?.matches(object.view) ?? true
+        kind?.includes(object.object) ?? true && options.filter?.holds(forOneOf: [object.view]) ?? true
     }
 }
 

@@ -3,8 +3,8 @@ import Coaty
 /// What waits to be written to a client.
 enum LaneItem: Sendable {
     case event(EventRecord, ObservedEvent, ObjectChange.Kind?)
-    /// Events are missing at this place; nil where nobody knows how many.
-    case gap(Int?)
+    /// Events are missing at this place; nil where nobody knows how many. And where a client can resume behind it.
+    case gap(Int?, StreamCursor?)
     /// A response to a request.
     case response(StreamFrame)
 
@@ -14,7 +14,11 @@ enum LaneItem: Sendable {
     }
 
     var cursor: StreamCursor? {
-        if case .event(let record, _, _) = self { record.cursor } else { nil }
+        switch self {
+        case .event(let record, _, _): record.cursor
+        case .gap(_, let cursor): cursor
+        case .response: nil
+        }
     }
 
     /// The item with another cursor.

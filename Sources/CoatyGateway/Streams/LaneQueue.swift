@@ -13,10 +13,15 @@ struct LaneQueue: Sendable {
     var isReady = false
     /// Why nothing more comes, once that is so.
     var end: StreamFrame.EndReason?
-    /// What comes before the buffer, and is not bounded here.
-    private var prelude: Deque<LaneItem> = []
-    /// What comes between both.
+    /// Whether the client has not been told yet that it has begun.
+    private(set) var isHeld: Bool
+    /// Whether it is the lane of a request.
+    private(set) var holdsResponses = false
+    /// What is told next, before all else.
+    private var next: LaneItem?
     private var snapshot: ObjectSnapshot?
+    /// Nil where the client has got all that came before the buffer.
+    private var backlog: Backlog?
     /// Nil where a newer item of the same key has taken the place of one.
     private var buffer: Deque<LaneItem?> = []
     /// The number of the buffer's first place.
@@ -27,27 +32,43 @@ struct LaneQueue: Sendable {
     private var holdsLatest = false
     /// The number of the place of each key, while that is so.
     private var places: [TopicLevel: Int] = [:]
-    /// What was lost between prelude and buffer.
+    /// What was lost before the buffer.
     private var lost = 0
     private var isLossUnknown = false
     /// The bytes of the buffer.
     private(set) var bytes = 0
 
-    init(_ lane: Lane) {
+    init(_ lane: Lane, isHeld: Bool) {
         self.lane = lane
+        self.isHeld = isHeld
         overflow = lane.options.overflow
         limit = lane.options.buffer
         throttle = lane.options.throttle.map(Throttle.init)
     }
 
-    var isEmpty: Bool { prelude.isEmpty && snapshot == nil && count == 0 && !hasLoss }
+    var isEmpty: Bool { next == nil && !isBehind && count == 0 && !hasLoss }
+
+    /// Whether there is something to be told that was said before.
+    var isBehind: Bool { snapshot != nil || backlog != nil }
 
     private var hasLoss: Bool { lost > 0 || isLossUnknown }
 
-    /// Appends what comes before all that ``append(_:others:room:)`` brings.
-    mutating func prepend(_ items: some Sequence<LaneItem>) { prelude.append(contentsOf: items) }
+    /// Lets the client be told what there is.
+    mutating func begin(_ beginning: LaneBeginning) {
+        isHeld = false
+        next = beginning.gap
+        snapshot = beginning.snapshot
+        backlog = beginning.backlog
+    }
 
-    mutating func prepend(_ objects: ObjectSnapshot) { snapshot = objects }
+    /// Leaves an item to the backlog, where the client has not got all of that.
+    ///
+    /// - Returns: whether it did.
+    mutating func leaveToBacklog(_ item: LaneItem) -> Bool {
+        guard backlog != nil, let cursor = item.cursor else { return false }
+        backlog?.extend(upTo: cursor.position)
+        return true
+    }
 
     /// Appends an item; where there is no room, the client's overflow policy says what goes.
     ///
@@ -71,7 +92,10 @@ struct LaneQueue: Sendable {
     }
 
     /// Appends a response, whose bounds are those of its request.
-    mutating func append(response frame: StreamFrame) { insert(.response(frame)) }
+    mutating func append(response frame: StreamFrame) {
+        holdsResponses = true
+        insert(.response(frame))
+    }
 
     /// Ends behind what waits, and what throttling holds back.
     mutating func finish(_ reason: StreamFrame.EndReason, others: Int, room: Int) {
@@ -79,20 +103,29 @@ struct LaneQueue: Sendable {
         end = end ?? reason
     }
 
-    /// Takes the next item out.
-    mutating func pop() -> LaneItem? {
-        if let item = prelude.popFirst() { return item }
-        if let item = snapshot?.next(for: lane) { return item }
-        snapshot = nil
+    /// Takes the next item out; nil where nothing waits, or the budget is used up.
+    ///
+    /// - Parameter budget: how much of what was said before may be looked at.
+    mutating func pop(_ budget: inout Int) -> LaneItem? {
+        if let next {
+            self.next = nil
+            return next
+        }
+        if let item = snapshot?.next(for: lane, &budget) { return item }
+        if snapshot?.isEmpty ?? false { snapshot = nil }
+        guard snapshot == nil else { return nil }
+        let item = backlog?.next(for: lane, &budget)
+        if backlog?.isEmpty ?? false { backlog = nil }
+        guard item == nil, backlog == nil else { return item }
         if hasLoss {
             defer { (lost, isLossUnknown) = (0, false) }
-            return .gap(isLossUnknown ? nil : lost)
+            return .gap(isLossUnknown ? nil : lost, nil)
         }
         return popBuffer()
     }
 
     /// Puts back what was taken last.
-    mutating func putBack(_ item: LaneItem) { prelude.prepend(item) }
+    mutating func putBack(_ item: LaneItem) { next = item }
 
     private func hasRoom(for item: LaneItem, _ others: Int, _ room: Int) -> Bool {
         guard count < limit else { return false }
@@ -125,8 +158,8 @@ struct LaneQueue: Sendable {
 
     private mutating func lose(_ item: LaneItem) {
         switch item {
-        case .gap(let count?): lost += count
-        case .gap(nil): isLossUnknown = true
+        case .gap(let count?, _): lost += count
+        case .gap(nil, _): isLossUnknown = true
         case .event, .response: lost += 1
         }
     }

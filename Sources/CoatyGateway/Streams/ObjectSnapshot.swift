@@ -13,19 +13,26 @@ struct ObjectSnapshot: Sendable {
         self.cursor = cursor
     }
 
-    /// The next of them that the client wants; nil behind the last.
-    mutating func next(for lane: Lane) -> LaneItem? {
-        while let object = objects.popFirst() {
+    /// The next of them that the client wants; nil behind the last, or when the budget is used up.
+    ///
+    /// - Parameter budget: how many objects may be looked at.
+    mutating func next(for lane: Lane, _ budget: inout Int) -> LaneItem? {
+        while budget > 0, let object = objects.popFirst() {
+            budget -= 1
             guard lane.kind?.includes(object) ?? true,
                 let event = ObservedEvent(ObjectChange(kind: .added, object: object, previous: nil)), lane.wants(event)
             else { continue }
             defer { held = event }
             if let held { return item(held, nil) }
         }
-        defer { held = nil }
+        guard objects.isEmpty, let last = held else { return nil }
+        held = nil
         // Who has not got all of it can't resume behind it.
-        return held.map { item($0, cursor) }
+        return item(last, cursor)
     }
+
+    /// Whether the client has got all.
+    var isEmpty: Bool { objects.isEmpty && held == nil }
 
     private func item(_ event: ObservedEvent, _ cursor: StreamCursor?) -> LaneItem {
         .event(EventRecord(.event(event), cursor: cursor), event, .added)

@@ -31,7 +31,7 @@ final class ObservedRequests: Sendable {
 
     func insert<Event: RequestEvent>(_ request: Request, _ event: Event) {
         guard let id = event.correlationId else { return }
-        let size = event.payload.bytes.count
+        let size = event.payload.footprint
         state.withLock { state in
             // An update comes on two topics. What others send by the same id must not take the room of the first.
             guard state.requests[id] == nil else { return }
@@ -75,7 +75,8 @@ final class ObservedRequests: Sendable {
         _ manager: CommunicationManager
     ) throws -> Delivery {
         guard Event.Response.eventType.name == name else {
-            throw PayloadError.invalid(pointer: "/event", reason: "must be \(Event.Response.eventType.name)")
+            let reason = "must be \(Event.Response.eventType.name)"
+            throw Problems.of(PayloadError.invalid(pointer: "/event", reason: reason))
         }
         return try request.answered(by: manager).answer(response())
     }

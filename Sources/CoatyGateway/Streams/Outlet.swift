@@ -6,22 +6,32 @@ import Synchronization
 ///
 /// What the client does not read yet stays here, in the lanes' own bounds, and not in the connection's queue.
 final class Outlet: Sendable {
-    /// The most answers that wait for a client; one that asks for more without reading is cut off.
+    /// The most answers that wait for a client, and their bytes; one that asks for more without reading is cut off.
     static let maximumAnswers = 1024
+    static let maximumAnswerBytes = 1 << 20
     /// The most bytes of events that wait for a client.
     static let maximumWaitingBytes = 4 << 20
+    /// How many bytes may wait for a client also where all clients together have no room left.
+    static let guaranteedBytes = 64 << 10
     /// The most bytes of responses that wait for a client; then a request ends as at its limit.
     static let maximumResponseBytes = 16 << 20
+    /// How much of what was said before is looked at in a turn, in which others wait.
+    static let turn = 64
 
     private struct State {
         var answers: Deque<(frame: StreamFrame, id: String?)> = []
+        var answerBytes = 0
         var queues: [UInt64: LaneQueue] = [:]
         /// The lanes in which something waits, in their turns.
         var ready: Deque<UInt64> = []
         var isChoked = false
+        /// Whether writing goes on by itself.
+        var isScheduled = false
         var isClosed = false
-        /// The bytes that wait in all lanes.
+        /// The bytes of events that wait in all lanes.
         var bytes = 0
+        /// The bytes of responses that wait in all lanes.
+        var responseBytes = 0
         var lastSerial: UInt64 = 0
         /// Why the connection ends behind the answers.
         var finishing: StreamFrame.EndReason?
@@ -57,8 +67,10 @@ final class Outlet: Sendable {
     func answer(_ frame: StreamFrame, id: String?) {
         let isTooMuch = state.withLock { state in
             guard !state.isClosed else { return false }
-            guard state.answers.count < Self.maximumAnswers else { return true }
-            state.answers.append((frame, id))
+            let bytes = state.answerBytes + frame.members.count
+            guard state.answers.isEmpty || state.answers.count < Self.maximumAnswers && bytes <= Self.maximumAnswerBytes
+            else { return true }
+            queue(frame, id, &state)
             write(&state)
             return false
         }
@@ -68,14 +80,26 @@ final class Outlet: Sendable {
         }
     }
 
+    private func queue(_ frame: StreamFrame, _ id: String?, _ state: inout State) {
+        state.answers.append((frame, id))
+        state.answerBytes += frame.members.count
+    }
+
     // MARK: - Lanes
 
     /// Opens a lane.
-    func open(id: String?, options: StreamOptions = StreamOptions(), kind: StreamRequest.ObjectKind? = nil) -> Lane {
+    ///
+    /// - Parameter isHeld: whether nothing is told of it before ``begin(_:_:)``.
+    func open(
+        id: String?,
+        options: StreamOptions = StreamOptions(),
+        kind: StreamRequest.ObjectKind? = nil,
+        isHeld: Bool = true
+    ) -> Lane {
         state.withLock { state in
             state.lastSerial += 1
             let lane = Lane(serial: state.lastSerial, id: id, options: options, kind: kind, outlet: self)
-            if !state.isClosed { state.queues[lane.serial] = LaneQueue(lane) }
+            if !state.isClosed { state.queues[lane.serial] = LaneQueue(lane, isHeld: isHeld) }
             return lane
         }
     }
@@ -83,17 +107,38 @@ final class Outlet: Sendable {
     /// Whether something may still be told of a lane.
     func isOpen(_ lane: Lane) -> Bool { state.withLock { $0.queues[lane.serial] != nil } }
 
+    /// What a lane was when it was closed.
+    enum Closing {
+        /// There is nothing to be told any more.
+        case over
+        /// Its client has not been told yet that it has begun.
+        case held
+        case begun
+    }
+
     /// Closes a lane, of which nothing more is told.
-    ///
-    /// - Returns: whether it was open.
     @discardableResult
-    func close(_ lane: Lane) -> Bool {
+    func close(_ lane: Lane) -> Closing {
+        state.withLock { state in close(lane, &state) }
+    }
+
+    private func close(_ lane: Lane, _ state: inout State) -> Closing {
+        guard let queue = state.queues.removeValue(forKey: lane.serial) else { return .over }
+        queue.timer?.cancel()
+        count(queue, -queue.bytes, &state)
+        if queue.isReady { state.ready.removeAll { $0 == lane.serial } }
+        return queue.isHeld ? .held : .begun
+    }
+
+    /// Tells the client that a lane has begun, and then what there is.
+    func begin(_ lane: Lane, _ beginning: LaneBeginning = LaneBeginning()) {
         state.withLock { state in
-            guard let queue = state.queues.removeValue(forKey: lane.serial) else { return false }
-            queue.timer?.cancel()
-            count(-queue.bytes, &state)
-            if queue.isReady { state.ready.removeAll { $0 == lane.serial } }
-            return true
+            guard state.queues[lane.serial] != nil else { return }
+            queue(.ok(beginning.cursor), lane.id, &state)
+            writeAnswers(&state)
+            change(lane, &state) { queue, _, _ in queue.begin(beginning) }
+            // Not here, where whoever lets the lane begin makes others wait.
+            if !state.ready.isEmpty { schedule(&state) }
         }
     }
 
@@ -102,32 +147,33 @@ final class Outlet: Sendable {
         change(lane) { queue, others, room in queue.finish(reason, others: others, room: room) }
     }
 
-    /// Answers a subscription that can't begin, and closes its lane.
+    /// Answers a subscription that can't begin, or go on, and closes its lane.
     func refuse(_ lane: Lane, _ problem: Problem) {
-        close(lane)
-        if hasOneLane { state.withLock { $0.finishing = .withdrawn } }
-        answer(.error(problem), id: lane.id)
+        state.withLock { state in
+            guard close(lane, &state) != .over else { return }
+            if hasOneLane { state.finishing = .withdrawn }
+            queue(.error(problem), lane.id, &state)
+            write(&state)
+        }
         Task { onEnd(lane) }
-    }
-
-    func prepend(_ items: [LaneItem], to lane: Lane) {
-        change(lane) { queue, _, _ in queue.prepend(items) }
-    }
-
-    func prepend(_ snapshot: ObjectSnapshot, to lane: Lane) {
-        change(lane) { queue, _, _ in queue.prepend(snapshot) }
     }
 
     func append(_ item: LaneItem, to lane: Lane, _ shared: SharedFrame) {
         state.withLock { state in
-            guard state.queues[lane.serial] != nil, state.queues[lane.serial]?.end == nil else { return }
-            var item = item
-            if state.queues[lane.serial]?.throttle != nil {
-                guard let passing = state.queues[lane.serial]?.throttle?.take(item, at: .now) else { return }
-                item = passing
-                time(lane.serial, &state)
+            guard state.queues[lane.serial] != nil, state.queues[lane.serial]?.end == nil,
+                state.queues[lane.serial]?.leaveToBacklog(item) == false
+            else { return }
+            guard state.queues[lane.serial]?.throttle != nil else { return deliver(item, to: lane, shared, &state) }
+            if case .gap = item {
+                // What is held back comes before it.
+                for held in state.queues[lane.serial]?.throttle?.releaseAll() ?? [] {
+                    deliver(held, to: lane, nil, &state)
+                }
             }
-            deliver(item, to: lane, shared, &state)
+            if let passing = state.queues[lane.serial]?.throttle?.take(item, at: .now) {
+                deliver(passing, to: lane, shared, &state)
+            }
+            time(lane.serial, &state)
         }
     }
 
@@ -138,7 +184,8 @@ final class Outlet: Sendable {
         state.withLock { state in
             change(lane, &state) { queue, _, _ in queue.append(response: frame) }
             write(&state)
-            return state.bytes < Self.maximumResponseBytes && memory.hasRoom && !state.isClosed
+            return !state.isClosed && state.responseBytes < Self.maximumResponseBytes
+                && (memory.hasRoom || state.responseBytes < Self.guaranteedBytes)
         }
     }
 
@@ -169,9 +216,10 @@ final class Outlet: Sendable {
         guard var queue = state.queues.removeValue(forKey: lane.serial) else { return }
         let before = queue.bytes
         // Where all clients together are full, each keeps what waits for it, and no more.
-        body(&queue, state.bytes - before, memory.hasRoom ? Self.maximumWaitingBytes : state.bytes)
-        count(queue.bytes - before, &state)
-        if !queue.isReady, !queue.isEmpty || queue.end != nil {
+        let room = memory.hasRoom ? Self.maximumWaitingBytes : max(state.bytes, Self.guaranteedBytes)
+        body(&queue, state.bytes - before, room)
+        count(queue, queue.bytes - before, &state)
+        if !queue.isReady, !queue.isHeld, !queue.isEmpty || queue.end != nil {
             queue.isReady = true
             state.ready.append(lane.serial)
         }
@@ -219,49 +267,71 @@ final class Outlet: Sendable {
 
     private func clear(_ state: inout State) {
         for queue in state.queues.values { queue.timer?.cancel() }
-        count(-state.bytes, &state)
+        memory.add(-state.bytes - state.responseBytes)
         state = State(isClosed: true, lastSerial: state.lastSerial)
     }
 
-    private func count(_ bytes: Int, _ state: inout State) {
-        state.bytes += bytes
+    private func count(_ queue: LaneQueue, _ bytes: Int, _ state: inout State) {
+        if queue.holdsResponses { state.responseBytes += bytes } else { state.bytes += bytes }
         memory.add(bytes)
     }
 
     /// Writes what waits, as far as the connection takes it.
     private func write(_ state: inout State) {
+        var budget = Self.turn
         while !state.isChoked, !state.isClosed {
-            if let (frame, id) = state.answers.first {
-                guard offer(OutboundFrame(content: .frame(frame), id: id), &state) else { return }
-                state.answers.removeFirst()
-                if let reason = state.finishing, state.answers.isEmpty { transport.finish(reason) }
+            if !state.answers.isEmpty {
+                writeAnswers(&state)
             } else if let serial = state.ready.first {
-                guard writeNext(of: serial, &state) else { return }
+                guard budget > 0 else { return schedule(&state) }
+                guard writeNext(of: serial, &budget, &state) else { return }
             } else {
                 return
             }
         }
     }
 
-    /// Writes one item of a lane, which then goes to the end of the row.
-    private func writeNext(of serial: UInt64, _ state: inout State) -> Bool {
-        guard var queue = state.queues.removeValue(forKey: serial) else {
-            state.ready.removeFirst()
-            return true
+    /// Lets writing go on when others have had their turn.
+    private func schedule(_ state: inout State) {
+        guard !state.isScheduled else { return }
+        state.isScheduled = true
+        Task { [weak self] in
+            self?.state.withLock { state in
+                state.isScheduled = false
+                self?.write(&state)
+            }
         }
+    }
+
+    private func writeAnswers(_ state: inout State) {
+        while !state.isChoked, !state.isClosed, let (frame, id) = state.answers.first {
+            guard offer(OutboundFrame(content: .frame(frame), id: id), &state) else { return }
+            state.answers.removeFirst()
+            state.answerBytes -= frame.members.count
+            if let reason = state.finishing, state.answers.isEmpty { transport.finish(reason) }
+        }
+    }
+
+    /// Writes one item of a lane, which then goes to the end of the row.
+    ///
+    /// - Parameter budget: how much of what was said before may be looked at.
+    private func writeNext(of serial: UInt64, _ budget: inout Int, _ state: inout State) -> Bool {
+        state.ready.removeFirst()
+        guard var queue = state.queues.removeValue(forKey: serial) else { return true }
         let lane = queue.lane
         let before = queue.bytes
-        guard let item = queue.pop() else {
-            state.ready.removeFirst()
-            queue.isReady = false
-            guard let reason = queue.end else {
-                state.queues[serial] = queue
+        guard let item = queue.pop(&budget) else {
+            queue.isReady = queue.isBehind
+            if queue.isBehind {
+                state.ready.append(serial)
+            } else if let reason = queue.end {
+                queue.timer?.cancel()
+                state.answers.prepend((.done(reason), lane.id))
+                if hasOneLane { state.finishing = reason }
+                Task { onEnd(lane) }
                 return true
             }
-            queue.timer?.cancel()
-            state.answers.prepend((.done(reason), lane.id))
-            if hasOneLane { state.finishing = reason }
-            Task { onEnd(lane) }
+            state.queues[serial] = queue
             return true
         }
         let isWritten = offer(outbound(item, lane, nil), &state)
@@ -269,12 +339,12 @@ final class Outlet: Sendable {
             queue.timer?.cancel()
             return false
         }
-        count(queue.bytes - before, &state)
+        count(queue, queue.bytes - before, &state)
         if isWritten {
-            state.ready.removeFirst()
             state.ready.append(serial)
         } else {
             queue.putBack(item)
+            state.ready.prepend(serial)
         }
         state.queues[serial] = queue
         return isWritten
@@ -291,7 +361,8 @@ final class Outlet: Sendable {
 
     private func outbound(_ item: LaneItem, _ lane: Lane, _ shared: SharedFrame?) -> OutboundFrame {
         switch item {
-        case .gap(let count): return OutboundFrame(content: .frame(.gap(lost: count)), id: lane.id)
+        case .gap(let count, let cursor):
+            return OutboundFrame(content: .frame(.gap(lost: count, cursor)), id: lane.id)
         case .response(let frame): return OutboundFrame(content: .frame(frame), id: lane.id)
         case .event(let record, let event, let change):
             let options = lane.options

@@ -1,45 +1,107 @@
 import DequeModule
 import Synchronization
 
-/// What all sources have said lately, for clients that come back. Bounded in bytes: the oldest goes first.
+/// What all sources have said lately, for clients that come back or are behind. Bounded in bytes: the oldest goes first.
+///
+/// Its lock is the last in every order: nobody is called from here.
 final class ResumeMemory: Sendable {
-    private struct State {
+    /// What there is behind a place.
+    enum Next {
+        case record(EventRecord)
+        /// Records are not there any more, up to a position.
+        case forgotten(count: Int, hasGap: Bool, upTo: UInt64)
+        case nothing
+    }
+
+    fileprivate struct Log {
         var records: Deque<EventRecord> = []
-        /// The number of the first record; they are counted from 0.
-        var first: UInt64 = 0
+        /// The position of the first record, or of the next one.
+        var first: UInt64
+        /// The positions of the gaps among the records, in order, and of the last one before them.
+        var gaps: Deque<UInt64> = []
+        /// Whether its source is there no more.
+        var isClosed = false
+
+        mutating func forgetGaps() {
+            while gaps.count > 1, gaps[1] < first { gaps.removeFirst() }
+        }
+    }
+
+    fileprivate struct State {
+        var logs: [UInt64: Log] = [:]
+        /// The epochs of all records, in the order in which these came.
+        var order: Deque<UInt64> = []
         var bytes = 0
     }
 
     /// The most bytes.
-    let limit: Int
+    private let limit: Int
     private let state = Mutex(State())
 
     init(limit: Int) {
         self.limit = limit
     }
 
-    /// Keeps a record.
-    ///
-    /// - Returns: its number, by which it is found while it is kept, and the number of the first that is.
-    func insert(_ record: EventRecord) -> (number: UInt64, first: UInt64) {
+    /// A record of more than this part of the memory is not kept: it would drive out those of all other sources.
+    private static let largestPart = 8
+
+    /// Keeps a record of a source, whose positions come one after the other.
+    func insert(_ record: EventRecord, at place: StreamCursor) {
         state.withLock { state in
-            let number = state.first + UInt64(state.records.count)
-            state.records.append(record)
-            state.bytes += record.size
-            while state.bytes > limit, let oldest = state.records.popFirst() {
-                state.bytes -= oldest.size
-                state.first += 1
+            var log = state.logs.removeValue(forKey: place.epoch) ?? Log(first: place.position)
+            if case .gap = record.content { log.gaps.append(place.position) }
+            let size = record.size
+            if size <= limit / Self.largestPart {
+                log.records.append(record)
+                state.order.append(place.epoch)
+                state.bytes += size
+            } else {
+                state.bytes -= log.records.reduce(0) { $0 + $1.size }
+                log.records = []
+                log.first = place.position + 1
+                log.forgetGaps()
             }
-            return (number, state.first)
+            state.logs[place.epoch] = log
+            while state.bytes > limit, let epoch = state.order.popFirst() { state.evict(epoch) }
         }
     }
 
-    /// The records of these numbers that are still kept.
-    func records(_ numbers: some Sequence<UInt64>) -> [EventRecord] {
+    /// The record behind a place.
+    func next(behind place: StreamCursor) -> Next {
         state.withLock { state in
-            numbers.compactMap { number in
-                number < state.first ? nil : state.records[Int(number - state.first)]
+            guard let log = state.logs[place.epoch] else { return .nothing }
+            let wanted = place.position + 1
+            guard wanted >= log.first else {
+                let hasGap = log.gaps.contains { $0 >= wanted && $0 < log.first }
+                return .forgotten(count: Int(log.first - wanted), hasGap: hasGap, upTo: log.first - 1)
             }
+            let index = Int(wanted - log.first)
+            return index < log.records.count ? .record(log.records[index]) : .nothing
         }
+    }
+
+    /// Whether all that was said behind a place is there.
+    func isComplete(behind place: StreamCursor) -> Bool {
+        state.withLock { state in state.logs[place.epoch].map { place.position + 1 >= $0.first } ?? true }
+    }
+
+    /// A source says nothing more; what it has said goes in its turn.
+    func close(_ epoch: UInt64) {
+        state.withLock { state in
+            state.logs[epoch]?.isClosed = true
+            if state.logs[epoch]?.records.isEmpty ?? false { state.logs[epoch] = nil }
+        }
+    }
+}
+
+extension ResumeMemory.State {
+    fileprivate mutating func evict(_ epoch: UInt64) {
+        guard var log = logs.removeValue(forKey: epoch) else { return }
+        if let oldest = log.records.popFirst() {
+            bytes -= oldest.size
+            log.first += 1
+            log.forgetGaps()
+        }
+        if !log.records.isEmpty || !log.isClosed { logs[epoch] = log }
     }
 }

@@ -20,7 +20,8 @@ final class SocketSession: StreamEndpoint.Client {
     }
 
     private struct State {
-        var activities: [String: Activity] = [:]
+        /// By the clients' ids, which are compared byte by byte.
+        var activities: [TopicLevel: Activity] = [:]
         var agent: VirtualAgent?
         var isJoining = false
         var isClosed = false
@@ -32,7 +33,7 @@ final class SocketSession: StreamEndpoint.Client {
 
         func forget(_ lane: Lane) {
             let cancel = state.withLock { state -> (@Sendable () -> Void)? in
-                guard let id = lane.id, state.activities[id]?.lane === lane else { return nil }
+                guard let id = lane.id.map(TopicLevel.init), state.activities[id]?.lane === lane else { return nil }
                 return state.activities.removeValue(forKey: id)?.cancel
             }
             cancel?()
@@ -120,21 +121,20 @@ final class SocketSession: StreamEndpoint.Client {
             besides: ClientFrame.members.union(["event", "operation", "data", "limit", "timeout", "until"])
         )
         let parameters = FrameParameters(frame: frame.json)
-        let options = try RequestOptions(frame.json, maximumTimeout: services.maximumTimeout)
+        let options = try RequestOptions(parameters, maximumTimeout: services.maximumTimeout)
         let name = try parameters.required("event")
-        let operation = try parameters.text("operation")
+        let operation = try parameters.level("operation")?.text
         guard (name == "call") == (operation != nil) else {
             throw parameters.invalid("operation", name == "call" ? "is missing" : "is for calls alone")
         }
         let request = try frame.payload { try EventRequest(event: name, operation: operation, payload: $0) }
         guard let request else { throw parameters.invalid("event", "must be one of call, discover, query, update") }
-        guard manager.isOnline else { throw CommunicationError.offline }
         let lane = try open(frame, StreamOptions(), kind: nil, isRequest: true)
-        outlet.answer(.ok, id: lane.id)
         do {
             let sink = LaneSink(lane: lane, outlet: outlet)
             let run = try request.run(options, on: manager, into: sink, onResolve: services.onResolve)
             hold({ run.cancel() }, lane)
+            outlet.begin(lane)
         } catch {
             outlet.close(lane)
             store.forget(lane)
@@ -149,16 +149,17 @@ final class SocketSession: StreamEndpoint.Client {
         isRequest: Bool
     ) throws -> Lane {
         let (lane, ended) = try store.state.withLock { state in
-            var ended: [String: Activity] = [:]
-            if state.activities[frame.id] != nil || state.activities.count >= Self.maximumActivities {
+            let id = TopicLevel(frame.id)
+            var ended: [TopicLevel: Activity] = [:]
+            if state.activities[id] != nil || state.activities.count >= Self.maximumActivities {
                 // The client may know of an end before it has been dealt with here.
                 ended = state.activities.filter { !outlet.isOpen($0.value.lane) }
                 for id in ended.keys { state.activities[id] = nil }
             }
-            guard state.activities[frame.id] == nil else { throw Problems.idInUse }
+            guard state.activities[id] == nil else { throw Problems.idInUse }
             guard state.activities.count < Self.maximumActivities else { throw Problems.tooManyActivities }
             let lane = outlet.open(id: frame.id, options: options, kind: kind)
-            state.activities[frame.id] = Activity(lane: lane, isRequest: isRequest)
+            state.activities[id] = Activity(lane: lane, isRequest: isRequest)
             return (lane, ended.values)
         }
         for activity in ended { activity.cancel?() }
@@ -168,7 +169,7 @@ final class SocketSession: StreamEndpoint.Client {
     /// Keeps what ends an activity, which may have ended by now.
     private func hold(_ cancel: @escaping @Sendable () -> Void, _ lane: Lane) {
         let isOver = store.state.withLock { state in
-            guard let id = lane.id, state.activities[id]?.lane === lane else { return true }
+            guard let id = lane.id.map(TopicLevel.init), state.activities[id]?.lane === lane else { return true }
             state.activities[id]?.cancel = cancel
             return false
         }
@@ -178,12 +179,17 @@ final class SocketSession: StreamEndpoint.Client {
     private func end(_ frame: ClientFrame, isRequest: Bool) throws {
         try frame.json.refuseMembers(besides: ClientFrame.members)
         let activity = store.state.withLock { state in
-            state.activities[frame.id]?.isRequest == isRequest ? state.activities.removeValue(forKey: frame.id) : nil
+            let id = TopicLevel(frame.id)
+            return state.activities[id]?.isRequest == isRequest ? state.activities.removeValue(forKey: id) : nil
         }
-        let wasOpen = activity.map { outlet.close($0.lane) } ?? false
+        let closing = activity.map { outlet.close($0.lane) } ?? .over
         activity?.cancel?()
+        switch closing {
         // The client may not yet have been told of an end that has been written.
-        guard wasOpen else { throw isRequest ? Problems.noSuchRequest : Problems.noSuchSubscription }
+        case .over: throw isRequest ? Problems.noSuchRequest : Problems.noSuchSubscription
+        case .held: outlet.answer(.error(Problems.endedBeforeItBegan), id: frame.id)
+        case .begun: break
+        }
         outlet.answer(.ok, id: frame.id)
         if isRequest { outlet.answer(.done(.cancelled), id: frame.id) }
     }
@@ -229,7 +235,7 @@ final class SocketSession: StreamEndpoint.Client {
             if isWanted {
                 outlet.answer(StreamFrame(.ok, members: Array(#""identity":"#.utf8) + agent.identity), id: frame.id)
             } else {
-                outlet.answer(.error(Problems.of(CommunicationError.offline)), id: frame.id)
+                outlet.answer(.error(Problems.notIdentified), id: frame.id)
                 await services.agents.leave(agent)
             }
         }
@@ -283,6 +289,20 @@ extension Problems {
         title: "Too many subscriptions",
         status: 503,
         detail: "A connection has at most \(SocketSession.maximumActivities) subscriptions and requests."
+    )
+
+    static let endedBeforeItBegan = Problem(
+        type: typePrefix + "conflict",
+        title: "Conflict",
+        status: 409,
+        detail: "The subscription was ended before it began."
+    )
+
+    static let notIdentified = Problem(
+        type: typePrefix + "broker-unavailable",
+        title: "Broker unavailable",
+        status: 503,
+        detail: "The identity could not be advertised in time."
     )
 
     static let noSuchSubscription = notFound(detail: "There is no subscription of this id.")

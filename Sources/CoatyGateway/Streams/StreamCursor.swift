@@ -21,5 +21,8 @@ struct StreamCursor: Sendable, Hashable, CustomStringConvertible {
         self.init(epoch: epoch, position: position)
     }
 
+    /// The place behind what comes next.
+    var next: StreamCursor { StreamCursor(epoch: epoch, position: position + 1) }
+
     var description: String { String(epoch, radix: 36) + "-" + String(position) }
 }

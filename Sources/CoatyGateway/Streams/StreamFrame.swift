@@ -51,7 +51,7 @@ struct StreamFrame: Sendable {
 extension StreamFrame {
     /// Why there will be no more frames of a subscription or request.
     enum EndReason: String, Sendable {
-        /// As many responses as were asked for have come, or as many as can be kept.
+        /// As many responses as were asked for have come.
         case limit
         /// The time that responses were awaited is over.
         case timeout
@@ -63,7 +63,7 @@ extension StreamFrame {
         case offline
         /// What was observed is no longer there.
         case withdrawn
-        /// The client reads too slowly, and asked to be told so.
+        /// More responses have come than can be kept, or the client reads too slowly and asked to be told so.
         case overflow
     }
 
@@ -83,9 +83,13 @@ extension StreamFrame {
 
     /// Tells that frames are missing at this place.
     ///
-    /// - Parameter lost: how many; nil where nobody can know.
-    static func gap(lost: Int?) -> StreamFrame {
-        StreamFrame(.gap, members: Array(#""lost":\#(lost.map(String.init) ?? "null")"#.utf8))
+    /// - Parameters:
+    ///   - lost: how many; nil where nobody can know.
+    ///   - cursor: behind which the client can resume; nil where it is not known.
+    static func gap(lost: Int?, _ cursor: StreamCursor? = nil) -> StreamFrame {
+        var members = #""lost":\#(lost.map(String.init) ?? "null")"#
+        if let cursor { members += #","cursor":"\#(cursor)""# }
+        return StreamFrame(.gap, members: Array(members.utf8), cursor: cursor)
     }
 
     /// What was wrong with what the client has said: the members of the problem (RFC 9457).

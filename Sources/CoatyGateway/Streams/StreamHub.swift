@@ -49,11 +49,9 @@ final class StreamHub: Sendable {
     let manager: CommunicationManager
     let ioNodes: IoNodeRegistry
     let routing: RoutingAdmin
-    private let objects: ObjectRegistry
+    let objects: ObjectRegistry
     private let resumeWindow: Duration
     private let memory: ResumeMemory
-    /// What the registry of objects says of all of them.
-    private let changes: StreamSource
     private let state = Mutex(State())
 
     /// - Parameters:
@@ -76,11 +74,6 @@ final class StreamHub: Sendable {
         self.resumeWindow = resumeWindow
         memory = ResumeMemory(limit: resumeMemory)
         self.waiting = waiting
-        changes = StreamSource(isResumable: true, memory: memory)
-        objects.setChangeHandler { [changes] change in ObservedEvent(change).map(changes.say) }
-        // The registry observes the same, so the broker's answer is the same.
-        let link = manager.subscribe(.deadvertise, onStatus: { [weak changes] in changes?.update($0) }) { _ in }
-        changes.hold { link.cancel() }
     }
 
     /// Why there is nothing to observe; nil where there is.
@@ -89,9 +82,8 @@ final class StreamHub: Sendable {
         case .ioValue(let id): ioNodes.actor(id) == nil ? Problems.notRegistered("IO actor") : nil
         case .ioState(let id): ioNodes.agent(ofPoint: id) == nil ? Problems.notRegistered("IO point") : nil
         case .routing(let id): routing.isKnown(id) ? nil : Problems.unknownContext(id)
-        case .objects: nil
         default:
-            state.withLock { $0.entries.count - $0.unused >= Self.maximumSources && $0.entries[request] == nil }
+            state.withLock { $0.entries.count - $0.unused >= Self.maximumSources && $0.entries[request.shared] == nil }
                 ? Problems.tooManySources : nil
         }
     }
@@ -101,11 +93,6 @@ final class StreamHub: Sendable {
     /// - Returns: what ends it, to be called once.
     func subscribe(_ lane: Lane, to request: StreamRequest) -> @Sendable () -> Void {
         switch request {
-        case .objects:
-            objects.withObjects { objects in
-                changes.add(lane) { cursor in ObjectSnapshot(objects, cursor: cursor) }
-            }
-            return { [changes] in changes.remove(lane) }
         case .ioState, .routing:
             // A state is told to each from its beginning.
             let source = StreamSource(isResumable: false, memory: memory)
@@ -114,11 +101,18 @@ final class StreamHub: Sendable {
             open(source, request)
             return { source.close() }
         default:
-            let source = use(request)
-            source.add(lane)
+            let key = request.shared
+            let source = use(key)
+            if case .objects = key {
+                objects.withObjects { objects in
+                    source.add(lane) { cursor in ObjectSnapshot(objects, cursor: cursor) }
+                }
+            } else {
+                source.add(lane)
+            }
             return { [weak self] in
                 source.remove(lane)
-                self?.leave(source, request)
+                self?.leave(source, key)
             }
         }
     }
@@ -135,6 +129,12 @@ final class StreamHub: Sendable {
             }
             let displaced = state.entries.count >= Self.maximumSources ? state.removeOldestUnused() : nil
             let source = StreamSource(isResumable: true, memory: memory)
+            if case .objects = request {
+                // Under the lock, so that who comes now misses no change behind what is there.
+                source.hold(
+                    objects.observeChanges { [weak source] change in ObservedEvent(change).map { source?.say($0) } }
+                )
+            }
             state.entries[request] = Entry(source: source, users: 1)
             return (source, true, displaced)
         }
@@ -196,7 +196,7 @@ final class StreamHub: Sendable {
             if entry.users == 0 { state.unused -= 1 }
             state.entries[request] = nil
         }
-        source.end(.withdrawn)
+        source.end()
     }
 }
 
@@ -207,6 +207,8 @@ extension Problems {
         status: 503,
         detail: "The gateway observes as much as it can."
     )
+
+    static let withdrawn = notFound(detail: "What is to be observed is no longer there.")
 
     static let subscriptionRefused = Problem(
         type: typePrefix + "subscription-refused",

@@ -1,4 +1,5 @@
 import Coaty
+import HTTPServer
 
 /// The parameters of a subscription, from the query of a request or from a client's frame.
 ///
@@ -7,8 +8,8 @@ protocol StreamParameters {
     func text(_ name: String) throws -> String?
     func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int?
     func boolean(_ name: String) throws -> Bool?
-    /// A JSON value, which a query holds as text.
-    func json(_ name: String) throws -> JSONView?
+    /// A condition, in JSON. What is wrong in that of a query is the parameter: nobody sees a document that a pointer could
+    /// point into.
     /// A filter. What is wrong in a query is its parameter: nobody sees a document that a pointer could point into.
     func condition(_ name: String) throws -> ObjectFilterCondition?
     /// A list of properties: in a query separated by commas.
@@ -30,7 +31,8 @@ extension StreamParameters {
     }
 
     func required(_ name: String) throws -> String {
-        guard let text = try text(name), !text.isEmpty else { throw invalid(name, "is missing") }
+        guard let text = try text(name) else { throw invalid(name, "is missing") }
+        guard !text.isEmpty else { throw invalid(name, "must not be empty") }
         return text
     }
 
@@ -44,15 +46,17 @@ extension StreamParameters {
         guard let level = try level(name) else { throw invalid(name, "is missing") }
         return level
     }
-
-    func condition(_ name: String) throws -> ObjectFilterCondition? {
-        try json(name).map { view in try ObjectFilterCondition(view) }
-    }
 }
 
 /// The parameters in the query of a request. Those that are not asked for do not matter.
 struct QueryParameters: StreamParameters {
     let items: [(name: String, value: String)]
+
+    init(items: [(name: String, value: String)]) { self.items = items }
+
+    init(_ request: borrowing HTTPRequest) {
+        items = request.queryItems.map { ($0.name, $0.value) }
+    }
 
     func text(_ name: String) throws -> String? {
         try InvalidParameter.single(name, items.filter { $0.name == name }.map(\.value))
@@ -68,22 +72,8 @@ struct QueryParameters: StreamParameters {
         return value
     }
 
-    func json(_ name: String) throws -> JSONView? {
-        guard let text = try text(name) else { return nil }
-        do throws(JSONSyntaxError) {
-            return try JSONDocument(Array(text.utf8)).root
-        } catch {
-            throw invalid(name, "must be JSON: \(error)")
-        }
-    }
-
     func condition(_ name: String) throws -> ObjectFilterCondition? {
-        guard let view = try json(name) else { return nil }
-        do {
-            return try ObjectFilterCondition(view)
-        } catch {
-            throw invalid(name, "is no filter: \(error)")
-        }
+        try text(name).map { text in try InvalidParameter.condition(name, text) }
     }
 
     func properties(_ name: String) throws -> [ObjectFilterProperty]? {
@@ -106,11 +96,7 @@ struct FrameParameters: StreamParameters {
     }
 
     func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
-        guard let view = frame.member(named: name) else { return nil }
-        guard let number = view.number.flatMap({ Int(exactly: $0) }), range.contains(number) else {
-            throw view.invalid("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
-        }
-        return number
+        try frame.member(named: name)?.integer(in: range)
     }
 
     func boolean(_ name: String) throws -> Bool? {
@@ -119,7 +105,9 @@ struct FrameParameters: StreamParameters {
         return value
     }
 
-    func json(_ name: String) throws -> JSONView? { frame.member(named: name) }
+    func condition(_ name: String) throws -> ObjectFilterCondition? {
+        try frame.member(named: name).map { view in try ObjectFilterCondition(ofClient: view) }
+    }
 
     func properties(_ name: String) throws -> [ObjectFilterProperty]? {
         guard let view = frame.member(named: name) else { return nil }

@@ -101,6 +101,11 @@ enum StreamRequest: Sendable, Hashable {
         if case .objects(let kind) = self { kind } else { nil }
     }
 
+    /// What is observed for it and for others.
+    var shared: StreamRequest {
+        if case .objects = self { .objects(nil) } else { self }
+    }
+
     /// Whether events have JSON that a filter can be asked of.
     var carriesJSON: Bool {
         if case .raw = self { false } else { true }

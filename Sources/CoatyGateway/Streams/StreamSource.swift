@@ -1,10 +1,10 @@
 import Coaty
-import DequeModule
 import Synchronization
 
 /// One thing that is observed, for all who observe it: tells them each event in order, and remembers what it has said.
 ///
-/// Locks are taken in this order: that of the registry of objects, a source's, an outlet's, a connection's.
+/// Locks are taken in this order: that of the registry of objects or a session's, a source's, a request's, an outlet's, a
+/// connection's or the memory's.
 final class StreamSource: Sendable {
     private enum Status {
         /// The broker has not yet acknowledged the subscription.
@@ -18,15 +18,11 @@ final class StreamSource: Sendable {
     private struct State {
         var status = Status.opening
         var lastPosition: UInt64 = 0
-        /// The positions of the gaps in the log, in order, and of the last one before it.
-        var gaps: Deque<UInt64> = []
-        /// The numbers of the last records in the memory, in order, without a hole; the last is that of the last position.
-        var log: Deque<UInt64> = []
         var lanes: [Lane] = []
-        /// Those that wait for the broker, and what they are told first. No event comes between.
-        var waiting: [(lane: Lane, snapshot: ObjectSnapshot?)] = []
-        /// Ends what brings the events.
-        var onClose: (@Sendable () -> Void)?
+        /// Those that wait for the broker, since when, and what they are told first.
+        var waiting: [(lane: Lane, place: StreamCursor, snapshot: ObjectSnapshot?)] = []
+        /// End what brings the events.
+        var onClose: [@Sendable () -> Void] = []
     }
 
     /// Tells the places of this source from those of others, and of the same one in another life.
@@ -46,7 +42,7 @@ final class StreamSource: Sendable {
     func hold(_ onClose: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             guard state.status != .ended else { return true }
-            state.onClose = onClose
+            state.onClose.append(onClose)
             return false
         }
         if isOver { onClose() }
@@ -74,11 +70,6 @@ final class StreamSource: Sendable {
     /// Tells an event to all.
     func say(_ event: ObservedEvent) {
         state.withLock { state in
-            // A broker may send events before it acknowledges.
-            if state.status == .opening {
-                state.status = .standing
-                admitWaiting(&state)
-            }
             guard state.status != .ended else { return }
             say(.event(event), &state)
         }
@@ -86,41 +77,42 @@ final class StreamSource: Sendable {
 
     private func say(_ content: EventRecord.Content, _ state: inout State) {
         state.lastPosition += 1
-        let cursor = isResumable ? StreamCursor(epoch: epoch, position: state.lastPosition) : nil
-        let record = EventRecord(content, cursor: cursor)
-        if isResumable {
-            let (number, first) = memory.insert(record)
-            state.log.append(number)
-            while let oldest = state.log.first, oldest < first { state.log.removeFirst() }
-            if case .gap = content { state.gaps.append(state.lastPosition) }
-            let forgotten = state.lastPosition - UInt64(state.log.count)
-            while state.gaps.count > 1, state.gaps[1] <= forgotten { state.gaps.removeFirst() }
-        }
+        let place = StreamCursor(epoch: epoch, position: state.lastPosition)
+        let record = EventRecord(content, cursor: isResumable ? place : nil)
+        if isResumable { memory.insert(record, at: place) }
         let shared = SharedFrame()
         for lane in state.lanes { lane.take(record, shared) }
     }
 
     /// Ends all subscriptions: what was observed is gone.
-    func end(_ reason: StreamFrame.EndReason) {
-        let (lanes, onClose) = state.withLock { state in
+    func end() {
+        let (lanes, waiting, onClose) = state.withLock { state in
             defer {
                 state.status = .ended
                 state.lanes = []
                 state.waiting = []
+                state.onClose = []
             }
-            return (state.waiting.map(\.lane) + state.lanes, state.onClose.take())
+            return (state.lanes, state.waiting, state.onClose)
         }
-        onClose?()
-        for lane in lanes { lane.end(reason) }
+        close(onClose)
+        for (lane, _, _) in waiting { lane.refuse(Problems.withdrawn) }
+        for lane in lanes { lane.end(.withdrawn) }
     }
 
     /// Ends what is observed, when nobody is left.
     func close() {
         let onClose = state.withLock { state in
             state.status = .ended
-            return state.onClose.take()
+            defer { state.onClose = [] }
+            return state.onClose
         }
-        onClose?()
+        close(onClose)
+    }
+
+    private func close(_ onClose: [@Sendable () -> Void]) {
+        for end in onClose { end() }
+        memory.close(epoch)
     }
 
     // MARK: - Who observes
@@ -131,16 +123,15 @@ final class StreamSource: Sendable {
     /// - Parameter snapshot: what it is told first where it can't resume, to be resumed behind the cursor.
     func add(_ lane: Lane, snapshot: (StreamCursor) -> ObjectSnapshot? = { _ in nil }) {
         let isOver = state.withLock { state in
+            let now = StreamCursor(epoch: epoch, position: state.lastPosition)
             switch state.status {
             case .ended: return true
-            case .opening:
-                let now = StreamCursor(epoch: epoch, position: state.lastPosition)
-                state.waiting.append((lane, snapshot(now)))
-            case .standing, .offline, .refused: admit(lane, snapshot, &state)
+            case .opening: state.waiting.append((lane, now, snapshot(now)))
+            case .standing, .offline, .refused: admit(lane, since: now, snapshot, &state)
             }
             return false
         }
-        if isOver { lane.end(.withdrawn) }
+        if isOver { lane.refuse(Problems.withdrawn) }
     }
 
     func remove(_ lane: Lane) {
@@ -153,36 +144,52 @@ final class StreamSource: Sendable {
     private func admitWaiting(_ state: inout State) {
         let waiting = state.waiting
         state.waiting = []
-        for (lane, snapshot) in waiting { admit(lane, { _ in snapshot }, &state) }
+        for (lane, place, snapshot) in waiting { admit(lane, since: place, { _ in snapshot }, &state) }
     }
 
-    private func admit(_ lane: Lane, _ snapshot: (StreamCursor) -> ObjectSnapshot?, _ state: inout State) {
+    /// - Parameter place: when the client came.
+    private func admit(
+        _ lane: Lane,
+        since place: StreamCursor,
+        _ snapshot: (StreamCursor) -> ObjectSnapshot?,
+        _ state: inout State
+    ) {
         if state.status == .refused {
             lane.refuse(Problems.subscriptionRefused)
             return
         }
         state.lanes.append(lane)
         let now = StreamCursor(epoch: epoch, position: state.lastPosition)
-        guard let since = lane.options.since else {
-            let snapshot = snapshot(now)
-            lane.begin(isResumable && snapshot == nil ? now : nil)
-            // Offline, an event may be missed from the first moment on.
-            if state.status == .offline { lane.lose(nil) }
-            if let snapshot { lane.prepend(snapshot) }
-            return
+        var beginning = LaneBeginning()
+        if let since = lane.options.since {
+            let isKnown = since.epoch == epoch && since.position <= now.position
+            if !isKnown || !memory.isComplete(behind: since) { beginning.snapshot = snapshot(place) }
+            if beginning.snapshot != nil {
+                beginning.gap = .gap(nil, nil)
+                beginning.backlog = backlog(behind: place, now)
+            } else {
+                let begin = isKnown ? since : StreamCursor(epoch: epoch, position: 0)
+                if !isKnown { beginning.gap = .gap(nil, begin) }
+                beginning.backlog = backlog(behind: begin, now)
+            }
+        } else {
+            beginning.snapshot = snapshot(place)
+            // Who comes while offline may miss events from the first moment on.
+            let isCut = state.status == .offline && place == now
+            if isCut { beginning.gap = .gap(nil, isResumable ? now : nil) }
+            if isResumable, !isCut, beginning.snapshot == nil { beginning.cursor = place }
+            // What came while the broker had not yet acknowledged.
+            beginning.backlog = backlog(behind: place, now)
         }
-        lane.begin(nil)
-        let known = since.epoch == epoch && since.position <= state.lastPosition
-        let records = memory.records(state.log.suffix(known ? Int(state.lastPosition - since.position) : .max))
-        let missing = known ? Int(state.lastPosition - since.position) - records.count : nil
-        guard missing != 0 else {
-            lane.prepend(records)
-            return
+        if beginning.snapshot != nil, beginning.backlog == nil {
+            // What is said while the snapshot is told comes behind it.
+            beginning.backlog = Backlog(behind: place, upTo: place.position, in: memory)
         }
-        // Of what was forgotten nobody knows what a filter would have passed, nor what a gap in it has lost.
-        let kept = state.lastPosition - UInt64(records.count)
-        let hasGap = known && state.gaps.contains { $0 > since.position && $0 <= kept }
-        lane.lose(lane.wantsAll && !hasGap ? missing : nil)
-        if let snapshot = snapshot(now) { lane.prepend(snapshot) } else { lane.prepend(records) }
+        lane.begin(beginning)
+    }
+
+    private func backlog(behind place: StreamCursor, _ now: StreamCursor) -> Backlog? {
+        guard isResumable, place.position < now.position else { return nil }
+        return Backlog(behind: place, upTo: now.position, in: memory)
     }
 }

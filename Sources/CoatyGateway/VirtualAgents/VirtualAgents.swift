@@ -19,6 +19,8 @@ final class VirtualAgents: Component {
 
     private struct State {
         var agents: [CoatyUUID: VirtualAgent] = [:]
+        /// How many are being made.
+        var beginning = 0
         var isStopped = false
     }
 
@@ -49,21 +51,27 @@ final class VirtualAgents: Component {
         }
     }
 
-    /// Makes an agent, which does nothing yet, and keeps its place.
+    /// Makes an agent, which begins to join.
     ///
     /// - Throws: `Problem` where there are too many; what a communication manager throws.
     func agent(name: String) throws -> VirtualAgent {
+        try state.withLock { state in
+            guard !state.isStopped, state.agents.count + state.beginning < limit else {
+                throw Problems.tooManyAgents(limit)
+            }
+            state.beginning += 1
+        }
+        defer { state.withLock { $0.beginning -= 1 } }
         var logger = logger
         let identity = Identity(name: name)
         logger[metadataKey: "virtual-agent"] = "\(identity.objectId)"
-        let agent = VirtualAgent(
-            manager: try CommunicationManager(identity: identity, options: options, logger: logger)
-        )
+        let manager = try CommunicationManager(identity: identity, options: options, logger: logger)
+        let agent = VirtualAgent(manager: manager)
         try state.withLock { state in
-            guard !state.isStopped, state.agents.count < limit else { throw Problems.tooManyAgents(limit) }
-            state.agents[agent.manager.identityId] = agent
+            guard !state.isStopped else { throw Problems.tooManyAgents(limit) }
+            state.agents[manager.identityId] = agent
             // Under the lock, so that whoever stops the agents finds it started. Starting does not wait.
-            agent.manager.start()
+            manager.start()
         }
         return agent
     }

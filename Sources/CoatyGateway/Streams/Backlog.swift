@@ -1,0 +1,43 @@
+/// What a source has said and a client has not been told: read from the memory as the client reads, so that nothing is kept
+/// for it alone.
+struct Backlog: Sendable {
+    private let memory: ResumeMemory
+    /// Behind what was told last.
+    private var place: StreamCursor
+    /// The position of what the source has said last.
+    private var end: UInt64
+
+    init(behind place: StreamCursor, upTo end: UInt64, in memory: ResumeMemory) {
+        self.memory = memory
+        self.place = place
+        self.end = end
+    }
+
+    /// The source has said more.
+    mutating func extend(upTo end: UInt64) { self.end = end }
+
+    /// The next item that the client wants; nil behind the last, or when the budget is used up.
+    ///
+    /// - Parameter budget: how many records may be looked at.
+    mutating func next(for lane: Lane, _ budget: inout Int) -> LaneItem? {
+        while !isEmpty, budget > 0 {
+            budget -= 1
+            switch memory.next(behind: place) {
+            case .record(let record):
+                place = place.next
+                if let item = lane.item(record) { return item }
+            case .forgotten(let count, let hasGap, let last):
+                place = StreamCursor(epoch: place.epoch, position: min(last, end))
+                // Of what was forgotten nobody knows what a filter would have passed, nor what a gap in it has lost.
+                return .gap(lane.wantsAll && !hasGap ? count : nil, place)
+            case .nothing:
+                place = StreamCursor(epoch: place.epoch, position: end)
+                return .gap(nil, place)
+            }
+        }
+        return nil
+    }
+
+    /// Whether the client has got all.
+    var isEmpty: Bool { place.position >= end }
+}
