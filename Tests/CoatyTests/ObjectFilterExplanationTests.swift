@@ -108,4 +108,24 @@ import Testing
         #expect(!ObjectFilterCondition.and(many).matches { _ in object })
         #expect(ObjectFilterCondition.and(many.map { _ in .property("b", .exists()) }).matches(object))
     }
+
+    @Test func severalObjectsShareABudget() throws {
+        let objects = try Self.json(#"[{"a":0},{"a":0},{"a":1}]"#)
+        let condition = ObjectFilterCondition.property("a", .equals(1))
+        let needed = try #require((1...100).first { condition.matches(any: objects.elements, steps: $0) == true })
+        let first = try #require(
+            (1...100).first { condition.matches(any: objects.elements.prefix(1), steps: $0) != nil }
+        )
+        #expect(needed == 3 * first)
+        #expect(condition.matches(any: objects.elements, steps: needed - 1) == nil)
+        #expect(condition.matches(any: objects.elements.prefix(2), steps: needed) == false)
+        #expect(ObjectFilterCondition.not(condition).matches(any: objects.elements, steps: needed - 1) == true)
+        #expect(condition.matches(any: [], steps: 0) == false)
+    }
+
+    @Test func leavesAreCounted() {
+        let leaf = ObjectFilterCondition.property("a", .exists())
+        #expect(leaf.leafCount == 1)
+        #expect(ObjectFilterCondition.and([leaf, .not(.or([leaf, leaf])), .or([])]).leafCount == 4)
+    }
 }

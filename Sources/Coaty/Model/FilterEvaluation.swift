@@ -13,6 +13,19 @@ extension ObjectFilterCondition {
         return verdict(0, &budget) { $0.value(inRoots: roots) } ?? false
     }
 
+    /// Whether the condition holds for one of several objects, all of which it may take a number of steps together.
+    ///
+    /// - Parameter steps: how much work it may take; ``matches(_:)`` takes at most a million steps.
+    /// - Returns: nil where it takes more, or is nested too deep, before it holds for one.
+    package func matches(any views: some Sequence<JSONView>, steps: Int) -> Bool? {
+        var budget = FilterBudget(steps: steps)
+        for object in views {
+            guard let holds = verdict(0, &budget, { object.value(at: $0.names) }) else { return nil }
+            if holds { return true }
+        }
+        return false
+    }
+
     /// nil where the condition is nested too deep, or the budget is exhausted.
     private func verdict(_ depth: Int, _ budget: inout FilterBudget, _ lookup: FilterLookup) -> Bool? {
         guard depth <= Self.maximumDepth, (try? budget.spend(1)) != nil else { return nil }

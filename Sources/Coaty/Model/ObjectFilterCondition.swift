@@ -24,6 +24,15 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
         self = .property(property, expression)
     }
 
+    /// How many conditions on properties this consists of; an and or or without any counts as one.
+    package var leafCount: Int {
+        switch self {
+        case .property: 1
+        case .and(let list), .or(let list): list.isEmpty ? 1 : list.reduce(0) { $0 + $1.leafCount }
+        case .not(let condition): condition.leafCount
+        }
+    }
+
     /// Reads one condition on a property.
     private init(leaf view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
         let parts = Array(view.elements.prefix(3))
