@@ -54,6 +54,16 @@ import Testing
             #"{"objectTypes":["t"],"objectFilter":{"orderByProperties":[["a","Up"]]}}"#,
             "/objectFilter/orderByProperties/0/1"
         ),
+        (#"{"objectTypes":["t"],"objectFilter":{"condition":["a",[9]]}}"#, "/objectFilter/condition"),
+        (#"{"objectTypes":["t"],"objectFilter":{"conditions":{"AND":[["a",[9]]]}}}"#, "/objectFilter/conditions/AND"),
+        (#"{"objectTypes":["t"],"objectFilter":{"conditions":{}}}"#, "/objectFilter/conditions"),
+        (#"{"objectTypes":["t"],"objectFilter":{"conditions":{"or":[],"an/d":[]}}}"#, "/objectFilter/conditions/an~1d"),
+        (#"{"objectTypes":["t"],"objectFilter":{"conditions":{"and":[],"or":[]}}}"#, "/objectFilter/conditions/or"),
+        (#"{"objectTypes":["t"],"objectFilter":{"conditions":["a",["Equals"]]}}"#, "/objectFilter/conditions/1"),
+        (
+            #"{"objectTypes":["t"],"objectFilter":{"conditions":{"or":[["a",[9,1]]]}}}"#,
+            "/objectFilter/conditions/or/0/1"
+        ),
     ])
     func errorsSayWhere(_ written: String, _ pointer: String) throws {
         let error = try #require(throws: PayloadError.self) { try QueryEvent(personal: payload(written)) }
@@ -63,16 +73,36 @@ import Testing
         }
     }
 
+    /// Or the call would be executed by everybody, where it was meant for some.
+    @Test(arguments: [
+        (#"{"condition":["a",["Equals",1]]}"#, "/filter/condition"),
+        (#"{"conditions":["a",["Exists"]],"take":1}"#, "/filter/take"),
+        (#"{"conditions":{"AND":[["a",["Equals",1]]]}}"#, "/filter/conditions/AND"),
+        (#"{"conditions":{"and":[["a",["Between",1]]]}}"#, "/filter/conditions/and/0/1"),
+    ])
+    func aCallIsNotSentWithAFilterThatIsNoFilter(_ filter: String, _ pointer: String) throws {
+        let call = try payload(#"{"filter":\#(filter)}"#)
+        let error = try #require(throws: PayloadError.self) { try CallEvent(operation: "o", personal: call) }
+        guard case .invalid(pointer, _) = error else {
+            Issue.record("\(error)")
+            return
+        }
+        // Agents take it, as the reference does.
+        #expect(throws: Never.self) {
+            try CallEvent(operation: "o", payload: payload(#"{"filter":{"conditions":{"AND":[]},"x":1}}"#))
+        }
+    }
+
     @Test func viewsAreSelectedAsObjectsAre() throws {
         let body = try payload(
             #"{"filter":{"conditions":["n",["GreaterThan",1]],"orderByProperties":[["n","Desc"]],"skip":1,"take":2},"of":[{"n":1},{"n":5},{"n":2},{"n":3},{"n":4},{}]}"#
         ).json
-        let filter = try ObjectFilter(personal: #require(body["filter"]))
+        let filter = try ObjectFilter(#require(body["filter"]), .person)
         let selected = filter.select(from: try #require(body["of"]).elements) { $0 }
         #expect(selected.map { $0["n"]?.number } == [4, 3])
         let broken = try payload(#"{"filter":{"take":"1"}}"#).json
         #expect(throws: PayloadError.invalid(pointer: "/filter/take", reason: "must be a number")) {
-            try ObjectFilter(personal: #require(broken["filter"]))
+            try ObjectFilter(#require(broken["filter"]), .person)
         }
     }
 

@@ -1,7 +1,7 @@
 /// Selects, orders and cuts the objects that answer a query.
 ///
 /// On the wire `{conditions?, orderByProperties?, take?, skip?}`, where conditions are one condition, `{and: […]}` or
-/// `{or: […]}`, and operators are numbers. Decoding also takes operators by name.
+/// `{or: […]}`, and operators are numbers. Decoding also takes operators by name, and refuses members that are unknown.
 ///
 /// ```swift
 /// try ObjectFilter(conditions: .property("status", .equals("on")), take: 10)
@@ -46,15 +46,9 @@ public struct ObjectFilter: Sendable, Hashable {
         try self.init(view, .wire)
     }
 
-    /// Reads a filter that a person wrote: operators may be names.
-    ///
-    /// - Throws: ``PayloadError`` with the place in the view's document.
-    package init(personal view: JSONView) throws(PayloadError) {
-        try self.init(view, .person)
-    }
-
     init(_ view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
-        conditions = try ContextFilter(view, dialect).conditions
+        try view.checkFilter(["conditions", "orderByProperties", "take", "skip"], dialect)
+        conditions = try ObjectFilterCondition.carried(view["conditions"], dialect)
         if let list = view["orderByProperties"] {
             guard list.kind == .array else { throw .invalid(list, "must be an array") }
             var order: [OrderByProperty] = []
@@ -115,12 +109,8 @@ public struct ContextFilter: Sendable, Hashable {
     }
 
     init(_ view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
-        guard view.kind == .object else { throw .invalid(view, "must be an object") }
-        if let conditions = view["conditions"] {
-            self.conditions = try ObjectFilterCondition.carried(conditions, dialect)
-        } else {
-            conditions = nil
-        }
+        try view.checkFilter(["conditions"], dialect)
+        conditions = try ObjectFilterCondition.carried(view["conditions"], dialect)
     }
 }
 
@@ -138,5 +128,20 @@ extension ContextFilter: Codable {
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Keys.self)
         try container.encodeIfPresent(conditions?.json(.wire), forKey: .conditions)
+    }
+}
+
+extension JSONView {
+    /// Checks that this is an object, and that a person wrote none but the members of a filter.
+    fileprivate func checkFilter(_ names: [String], _ dialect: FilterDialect) throws(PayloadError) {
+        guard kind == .object else { throw .invalid(self, "must be an object") }
+        if dialect == .person { try checkMembers(names) }
+    }
+
+    /// Checks that an object has no members but these.
+    func checkMembers(_ names: [String]) throws(PayloadError) {
+        for (key, value) in members where !names.contains(where: { key.isString($0) }) {
+            throw .invalid(value, "is unknown, must be one of \(names.joined(separator: ", "))")
+        }
     }
 }

@@ -71,12 +71,18 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
     }
 
     /// Reads what a filter has as its conditions; nil where there are none. What a person writes is refused where the wire
-    /// would leave it out without a word.
-    static func carried(_ view: JSONView, _ dialect: FilterDialect) throws(PayloadError) -> Self? {
+    /// would leave it out without a word: the filter would match everything.
+    static func carried(_ view: JSONView?, _ dialect: FilterDialect) throws(PayloadError) -> Self? {
+        guard let view else { return nil }
         guard view.kind == .object else { return try Self(leaf: view, dialect) }
-        if dialect == .person, let not = view["not"] { throw .invalid(not, "the wire carries no not") }
+        if dialect == .person {
+            if let not = view["not"] { throw .invalid(not, "the wire carries no not") }
+            try view.checkMembers(["and", "or"])
+        }
         switch (view["and"], view["or"]) {
-        case (nil, nil): return nil
+        case (nil, nil):
+            if dialect == .person { throw .invalid(view, "must have one of and, or") }
+            return nil
         case (let list?, nil): return .and(try leaves(list))
         case (nil, let list?): return .or(try leaves(list))
         case (_?, let list?): throw .invalid(list, "must not stand beside and")
@@ -149,7 +155,7 @@ extension ObjectFilterCondition: Codable {
 enum FilterDialect {
     /// An agent: operators are numbers, one level of and or or.
     case wire
-    /// A person: operators may be names.
+    /// A person: operators may be names, and what would be left out without a word is refused.
     case person
     /// A person, and it stays here: conditions may be nested, operands may be other properties.
     case tree

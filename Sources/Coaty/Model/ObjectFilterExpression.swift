@@ -106,7 +106,7 @@ public struct ObjectFilterExpression: Sendable, Hashable {
         let parts = Array(view.elements.prefix(4))
         guard let first = parts.first else { throw .invalid(view, "must be [operator, operand…]") }
         let filterOperator = try ObjectFilterOperator(first, dialect)
-        guard dialect != .tree || parts.count == 1 + filterOperator.operandCount else {
+        guard dialect == .wire || parts.count == 1 + filterOperator.operandCount else {
             throw .invalid(view, "\(filterOperator) takes \(filterOperator.operandCount) operands")
         }
         self.init(
