@@ -94,6 +94,12 @@ import Testing
         let query = #""event":"query","data":\#(Self.thing),"limit":0,"timeout":60000,"#
         let (matching, until) = try client.request(query + #""until":["name",["Equals","second"]]"#)
         #expect(matching.count == 1 && until == "until")
+        // With the end the id is free.
+        for _ in 0..<50 {
+            #expect(try client.ask("request", id: "again", #""event":"discover","data":\#(Self.thing)"#).op == "ok")
+            #expect(try client.next(of: "again").op == "response")
+            #expect(try client.next(of: "again").op == "done")
+        }
         let (none, timeout) = try client.request(#""event":"discover","data":\#(Self.part),"timeout":50"#)
         #expect(none.isEmpty && timeout == "timeout")
         #expect(try client.ask("request", id: "r", query.dropLast() + "").op == "ok")
