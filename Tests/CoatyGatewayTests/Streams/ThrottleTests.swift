@@ -11,7 +11,12 @@ import Testing
     private func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
 
     private func number(_ item: LaneItem?) -> UInt64? {
-        if case .event(let record, _, _)? = item { record.cursor?.position } else { nil }
+        guard case .event(let record, let event, _)? = item else { return nil }
+        // The cursor may be an earlier one.
+        guard case .json(let payload) = event.data, let object = payload.json["object"] else {
+            return record.cursor?.position
+        }
+        return object["n"]?.number.map { UInt64($0) }
     }
 
     private mutating func take(_ key: Int, _ number: Int, at time: Int, padding: Int = 0) throws -> UInt64? {
@@ -39,6 +44,22 @@ import Testing
         for key in (1...5).reversed() { #expect(try take(key, 10 + key, at: 500) == nil) }
         #expect(throttle.release(at: at(1003)).map(number) == [11, 12, 13])
         #expect(throttle.release(at: at(1005)).map(number) == [14, 15])
+    }
+
+    /// Behind the cursor of what passes stands all that is still held back.
+    @Test mutating func whatPassesCanBeResumedBehind() throws {
+        func position(_ item: LaneItem?) -> UInt64? { item?.cursor?.position }
+        func item(_ key: Int, _ number: Int) throws -> LaneItem {
+            Made.item(try Made.event(key, number), at: UInt64(number))
+        }
+        #expect(position(throttle.take(try item(1, 1), at: at(0))) == 1)
+        #expect(position(throttle.take(try item(2, 2), at: at(1))) == 2)
+        #expect(position(throttle.take(try item(2, 3), at: at(2))) == nil)
+        #expect(position(throttle.take(try item(3, 4), at: at(3))) == 1)
+        #expect(position(throttle.take(try item(3, 5), at: at(4))) == nil)
+        #expect(throttle.release(at: at(1000)).isEmpty)
+        #expect(throttle.release(at: at(1001)).map(position) == [2])
+        #expect(throttle.release(at: at(1003)).map(position) == [5])
     }
 
     @Test mutating func whatNothingReplacesPasses() throws {
