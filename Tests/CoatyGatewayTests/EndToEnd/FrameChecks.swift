@@ -53,7 +53,7 @@ extension GatewayProcess {
         let client = try EventStreamClient(port: port, path: "/v1/sse/" + target, headers: headers)
         let first = try client.next()
         try #require(
-            first?.name == "ok" && first?.text.hasPrefix(#"{"op":"ok","cursor":"#) ?? false,
+            first?.name == "ok" && first?.json["op"] as? String == "ok",
             "\(client.head) \(first?.text ?? "")"
         )
         return client
