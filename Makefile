@@ -7,6 +7,9 @@ SOURCES := Package.swift $(wildcard Sources Tests Examples Benchmarks)
 # How long `make fuzz` takes.
 FUZZ_SECONDS ?= 60
 
+# What the random requests of `make test-api` begin with; without them a run has one that is made up.
+SEEDS ?=
+
 # Arguments of the gateway for `make run`.
 ARGS ?=
 
@@ -31,7 +34,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing test test-websocket fuzz bench format lint clean deps deps-test deps-websocket deps-bench deps-fuzz
+.PHONY: help run demo-routing test test-websocket test-api fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-bench deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -60,6 +63,10 @@ test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITI
 test-websocket: deps-websocket ## run the Autobahn cases against the WebSocket server and against bare libwebsockets
 	swift build -c release --product websocket-echo
 	Tests/Autobahn/run .build/autobahn "$$(swift build -c release --show-bin-path)/websocket-echo"
+
+test-api: deps-api ## run schemathesis against the gateway from openapi.yaml; SEEDS="1 2" repeats runs
+	swift build -c release --product coaty-gateway
+	Tests/API/run .build/api "$$(swift build -c release --show-bin-path)/coaty-gateway" $(SEEDS)
 
 bench: deps-bench ## measure the gateway against plain C, the latency of a discover, and IO routing
 	swift build -c release --product coaty-gateway
@@ -90,6 +97,9 @@ deps-test:
 
 deps-websocket:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies websocket)
+
+deps-api:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies api)
 
 deps-bench:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)

@@ -34,7 +34,11 @@ class EventStreamProxy:
             threading.Thread(target=self.serve, args=(client,), daemon=True).start()
 
     def serve(self, client):
-        with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.upstream_port)) as server:
+        upstream = ("127.0.0.1", self.upstream_port)
+        with client, contextlib.suppress(OSError), socket.create_connection(upstream) as server:
+            for each in (client, server):
+                # Head and body come apart, and must not wait for each other.
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             asking = threading.Thread(target=self.ask, args=(client, server), daemon=True)
             asking.start()
             with contextlib.suppress(OSError):

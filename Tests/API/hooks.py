@@ -10,13 +10,13 @@ load_all_checks()
 from schemathesis.specs.openapi import checks
 
 LINES = "application/x-ndjson"
-# What OpenAPI 3.0 has no words for, by where a refusal says that it lies: a condition is a pair whose second has an operator first; the
-# parameters of a stream depend on its event; the id of a context is that of the path, and its name stays; the ids of an IO node and its
-# points are different ones.
+# What OpenAPI 3.0 has no words for, by where a refusal says that it lies: a condition is a pair whose second has an
+# operator first; the parameters of a stream depend on its event; the id of a context is that of the path, and its name
+# stays; the ids of an IO node and its points are different ones, and its points are counted together.
 CONDITIONS = ("filter", "until", "/condition", "/objectFilter", "/filter", "/objectJoinConditions")
 STREAM_PARAMETERS = {
-    *("coreType", "objectType", "snapshot", "channelId", "operation", "contextName", "topic", "actor", "point", "context"),
-    *("filter", "fields", "throttle", "since", "encoding"),
+    *("coreType", "objectType", "snapshot", "channelId", "operation", "contextName", "topic", "actor", "point"),
+    *("context", "filter", "fields", "throttle", "since", "encoding"),
 }
 
 
@@ -49,7 +49,7 @@ def is_beyond_words(case, refusal):
         return place in STREAM_PARAMETERS
     if case.operation.path.startswith("/v1/routing/contexts/{objectId}") and place.endswith(("/objectId", "/name")):
         return True
-    if case.operation.path == "/v1/io/nodes" and place.endswith("/objectId"):
+    if case.operation.path == "/v1/io/nodes" and place.endswith(("/objectId", "/ioSources", "/ioActors")):
         return True
     return any(part in place for part in CONDITIONS)
 
