@@ -12,7 +12,6 @@ final class StreamSource: Sendable {
         case standing
         case offline
         case refused
-        case ended
     }
 
     private struct State {
@@ -21,6 +20,8 @@ final class StreamSource: Sendable {
         var lanes: [Lane] = []
         /// Those that wait for the broker, since when, and what they are told first.
         var waiting: [(lane: Lane, place: StreamCursor, snapshot: ObjectSnapshot?)] = []
+        /// Whether nothing is observed any more.
+        var isOver = false
         /// End what brings the events.
         var onClose: [@Sendable () -> Void] = []
     }
@@ -41,7 +42,7 @@ final class StreamSource: Sendable {
     /// Takes what ends the observation.
     func hold(_ onClose: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
-            guard state.status != .ended else { return true }
+            guard !state.isOver else { return true }
             state.onClose.append(onClose)
             return false
         }
@@ -51,7 +52,7 @@ final class StreamSource: Sendable {
     /// Takes what the link says of the subscription.
     func update(_ status: SubscriptionStatus) {
         state.withLock { state in
-            guard state.status != .ended else { return }
+            guard !state.isOver else { return }
             switch status {
             case .standing: state.status = .standing
             case .refused:
@@ -70,7 +71,7 @@ final class StreamSource: Sendable {
     /// Tells an event to all.
     func say(_ event: ObservedEvent) {
         state.withLock { state in
-            guard state.status != .ended else { return }
+            guard !state.isOver else { return }
             say(.event(event), &state)
         }
     }
@@ -88,7 +89,7 @@ final class StreamSource: Sendable {
     func end() {
         let (lanes, waiting, onClose) = state.withLock { state in
             defer {
-                state.status = .ended
+                state.isOver = true
                 state.lanes = []
                 state.waiting = []
                 state.onClose = []
@@ -103,7 +104,7 @@ final class StreamSource: Sendable {
     /// Ends what is observed, when nobody is left.
     func close() {
         let onClose = state.withLock { state in
-            state.status = .ended
+            state.isOver = true
             defer { state.onClose = [] }
             return state.onClose
         }
@@ -123,9 +124,10 @@ final class StreamSource: Sendable {
     /// - Parameter snapshot: what it is told first where it can't resume, to be resumed behind the cursor.
     func add(_ lane: Lane, snapshot: (StreamCursor) -> ObjectSnapshot? = { _ in nil }) {
         let isOver = state.withLock { state in
+            // Who comes when the broker has just refused it is told so.
+            guard !state.isOver || state.status == .refused else { return true }
             let now = StreamCursor(epoch: epoch, position: state.lastPosition)
             switch state.status {
-            case .ended: return true
             case .opening: state.waiting.append((lane, now, snapshot(now)))
             case .standing, .offline, .refused: admit(lane, since: now, snapshot, &state)
             }

@@ -223,7 +223,7 @@ import Testing
         #expect(try single.next().json["status"] as? Int == 403)
         #expect(try single.closeCode() == 1001)
         let events = try EventStreamClient(port: gateway.port, path: "/v1/sse/raw?topic=secret/%23")
-        #expect(try events.next()?.name == "error")
+        #expect(try events.next()?.name == "problem")
         #expect(try events.next()?.text == nil)
     }
 }

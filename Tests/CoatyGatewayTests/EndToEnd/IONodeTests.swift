@@ -246,8 +246,10 @@ import Testing
         #expect(try scene.gateway.request("DELETE", "/v1/io/nodes/\(node.id)").status == 204)
         for client in values + [ofSource, late, ofActor] {
             var event = try client.receive()
-            // The points are let go of before the streams end.
-            if case .text(let text) = event, text.contains("iostate") { event = try client.receive() }
+            // The points, and the node's link, are let go of before the streams end.
+            while case .text(let text) = event, text.contains("iostate") || text.contains("gap") {
+                event = try client.receive()
+            }
             #expect(event == .text(#"{"op":"done","reason":"withdrawn"}"#))
             #expect(try client.receive() == .close(code: 1001, reason: "withdrawn"))
         }

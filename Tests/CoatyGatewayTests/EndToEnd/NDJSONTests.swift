@@ -98,7 +98,7 @@ import Testing
         let question = try flooded(scene, responses: 40)
         #expect(try question.client.readHead().status == 200)
         let all = try lines(question.client)
-        #expect(all.last?["reason"] as? String == "limit")
+        #expect(all.last?["reason"] as? String == "overflow")
         #expect(16..<40 ~= all.count, "\(all.count)")
     }
 

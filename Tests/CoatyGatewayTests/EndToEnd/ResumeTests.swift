@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func whatIsForgottenIsCounted() throws {
-        let scene = try Scene(["--resume-memory", "4000"])
+        let scene = try Scene(["--resume-memory", "20000"])
         let client = try scene.gateway.frameClient()
         try client.subscribe("s", Self.channel)
         try publish(scene, 0..<50)
@@ -138,7 +138,7 @@ import Testing
         try client.subscribe("s", Self.channel)
         #expect(try client.next(of: "s").json["lost"] is NSNull)
         let events = try scene.gateway.eventStream("channel?channelId=c")
-        #expect(try events.next()?.text == #"{"op":"gap","lost":null}"#)
+        #expect(try events.next()?.json["lost"] is NSNull)
         #expect(try client.ask("publish", Self.channel + #","data":{"objects":[]}"#).json["deferred"] as? Bool == true)
         let refused = try client.ask("request", #""event":"discover","data":{"objectTypes":["t"]}"#)
         #expect(refused.op == "error" && refused.json["status"] as? Int == 503)

@@ -48,7 +48,7 @@ extension WebSocketClient {
     /// The next message, which is to be an event, without its cursor.
     func receiveWithoutCursor() throws -> String {
         guard case .text(let text) = try receive() else { throw Failure.malformed("no text") }
-        return text.replacing(/"cursor":"[0-9a-z]+-[0-9]+",/, with: "")
+        return text.replacing(/,"cursor":"[0-9a-z]+-[0-9]+"/, with: "")
     }
 }
 
