@@ -25,6 +25,7 @@ public final class HTTPStream: Sendable {
         /// The index of the first chunk that is not sent entirely, and how much of it is sent.
         var first = 0
         var offset = 0
+        /// How many bytes wait to be sent.
         var queuedBytes = 0
         var isSuspended = false
         var isFinished = false
@@ -77,9 +78,6 @@ public final class HTTPStream: Sendable {
 
     /// Whether the client has gone, the server has stopped, or everything was sent after ``finish()``.
     public var isClosed: Bool { state.withLock { $0.isClosed } }
-
-    /// The number of bytes that wait to be sent.
-    public var queuedBytes: Int { state.withLock { $0.queuedBytes } }
 
     /// Queues bytes, from any thread. They are sent in the order of the calls. A write larger than the whole queue
     /// (``HTTPServer/Configuration/streamQueueSize``) is taken while nothing waits.
