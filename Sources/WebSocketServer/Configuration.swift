@@ -5,19 +5,12 @@ extension WebSocketServer {
         /// 1009 (RFC 6455, 7.4.1).
         public var maximumMessageSize = 64 * 1024
 
-        /// Most frames that may wait for one connection; one more closes it with 1013.
-        public var sendQueueFrames = 1024
-
-        /// Most payload bytes that may wait for one connection; one more closes it with 1013. A frame that is longer
-        /// than this by itself is taken while the queue is empty. The frame whose sending has begun does not wait; a
-        /// close waits for its end.
-        public var sendQueueBytes = 1024 * 1024
-
         /// Most frames that may wait for one connection when another is offered, at least one; one more is not taken.
         public var offerQueueFrames = 64
 
         /// Most payload bytes that may wait for one connection when another frame is offered; one more is not taken. A
-        /// frame that is longer than this by itself is taken while the queue is empty.
+        /// frame that is longer than this by itself is taken while the queue is empty. The frame whose sending has begun
+        /// does not wait; a close waits for its end.
         public var offerQueueBytes = 256 * 1024
 
         /// Time without a pong after which a connection is pinged; whole seconds, rounded up, at least one.

@@ -33,7 +33,6 @@ extension Service {
             let connection = WebSocketConnection(
                 id: session.id,
                 mailbox: mailbox,
-                counters: counters,
                 configuration: configuration
             )
             session.phase = .accepted(connection, opened: opened)

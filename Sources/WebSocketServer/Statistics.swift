@@ -12,8 +12,6 @@ extension WebSocketServer {
         public var refused = 0
         /// Connections whose handshake was not complete in time.
         public var handshakeTimeouts = 0
-        /// Connections closed with 1013 because their queue was full.
-        public var closedSlow = 0
         /// Messages received whole.
         public var messagesReceived = 0
         /// Payload bytes of messages received whole.

@@ -39,23 +39,12 @@ public final class WebSocketConnection: Sendable, Identifiable {
         /// frames wait: the service thread looks after each that it takes.
         var owesDrained = false
 
-        /// Whether a frame of `count` bytes exceeds one of the limits.
-        func isFull(for count: Int, frames frameLimit: Int, bytes byteLimit: Int) -> Bool {
-            frames.count >= frameLimit || (bytes + count > byteLimit && !frames.isEmpty)
-        }
-
         /// Whether the service thread must be woken.
         mutating func append(_ frame: WebSocketFrame) -> Bool {
             frames.append(frame)
             bytes += frame.count
             defer { isScheduled = true }
             return !isScheduled
-        }
-
-        mutating func drop() {
-            frames.removeAll()
-            bytes = 0
-            owesDrained = false
         }
     }
 
@@ -67,20 +56,14 @@ public final class WebSocketConnection: Sendable, Identifiable {
 
     private let outbox = Mutex(Outbox())
     private let mailbox: Mailbox
-    private let counters: Counters
     private let frameLimit: Int
     private let byteLimit: Int
-    private let offerFrameLimit: Int
-    private let offerByteLimit: Int
 
-    init(id: UInt64, mailbox: Mailbox, counters: Counters, configuration: WebSocketServer.Configuration) {
+    init(id: UInt64, mailbox: Mailbox, configuration: WebSocketServer.Configuration) {
         self.id = id
         self.mailbox = mailbox
-        self.counters = counters
-        frameLimit = configuration.sendQueueFrames
-        byteLimit = configuration.sendQueueBytes
-        offerFrameLimit = max(1, configuration.offerQueueFrames)
-        offerByteLimit = max(0, configuration.offerQueueBytes)
+        frameLimit = max(1, configuration.offerQueueFrames)
+        byteLimit = max(0, configuration.offerQueueBytes)
     }
 
     /// Whether messages are still taken. False from the first close on, whoever closes.
@@ -88,47 +71,14 @@ public final class WebSocketConnection: Sendable, Identifiable {
         outbox.withLock { $0.isOpen }
     }
 
-    /// Queues a message, from any thread and without blocking.
-    ///
-    /// False when the connection is closed or closing, or when its queue is full: then what waits is dropped and the
-    /// connection closes with 1013, "try again later" in the IANA registry of close codes.
-    @discardableResult
-    public func send(_ frame: WebSocketFrame) -> Bool {
-        enum Outcome { case refused, overflown, queued, queuedFirst }
-
-        let outcome: Outcome = outbox.withLock { outbox in
-            guard outbox.isOpen else { return .refused }
-            if outbox.isFull(for: frame.count, frames: frameLimit, bytes: byteLimit) {
-                outbox.drop()
-                outbox.isOpen = false
-                outbox.isScheduled = true
-                outbox.close = Close(code: 1013, reason: "send queue full")
-                return .overflown
-            }
-            return outbox.append(frame) ? .queuedFirst : .queued
-        }
-        switch outcome {
-        case .refused:
-            return false
-        case .overflown:
-            counters.update { $0.closedSlow += 1 }
-            mailbox.schedule(self)
-            return false
-        case .queuedFirst:
-            mailbox.schedule(self)
-            return true
-        case .queued:
-            return true
-        }
-    }
-
     /// Queues a message unless too much waits (``WebSocketServer/Configuration/offerQueueFrames`` and
-    /// ``WebSocketServer/Configuration/offerQueueBytes``), from any thread and without blocking. For those who keep what
-    /// a slow reader cannot take yet; what ``send(_:)`` has queued counts too.
+    /// ``WebSocketServer/Configuration/offerQueueBytes``), from any thread and without blocking. Who offers keeps what a
+    /// slow reader cannot take yet.
     public func offer(_ frame: WebSocketFrame) -> Offer {
         let (answer, isFirst): (Offer, Bool) = outbox.withLock { outbox in
             guard outbox.isOpen else { return (.closed, false) }
-            if outbox.isFull(for: frame.count, frames: offerFrameLimit, bytes: offerByteLimit) {
+            let isLong = outbox.bytes + frame.count > byteLimit && !outbox.frames.isEmpty
+            if isLong || outbox.frames.count >= frameLimit {
                 outbox.owesDrained = true
                 return (.full, false)
             }
@@ -192,8 +142,8 @@ public final class WebSocketConnection: Sendable, Identifiable {
             if let frame = outbox.frames.popFirst() {
                 outbox.bytes -= frame.count
                 let hasDrained =
-                    outbox.owesDrained && outbox.frames.count <= offerFrameLimit / 2
-                    && outbox.bytes <= offerByteLimit / 2
+                    outbox.owesDrained && outbox.frames.count <= frameLimit / 2
+                    && outbox.bytes <= byteLimit / 2
                 if hasDrained {
                     outbox.owesDrained = false
                 }
@@ -211,7 +161,9 @@ public final class WebSocketConnection: Sendable, Identifiable {
     func shut() {
         outbox.withLock { outbox in
             outbox.isOpen = false
-            outbox.drop()
+            outbox.frames.removeAll()
+            outbox.bytes = 0
+            outbox.owesDrained = false
             outbox.close = nil
         }
     }

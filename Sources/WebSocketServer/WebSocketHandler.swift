@@ -10,7 +10,7 @@ public protocol WebSocketHandler: Sendable {
 
     /// The queue of an open connection that has answered an ``WebSocketConnection/offer(_:)`` with
     /// ``WebSocketConnection/Offer/full`` has run down to half of what it may hold. Told once, however many offers were
-    /// answered so since the last time. May offer frames, send and close.
+    /// answered so since the last time. May offer frames and close.
     func drained(_ connection: WebSocketConnection)
 
     /// Told once for each connection that was opened, after its last message.

@@ -6,14 +6,17 @@ import WebSocketServer
 
 @Suite struct CloseTests {
     @Test func codeAndReasonOfTheServerArriveAfterWhatIsQueued() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.offerQueueFrames = 100
         let fixture = try Fixture(
+            configuration,
             handler: RecordingHandler(onMessage: { _, connection in
                 for number in 0..<100 {
-                    connection.send(WebSocketFrame(text: "\(number)"))
+                    #expect(connection.offer(WebSocketFrame(text: "\(number)")) == .queued)
                 }
                 connection.close(code: 4001, reason: "grüße" + String(repeating: "ü", count: 100))
                 connection.close(code: 4002)
-                connection.send(WebSocketFrame(text: "too late"))
+                #expect(connection.offer(WebSocketFrame(text: "too late")) == .closed)
             })
         )
         let client = try fixture.open()
@@ -51,7 +54,7 @@ import WebSocketServer
         #expect(client.isEnded())
         #expect(fixture.handler.waits { $0.closes[connection.id] == 3000 })
         #expect(!connection.isOpen)
-        #expect(!connection.send(WebSocketFrame(text: "late")))
+        #expect(connection.offer(WebSocketFrame(text: "late")) == .closed)
         #expect(fixture.server.statistics.open == 0)
     }
 
@@ -99,7 +102,7 @@ import WebSocketServer
             try #require(fixture.handler.waits { $0.open.count == 1 })
             let connection = fixture.handler.current.open[0]
             for _ in 0..<3 {
-                connection.send(frame)
+                try #require(connection.offer(frame) == .queued)
             }
             let start = DispatchTime.now().uptimeNanoseconds
             while DispatchTime.now().uptimeNanoseconds < start + UInt64(round % 100) * 2000 {}

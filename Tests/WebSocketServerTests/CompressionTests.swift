@@ -92,7 +92,7 @@ import WebSocketServer
         let bytes = Self.noise(1_000_000)
         let fixture = try Fixture(
             Self.configuration(),
-            handler: RecordingHandler(onMessage: { _, connection in connection.send(WebSocketFrame(binary: bytes)) })
+            handler: RecordingHandler(onMessage: { _, connection in _ = connection.offer(WebSocketFrame(binary: bytes)) })
         )
         let client = try fixture.open(headers: [Self.offer])
         let plain = try fixture.open()

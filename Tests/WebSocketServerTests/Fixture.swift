@@ -135,8 +135,8 @@ final class RecordingHandler: WebSocketHandler {
             return
         }
         switch message {
-        case .text(let text): connection.send(WebSocketFrame(text: text))
-        case .binary(let bytes): connection.send(WebSocketFrame(binary: bytes))
+        case .text(let text): _ = connection.offer(WebSocketFrame(text: text))
+        case .binary(let bytes): _ = connection.offer(WebSocketFrame(binary: bytes))
         }
     }
 

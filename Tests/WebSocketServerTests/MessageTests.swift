@@ -24,13 +24,13 @@ import WebSocketServer
         let payload = [UInt8](repeating: 7, count: 8 * 1024 * 1024)
         let frame = WebSocketFrame(binary: payload)
         var configuration = WebSocketServer.Configuration()
-        configuration.sendQueueBytes = 2 * payload.count + 3
+        configuration.offerQueueBytes = 2 * payload.count + 3
         let fixture = try Fixture(
             configuration,
             handler: RecordingHandler(onMessage: { _, connection in
-                connection.send(frame)
-                connection.send(WebSocketFrame(text: "end"))
-                connection.send(frame)
+                for frame in [frame, WebSocketFrame(text: "end"), frame] {
+                    #expect(connection.offer(frame) == .queued)
+                }
             })
         )
         let client = try fixture.open()
