@@ -33,9 +33,10 @@ extension WebSocketServer {
         /// offers subprotocols must offer one of these, else it gets 400.
         public var subprotocols: [String] = []
 
-        /// Whether permessage-deflate (RFC 7692) is agreed to, without context takeover. Messages of 128 bytes to 1 MiB
+        /// Whether permessage-deflate (RFC 7692) is agreed to, without context takeover. Messages of 128 bytes to 64 KiB
         /// are then sent compressed where that makes them shorter. A client's message is held to
-        /// ``maximumMessageSize`` as it is inflated, which takes 44 KiB more while it comes.
+        /// ``maximumMessageSize`` both as it comes and as it is inflated; one that becomes longer than 8 KiB and more than
+        /// a hundred times as long as it came closes the connection with 1009 as well.
         public var allowsCompression = false
 
         /// What the `type` of the library's own refusals (RFC 9457) begins with, a URI reference; `upgrade-required`

@@ -44,11 +44,11 @@ final class FrameSender {
         scratch.deallocate()
     }
 
-    func begin(_ frame: WebSocketFrame, of session: Session) {
-        session.outbound = Progress(
-            frame: frame,
-            content: frame.content(compressedBy: session.compresses ? deflater : nil)
-        )
+    /// How many bytes were compressed for that, at most once for each frame.
+    func begin(_ frame: WebSocketFrame, of session: Session) -> Int {
+        let compressedBytes = session.compresses ? deflater.map(frame.compress) ?? 0 : 0
+        session.outbound = Progress(frame: frame, content: frame.content(isCompressed: session.compresses))
+        return compressedBytes
     }
 
     /// Sends the next fragment of `session.outbound`, or the whole of a frame that is short enough.
@@ -67,8 +67,12 @@ final class FrameSender {
         if !isLast {
             kind |= LWS_WRITE_NO_FIN.rawValue
         }
-        let start = piece.count == payload.count ? payload.baseAddress : copy(UnsafeRawBufferPointer(rebasing: piece))
-        let written = lws_write(wsi, start?.assumingMemoryBound(to: UInt8.self), piece.count, lws_write_protocol(kind))
+        // The payload lives as long as the frame.
+        let written = withExtendedLifetime(progress.frame) {
+            let start =
+                piece.count == payload.count ? payload.baseAddress : copy(UnsafeRawBufferPointer(rebasing: piece))
+            return lws_write(wsi, start?.assumingMemoryBound(to: UInt8.self), piece.count, lws_write_protocol(kind))
+        }
         return written >= 0 ? .sent(piece.count, isWhole: isLast) : .lost
     }
 

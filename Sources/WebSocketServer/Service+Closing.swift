@@ -27,9 +27,15 @@ extension Service {
         guard case .open(let connection) = session.phase else { return 0 }
         guard String(validating: payload.dropFirst(2), as: UTF8.self) != nil else { return -1 }
         connection.shut()
+        limitClosing(wsi)
+        guard !isMarked(wsi) else {
+            session.phase = .closing(connection, code: 1002)
+            var reason = Array(Self.badMark.utf8)
+            lws_close_reason(wsi, LWS_CLOSE_STATUS_PROTOCOL_ERR, &reason, reason.count)
+            return -1
+        }
         let code = payload.count >= 2 ? UInt16(payload[0]) << 8 | UInt16(payload[1]) : 1005
         session.phase = .closing(connection, code: code)
-        limitClosing(wsi)
         return 0
     }
 

@@ -52,9 +52,9 @@ extension Service {
     /// libwebsockets drops a connection that offers more after an agreement.
     func agreesToCompression(_ session: Session, _ wsi: OpaquePointer) -> Bool {
         session.compressionOffers += 1
-        guard let value = RequestHead.value(of: WSI_TOKEN_EXTENSIONS, in: wsi) else { return false }
+        guard inflater != nil, let value = RequestHead.value(of: WSI_TOKEN_EXTENSIONS, in: wsi) else { return false }
         let offers = Compression.offers(in: value)
-        session.compresses = offers.isLastAcceptable && offers.count == session.compressionOffers
+        session.agreedCompression = offers.count == session.compressionOffers ? offers.answerToLast : nil
         return session.compresses
     }
 

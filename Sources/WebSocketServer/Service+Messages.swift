@@ -2,32 +2,58 @@ import CWebSockets
 
 /// What goes in and out of open connections.
 extension Service {
-    /// Most frames and bytes given to one socket before the others get their turn.
+    /// Most frames, and bytes sent and compressed, for one connection before the others get their turn.
     private static let framesPerTurn = 64
     private static let bytesPerTurn = 256 * 1024
 
+    /// Reasons of closes.
+    static let badMark = "rsv bits"
+    private static let tooBig = "message too big"
+
     func received(_ bytes: UnsafeRawBufferPointer, _ session: Session, _ wsi: OpaquePointer) {
         guard case .open(let connection) = session.phase, connection.isOpen else { return }
-        do throws(Inflater.Failure) {
-            try gather(bytes, session, wsi)
-        } catch {
-            session.inbound = []
-            session.inflater = nil
-            switch error {
-            case .tooLong: connection.close(code: 1009, reason: "message too big")
-            case .malformed: connection.close(code: 1007, reason: "bad compressed data")
-            }
+        let isMarked = isMarked(wsi)
+        guard !isMarked || !session.isInboundContinued else {
+            connection.close(code: 1002, reason: Self.badMark)
             return
         }
-        guard lws_is_final_fragment(wsi) != 0 else { return }
-        let payload = session.inbound
+        if !session.isInboundContinued {
+            session.isInboundCompressed = isMarked
+        }
+        let limit = configuration.maximumMessageSize
+        guard session.inbound.count + bytes.count <= limit else {
+            session.inbound = []
+            connection.close(code: 1009, reason: Self.tooBig)
+            return
+        }
+        session.inbound += bytes
+        guard lws_is_final_fragment(wsi) != 0 else {
+            session.isInboundContinued = session.isInboundContinued || lws_remaining_packet_payload(wsi) == 0
+            return
+        }
+        session.isInboundContinued = false
+        var payload = session.inbound
         session.inbound = []
-        session.inflater = nil
+        if session.isInboundCompressed, let inflater {
+            do throws(Inflater.Failure) {
+                payload = try inflater.inflated(payload, limit: limit)
+            } catch {
+                switch error {
+                case .tooLong: connection.close(code: 1009, reason: Self.tooBig)
+                case .malformed: connection.close(code: 1007, reason: "bad compressed data")
+                }
+                return
+            }
+        }
+        deliver(payload, on: connection, isBinary: lws_frame_is_binary(wsi) != 0)
+    }
+
+    private func deliver(_ payload: [UInt8], on connection: WebSocketConnection, isBinary: Bool) {
         counters.update {
             $0.messagesReceived += 1
             $0.bytesReceived += payload.count
         }
-        guard lws_frame_is_binary(wsi) == 0 else {
+        guard !isBinary else {
             handler.received(.binary(payload), on: connection)
             return
         }
@@ -38,27 +64,16 @@ extension Service {
         handler.received(.text(text), on: connection)
     }
 
-    /// Adds a part of a message to `session.inbound`.
-    private func gather(
-        _ bytes: UnsafeRawBufferPointer,
-        _ session: Session,
-        _ wsi: OpaquePointer
-    ) throws(Inflater.Failure) {
-        if session.compresses, lws_is_first_fragment(wsi) != 0,
-            UInt8(lws_get_reserved_bits(wsi)) & Compression.mark != 0
-        {
-            session.inflater = Inflater()
-            guard session.inflater != nil else { throw .tooLong }
-        }
-        let limit = configuration.maximumMessageSize
-        guard let inflater = session.inflater else {
-            guard session.inbound.count + bytes.count <= limit else { throw .tooLong }
-            session.inbound += bytes
-            return
-        }
-        try inflater.inflate(bytes, into: &session.inbound, limit: limit)
-        guard lws_is_final_fragment(wsi) != 0 else { return }
-        try inflater.end(&session.inbound, limit: limit)
+    /// libwebsockets does not tell of an empty pong, nor of any ping: theirs may bear the mark.
+    func receivedPong(_ session: Session, _ wsi: OpaquePointer) {
+        guard case .open(let connection) = session.phase, isMarked(wsi) else { return }
+        connection.close(code: 1002, reason: Self.badMark)
+    }
+
+    /// Whether the frame that is being read bears the mark of a compressed message. Only a message's first frame may
+    /// (RFC 7692, 6.1), which libwebsockets sees to only on connections without compression.
+    func isMarked(_ wsi: OpaquePointer) -> Bool {
+        UInt8(truncatingIfNeeded: lws_get_reserved_bits(wsi)) & Compression.mark != 0
     }
 
     func writable(_ session: Session, _ wsi: OpaquePointer) -> Int32 {
@@ -70,13 +85,14 @@ extension Service {
         }
         var messages = 0
         var bytes = 0
+        var compressedBytes = 0
         defer {
             counters.update {
                 $0.messagesSent += messages
                 $0.bytesSent += bytes
             }
         }
-        while messages < Self.framesPerTurn, bytes < Self.bytesPerTurn {
+        while messages < Self.framesPerTurn, bytes + compressedBytes < Self.bytesPerTurn {
             if session.outbound == nil {
                 switch connection.next() {
                 case .nothing:
@@ -85,7 +101,7 @@ extension Service {
                     beginClose(close, session, connection, wsi)
                     return 0
                 case .frame(let frame, let hasDrained):
-                    sender.begin(frame, of: session)
+                    compressedBytes += sender.begin(frame, of: session)
                     if hasDrained {
                         handler.drained(connection)
                     }

@@ -19,6 +19,8 @@ final class Service {
     let counters: Counters
     let check: HandshakeCheck
     let sender: FrameSender
+    /// Nil where no connection has compression, or there is no memory for it.
+    let inflater: Inflater?
 
     private var engine: Engine?
     private var sessions: [UInt64: Session] = [:]
@@ -43,6 +45,7 @@ final class Service {
         self.counters = counters
         check = HandshakeCheck(configuration: configuration)
         sender = FrameSender(compresses: configuration.allowsCompression)
+        inflater = configuration.allowsCompression ? Inflater() : nil
     }
 
     /// False when libwebsockets cannot set itself up.
@@ -96,13 +99,15 @@ final class Service {
         case LWS_CALLBACK_CONFIRM_EXTENSION_OKAY:
             return agreesToCompression(session, wsi) ? 0 : 1
         case LWS_CALLBACK_ADD_HEADERS:
-            if session.compresses {
-                cws_extend_header(input.baseAddress, Compression.agreedParameters)
+            if let agreed = session.agreedCompression {
+                cws_extend_header(input.baseAddress, agreed)
             }
         case LWS_CALLBACK_ESTABLISHED:
             established(session)
         case LWS_CALLBACK_RECEIVE:
             received(input, session, wsi)
+        case LWS_CALLBACK_RECEIVE_PONG:
+            receivedPong(session, wsi)
         case LWS_CALLBACK_SERVER_WRITEABLE:
             return writable(session, wsi)
         case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:

@@ -18,12 +18,14 @@ final class Session {
     var phase = Phase.handshaking
     /// Nil before libwebsockets knows the connection.
     var wsi: OpaquePointer?
-    /// The message of which more fragments are to come.
+    /// What has come of the message of which more is to come, as it came.
     var inbound: [UInt8] = []
-    /// That of a message that comes compressed.
-    var inflater: Inflater?
-    /// Whether compression was agreed to.
-    var compresses = false
+    /// Whether that message comes compressed.
+    var isInboundCompressed = false
+    /// Whether the first frame of that message has come whole.
+    var isInboundContinued = false
+    /// What was agreed to about compression; nil where it was not.
+    var agreedCompression: String?
     /// How often libwebsockets has asked whether to agree to compression: once for each offer.
     var compressionOffers = 0
     /// Whether the frame that is being written begins a compressed message.
@@ -34,6 +36,8 @@ final class Session {
     init(id: UInt64) {
         self.id = id
     }
+
+    var compresses: Bool { agreedCompression != nil }
 
     /// Whether the handshake was accepted, and the connection is there.
     var isOnWebSocket: Bool {

@@ -12,7 +12,7 @@ public final class WebSocketFrame: @unchecked Sendable {
 
     private let storage: UnsafeMutableRawBufferPointer
     let isText: Bool
-    /// Like `storage`, once a connection with compression has asked for it and where it is shorter.
+    /// Like `storage`, once a connection with compression was to get it and where it is shorter.
     private var compressed: UnsafeMutableRawBufferPointer?
     private var wasCompressed = false
 
@@ -45,16 +45,18 @@ public final class WebSocketFrame: @unchecked Sendable {
     /// Length of the payload in bytes.
     public var count: Int { storage.count - Self.headroom }
 
+    /// Compresses the payload where that was not tried yet; how many bytes that took. Service thread only.
+    func compress(by deflater: Deflater) -> Int {
+        guard !wasCompressed, Compression.frameLengths.contains(count) else { return 0 }
+        wasCompressed = true
+        let payload = UnsafeRawBufferPointer(rebasing: storage[Self.headroom...])
+        compressed = deflater.deflated(payload, headroom: Self.headroom)
+        return count
+    }
+
     /// Payload with headroom before it, for a connection with or without compression. Service thread only.
-    func content(compressedBy deflater: Deflater?) -> Content {
-        if let deflater, !wasCompressed, Compression.frameLengths.contains(count) {
-            let payload = UnsafeRawBufferPointer(rebasing: storage[Self.headroom...])
-            compressed = deflater.deflated(payload, headroom: Self.headroom)
-        }
-        if deflater != nil {
-            wasCompressed = true
-        }
-        guard deflater != nil, let compressed else { return Content(storage: storage, isCompressed: false) }
+    func content(isCompressed: Bool) -> Content {
+        guard isCompressed, let compressed else { return Content(storage: storage, isCompressed: false) }
         return Content(storage: compressed, isCompressed: true)
     }
 
