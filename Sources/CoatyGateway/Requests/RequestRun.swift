@@ -1,4 +1,5 @@
 import Coaty
+import Dispatch
 import Synchronization
 
 /// Takes the responses to one request.
@@ -20,8 +21,11 @@ final class RequestRun: Sendable {
         /// Responses that count for the limit.
         var counted = 0
         var subscription: Subscription?
-        var timer: Task<Void, Never>?
+        /// Not a sleeping task, of which the clock keeps the memory until its time has come, also where it was cancelled.
+        var timer: (any DispatchSourceTimer)?
     }
+
+    private static let timers = DispatchQueue(label: "request timeouts")
 
     private let options: RequestOptions
     private let ownId: CoatyUUID
@@ -63,14 +67,11 @@ final class RequestRun: Sendable {
         let isDone = state.withLock { state in
             guard !state.isDone else { return true }
             state.subscription = subscription
-            state.timer = Task { [options] in
-                do {
-                    try await Task.sleep(for: .milliseconds(options.timeout))
-                    end(.timeout)
-                } catch {
-                    // Cancelled: it has ended before.
-                }
-            }
+            let timer = DispatchSource.makeTimerSource(queue: Self.timers)
+            timer.schedule(deadline: .now() + .milliseconds(options.timeout))
+            timer.setEventHandler { self.end(.timeout) }
+            timer.resume()
+            state.timer = timer
             return false
         }
         if isDone { subscription.cancel() }
@@ -108,7 +109,8 @@ final class RequestRun: Sendable {
 
     /// - Returns: whether this call was the one that ended the run.
     private func close() -> Bool {
-        let (isFirst, subscription, timer) = state.withLock { state -> (Bool, Subscription?, Task<Void, Never>?) in
+        let (isFirst, subscription, timer) = state.withLock {
+            state -> (Bool, Subscription?, (any DispatchSourceTimer)?) in
             defer { state.isDone = true }
             return (!state.isDone, state.subscription.take(), state.timer.take())
         }
