@@ -50,7 +50,15 @@ public final class EventStreamClient {
     }
 
     private func firstBlankLine() -> Int? {
-        buffer.indices.dropLast().first { buffer[$0] == UInt8(ascii: "\n") && buffer[$0 + 1] == UInt8(ascii: "\n") }
+        buffer.withUnsafeBytes { bytes in
+            guard let start = bytes.baseAddress else { return nil }
+            var offset = 0
+            while let found = memchr(start + offset, Int32(UInt8(ascii: "\n")), bytes.count - offset) {
+                offset = UnsafeRawPointer(found) - start + 1
+                if offset < bytes.count, bytes[offset] == UInt8(ascii: "\n") { return offset - 1 }
+            }
+            return nil
+        }
     }
 
     private static func event(_ block: String) -> Event? {

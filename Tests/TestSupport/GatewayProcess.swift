@@ -1,7 +1,7 @@
 public import Foundation
 import Synchronization
 
-/// The real gateway, started from the build under test, on a free port.
+/// The real gateway, started from the build under test.
 ///
 /// All methods block for a bounded time. The process is gone with the object, and at the latest with the test process.
 public final class GatewayProcess: Sendable {
@@ -29,11 +29,16 @@ public final class GatewayProcess: Sendable {
     /// Starts a gateway and returns when it is ready.
     ///
     /// - Parameters:
-    ///   - arguments: flags besides `--port 0`.
+    ///   - arguments: flags besides `--port`.
+    ///   - port: where it listens; 0 for a free one.
     ///   - environment: variables besides this process's, of which those of the gateway are taken out.
     /// - Throws: ``TestSupportError`` with the gateway's log where it ends, or is not ready within ``limit``.
-    public convenience init(_ arguments: [String] = [], environment: [String: String] = [:]) throws {
-        try self.init(unready: ["--port", "0"] + arguments, environment: environment)
+    public convenience init(
+        _ arguments: [String] = [],
+        port: UInt16 = 0,
+        environment: [String: String] = [:]
+    ) throws {
+        try self.init(unready: ["--port", "\(port)"] + arguments, environment: environment)
         let deadline = Date(timeIntervalSinceNow: Self.limit)
         while !output.contains("\n") {
             if hasEnded || Date() > deadline {
@@ -93,6 +98,22 @@ public final class GatewayProcess: Sendable {
             exitStatus = status & 0x7F == 0 ? (status >> 8) & 0xFF : -(status & 0x7F)
             return true
         }
+    }
+
+    /// A line of `/proc/<pid>/status` that counts memory, in bytes: `VmRSS`, or `VmHWM` for the most there was.
+    public func memory(_ name: String) throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix(name + ":") }
+        guard let number = line?.split(whereSeparator: \.isWhitespace).dropFirst().first, let kilobytes = Int(number)
+        else {
+            throw TestSupportError("no \(name) in \(status)")
+        }
+        return kilobytes << 10
+    }
+
+    /// How many descriptors the process has open.
+    public func descriptors() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count
     }
 
     /// Sends a signal.

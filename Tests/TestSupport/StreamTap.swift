@@ -1,0 +1,208 @@
+public import Foundation
+import Synchronization
+
+/// Subscriptions on one connection, over any transport, read as fast as it goes.
+///
+/// Unlike ``FrameClient`` it keeps nothing of what it has heard but what a test of many events asks for.
+public final class StreamTap {
+    /// How the frames come.
+    public enum Transport: String, CaseIterable, Sendable {
+        /// `/v1/ws`, with any number of subscriptions.
+        case multiplexed
+        /// `/v1/ws/{event}`
+        case single
+        /// `/v1/sse/{event}`
+        case events
+    }
+
+    /// What is subscribed to.
+    public struct Subscription: Sendable {
+        /// Its id on `/v1/ws`.
+        public var id: String
+        /// The event's name.
+        public var event: String
+        /// Parameters and options, each as JSON.
+        public var members: [String: String]
+        /// Behind which cursor to resume.
+        public var since: String?
+
+        /// A subscription to a channel.
+        public init(_ id: String = "s", channel: String, _ options: [String: String] = [:], since: String? = nil) {
+            self.id = id
+            event = "channel"
+            members = options.merging(["channelId": "\"\(channel)\""]) { $1 }
+            self.since = since
+        }
+
+        fileprivate var frame: String {
+            let since = since.map { [("since", "\"\($0)\"")] } ?? []
+            let rest = (members.map { ($0, $1) } + since).map { #","\#($0)":\#($1)"# }.joined()
+            return #"{"op":"subscribe","id":"\#(id)","event":"\#(event)"\#(rest)}"#
+        }
+
+        fileprivate func target(_ transport: Transport) -> String {
+            var items = members.map { name, json in
+                let value = try? JSONSerialization.jsonObject(with: Data(json.utf8), options: .fragmentsAllowed)
+                if let text = value as? String { return (name, text) }
+                if name == "fields", let names = value as? [String] { return (name, names.joined(separator: ",")) }
+                return (name, json)
+            }
+            if transport == .single, let since { items.append(("since", since)) }
+            let query = items.map { name, value in
+                "\(name)=\(value.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")"
+            }
+            return "/v1/\(transport == .events ? "sse" : "ws")/\(event)?\(query.joined(separator: "&"))"
+        }
+    }
+
+    /// What was told.
+    public struct Frame: Sendable {
+        /// The frame's op.
+        public let op: String
+        /// Of which subscription, on `/v1/ws`.
+        public let id: String?
+        /// The member `n` of the event's object.
+        public let number: Int?
+        /// The object's id.
+        public let objectId: String?
+        /// The event's place.
+        public let cursor: String?
+        /// How many are missing, where that is known.
+        public let lost: Int?
+        /// Why there is nothing more.
+        public let reason: String?
+    }
+
+    private enum Connection {
+        case socket(WebSocketClient)
+        case events(EventStreamClient)
+    }
+
+    /// Until the next frame must have come.
+    private static let limit: TimeInterval = 60
+    /// How many frames of a connection are noted, to be checked.
+    private static let noted = 30
+
+    private let connection: Connection
+    private var heard = 0
+
+    /// Connects and subscribes; the first frame of each subscription is still to be read.
+    public init(
+        _ transport: Transport,
+        port: UInt16,
+        _ subscriptions: [Subscription],
+        receiveBuffer: Int32? = nil
+    ) throws {
+        switch transport {
+        case .events:
+            let last = subscriptions.first?.since.map { [("Last-Event-ID", $0)] } ?? []
+            let client = try EventStreamClient(
+                port: port,
+                path: subscriptions.first?.target(transport) ?? "",
+                headers: last,
+                receiveBuffer: receiveBuffer
+            )
+            guard client.head.status == 200 else { throw TestSupportError("\(client.head)") }
+            connection = .events(client)
+        case .single, .multiplexed:
+            let client = try WebSocketClient(port: port, receiveBuffer: receiveBuffer)
+            let target = transport == .single ? subscriptions.first?.target(transport) : nil
+            let response = try client.shakeHands(path: target ?? "/v1/ws")
+            guard response.status == 101 else { throw WebSocketClient.Failure.refused(response) }
+            connection = .socket(client)
+            if transport == .multiplexed {
+                for subscription in subscriptions { try client.sendText(subscription.frame) }
+            }
+        }
+    }
+
+    /// The next frame; nil where the connection was closed in good order.
+    ///
+    /// - Throws: where it does not come in time, or the connection breaks.
+    public func next() throws -> Frame? {
+        switch connection {
+        case .events(let client): return try client.next(within: Self.limit).map { Self.frame($0.json) }
+        case .socket(let client):
+            while true {
+                switch try client.receive(deadline: Date(timeIntervalSinceNow: Self.limit)) {
+                case .text(let text):
+                    heard += 1
+                    if heard <= Self.noted { FrameLog.shared.heard(text) }
+                    let json = (try? JSONSerialization.jsonObject(with: Data(text.utf8))) as? [String: Any]
+                    return Self.frame(json ?? [:])
+                case .ping(let payload): try client.sendPong(payload)
+                case .binary, .pong: continue
+                case .close: return nil
+                }
+            }
+        }
+    }
+
+    private static func frame(_ json: [String: Any]) -> Frame {
+        let object = (json["data"] as? [String: Any])?["object"] as? [String: Any]
+        return Frame(
+            op: json["op"] as? String ?? "",
+            id: json["id"] as? String,
+            number: object?["n"] as? Int,
+            objectId: object?["objectId"] as? String,
+            cursor: json["cursor"] as? String,
+            lost: json["lost"] as? Int,
+            reason: json["reason"] as? String
+        )
+    }
+}
+
+/// Reads a ``StreamTap`` on a thread of its own.
+public final class StreamReader: Sendable {
+    private struct State {
+        var frames: [StreamTap.Frame] = []
+        var end: String?
+    }
+
+    private let state = Mutex(State())
+
+    /// Begins.
+    ///
+    /// - Parameters:
+    ///   - open: opens the connection.
+    ///   - goesOn: is told each frame, and says whether another one is to be read.
+    public init(
+        _ open: @escaping @Sendable () throws -> StreamTap,
+        while goesOn: @escaping @Sendable (StreamTap.Frame) -> Bool
+    ) {
+        Thread.detachNewThread { [self] in
+            do {
+                let tap = try open()
+                while let frame = try tap.next() {
+                    state.withLock { $0.frames.append(frame) }
+                    guard goesOn(frame) else { return finish("enough") }
+                }
+                finish("closed")
+            } catch {
+                finish("\(error)")
+            }
+        }
+    }
+
+    private func finish(_ end: String) { state.withLock { $0.end = end } }
+
+    /// What was told so far.
+    public var frames: [StreamTap.Frame] { state.withLock(\.frames) }
+
+    /// The number of the last event.
+    public var lastNumber: Int? { state.withLock { $0.frames.last { $0.number != nil }?.number } }
+
+    /// Why nothing more is read: `enough`, `closed`, or what went wrong; nil while it goes on.
+    public var end: String? { state.withLock(\.end) }
+
+    /// Waits until nothing more is read, and returns all that was told.
+    ///
+    /// - Throws: ``TestSupportError`` where that was not because it is enough.
+    public func all(within seconds: TimeInterval = 60) throws -> [StreamTap.Frame] {
+        try waitUntil("a reader is through", within: seconds) { end != nil }
+        guard end == "enough" else {
+            throw TestSupportError("\(end ?? ""), behind \(frames.count) frames, the last \(frames.suffix(3))")
+        }
+        return frames
+    }
+}
