@@ -1,0 +1,332 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Clients that lose their connection, the broker or the gateway while events come all the time.
+@Suite(.frameChecks, .serialized) struct ResumeUnderLoadTests {
+    /// How far the load may be ahead of who reads, so that no reader is ever behind by a buffer.
+    private static let ahead = 200
+
+    private static let turns: [[StreamTap.Transport]] = [
+        [.events, .events, .events], [.multiplexed, .multiplexed, .multiplexed], [.single, .single, .single],
+        [.events, .multiplexed, .events], [.multiplexed, .events, .single], [.single, .multiplexed, .events],
+    ]
+
+    /// What a client is told behind `ok`.
+    fileprivate enum Told: Equatable {
+        case event(Int, isLast: Bool)
+        case gap(Int?)
+
+        init(_ frame: StreamTap.Frame) throws {
+            switch frame.op {
+            case "event": self = .event(try #require(frame.number), isLast: frame.objectId == "last")
+            case "gap": self = .gap(frame.lost)
+            default: throw Unexpected(frame: frame)
+            }
+        }
+
+        var isGap: Bool { if case .gap = self { true } else { false } }
+        var number: Int? { if case .event(let number, _) = self { number } else { nil } }
+        var isLast: Bool { if case .event(_, true) = self { true } else { false } }
+
+        /// The numbers between gaps.
+        static func runs(_ told: [Told]) -> [[Int]] {
+            told.split(separator: .gap(nil), omittingEmptySubsequences: false).map { $0.compactMap(\.number) }
+        }
+    }
+
+    fileprivate struct Unexpected: Error { let frame: StreamTap.Frame }
+
+    /// A broker that forgets nothing for who reads slowly, a gateway on it, and the load.
+    private final class Scene {
+        let broker: BrokerProcess
+        private(set) var gateway: GatewayProcess
+        let load: NumberedLoad
+        private let arguments: [String]
+
+        init(_ arguments: [String] = []) throws {
+            // A broker drops what waits for a client beyond so many messages, of which nobody can tell.
+            broker = try BrokerProcess(
+                extraConfiguration: ["max_queued_messages 1000000", "log_type error", "log_type unsubscribe"]
+            )
+            self.arguments = ["--broker", "mqtt://127.0.0.1:\(broker.port)"] + arguments
+            gateway = try GatewayProcess(self.arguments)
+            load = NumberedLoad(brokerPort: broker.port) { number, isLast in
+                let id = isLast ? "last" : "object-\(number % 7)"
+                let name = String(format: "%06d", number)
+                let object =
+                    #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","name":"\#(name)","n":\#(number),"#
+                    + #""parity":"\#(number % 2 == 0 || isLast ? "even" : "odd")"}"#
+                return ("coaty/3/-/CHN:c/source", #"{"object":\#(object)}"#)
+            }
+            try untilReady()
+        }
+
+        deinit {
+            load.stop()
+            broker.stop()
+        }
+
+        func untilReady() throws {
+            try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        }
+
+        /// Ends the gateway, and starts another one in its place.
+        func restartGateway(_ signal: Int32) throws {
+            let port = gateway.port
+            try gateway.stop(signal)
+            gateway = try GatewayProcess(arguments, port: port)
+            try untilReady()
+        }
+
+        /// Lets the load go on while somebody comes or goes.
+        func goOn() { load.allow(upTo: load.count + ahead) }
+    }
+
+    /// A client that goes, and comes back behind what it has got last.
+    private final class Returner {
+        private let scene: Scene
+        private let options: [String: String]
+        private var tap: StreamTap?
+        private(set) var cursor: String?
+        private(set) var told: [Told] = []
+
+        init(_ scene: Scene, _ options: [String: String] = [:]) {
+            self.scene = scene
+            self.options = options.merging(["buffer": "4096"]) { $1 }
+        }
+
+        func come(_ transport: StreamTap.Transport) throws {
+            scene.goOn()
+            let subscription = StreamTap.Subscription(channel: "c", options, since: cursor)
+            let tap = try StreamTap(transport, port: scene.gateway.port, [subscription])
+            let first = try #require(try tap.next())
+            try #require(first.op == "ok", "\(first)")
+            // Who resumes knows where it is.
+            try #require((first.cursor == nil) == (cursor != nil))
+            cursor = cursor ?? first.cursor
+            self.tap = tap
+        }
+
+        /// Reads on until it is enough, and lets the load go on with each event.
+        func read(until isEnough: (Told) -> Bool) throws {
+            // All that was let may have gone before the subscription stood.
+            scene.goOn()
+            while true {
+                let frame = try #require(try tap?.next())
+                let item = try Told(frame)
+                told.append(item)
+                cursor = frame.cursor ?? cursor
+                if let number = item.number { scene.load.allow(upTo: number + ahead) }
+                if isEnough(item) { return }
+            }
+        }
+
+        /// Reads so many events.
+        func read(_ count: Int) throws {
+            var left = count
+            try read { told in
+                if !told.isGap { left -= 1 }
+                return left == 0
+            }
+        }
+
+        /// Drops the connection, with what has come and was not read.
+        func cut() { tap = nil }
+    }
+
+    @Test func whoIsCutOffMissesNothing() throws {
+        let scene = try Scene()
+        for transports in Self.turns {
+            let client = Returner(scene)
+            for transport in transports {
+                try client.come(transport)
+                try client.read(300)
+                client.cut()
+                try scene.load.publish(100)
+            }
+            let numbers = client.told.compactMap(\.number)
+            #expect(numbers.count == 900 && client.told.count == 900)
+            #expect(numbers == numbers.first.map { Array($0..<$0 + 900) }, "\(transports)")
+        }
+    }
+
+    @Test func aBrokerThatIsLostIsOneGap() throws {
+        let scene = try Scene()
+        let (port, load) = (scene.gateway.port, scene.load)
+        let live = StreamTap.Transport.allCases.map { transport in
+            StreamReader {
+                try StreamTap(transport, port: port, [.init(channel: "c", ["buffer": "4096"])])
+            } while: { frame in
+                if let number = frame.number { load.allow(upTo: number + Self.ahead) }
+                return frame.objectId != "last"
+            }
+        }
+        try waitUntil("all observe") { live.allSatisfy { !$0.frames.isEmpty } }
+        /// Those who come back after each loss, those who come back after both, and those who came when there was no link.
+        var (often, late, offline): ([Returner], [Returner], [Returner]) = ([], [], [])
+        for transport in StreamTap.Transport.allCases {
+            let clients = [Returner(scene), Returner(scene)]
+            for client in clients {
+                try client.come(transport)
+                try client.read(100)
+                client.cut()
+            }
+            often.append(clients[0])
+            late.append(clients[1])
+        }
+        /// From which number on nothing may be missing.
+        var back: [Int] = []
+        for round in 1...2 {
+            scene.goOn()
+            scene.broker.kill()
+            try waitUntil("all are told") { live.allSatisfy { $0.frames.count { $0.op == "gap" } >= round } }
+            try scene.load.publish(20)
+            if round == 1 {
+                for transport in StreamTap.Transport.allCases {
+                    let client = Returner(scene)
+                    try client.come(transport)
+                    try client.read { $0.isGap }
+                    client.cut()
+                    offline.append(client)
+                }
+            }
+            try scene.broker.restart()
+            scene.goOn()
+            try scene.untilReady()
+            // Behind its `ok` all subscriptions stand that the gateway had.
+            try scene.gateway.frameClient().subscribe(
+                "other\(round)",
+                #""event":"channel","channelId":"other\#(round)""#
+            )
+            let number = scene.load.count
+            back.append(number)
+            try scene.load.publish(100)
+            for (client, transport) in zip(often, [StreamTap.Transport.single, .events, .multiplexed]) {
+                try client.come(transport)
+                try client.read { $0.number ?? 0 >= number + 50 }
+                client.cut()
+            }
+        }
+        try scene.load.publish(100)
+        let last = scene.load.finish() - 1
+        let told = try live.map { try $0.all().dropFirst().map(Told.init) }
+        let reference = try #require(told.max { $0.count < $1.count })
+        let runs = Told.runs(reference)
+        #expect(runs.count == 3, "one gap for each loss")
+        for run in runs {
+            let first = try #require(run.first)
+            #expect(run == Array(first..<first + run.count))
+        }
+        #expect(runs.last?.last == last)
+        for (run, number) in zip(runs.dropFirst(), back) { #expect(run.first ?? .max <= number) }
+        for others in told { #expect(others == reference.suffix(others.count)) }
+        for (client, transport) in zip(often + late, Self.turns.joined()) {
+            try client.come(transport)
+            try client.read(until: \.isLast)
+            #expect(client.told == reference.suffix(client.told.count))
+            #expect(client.told.count(where: \.isGap) == 2)
+        }
+        // They had been told of the gap, but their last place is before it.
+        for client in offline {
+            let before = client.told
+            #expect(before == [.gap(nil)])
+            try client.come(.events)
+            try client.read(until: \.isLast)
+            let rest = Array(client.told.dropFirst())
+            #expect(rest == reference.suffix(rest.count))
+            #expect(rest.count(where: \.isGap) == 2)
+        }
+    }
+
+    @Test func aGatewayThatIsStartedAnewIsOneGap() throws {
+        let scene = try Scene()
+        let clients = Self.turns.map { _ in Returner(scene) }
+        for (client, transports) in zip(clients, Self.turns) {
+            try client.come(transports[0])
+            try client.read(50)
+        }
+        for (round, signal) in [SIGTERM, SIGKILL].enumerated() {
+            scene.goOn()
+            for client in clients { client.cut() }
+            try scene.restartGateway(signal)
+            for (client, transports) in zip(clients, Self.turns) {
+                try client.come(transports[1 + round])
+                try client.read(100)
+            }
+        }
+        for (client, transports) in zip(clients, Self.turns) {
+            let runs = Told.runs(client.told)
+            #expect(runs.map(\.count) == [50, 100, 100], "\(transports)")
+            for run in runs { #expect(run == run.first.map { Array($0..<$0 + run.count) }) }
+            #expect(runs.joined().elementsEqual(runs.joined().sorted()))
+        }
+    }
+
+    @Test func whatIsForgottenIsCounted() throws {
+        // About 150 events.
+        let scene = try Scene(["--resume-memory", "60000"])
+        let port = scene.gateway.port
+        let witness = StreamReader {
+            try StreamTap(.single, port: port, [.init(channel: "c", ["buffer": "4096"])])
+        } while: { _ in
+            true
+        }
+        try waitUntil("the witness observes") { !witness.frames.isEmpty }
+        for transports in Self.turns {
+            let all = Returner(scene)
+            let some = Returner(scene, ["filter": #"["parity",["Equals","even"]]"#])
+            for client in [all, some] {
+                try client.come(transports[0])
+                try client.read(50)
+                client.cut()
+            }
+            for transport in transports[1...] {
+                try scene.load.publish(600)
+                let last = scene.load.count - 1
+                try waitUntil("the gateway has seen all") { witness.lastNumber ?? 0 >= last }
+                for client in [all, some] {
+                    try client.come(transport)
+                    try client.read(50)
+                    client.cut()
+                }
+            }
+            var next = try #require(all.told.first?.number)
+            for item in all.told {
+                switch item {
+                case .event(let number, _):
+                    #expect(number == next)
+                    next += 1
+                case .gap(let lost): next += try #require(lost)
+                }
+            }
+            #expect(all.told.count(where: \.isGap) == 2, "\(transports)")
+            let runs = Told.runs(some.told)
+            #expect(runs.map(\.count) == [50, 50, 50])
+            for run in runs { #expect(run == run.first.map { first in (0..<50).map { first + 2 * $0 } }) }
+        }
+    }
+
+    @Test func whoComesTooLateCannotKnow() throws {
+        let scene = try Scene(["--resume-window", "1"])
+        for transports in Self.turns {
+            let client = Returner(scene)
+            for (round, transport) in transports.enumerated() {
+                try client.come(transport)
+                try client.read(50)
+                let before = scene.broker.log.components(separatedBy: "coaty/3/-/CHN:c/+").count
+                client.cut()
+                if round < 2 {
+                    try waitUntil("nothing is observed any more") {
+                        // Only who writes notices that nobody reads an event stream.
+                        try scene.load.publish(2)
+                        return scene.broker.log.components(separatedBy: "coaty/3/-/CHN:c/+").count > before
+                    }
+                }
+            }
+            let runs = Told.runs(client.told)
+            #expect(runs.map(\.count) == [50, 50, 50], "\(transports)")
+            for run in runs { #expect(run == run.first.map { Array($0..<$0 + 50) }) }
+        }
+    }
+}
