@@ -103,6 +103,23 @@ import Testing
         withExtendedLifetime((own, other, late)) {}
     }
 
+    @Test func tellsChangesOnly() throws {
+        let (agent, link) = try online()
+        let seen = Recorder<String>()
+        let first = try agent.subscribe(.channel("c"), onStatus: { seen.append("first \($0)") }) { _ in }
+        link.closed()
+        link.opened()
+        let second = try agent.subscribe(.channel("c"), onStatus: { seen.append("second \($0)") }) { _ in }
+        #expect(seen.values == ["first offline"])
+        // Lost before the answer: who knows it is not told again.
+        link.closed()
+        #expect(seen.values == ["first offline", "second offline"])
+        link.opened()
+        link.closed()
+        #expect(seen.values.count == 2)
+        withExtendedLifetime((first, second)) {}
+    }
+
     @Test func joinsWhatIsAcknowledgedAlready() throws {
         let binding = RecordingBinding()
         let agent = try agent(binding)
@@ -234,7 +251,7 @@ import Testing
 
 extension Link {
     /// Takes what is to be done, and of that the subscriptions.
-    fileprivate func takeSubscriptions() -> [(filters: [String], ticket: UInt64)] {
+    func takeSubscriptions() -> [(filters: [String], ticket: UInt64)] {
         var taken: [(filters: [String], ticket: UInt64)] = []
         while let operation = nextOperation() {
             switch operation {

@@ -6,16 +6,18 @@ public enum SubscriptionStatus: Sendable, Hashable {
     case standing
     /// The link is down: what is published meanwhile does not come.
     case offline
-    /// The broker has refused it: nothing comes, at least until the next connect, which asks again.
+    /// The broker has refused it: nothing comes, at least until the next connect, which asks again. Or the broker has cut the
+    /// link upon it: then a connect asks again when some minutes have passed.
     case refused
 }
 
 /// Tells an observer how its subscription stands.
 ///
 /// The first status may be told on the thread that subscribes, all others come on the binding's. So that the observer sees
-/// one call at a time, the binding's thread waits where the first has not returned.
+/// one call at a time, the binding's thread waits where the first has not returned. What the observer knows is not told again.
 final class StatusObserver: Sendable {
     private let onStatus: @Sendable (SubscriptionStatus) -> Void
+    private let told = Mutex<SubscriptionStatus?>(nil)
     private let hasBegun = Atomic(false)
     private let beginning = Mutex(())
 
@@ -30,7 +32,7 @@ final class StatusObserver: Sendable {
         // Nobody else knows this lock before the observer is added, so it is had at once, also by who holds locks.
         beginning.withLock { _ in
             let (id, status) = add()
-            if let status { onStatus(status) }
+            if let status { tellChange(status) }
             hasBegun.store(true, ordering: .releasing)
             return id
         }
@@ -44,6 +46,14 @@ final class StatusObserver: Sendable {
     /// To be called under no lock: the observer may subscribe, cancel and publish.
     func tell(_ status: SubscriptionStatus) {
         awaitBeginning()
-        onStatus(status)
+        tellChange(status)
+    }
+
+    private func tellChange(_ status: SubscriptionStatus) {
+        let isChange = told.withLock { told in
+            defer { told = status }
+            return told != status
+        }
+        if isChange { onStatus(status) }
     }
 }
