@@ -134,6 +134,7 @@ public final class CommunicationManager: Sendable {
         subscriptions.close {
             communicationState.set(.offline)
             outbox.discard()
+            return nil
         }
         subscriptions.removeAll()
         ioAssociations.endAll()
@@ -179,10 +180,10 @@ public final class CommunicationManager: Sendable {
     ///
     /// - Parameters:
     ///   - observation: what to observe.
-    ///   - onStatus: called with each change of the subscription's status, in order, never beside the handler. At once, before
-    ///     this returns, where the status is known: the link is down, or others have observed the same. Otherwise, and when
-    ///     the link comes back, as soon as the broker has answered; events that come before that are handed over too. Must
-    ///     not block.
+    ///   - onStatus: called with each change of the subscription's status, in order, and not beside the handler, unless
+    ///     ``stop()`` has waited too long for a handler that is under way. At once, before this returns, where the status is
+    ///     known: the link is down, or others have observed the same. Otherwise, and when the link comes back, as soon as the
+    ///     broker has answered; events that come before that are handed over too. Must not block.
     ///   - onEnd: called when the communication manager stops while the observation is under way.
     ///   - handler: called for each event, in the order in which they come, on the binding's thread; must not block.
     /// - Returns: the observation: it ends when this is released.
@@ -310,7 +311,7 @@ public final class CommunicationManager: Sendable {
                 onEnd: onEnd,
                 isPermanent: false,
                 status: observer
-            ) { wake = outbox.change(.subscribe([$0], ticket: $1)) }
+            ) { wake = outbox.subscribe($0, ticket: $1) }
         }
         let id = observer?.begin(add) ?? add().id
         if wake { binding.wake() }
@@ -319,7 +320,7 @@ public final class CommunicationManager: Sendable {
 
     private func unsubscribe(_ key: SubscriptionTable.Key, id: UInt64) {
         var wake = false
-        subscriptions.remove(key, id: id) { wake = outbox.change(.unsubscribe($0)) }
+        subscriptions.remove(key, id: id) { wake = outbox.unsubscribe($0) }
         if wake { binding.wake() }
     }
 
@@ -394,9 +395,17 @@ extension CommunicationManager: LinkDelegate {
     func linkClosed() {
         var givenUp: [Publication] = []
         // Under the table's lock, so that whoever subscribes sees the same state as the outbox has.
-        subscriptions.close {
-            givenUp = outbox.close()
+        let cut = subscriptions.close {
+            let remains = outbox.close()
+            givenUp = remains.publications
             communicationState.set(.offline)
+            return remains.wasLeaving ? nil : remains.tickets
+        }
+        if let cut {
+            logger.error(
+                "a subscription is left out: the broker cuts the link upon it",
+                metadata: ["topic filter": "\(DropLog.short(cut))"]
+            )
         }
         // Whoever published one that is not deferrable knows by the state of the link.
         for publication in givenUp where publication.isDeferrable {
@@ -414,7 +423,12 @@ extension CommunicationManager: LinkDelegate {
     }
 
     func subscribed(_ ticket: UInt64, refused: [String]) {
-        subscriptions.acknowledge(ticket, refused: refused)
+        var wake = false
+        subscriptions.acknowledge(ticket, refused: refused) { topicFilter, ticket in
+            // The next one waits for its answer.
+            wake = outbox.subscribe(topicFilter, ticket: ticket, mayBeUndone: false)
+        }
+        if wake { binding.wake() }
     }
 
     func received(topic: String, payload: [UInt8]) {

@@ -15,7 +15,32 @@ final class Outbox: Sendable {
         var isOpen = false
         /// Whether the last operations are queued, so that nothing behind them goes out.
         var isLeaving = false
+        /// The subscriptions that are queued and may be undone: topic filters with the tickets of their packets.
+        var undoable: [TopicLevel: UInt64] = [:]
+        /// The packets that are queued but undone, which don't go out.
+        var undone: Set<UInt64> = []
+
+        /// Takes what was undone out of the queue. Done seldom, since it looks at all that waits.
+        mutating func compact() {
+            queue.removeAll { [undone] operation in
+                if case .subscribe(_, let ticket) = operation { undone.contains(ticket) } else { false }
+            }
+            undone = []
+        }
     }
+
+    /// What a session that has ended leaves.
+    struct Remains {
+        /// The publications that are given up.
+        let publications: [Publication]
+        /// The tickets of the subscriptions that did not go out.
+        let tickets: Set<UInt64>
+        /// Whether the agent was leaving.
+        let wasLeaving: Bool
+    }
+
+    /// How many operations may be undone and still be queued; more only where they are less than half of the queue.
+    static let maximumUndone = 64
 
     let limits: OutboxLimits
     private let state = Mutex(State())
@@ -49,21 +74,36 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Queues a change of subscriptions; nothing while offline, where the next connect subscribes to all there are.
+    /// Queues a subscription; nothing while offline, where the next connect subscribes to all there are.
+    ///
+    /// - Parameter mayBeUndone: whether it need not go out where it is undone before.
+    /// - Returns: whether the binding has to be woken.
+    func subscribe(_ topicFilter: String, ticket: UInt64, mayBeUndone: Bool = true) -> Bool {
+        state.withLock { state in
+            guard state.isOpen else { return false }
+            if mayBeUndone { state.undoable[TopicLevel(topicFilter)] = ticket }
+            let wasEmpty = state.queue.isEmpty
+            state.queue.append(.subscribe([topicFilter], ticket: ticket))
+            return wasEmpty
+        }
+    }
+
+    /// Queues the end of a subscription; nothing while offline.
     ///
     /// - Returns: whether the binding has to be woken.
-    func change(_ operation: LinkOperation) -> Bool {
+    func unsubscribe(_ topicFilter: String) -> Bool {
         state.withLock { state in
             guard state.isOpen else { return false }
             // A subscription that is still queued and is undone now need not go out at all: so a topic filter is queued twice
             // at most, and the queue can't grow while the socket takes nothing. The contrary goes out, as who subscribes
             // again waits for the broker to acknowledge that.
-            if let undone = state.queue.lastIndex(where: { $0.isUndone(by: operation) }) {
-                state.queue.remove(at: undone)
+            if let ticket = state.undoable.removeValue(forKey: TopicLevel(topicFilter)) {
+                state.undone.insert(ticket)
+                if state.undone.count > max(Self.maximumUndone, state.queue.count / 2) { state.compact() }
                 return false
             }
             let wasEmpty = state.queue.isEmpty
-            state.queue.append(operation)
+            state.queue.append(.unsubscribe(topicFilter))
             return wasEmpty
         }
     }
@@ -71,9 +111,20 @@ final class Outbox: Sendable {
     /// Takes the next operation.
     func next() -> LinkOperation? {
         state.withLock { state in
-            guard state.isOpen, let operation = state.queue.popFirst() else { return nil }
-            if case .publish(let publication) = operation { state.unsent.append(publication) }
-            return operation
+            guard state.isOpen else { return nil }
+            while let operation = state.queue.popFirst() {
+                switch operation {
+                case .publish(let publication): state.unsent.append(publication)
+                case .subscribe(_, let ticket) where state.undone.remove(ticket) != nil: continue
+                case .subscribe(let filters, let ticket):
+                    // One that may be undone has a packet of its own.
+                    let filter = filters.first.map(TopicLevel.init)
+                    if let filter, state.undoable[filter] == ticket { state.undoable[filter] = nil }
+                case .unsubscribe, .disconnect: break
+                }
+                return operation
+            }
+            return nil
         }
     }
 
@@ -107,12 +158,13 @@ final class Outbox: Sendable {
     /// Ends a session. What was written in part can't have arrived, so it goes out first after the next connect, unless it
     /// has ended a session before.
     ///
-    /// - Returns: the publications that are given up.
-    func close() -> [Publication] {
+    func close() -> Remains {
         state.withLock { state in
+            var tickets: Set<UInt64> = []
             let interrupted = state.unsent.map { $0.attempted() }
             let waiting = state.queue.compactMap { operation -> Publication? in
-                if case .publish(let publication) = operation { publication } else { nil }
+                if case .subscribe(_, let ticket) = operation { tickets.insert(ticket) }
+                return if case .publish(let publication) = operation { publication } else { nil }
             }
             let all = interrupted + waiting
             let kept = all.filter { $0.isDeferrable && $0.attempts < Self.maximumAttempts }
@@ -122,7 +174,11 @@ final class Outbox: Sendable {
                 bytes: kept.reduce(0) { $0 + $1.size },
                 isLeaving: state.isLeaving
             )
-            return all.filter { !$0.isDeferrable || $0.attempts >= Self.maximumAttempts }
+            return Remains(
+                publications: all.filter { !$0.isDeferrable || $0.attempts >= Self.maximumAttempts },
+                tickets: tickets,
+                wasLeaving: state.isLeaving
+            )
         }
     }
 
@@ -148,14 +204,6 @@ final class Outbox: Sendable {
 
     /// The publications that wait, their bytes, and all operations that are queued, changes of subscriptions among them.
     var waiting: (publications: Int, bytes: Int, operations: Int) {
-        state.withLock { ($0.publications, $0.bytes, $0.queue.count) }
-    }
-}
-
-extension LinkOperation {
-    /// Whether this subscribes to what the other operation unsubscribes from.
-    fileprivate func isUndone(by other: LinkOperation) -> Bool {
-        guard case .subscribe(let filters, _) = self, case .unsubscribe(let filter) = other else { return false }
-        return filters.count == 1 && TopicLevel(filters[0]) == TopicLevel(filter)
+        state.withLock { ($0.publications, $0.bytes, $0.queue.count - $0.undone.count) }
     }
 }

@@ -18,13 +18,23 @@ final class SubscriptionTable: Sendable {
         }
     }
 
+    /// How many sessions in a row may be lost while the broker has not answered what they began with. A broker may cut the
+    /// link upon what it won't process (MQTT 3.1.1, section 4.8), each time; so the next session subscribes one by one, to
+    /// learn upon which subscription that is.
+    static let maximumLostSessions = 2
+
     private struct Entry {
         let dispatcher: any Dispatching
-        /// Tells the order in which entries came, which is the order of the SUBSCRIBE packet after a connect. An entry that
-        /// comes during a session has a packet of its own, with this as its ticket.
+        /// Tells the order in which entries came, which is the order of the SUBSCRIBE packet after a connect.
         let serial: UInt64
+        /// Whether it is one of the agent's own, which are never left out.
+        let isPermanent: Bool
+        /// The packet of this session that asks for it; nil where none does.
+        var ticket: UInt64?
         /// nil while the broker's answer is awaited.
         var status: SubscriptionStatus?
+        /// When the link was cut upon it; nil where it was not.
+        var cutAt: ContinuousClock.Instant?
     }
 
     private struct State {
@@ -33,12 +43,35 @@ final class SubscriptionTable: Sendable {
         var wildcards: [Key: TopicFilter] = [:]
         /// The ticket of the packet that began the session; nil while the link is down.
         var session: UInt64?
-        /// The entries that came later in the session and are not acknowledged, by ticket.
+        /// The entries that have a packet of their own in the session, and are not acknowledged, by ticket.
         var awaited: [UInt64: Key] = [:]
+        /// The packet that must be answered before the session counts as one that holds.
+        var pending: UInt64?
+        /// How many sessions in a row did not come to hold.
+        var lostSessions = 0
         var lastId: UInt64 = 0
 
-        var topicFilters: [String] {
-            entries.values.sorted { $0.serial < $1.serial }.map(\.dispatcher.topicFilter)
+        /// Whether the session subscribes one by one, and is not done with it.
+        var isOneByOne: Bool { pending != nil && lostSessions >= SubscriptionTable.maximumLostSessions }
+
+        mutating func nextId() -> UInt64 {
+            lastId += 1
+            return lastId
+        }
+
+        /// Goes on when the pending packet has been answered: the oldest entry that was not asked for is next.
+        mutating func advance(_ subscribe: (String, UInt64) -> Void) {
+            let waiting = isOneByOne ? entries.filter { $0.value.ticket == nil && $0.value.cutAt == nil } : [:]
+            guard let (key, entry) = waiting.min(by: { $0.value.serial < $1.value.serial }) else {
+                pending = nil
+                lostSessions = 0
+                return
+            }
+            let ticket = nextId()
+            pending = ticket
+            awaited[ticket] = key
+            entries[key]?.ticket = ticket
+            subscribe(entry.dispatcher.topicFilter, ticket)
         }
 
         /// - Returns: those to tell that the status of an entry has changed.
@@ -49,6 +82,13 @@ final class SubscriptionTable: Sendable {
     }
 
     private let state = Mutex(State())
+    private let retryInterval: Duration
+
+    /// - Parameter retryInterval: how long a subscription upon which the link was cut is left out at least; then a connect
+    ///   asks for it again.
+    init(retryInterval: Duration = .seconds(600)) {
+        self.retryInterval = retryInterval
+    }
 
     /// Adds an observer.
     ///
@@ -69,9 +109,9 @@ final class SubscriptionTable: Sendable {
         changed: (String, UInt64) -> Void
     ) -> (id: UInt64, status: SubscriptionStatus?) {
         state.withLock { state in
-            state.lastId += 1
+            let id = state.nextId()
             let observer = Dispatcher<Event>.Observer(
-                id: state.lastId,
+                id: id,
                 handler: handler,
                 onEnd: onEnd,
                 isPermanent: isPermanent,
@@ -79,24 +119,24 @@ final class SubscriptionTable: Sendable {
             )
             if let entry = state.entries[key], let dispatcher = entry.dispatcher as? Dispatcher<Event> {
                 dispatcher.add(observer)
-                return (state.lastId, entry.status)
-            } else {
-                let dispatcher = Dispatcher<Event>(topicFilter: topicFilter, decode: decode)
-                dispatcher.add(observer)
-                let entry = Entry(
-                    dispatcher: dispatcher,
-                    serial: state.lastId,
-                    status: state.session == nil ? .offline : nil
-                )
-                state.entries[key] = entry
-                if state.session != nil { state.awaited[entry.serial] = key }
-                if case .topic = key {
-                    let filter = TopicFilter(topicFilter)
-                    if filter.hasWildcards { state.wildcards[key] = filter }
-                }
-                changed(topicFilter, entry.serial)
-                return (state.lastId, entry.status)
+                return (id, entry.status)
             }
+            let dispatcher = Dispatcher<Event>(topicFilter: topicFilter, decode: decode)
+            dispatcher.add(observer)
+            var entry = Entry(dispatcher: dispatcher, serial: id, isPermanent: isPermanent)
+            if state.session == nil {
+                entry.status = .offline
+            } else if !state.isOneByOne {
+                entry.ticket = id
+                state.awaited[id] = key
+            }
+            state.entries[key] = entry
+            if case .topic = key {
+                let filter = TopicFilter(topicFilter)
+                if filter.hasWildcards { state.wildcards[key] = filter }
+            }
+            if let ticket = entry.ticket { changed(topicFilter, ticket) }
+            return (id, entry.status)
         }
     }
 
@@ -111,8 +151,10 @@ final class SubscriptionTable: Sendable {
             if isEmpty {
                 state.entries[key] = nil
                 state.wildcards[key] = nil
-                state.awaited[entry.serial] = nil
-                changed(entry.dispatcher.topicFilter)
+                if let ticket = entry.ticket {
+                    state.awaited[ticket] = nil
+                    changed(entry.dispatcher.topicFilter)
+                }
             }
             return observer
         }
@@ -137,41 +179,71 @@ final class SubscriptionTable: Sendable {
 
     /// Begins a session.
     ///
-    /// - Parameter body: called while nothing changes, with all topic filters, in the order in which they came, and the ticket
-    ///   of the packet that subscribes to them.
+    /// - Parameter body: called while nothing changes, with the topic filters to begin with, in the order in which they came,
+    ///   and the ticket of the packet that subscribes to them.
     func open(_ body: (_ topicFilters: [String], _ ticket: UInt64) -> Void) {
         state.withLock { state in
-            state.lastId += 1
-            state.session = state.lastId
-            for key in state.entries.keys { state.entries[key]?.status = nil }
-            body(state.topicFilters, state.lastId)
+            let ticket = state.nextId()
+            state.session = ticket
+            state.pending = ticket
+            let isOneByOne = state.isOneByOne
+            let retry = ContinuousClock.now - retryInterval
+            var first: [(serial: UInt64, topicFilter: String)] = []
+            for (key, var entry) in state.entries {
+                if !isOneByOne, let cutAt = entry.cutAt, cutAt <= retry { entry.cutAt = nil }
+                if entry.cutAt == nil { entry.status = nil }
+                entry.ticket = entry.isPermanent || !isOneByOne && entry.cutAt == nil ? ticket : nil
+                if entry.ticket != nil { first.append((entry.serial, entry.dispatcher.topicFilter)) }
+                state.entries[key] = entry
+            }
+            body(first.sorted { $0.serial < $1.serial }.map(\.topicFilter), ticket)
         }
     }
 
     /// Ends a session, and tells that its subscriptions don't stand any more.
     ///
-    /// - Parameter body: called while nothing changes.
-    func close(_ body: () -> Void) {
-        let observers = state.withLock { state in
-            body()
+    /// - Parameter body: called while nothing changes; returns the tickets of the packets that did not go out, or nil where the
+    ///   session was left and not lost.
+    /// - Returns: the topic filter upon which the link was cut, which is left out from now on; nil where none is known.
+    @discardableResult
+    func close(_ body: () -> Set<UInt64>?) -> String? {
+        let (told, cut) = state.withLock { state -> ([(SubscriptionStatus, [StatusObserver])], String?) in
+            var cut: Key?
+            if let unsent = body(), let pending = state.pending, !unsent.contains(pending) {
+                if state.isOneByOne { cut = state.awaited[pending] }
+                state.lostSessions += 1
+            }
             state.session = nil
+            state.pending = nil
             state.awaited = [:]
-            return state.entries.filter { $0.value.status != .offline }.keys.flatMap { state.settle($0, .offline) }
+            if let cut { state.entries[cut]?.cutAt = .now }
+            var told: [(SubscriptionStatus, [StatusObserver])] = []
+            for (key, entry) in state.entries {
+                state.entries[key]?.ticket = nil
+                let status = entry.cutAt == nil && key != cut ? SubscriptionStatus.offline : .refused
+                if entry.status != status { told.append((status, state.settle(key, status))) }
+            }
+            return (told, cut.flatMap { state.entries[$0]?.dispatcher.topicFilter })
         }
-        for observer in observers { observer.tell(.offline) }
+        for (status, observers) in told { for observer in observers { observer.tell(status) } }
+        return cut
     }
 
     /// Notes that the broker has acknowledged a packet, and tells those who wait for it. A packet of a session that is over,
     /// or for nobody who is still there, does not count.
-    func acknowledge(_ ticket: UInt64, refused: [String]) {
+    ///
+    /// - Parameter subscribe: called under the table's lock with the topic filter that is next where the session subscribes one
+    ///   by one, and its ticket.
+    func acknowledge(_ ticket: UInt64, refused: [String], subscribe: (String, UInt64) -> Void) {
         let refused = Set(refused.map(TopicLevel.init))
         let told = state.withLock { state -> [(SubscriptionStatus, [StatusObserver])] in
             let keys =
                 if ticket == state.session {
-                    state.entries.filter { $0.value.serial < ticket && $0.value.status == nil }.map(\.key)
+                    state.entries.filter { $0.value.ticket == ticket && $0.value.status == nil }.map(\.key)
                 } else {
                     state.awaited.removeValue(forKey: ticket).map { [$0] } ?? []
                 }
+            if ticket == state.pending { state.advance(subscribe) }
             return keys.map { key in
                 let topicFilter = state.entries[key].map { TopicLevel($0.dispatcher.topicFilter) }
                 let status = topicFilter.map(refused.contains) ?? false ? SubscriptionStatus.refused : .standing
@@ -180,9 +252,6 @@ final class SubscriptionTable: Sendable {
         }
         for (status, observers) in told { for observer in observers { observer.tell(status) } }
     }
-
-    /// All topic filters, in the order in which they came.
-    var topicFilters: [String] { state.withLock(\.topicFilters) }
 
     /// Ends the observations of a key; the broker keeps its subscription until they are released.
     func end(_ key: Key) {
@@ -195,6 +264,7 @@ final class SubscriptionTable: Sendable {
             let ended = state.entries.values.map { $0.dispatcher.removeAll() }
             state.entries = state.entries.filter { !$0.value.dispatcher.isEmpty }
             state.wildcards = state.wildcards.filter { state.entries[$0.key] != nil }
+            state.lostSessions = 0
             return ended
         }
         for end in ended { end() }
