@@ -194,7 +194,8 @@ final class MosquittoClient {
             try withCStrings(filters) { pointers in
                 mosquitto_subscribe_multiple(handle, &id, Int32(pointers.count), pointers.baseAddress, 0, 0, nil)
             }
-            unacknowledged[id] = (ticket, filters)
+            // The identifiers have gone round since: whoever leaves so much unanswered does not answer at all.
+            guard unacknowledged.updateValue((ticket, filters), forKey: id) == nil else { throw .noAnswer }
             self.filters.formUnion(filters.map { Array($0.utf8) })
         case .unsubscribe(let filter):
             try check(mosquitto_unsubscribe(handle, nil, filter))

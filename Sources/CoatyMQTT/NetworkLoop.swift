@@ -8,6 +8,8 @@ struct NetworkLoop {
     static let acceptTimeout = Duration.seconds(10)
     /// How often the keepalive is looked after.
     static let keepAliveInterval = Duration.seconds(1)
+    /// How many operations are handed over before what has come in gets its turn.
+    static let operationBatch = 256
     /// How often a thread that is leaving looks whether its time is over.
     static let leaveInterval = Duration.milliseconds(50)
     /// How long a link must hold before the next loss counts as the first one.
@@ -100,19 +102,25 @@ struct NetworkLoop {
                 lastKeepAlive = now
                 try client.keepAlive()
             }
-            try carryOutOperations(client)
-            membership.wakePipe.prepareToSleep()
-            try carryOutOperations(client)
-            let events = wait(for: socket, toWrite: client.wantsToWrite)
+            var isDone = try carryOutOperations(client)
+            if isDone {
+                membership.wakePipe.prepareToSleep()
+                isDone = try carryOutOperations(client)
+            }
+            let events = wait(for: socket, toWrite: client.wantsToWrite, mayRest: isDone)
             if events & Int16(POLLOUT) != 0 { try client.write() }
             if events & ~Int16(POLLOUT) != 0 { try client.read() }
         }
     }
 
     /// Hands over what waits, as fast as the socket takes it: what stays in the outbox is kept when the link is lost.
-    private func carryOutOperations(_ client: MosquittoClient) throws(MQTTLinkError) {
-        guard client.isOpen else { return }
-        while !client.wantsToWrite, !client.isLeaving, client.socket != nil, let operation = link.nextOperation() {
+    ///
+    /// - Returns: whether there is nothing more to hand over by now.
+    private func carryOutOperations(_ client: MosquittoClient) throws(MQTTLinkError) -> Bool {
+        guard client.isOpen else { return true }
+        for _ in 0..<Self.operationBatch {
+            guard !client.wantsToWrite, !client.isLeaving, client.socket != nil, let operation = link.nextOperation()
+            else { return true }
             do throws(MQTTLinkError) {
                 try client.carryOut(operation)
             } catch {
@@ -129,11 +137,14 @@ struct NetworkLoop {
                 }
             }
         }
+        return false
     }
 
     /// Sleeps until the socket or somebody else has something to do, or the keepalive wants a look.
-    private func wait(for socket: Int32, toWrite: Bool) -> Int16 {
-        let timeout = membership.isLeaving ? Self.leaveInterval : Self.keepAliveInterval
+    ///
+    /// - Parameter mayRest: whether to sleep at all.
+    private func wait(for socket: Int32, toWrite: Bool, mayRest: Bool) -> Int16 {
+        let timeout = !mayRest ? .zero : membership.isLeaving ? Self.leaveInterval : Self.keepAliveInterval
         return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2) { descriptors in
             let events = Int16(POLLIN) | (toWrite ? Int16(POLLOUT) : 0)
             descriptors.initializeElement(at: 0, to: pollfd(fd: socket, events: events, revents: 0))
