@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 /// Publishes events with the numbers 0, 1, … all the time, as far as it is let, on a thread of its own.
 ///
