@@ -326,7 +326,8 @@ final class Outlet: Sendable {
                 state.ready.append(serial)
             } else if let reason = queue.end {
                 queue.timer?.cancel()
-                state.answers.prepend((.done(reason), lane.id))
+                // No other answer waits: those are written first.
+                self.queue(.done(reason), lane.id, &state)
                 if hasOneLane { state.finishing = reason }
                 Task { onEnd(lane) }
                 return true
