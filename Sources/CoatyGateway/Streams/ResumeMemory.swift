@@ -56,8 +56,12 @@ final class ResumeMemory: Sendable {
                 state.order.append(place.epoch)
                 state.bytes += size
             } else {
-                state.bytes -= log.records.reduce(0) { $0 + $1.size }
-                log.records = []
+                if !log.records.isEmpty {
+                    state.bytes -= log.records.reduce(0) { $0 + $1.size }
+                    log.records = []
+                    // Else those that follow would go in the turns of these.
+                    state.order.removeAll { $0 == place.epoch }
+                }
                 log.first = place.position + 1
                 log.forgetGaps()
             }
