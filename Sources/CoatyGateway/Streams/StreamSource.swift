@@ -178,8 +178,9 @@ final class StreamSource: Sendable {
             beginning.snapshot = snapshot(place)
             // Who comes while offline may miss events from the first moment on.
             let isCut = state.status == .offline && place == now
-            if isCut { beginning.gap = .gap(nil, isResumable ? now : nil) }
-            if isResumable, !isCut, beginning.snapshot == nil { beginning.cursor = place }
+            // Behind a cursor before the snapshot a client would miss that.
+            let cursor = isResumable && beginning.snapshot == nil ? place : nil
+            if isCut { beginning.gap = .gap(nil, cursor) } else { beginning.cursor = cursor }
             // What came while the broker had not yet acknowledged.
             beginning.backlog = backlog(behind: place, now)
         }
