@@ -79,7 +79,7 @@ import Testing
             let names = Mutex<[String]>([])
             let known = registry.withObjects { $0.map(\.objectId) }
             #expect(known == [manager.identityId])
-            registry.setChangeHandler { change in
+            let end = registry.observeChanges { change in
                 names.withLock { $0.append("\(change.kind) \(change.object.objectId)") }
             }
             for coreType in [CoreType.CoatyObject, .Task, .IoContext, .IoNode, .Identity] {
@@ -95,7 +95,14 @@ import Testing
             )
             #expect(registry.objects.map(\.objectId) == [manager.identityId])
             #expect(registry.agents.map(\.isOnline) == [true, false])
-            #expect(clock.sleepers == 0)
+            // Nobody is told any more, but for others.
+            let others = Mutex(0)
+            let endOther = registry.observeChanges { _ in others.withLock { $0 += 1 } }
+            end()
+            advertise("later", by: "a")
+            try await until("another one is told") { others.withLock(\.self) == 1 }
+            #expect(names.withLock(\.count) == 10)
+            endOther()
         }
     }
 
@@ -118,7 +125,6 @@ import Testing
                 advertise("of " + agent, by: agent)
             }
             try await until("all are known") { registry.objects.count == 11 }
-            #expect(clock.sleepers == 0)
             try await reconnect()
             #expect(registry.objects.count == 11)
             advertise("new", by: "advertising")

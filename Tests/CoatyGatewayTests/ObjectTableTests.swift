@@ -17,7 +17,7 @@ import Testing
     init() { listen() }
 
     private func listen() {
-        table.changeHandler = { [changes] change in changes.list.withLock { $0.append(change) } }
+        _ = table.addChangeHandler { [changes] change in changes.list.withLock { $0.append(change) } }
     }
 
     /// What has changed since this was read last: `+`, `~` or `-` and the object's id.

@@ -9,7 +9,8 @@ import Testing
     private let room = Outlet.maximumWaitingBytes
 
     private func queue(_ overflow: StreamOptions.Overflow, buffer: Int) -> LaneQueue {
-        LaneQueue(outlet.open(id: "l", options: Made.options { ($0.overflow, $0.buffer) = (overflow, buffer) }))
+        let lane = outlet.open(id: "l", options: Made.options { ($0.overflow, $0.buffer) = (overflow, buffer) })
+        return LaneQueue(lane, isHeld: false)
     }
 
     private enum Popped: Equatable {
@@ -18,10 +19,15 @@ import Testing
         case gap(Int?)
     }
 
+    private func take(_ queue: inout LaneQueue) -> LaneItem? {
+        var budget = Outlet.turn
+        return queue.pop(&budget)
+    }
+
     private func pop(_ queue: inout LaneQueue) -> Popped? {
-        switch queue.pop() {
+        switch take(&queue) {
         case .event(let record, _, let kind): kind.map(Popped.change) ?? .event(Int(record.cursor?.position ?? 0))
-        case .gap(let count): .gap(count)
+        case .gap(let count, _): .gap(count)
         case .response, nil: nil
         }
     }
@@ -40,7 +46,7 @@ import Testing
 
     @Test func theOldestGoesAndIsCountedWhereItWas() throws {
         var queue = queue(.dropOldest, buffer: 2)
-        queue.prepend([try item(0, 1)])
+        queue.putBack(try item(0, 1))
         for number in 2...6 { queue.append(try item(0, number), others: 0, room: room) }
         #expect(drain(&queue) == [.event(1), .gap(3), .event(5), .event(6)])
     }
@@ -48,7 +54,7 @@ import Testing
     @Test func whatIsPutBackComesAgainBeforeWhatIsLostThen() throws {
         var queue = queue(.dropOldest, buffer: 1)
         queue.append(try item(0, 1), others: 0, room: room)
-        let taken = queue.pop()
+        let taken = take(&queue)
         queue.putBack(try #require(taken))
         for number in 2...4 { queue.append(try item(0, number), others: 0, room: room) }
         #expect(drain(&queue) == [.event(1), .gap(2), .event(4)])
@@ -57,10 +63,10 @@ import Testing
     @Test func aLossOfUnknownSizeWinsOverACount() throws {
         var queue = queue(.dropOldest, buffer: 2)
         queue.append(try item(0, 1), others: 0, room: room)
-        queue.append(.gap(nil), others: 0, room: room)
+        queue.append(.gap(nil, nil), others: 0, room: room)
         for number in 2...4 { queue.append(try item(0, number), others: 0, room: room) }
         #expect(drain(&queue) == [.gap(nil), .event(3), .event(4)])
-        queue.append(.gap(4), others: 0, room: room)
+        queue.append(.gap(4, nil), others: 0, room: room)
         for number in 5...7 { queue.append(try item(0, number), others: 0, room: room) }
         #expect(drain(&queue) == [.gap(5), .event(6), .event(7)])
     }
@@ -84,7 +90,7 @@ import Testing
 
     @Test func closingKeepsNothingAndTakesNothing() throws {
         var queue = queue(.close, buffer: 2)
-        queue.prepend([try item(0, 1)])
+        queue.putBack(try item(0, 1))
         for number in 2...9 { queue.append(try item(0, number), others: 0, room: room) }
         #expect(queue.end == .overflow)
         #expect(drain(&queue) == [.event(1)])
@@ -139,7 +145,7 @@ import Testing
                 newest[key] = sent
                 queue.append(try item(key, sent), others: 0, room: room)
             case 6:
-                if let item = queue.pop() { queue.putBack(item) }
+                if let item = take(&queue) { queue.putBack(item) }
             default:
                 if let next = pop(&queue) { popped.append(next) }
             }

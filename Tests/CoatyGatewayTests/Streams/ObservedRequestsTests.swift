@@ -36,7 +36,7 @@ import Testing
             )
             return "none"
         } catch let problem as Problem {
-            return problem.status == 404 ? nil : "\(problem)"
+            return problem.status == 404 ? nil : try Payload(Array(problem.body)).json["pointer"]?.string
         } catch PayloadError.invalid(let pointer, _) {
             return pointer
         } catch let error as CommunicationError {

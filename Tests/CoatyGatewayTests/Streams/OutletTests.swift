@@ -6,28 +6,28 @@ import Testing
 
 /// What one client is told, and when, by how much it reads.
 @Suite struct OutletTests {
-    private let transport = SteeredTransport()
+    let transport = SteeredTransport()
 
-    private func outlet(hasOneLane: Bool = false, onEnd: @escaping @Sendable (Lane) -> Void = { _ in }) -> Outlet {
+    func outlet(hasOneLane: Bool = false, onEnd: @escaping @Sendable (Lane) -> Void = { _ in }) -> Outlet {
         Outlet(transport, hasOneLane: hasOneLane, onEnd: onEnd)
     }
 
-    private func read(_ outlet: Outlet, _ room: Int = .max) {
+    func read(_ outlet: Outlet, _ room: Int = .max) {
         transport.setRoom(room)
         outlet.pump()
     }
 
-    private func told() throws -> [String] { try transport.told.map(\.description) }
+    func told() throws -> [String] { try transport.told.map(\.description) }
 
     @Test func answersComeFirstAndLanesTakeTurns() throws {
         transport.setRoom(0)
         let outlet = outlet()
-        let lanes = ["a", "b", "c"].map { outlet.open(id: $0) }
+        let lanes = ["a", "b", "c"].map { outlet.begun(id: $0) }
         for number in 1...3 { lanes[0].take(try Made.event(1, number)) }
         lanes[1].take(try Made.event(1, 4))
         lanes[1].end(.withdrawn)
         lanes[2].take(try Made.event(1, 5))
-        lanes[2].begin(nil)
+        outlet.begin(lanes[2])
         outlet.answer(.pong, id: "p")
         read(outlet, 5)
         #expect(try told() == ["c ok", "p pong", "a event(1)", "b event(4)", "c event(5)"])
@@ -41,8 +41,8 @@ import Testing
         let ended = Mutex<[String]>([])
         transport.setRoom(0)
         let outlet = outlet { lane in ended.withLock { $0.append(lane.id ?? "") } }
-        let lane = outlet.open(id: "a")
-        lane.begin(nil)
+        let lane = outlet.begun(id: "a")
+        outlet.begin(lane)
         for number in 1...3 { lane.take(try Made.event(1, number)) }
         lane.end(.withdrawn)
         lane.end(.limit)
@@ -58,8 +58,8 @@ import Testing
 
     @Test func aSingleStreamIsFinishedWhenItsEndIsWritten() throws {
         let outlet = outlet(hasOneLane: true)
-        let lane = outlet.open(id: nil)
-        lane.begin(nil)
+        let lane = outlet.begun(id: nil)
+        outlet.begin(lane)
         transport.setRoom(1)
         for number in 1...2 { lane.take(try Made.event(1, number)) }
         lane.end(.withdrawn)
@@ -77,7 +77,7 @@ import Testing
     @Test func aSingleStreamIsFinishedBehindItsRefusal() throws {
         transport.setRoom(0)
         let outlet = outlet(hasOneLane: true)
-        let lane = outlet.open(id: nil)
+        let lane = outlet.begun(id: nil)
         lane.refuse(Problems.subscriptionRefused)
         #expect(transport.finished.isEmpty)
         read(outlet)
@@ -90,7 +90,7 @@ import Testing
     @Test func overflowEndsASingleStream() throws {
         transport.setRoom(0)
         let outlet = outlet(hasOneLane: true)
-        let lane = outlet.open(id: nil, options: Made.options { ($0.buffer, $0.overflow) = (2, .close) })
+        let lane = outlet.begun(id: nil, options: Made.options { ($0.buffer, $0.overflow) = (2, .close) })
         for number in 1...9 { lane.take(try Made.event(1, number)) }
         read(outlet)
         // What was turned down first is in the buffer, too.
@@ -98,28 +98,14 @@ import Testing
         #expect(transport.finished == [.overflow])
     }
 
-    @Test func aClientThatDoesNotReadAnswersIsCutOff() throws {
-        transport.setRoom(0)
-        let outlet = outlet()
-        let lane = outlet.open(id: "a")
-        for _ in 0..<Outlet.maximumAnswers { outlet.answer(.pong, id: "p") }
-        #expect(transport.aborts == 0)
-        outlet.answer(.pong, id: "p")
-        outlet.answer(.pong, id: "p")
-        #expect(transport.aborts == 1)
-        read(outlet)
-        lane.take(try Made.event(1, 1))
-        #expect(transport.frames.isEmpty)
-    }
-
     @Test func aClosedLaneIsTakenOut() throws {
         transport.setRoom(0)
         let outlet = outlet()
-        let lanes = ["a", "b"].map { outlet.open(id: $0) }
+        let lanes = ["a", "b"].map { outlet.begun(id: $0) }
         for lane in lanes { lane.take(try Made.event(1, 1)) }
         outlet.close(lanes[0])
         lanes[0].take(try Made.event(1, 2))
-        lanes[0].lose(nil)
+        lanes[0].takeGap()
         lanes[0].end(.withdrawn)
         read(outlet)
         #expect(try told() == ["b event(1)"])
@@ -129,19 +115,19 @@ import Testing
         for room in [0, 1, Int.max] {
             let transport = SteeredTransport(room: room)
             let outlet = Outlet(transport)
-            let lane = outlet.open(id: "a")
+            let lane = outlet.begun(id: "a")
             for number in 1...3 { lane.take(try Made.event(1, number)) }
             let before = transport.frames
             outlet.close()
             transport.setRoom(.max)
             outlet.pump()
             outlet.close()
-            lane.begin(nil)
+            outlet.begin(lane)
             lane.take(try Made.event(1, 4))
-            lane.lose(3)
+            lane.takeGap()
             lane.end(.withdrawn)
             lane.refuse(Problems.subscriptionRefused)
-            outlet.open(id: "b").take(try Made.event(1, 5))
+            outlet.begun(id: "b").take(try Made.event(1, 5))
             #expect(!outlet.append(response: .pong, to: lane))
             #expect(transport.frames == before)
         }
@@ -149,7 +135,7 @@ import Testing
 
     @Test func aConnectionThatIsGoneIsNotWrittenToAgain() throws {
         let outlet = outlet()
-        let lane = outlet.open(id: "a")
+        let lane = outlet.begun(id: "a")
         transport.setRoom(0)
         for number in 1...3 { lane.take(try Made.event(1, number)) }
         transport.go()
@@ -158,38 +144,9 @@ import Testing
         #expect(transport.frames.isEmpty)
     }
 
-    @Test func responsesEndAtTheirBytes() throws {
-        transport.setRoom(0)
-        let outlet = outlet()
-        let lane = outlet.open(id: "a")
-        outlet.answer(.pong, id: "p")
-        let response = StreamFrame(.response, members: Array(#""p":"\#(String(repeating: "p", count: 1 << 20))""#.utf8))
-        var taken = 1
-        while outlet.append(response: response, to: lane), taken < 100 { taken += 1 }
-        #expect(taken == Outlet.maximumResponseBytes >> 20)
-        read(outlet)
-        #expect(transport.frames.count == taken + 1)
-        #expect(outlet.append(response: response, to: lane))
-    }
-
-    @Test func bytesAreBoundedAcrossLanes() throws {
-        transport.setRoom(0)
-        let outlet = outlet()
-        let lanes = ["a", "b"].map { outlet.open(id: $0) }
-        lanes[0].take(try Made.event(1, 1, padding: Outlet.maximumWaitingBytes))
-        lanes[1].take(try Made.event(1, 2))
-        read(outlet)
-        #expect(try told() == ["a event(1)", "b gap(Optional(1))"])
-        // All was given back.
-        transport.setRoom(0)
-        lanes[1].take(try Made.event(1, 3, padding: Outlet.maximumWaitingBytes))
-        read(outlet)
-        #expect(try told().last == "b event(3)")
-    }
-
     @Test func whatIsHeldBackComesBeforeTheEnd() throws {
         let outlet = outlet()
-        let lane = outlet.open(id: "a", options: Made.options { $0.throttle = .seconds(3600) })
+        let lane = outlet.begun(id: "a", options: Made.options { $0.throttle = .seconds(3600) })
         for number in 1...3 { lane.take(try Made.event(1, number)) }
         lane.end(.withdrawn)
         #expect(try told() == ["a event(1)", "a event(3)", #"a done("withdrawn")"#])
@@ -197,13 +154,63 @@ import Testing
 
     @Test func whatIsHeldBackComesByItself() async throws {
         let outlet = outlet()
-        let lane = outlet.open(id: "a", options: Made.options { $0.throttle = .milliseconds(1) })
+        let lane = outlet.begun(id: "a", options: Made.options { $0.throttle = .milliseconds(1) })
         lane.take(try Made.event(1, 1))
         lane.take(try Made.event(1, 2))
         try await untilTrue("the last comes") { try transport.told.last?.event == 2 }
         // And again, when the first timer has ended.
         for number in 3...9 { lane.take(try Made.event(1, number)) }
         try await untilTrue("the last comes again") { try transport.told.last?.event == 9 }
+    }
+
+    /// What a gap stands behind must have been told before it.
+    @Test func aGapReleasesWhatIsHeldBackFirst() throws {
+        let outlet = outlet()
+        let lane = outlet.begun(id: "a", options: Made.options { $0.throttle = .seconds(3600) })
+        for number in 1...4 { lane.take(try Made.event(number % 2, number)) }
+        lane.takeGap()
+        // The interval begins anew.
+        for number in 5...6 { lane.take(try Made.event(1, number)) }
+        #expect(
+            try told() == ["a event(1)", "a event(2)", "a event(3)", "a event(4)", "a gap(nil)", "a event(5)"]
+        )
+    }
+
+    // MARK: - Held lanes
+
+    @Test func aHeldLaneTellsNothingBeforeItsOk() throws {
+        let outlet = outlet()
+        let lane = outlet.open(id: "a")
+        let response = StreamFrame(.response, members: Array(#""n":1"#.utf8))
+        for _ in 0..<3 { #expect(outlet.append(response: response, to: lane)) }
+        outlet.end(lane, .limit)
+        outlet.answer(.pong, id: "p")
+        #expect(try told() == ["p pong"])
+        transport.setRoom(0)
+        outlet.begin(lane)
+        read(outlet)
+        #expect(
+            try told() == ["p pong", "a ok", "a response", "a response", "a response", #"a done("limit")"#]
+        )
+    }
+
+    @Test func aLaneSaysWhetherItHadBegun() async throws {
+        let ended = Mutex<[String]>([])
+        let outlet = outlet { lane in ended.withLock { $0.append(lane.id ?? "") } }
+        func closing(_ lane: Lane) -> String { "\(outlet.close(lane))" }
+        let lanes = ["a", "b", "c", "d"].map { outlet.open(id: $0) }
+        #expect(closing(lanes[0]) == "held")
+        #expect(closing(lanes[0]) == "over")
+        outlet.begin(lanes[0])
+        outlet.begin(lanes[1])
+        #expect(closing(lanes[1]) == "begun")
+        outlet.begin(lanes[2])
+        outlet.end(lanes[2], .withdrawn)
+        #expect(closing(lanes[2]) == "over", "its end is written")
+        outlet.refuse(lanes[3], Problems.subscriptionRefused)
+        #expect(closing(lanes[3]) == "over")
+        #expect(try told() == ["b ok", "c ok", #"c done("withdrawn")"#, "d error"])
+        try await untilTrue("the ends are told") { Set(ended.withLock(\.self)) == ["c", "d"] }
     }
 
     /// Nothing holds a client that has gone: neither what waited, nor the source, nor a timer.
@@ -240,7 +247,7 @@ import Testing
         let outlet = outlet()
         let limits = (0..<3).map { _ in Int.random(in: 1...6, using: &random) }
         let lanes = limits.enumerated().map { index, limit in
-            outlet.open(id: String(index), options: Made.options { $0.buffer = limit })
+            outlet.begun(id: String(index), options: Made.options { $0.buffer = limit })
         }
         var sent = [0, 0, 0]
         for _ in 0..<500 {
@@ -273,7 +280,7 @@ import Testing
     /// Nobody is left waiting where room comes while others write.
     @Test func noWakeUpIsLost() async throws {
         let outlet = outlet()
-        let lanes = (0..<4).map { outlet.open(id: String($0), options: Made.options { $0.buffer = 4096 }) }
+        let lanes = (0..<4).map { outlet.begun(id: String($0), options: Made.options { $0.buffer = 4096 }) }
         let events = try (1...1000).map { try Made.event(1, $0) }
         transport.setRoom(0)
         await withTaskGroup(of: Void.self) { group in

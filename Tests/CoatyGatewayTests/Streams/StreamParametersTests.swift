@@ -154,6 +154,43 @@ import Testing
         #expect(fault { _ = try StreamOptions(frame, of: Self.channel) } == pointer)
     }
 
+    /// What conditions cost is bounded: how many properties they are about, and what one event takes of them.
+    @Test func conditionsAreBounded() throws {
+        func filter(_ count: Int) -> String {
+            let conditions = Array(repeating: #"["n",["Equals",1]]"#, count: count).joined(separator: ",")
+            return #"{"and":[{"not":{"or":[["n",["Equals",2]]]}},\#(conditions)]}"#
+        }
+        let limit = ObjectFilterCondition.maximumProperties
+        for (count, isRefused) in [(limit - 1, false), (limit, true), (limit + 50, true)] {
+            let query = query(["filter": filter(count)])
+            #expect(fault { _ = try StreamOptions(query, of: Self.channel) } == (isRefused ? "filter" : nil))
+            let frame = try frame(#"{"filter":\#(filter(count))}"#)
+            #expect(fault { _ = try StreamOptions(frame, of: Self.channel) } == (isRefused ? "/filter" : nil))
+        }
+        // What holds nothing counts as well.
+        let empty = Array(repeating: #"{"and":[]}"#, count: limit + 1).joined(separator: ",")
+        let frame = try frame(#"{"filter":{"or":[\#(empty)]}}"#)
+        #expect(fault { _ = try StreamOptions(frame, of: Self.channel) } == "/filter")
+    }
+
+    @Test func whatTakesTooManyStepsDoesNotHold() throws {
+        let text = #"{"or":[["n",["Equals",1]],["n",["Equals",0]]]}"#
+        let opposite = try Made.condition(#"{"not":\#(text)}"#)
+        let condition = try Made.condition(text)
+        func objects(_ count: Int) throws -> [JSONView] {
+            let one = try Payload(Array(#"{"n":2}"#.utf8)).json
+            let last = try Payload(Array(#"{"n":1}"#.utf8)).json
+            return Array(repeating: one, count: count) + [last]
+        }
+        #expect(condition.holds(forOneOf: try objects(10)))
+        #expect(opposite.holds(forOneOf: try objects(10)))
+        #expect(!condition.holds(forOneOf: try objects(ObjectFilterCondition.maximumSteps)))
+        let like = try Made.condition(#"{"not":["s",["Like","%b"]]}"#)
+        let long = #"{"s":"\#(String(repeating: "a", count: 32 * ObjectFilterCondition.maximumSteps))"}"#
+        #expect(like.holds(forOneOf: [try Payload(Array(#"{"s":"aaa"}"#.utf8)).json]))
+        #expect(!like.holds(forOneOf: [try Payload(Array(long.utf8)).json]))
+    }
+
     @Test func optionsThatDoNotApplyAreRefused() throws {
         let all = query(["filter": #"["n",["Equals",1]]"#])
         #expect(fault { _ = try StreamOptions(all, of: .raw(TopicLevel("t"))) } == "filter")

@@ -1,4 +1,5 @@
 import Coaty
+import Logging
 import Synchronization
 import Testing
 
@@ -54,6 +55,32 @@ extension Outlet {
     ) {
         self.init(transport, memory: WaitingMemory(), hasOneLane: hasOneLane, onEnd: onEnd)
     }
+
+    /// A lane that has begun, of which the client was told nothing yet.
+    func begun(id: String?, options: StreamOptions = StreamOptions()) -> Lane {
+        open(id: id, options: options, isHeld: false)
+    }
+}
+
+extension StreamHub {
+    /// A hub without routers, with IO nodes that no test needs many of.
+    convenience init(
+        _ manager: CommunicationManager,
+        _ objects: ObjectRegistry,
+        _ options: CommunicationOptions,
+        resumeWindow: Duration
+    ) async {
+        let log = Logger(label: "test")
+        await self.init(
+            manager: manager,
+            ioNodes: IoNodeRegistry(options: options, name: "gateway", limit: 2, logger: log),
+            routing: RoutingAdmin(manager: manager, routers: [], feed: RoutingFeed()),
+            objects: objects,
+            resumeWindow: resumeWindow,
+            resumeMemory: 1 << 20,
+            waiting: WaitingMemory()
+        )
+    }
 }
 
 /// A frame, reduced to what tests ask.
@@ -71,11 +98,14 @@ struct Told: Equatable, CustomStringConvertible {
     let id: String?
     let content: Content
     var cursor: StreamCursor?
+    /// The number that the object of an event was made with.
+    let number: Int?
 
     init(_ text: String) throws {
         let json = try Payload(Array(text.utf8)).json
         id = json["id"]?.string
         cursor = json["cursor"]?.string.flatMap(StreamCursor.init)
+        number = json["data"]?["object"]?["n"]?.number.map { Int($0) }
         switch try #require(json["op"]?.string) {
         case "ok": content = .ok
         case "pong": content = .pong
@@ -87,7 +117,7 @@ struct Told: Equatable, CustomStringConvertible {
             if let change = json["change"]?.string {
                 content = .change(change)
             } else {
-                content = .event(Int(try #require(json["data"]?["object"]?["n"]?.number)))
+                content = .event(try #require(number))
             }
         }
     }
@@ -145,6 +175,13 @@ enum Made {
         return .event(record, event, event.change?.kind)
     }
 
+    static func condition(_ text: String) throws -> ObjectFilterCondition {
+        try ObjectFilterCondition(ofClient: Payload(Array(text.utf8)).json)
+    }
+
+    /// The bytes of a record of an event with a number of two digits.
+    static func recordSize() throws -> Int { EventRecord(.event(try event(1, 10)), cursor: nil).size }
+
     static func options(_ change: (inout StreamOptions) -> Void = { _ in }) -> StreamOptions {
         var options = StreamOptions()
         change(&options)
@@ -157,6 +194,9 @@ extension Lane {
     func take(_ event: ObservedEvent) {
         take(EventRecord(.event(event), cursor: StreamCursor(epoch: 1, position: 1)), SharedFrame())
     }
+
+    /// Takes a gap as from a source.
+    func takeGap() { take(EventRecord(.gap, cursor: StreamCursor(epoch: 1, position: 1)), SharedFrame()) }
 }
 
 /// Waits for a condition that must come.

@@ -65,7 +65,7 @@ import Testing
     @Test mutating func whatNothingReplacesPasses() throws {
         let item = Made.item(try Made.channel(#"{"objects":[]}"#), at: 7)
         for _ in 0..<3 { #expect(number(throttle.take(item, at: at(0))) == 7) }
-        guard case .gap(nil)? = throttle.take(.gap(nil), at: at(0)) else {
+        guard case .gap(nil, nil)? = throttle.take(.gap(nil, nil), at: at(0)) else {
             Issue.record("a gap was held back")
             return
         }
