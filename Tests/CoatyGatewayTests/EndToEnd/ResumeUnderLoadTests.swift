@@ -291,10 +291,12 @@ import Testing
                 case .gap(let lost): next += try #require(lost)
                 }
             }
-            #expect(all.told.count(where: \.isGap) == 2, "\(transports)")
+            // What is still there is read as the client reads; meanwhile the load goes on, and more may be forgotten.
+            #expect(all.told.count(where: \.isGap) >= 2, "\(transports)")
             let runs = Told.runs(some.told)
-            #expect(runs.map(\.count) == [50, 50, 50])
-            for run in runs { #expect(run == run.first.map { first in (0..<50).map { first + 2 * $0 } }) }
+            #expect(runs.count >= 3 && runs.joined().count == 150)
+            for run in runs { #expect(zip(run, run.dropFirst()).allSatisfy { $1 == $0 + 2 }) }
+            #expect(runs.joined().elementsEqual(Set(runs.joined()).sorted()))
         }
     }
 
