@@ -34,19 +34,11 @@ import Testing
         }
     }
 
-    private func until(_ what: String, _ condition: () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !condition() {
-            try #require(.now < deadline, "in vain: \(what)")
-            try await Task.sleep(for: .milliseconds(1))
-        }
-    }
-
     private func joined(_ body: () async throws -> Void) async throws {
         let looking = directory.start()
         manager.start()
         defer { looking.cancel() }
-        try await until("it asks") { question != nil }
+        try await untilTrue("it asks") { question != nil }
         try await body()
         await manager.stop()
     }
@@ -84,7 +76,7 @@ import Testing
         try await joined {
             let id = CoatyUUID()
             advertise(id)
-            try await until("the context is known") { directory.contains(id) }
+            try await untilTrue("the context is known") { directory.contains(id) }
             let nodes = (0..<20).map { _ in CoatyUUID() }
             for node in nodes { advertiseNode(node) }
             let pairs = (0..<20).map { _ in (CoatyUUID(), CoatyUUID()) }
@@ -94,7 +86,7 @@ import Testing
             tell(pairs[4].0, pairs[4].1)
             advertiseNode(nodes[5], in: "other")
             advertiseNode(nodes[6])
-            try await until("all is known") {
+            try await untilTrue("all is known") {
                 directory.entry(id)?.nodes.count == 19 && directory.entry(id)?.associations.count == 19
                     && directory.entry(id)?.associations[3].updateRate == 7
             }
@@ -102,7 +94,7 @@ import Testing
             #expect(entry.nodes.map { $0["objectId"]?.string } == (nodes[..<5] + nodes[6...]).map(\.string))
             #expect(entry.associations.map(\.ioSourceId) == (pairs[..<4] + pairs[5...]).map(\.0))
             publish("DAD/\(Self.agent)", #"{"objectIds":["\#(nodes[0])","\#(id)"]}"#)
-            try await until("it is gone") { !directory.contains(id) }
+            try await untilTrue("it is gone") { !directory.contains(id) }
             #expect(directory.entries.isEmpty)
         }
     }
@@ -112,21 +104,21 @@ import Testing
             let (gone, back, node) = (CoatyUUID(), CoatyUUID(), CoatyUUID())
             for id in [gone, back] { advertise(id) }
             advertiseNode(node)
-            try await until("all are known") {
+            try await untilTrue("all are known") {
                 directory.entry(gone)?.nodes.count == 1 && directory.contains(back)
             }
-            try await until("the first connect is timed") { clock.sleepers == 1 }
+            try await untilTrue("the first connect is timed") { clock.sleepers == 1 }
             let before = question
             broker.setAvailable(false)
-            try await until("the link is lost") { !manager.isOnline }
+            try await untilTrue("the link is lost") { !manager.isOnline }
             broker.setAvailable(true)
-            try await until("it asks again") { question != before }
+            try await untilTrue("it asks again") { question != before }
             #expect(directory.entries.count == 2)
             publish("ADV:IoContext/\(Self.agent)", Self.object(.IoContext, back, "c", #","x":1"#))
-            try await until("one is back") { directory.json(back)?["x"] != nil }
-            try await until("the time for it runs") { clock.sleepers == 1 }
+            try await untilTrue("one is back") { directory.json(back)?["x"] != nil }
+            try await untilTrue("the time for it runs") { clock.sleepers == 1 }
             clock.advance(by: ContextDirectory.confirmationTime)
-            try await until("the other one is gone") { !directory.contains(gone) }
+            try await untilTrue("the other one is gone") { !directory.contains(gone) }
             #expect(directory.entry(back)?.nodes.isEmpty == true)
         }
     }
@@ -141,7 +133,7 @@ import Testing
             }
             let last = CoatyUUID()
             advertise(last)
-            try await until("all has come") { directory.contains(last) }
+            try await untilTrue("all has come") { directory.contains(last) }
             #expect(found.list.withLock(\.self) == [other])
             #expect(!directory.contains(Self.hosted))
         }

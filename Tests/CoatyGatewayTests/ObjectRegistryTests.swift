@@ -21,18 +21,10 @@ import Testing
         registry = ObjectRegistry(manager: manager, clock: clock, logger: .init(label: "test"))
     }
 
-    private func until(_ what: String, _ condition: () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !condition() {
-            try #require(.now < deadline, "in vain: \(what)")
-            try await Task.sleep(for: .milliseconds(1))
-        }
-    }
-
     private func joined(_ body: () async throws -> Void) async throws {
         registry.start()
         manager.start()
-        try await until("it asks") { questions.count == 1 }
+        try await untilTrue("it asks") { questions.count == 1 }
         try await body()
         await manager.stop()
         registry.stop()
@@ -62,11 +54,11 @@ import Testing
             let question = try #require(questions.first)
             let asked = try Payload(question.payload).json["coreTypes"]?.elements.compactMap(\.string)
             #expect(Set(asked ?? []) == Set(CoreType.allCases.map(\.rawValue)).subtracting(["Log"]))
-            try await until("its own identity is known") { contains(manager.identityId.string) }
+            try await untilTrue("its own identity is known") { contains(manager.identityId.string) }
             let correlationId = try #require(question.topic.split(separator: "/").last)
             let related = [Self.object("x"), Self.object("y", .CoatyObject)].joined(separator: ",")
             publish("RSV/a/\(correlationId)", #"{"object":\#(Self.object("z")),"relatedObjects":[\#(related)]}"#)
-            try await until("all are known") { contains("x") && contains("y") && contains("z") }
+            try await untilTrue("all are known") { contains("x") && contains("y") && contains("z") }
             #expect(registry.object(CoatyUUID(wire: "x"))?.owner == CoatyUUID(wire: "a"))
             #expect(registry.object(CoatyUUID(wire: "x"))?.bytes == Array(Self.object("x").utf8))
             #expect(registry.isComplete)
@@ -75,7 +67,7 @@ import Testing
 
     @Test func hearsAdvertisementsOfEachCoreTypeOnce() async throws {
         try await joined {
-            try await until("its own identity is known") { contains(manager.identityId.string) }
+            try await untilTrue("its own identity is known") { contains(manager.identityId.string) }
             let names = Mutex<[String]>([])
             let known = registry.withObjects { $0.map(\.objectId) }
             #expect(known == [manager.identityId])
@@ -87,7 +79,7 @@ import Testing
                 publish("ADV:t/a", #"{"object":\#(Self.object("o \(coreType)", coreType))}"#)
             }
             publish("DAD/b", #"{"objectIds":["o Task","a"]}"#)
-            try await until("all have come and gone") { names.withLock(\.count) == 10 }
+            try await untilTrue("all have come and gone") { names.withLock(\.count) == 10 }
             #expect(
                 names.withLock { Array($0.prefix(6)) }
                     == ["CoatyObject", "Task", "IoContext", "IoNode", "Identity"].map { "added o \($0)" }
@@ -100,7 +92,7 @@ import Testing
             let endOther = registry.observeChanges { _ in others.withLock { $0 += 1 } }
             end()
             advertise("later", by: "a")
-            try await until("another one is told") { others.withLock(\.self) == 1 }
+            try await untilTrue("another one is told") { others.withLock(\.self) == 1 }
             #expect(names.withLock(\.count) == 10)
             endOther()
         }
@@ -110,10 +102,10 @@ import Testing
         try await joined {
             let answered = try DiscoverEvent(payload: Payload(Array(#"{"objectTypes":["t"]}"#.utf8)))
             let subscription = try manager.publish(answered) { [registry] in registry.note($0) }
-            try await until("the client asks") { questions.count == 2 }
+            try await untilTrue("the client asks") { questions.count == 2 }
             let correlationId = try #require(questions.last?.topic.split(separator: "/").last)
             publish("RSV/a/\(correlationId)", #"{"object":\#(Self.object("x"))}"#)
-            try await until("it is known") { contains("x") }
+            try await untilTrue("it is known") { contains("x") }
             subscription.cancel()
         }
     }
@@ -124,7 +116,7 @@ import Testing
                 advertise(agent, .Identity, by: agent)
                 advertise("of " + agent, by: agent)
             }
-            try await until("all are known") { registry.objects.count == 11 }
+            try await untilTrue("all are known") { registry.objects.count == 11 }
             try await reconnect()
             #expect(registry.objects.count == 11)
             advertise("new", by: "advertising")
@@ -135,7 +127,7 @@ import Testing
             publish("RSV/resolving/\(correlationId)", #"{"object":\#(Self.object("found"))}"#)
             publish("DAD/deadvertising", #"{"objectIds":["other"]}"#)
             advertise("last", by: "another")
-            try await until("they have shown themselves") { contains("found") && contains("last") }
+            try await untilTrue("they have shown themselves") { contains("found") && contains("last") }
 
             // Nobody can show itself while the link is away, and the time begins anew.
             try await reconnect()
@@ -143,12 +135,12 @@ import Testing
                 publish("DSC/\(agent)/1", #"{"coreTypes":["User"]}"#)
             }
             advertise("marker", by: "another")
-            try await until("they have shown themselves again") { contains("marker") }
+            try await untilTrue("they have shown themselves again") { contains("marker") }
             clock.advance(by: ObjectRegistry.confirmationTime - .milliseconds(1))
             #expect(clock.sleepers == 1)
             #expect(contains("silent") && contains("of silent"))
             clock.advance(by: .milliseconds(1))
-            try await until("the silent one is gone") { !contains("silent") }
+            try await untilTrue("the silent one is gone") { !contains("silent") }
             #expect(!contains("of silent"))
             let expected = ["advertising", "asking", "resolving", "deadvertising"].flatMap { [$0, "of " + $0] }
             #expect(expected.filter { !contains($0) } == [])
@@ -158,7 +150,7 @@ import Testing
             // It was only late: what it had advertised it need not advertise again.
             let asked = questions.count
             advertise("silent", .Identity, by: "silent")
-            try await until("it is asked") { questions.count > asked }
+            try await untilTrue("it is asked") { questions.count > asked }
         }
     }
 
@@ -166,10 +158,10 @@ import Testing
     private func reconnect() async throws {
         let asked = questions.count
         broker.setAvailable(false)
-        try await until("the link is lost") { !manager.isOnline }
+        try await untilTrue("the link is lost") { !manager.isOnline }
         broker.setAvailable(true)
-        try await until("it asks again") { questions.count > asked }
-        try await until("the time for answers runs") {
+        try await untilTrue("it asks again") { questions.count > asked }
+        try await untilTrue("the time for answers runs") {
             clock.deadlines == [clock.now.offsetFromBeginning + ObjectRegistry.confirmationTime]
         }
     }

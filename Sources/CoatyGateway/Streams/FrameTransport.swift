@@ -65,6 +65,32 @@ struct OutboundFrame {
     }
 }
 
+extension LaneItem {
+    /// The item as a frame of a lane.
+    ///
+    /// - Parameter shared: what all who get the same bytes share.
+    func outbound(to lane: Lane, _ shared: SharedFrame? = nil) -> OutboundFrame {
+        switch self {
+        case .gap(let count, let cursor):
+            return OutboundFrame(content: .frame(.gap(lost: count, cursor)), id: lane.id)
+        case .response(let frame): return OutboundFrame(content: .frame(frame), id: lane.id)
+        case .event(let record, let event, let change):
+            let options = lane.options
+            let text = EventText(
+                event: event,
+                cursor: record.cursor,
+                change: change,
+                fields: options.fields,
+                encoding: options.encoding
+            )
+            let isShared =
+                lane.id == nil && options.fields == nil && options.throttle == nil && options.encoding == .base64
+                && change == nil
+            return OutboundFrame(content: .event(text), id: lane.id, shared: isShared ? shared : nil)
+        }
+    }
+}
+
 /// Frames as WebSocket messages.
 struct WebSocketTransport: FrameTransport {
     let connection: WebSocketConnection

@@ -191,7 +191,7 @@ final class Outlet: Sendable {
 
     private func deliver(_ item: LaneItem, to lane: Lane, _ shared: SharedFrame?, _ state: inout State) {
         if state.isIdle {
-            switch transport.offer(outbound(item, lane, shared)) {
+            switch transport.offer(item.outbound(to: lane, shared)) {
             case .queued: return
             case .full: state.isChoked = true
             case .closed: return clear(&state)
@@ -335,7 +335,7 @@ final class Outlet: Sendable {
             state.queues[serial] = queue
             return true
         }
-        let isWritten = offer(outbound(item, lane, nil), &state)
+        let isWritten = offer(item.outbound(to: lane), &state)
         guard !state.isClosed else {
             queue.timer?.cancel()
             return false
@@ -358,26 +358,5 @@ final class Outlet: Sendable {
         case .closed: clear(&state)
         }
         return false
-    }
-
-    private func outbound(_ item: LaneItem, _ lane: Lane, _ shared: SharedFrame?) -> OutboundFrame {
-        switch item {
-        case .gap(let count, let cursor):
-            return OutboundFrame(content: .frame(.gap(lost: count, cursor)), id: lane.id)
-        case .response(let frame): return OutboundFrame(content: .frame(frame), id: lane.id)
-        case .event(let record, let event, let change):
-            let options = lane.options
-            let text = EventText(
-                event: event,
-                cursor: record.cursor,
-                change: change,
-                fields: options.fields,
-                encoding: options.encoding
-            )
-            let isShared =
-                lane.id == nil && options.fields == nil && options.throttle == nil && options.encoding == .base64
-                && change == nil
-            return OutboundFrame(content: .event(text), id: lane.id, shared: isShared ? shared : nil)
-        }
     }
 }

@@ -200,8 +200,13 @@ import Testing
         let flooding = try scene.gateway.frameClient(receiveBuffer: 4096)
         // So many that the answers do not fit into the buffers of the sockets.
         let frame = #"{"op":"ping","id":"\#(String(repeating: "i", count: 128))"}"#
-        for _ in 0..<20_000 { try flooding.socket.sendText(frame) }
-        #expect(try flooding.closeCode() == 1008)
+        do {
+            for _ in 0..<20_000 { try flooding.socket.sendText(frame) }
+            #expect(try flooding.closeCode() == 1008)
+        } catch WebSocketClient.Failure.socket(ECONNRESET) {
+            // It was cut before it had read its close frame.
+        } catch WebSocketClient.Failure.socket(EPIPE) {
+        }
         try scene.agent.publish("coaty/3/-/CHN:c/source", #"{"object":\#(Self.object)}"#)
         #expect(try witness.next(of: "s").op == "event")
         #expect(try witness.ask("ping").op == "pong")

@@ -1,4 +1,5 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
@@ -110,7 +111,12 @@ import Testing
         source.update(.standing)
         let transport = SteeredTransport(room: 1)
         let outlet = Outlet(transport)
-        source.add(outlet.open(id: "a")) { ObjectSnapshot((0..<500).map { Made.alive($0, 0) }, cursor: $0) }
+        var options = StreamOptions()
+        // When it has caught up it may be behind again.
+        options.buffer = StreamOptions.maximumBuffer
+        source.add(outlet.open(id: "a", options: options)) {
+            ObjectSnapshot((0..<500).map { Made.alive($0, 0) }, cursor: $0)
+        }
         let events = try (1...1000).map { try Made.event(1, $0) }
         await withTaskGroup(of: Void.self) { group in
             group.addTask { for event in events { source.say(event) } }

@@ -1,5 +1,6 @@
 import Coaty
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CoatyGateway

@@ -1,4 +1,5 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway

@@ -1,3 +1,4 @@
+import TestSupport
 @testable import Coaty
 
 /// Random IO nodes, contexts and rules, the same for the same seed.
