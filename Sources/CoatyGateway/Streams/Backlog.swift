@@ -21,13 +21,14 @@ struct Backlog: Sendable {
     /// - Parameter budget: how many records may be looked at.
     mutating func next(for lane: Lane, _ budget: inout Int) -> LaneItem? {
         while !isEmpty, budget > 0 {
-            budget -= 1
-            switch memory.next(behind: place) {
+            switch memory.next(behind: place, upTo: end) {
             case .record(let record):
+                budget -= 1 + record.size / Outlet.bytesPerStep
                 place = place.next
                 if let item = lane.item(record) { return item }
-            case .forgotten(let count, let hasGap, let last):
-                place = StreamCursor(epoch: place.epoch, position: min(last, end))
+            case .forgotten(let hasGap, let last):
+                let count = Int(last - place.position)
+                place = StreamCursor(epoch: place.epoch, position: last)
                 // Of what was forgotten nobody knows what a filter would have passed, nor what a gap in it has lost.
                 return .gap(lane.wantsAll && !hasGap ? count : nil, place)
             case .nothing:

@@ -23,8 +23,12 @@ enum LaneItem: Sendable {
 
     /// The item with another cursor.
     func resumable(behind cursor: StreamCursor?) -> LaneItem {
-        guard case .event(let record, let event, let change) = self else { return self }
-        return .event(EventRecord(record.content, cursor: cursor), event, change)
+        switch self {
+        case .event(let record, let event, let change):
+            .event(EventRecord(record.content, cursor: cursor), event, change)
+        case .gap(let count, _): .gap(count, cursor)
+        case .response: self
+        }
     }
 
     var size: Int {

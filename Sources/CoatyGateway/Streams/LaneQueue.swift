@@ -36,7 +36,7 @@ struct LaneQueue: Sendable {
     private var lost = 0
     private var isLossUnknown = false
     /// The bytes of the buffer.
-    private(set) var bytes = 0
+    private var bufferBytes = 0
 
     init(_ lane: Lane, isHeld: Bool) {
         self.lane = lane
@@ -45,6 +45,9 @@ struct LaneQueue: Sendable {
         limit = lane.options.buffer
         throttle = lane.options.throttle.map(Throttle.init)
     }
+
+    /// The bytes that wait.
+    var bytes: Int { bufferBytes + (next?.size ?? 0) + (throttle?.footprint ?? 0) }
 
     var isEmpty: Bool { next == nil && !isBehind && count == 0 && !hasLoss }
 
@@ -61,15 +64,6 @@ struct LaneQueue: Sendable {
         backlog = beginning.backlog
     }
 
-    /// Leaves an item to the backlog, where the client has not got all of that.
-    ///
-    /// - Returns: whether it did.
-    mutating func leaveToBacklog(_ item: LaneItem) -> Bool {
-        guard backlog != nil, let cursor = item.cursor else { return false }
-        backlog?.extend(upTo: cursor.position)
-        return true
-    }
-
     /// Appends an item; where there is no room, the client's overflow policy says what goes.
     ///
     /// - Parameters:
@@ -77,6 +71,7 @@ struct LaneQueue: Sendable {
     ///   - room: how many may wait in all its lanes; one item alone may be larger.
     mutating func append(_ item: LaneItem, others: Int, room: Int) {
         guard end == nil else { return }
+        if !hasRoom(for: item, others, room), leaveToBacklog(item) { return }
         if overflow == .latest, !holdsLatest, count > 0, !hasRoom(for: item, others, room) { keepLatest() }
         guard let item = replacingEarlier(item) else { return }
         while !hasRoom(for: item, others, room) {
@@ -91,6 +86,16 @@ struct LaneQueue: Sendable {
         insert(item)
     }
 
+    /// Leaves what waits, and an item, to the backlog, where the client has not got all of that and it has these, too.
+    ///
+    /// - Returns: whether it did.
+    private mutating func leaveToBacklog(_ item: LaneItem) -> Bool {
+        guard backlog != nil, overflow == .dropOldest, throttle == nil, let cursor = item.cursor else { return false }
+        clearBuffer()
+        backlog?.extend(upTo: cursor.position)
+        return true
+    }
+
     /// Appends a response, whose bounds are those of its request.
     mutating func append(response frame: StreamFrame) {
         holdsResponses = true
@@ -98,9 +103,11 @@ struct LaneQueue: Sendable {
     }
 
     /// Ends behind what waits, and what throttling holds back.
-    mutating func finish(_ reason: StreamFrame.EndReason, others: Int, room: Int) {
-        for item in throttle?.releaseAll() ?? [] { append(item, others: others, room: room) }
-        end = end ?? reason
+    mutating func finish(_ reason: StreamFrame.EndReason) {
+        guard end == nil else { return }
+        // Their number is bounded there.
+        for item in throttle?.releaseAll() ?? [] { insert(item) }
+        end = reason
     }
 
     /// Takes the next item out; nil where nothing waits, or the budget is used up.
@@ -137,7 +144,7 @@ struct LaneQueue: Sendable {
         if holdsLatest, let key = item.key { places[key] = first + buffer.count }
         buffer.append(item)
         count += 1
-        bytes += item.size
+        bufferBytes += item.size
     }
 
     private mutating func popBuffer() -> LaneItem? {
@@ -145,7 +152,7 @@ struct LaneQueue: Sendable {
             first += 1
             guard let item = place else { continue }
             count -= 1
-            bytes -= item.size
+            bufferBytes -= item.size
             if count == 0 {
                 clearBuffer()
             } else if holdsLatest, let key = item.key {
@@ -183,7 +190,7 @@ struct LaneQueue: Sendable {
         else { return item }
         buffer[place - first] = nil
         count -= 1
-        bytes -= earlier.size
+        bufferBytes -= earlier.size
         lose(earlier)
         // Else the places of what was taken out grow without bound.
         if buffer.count >= 2 * limit { keepLatest() }
@@ -196,7 +203,7 @@ struct LaneQueue: Sendable {
         buffer = []
         first = 0
         count = 0
-        bytes = 0
+        bufferBytes = 0
         holdsLatest = false
         places = [:]
     }

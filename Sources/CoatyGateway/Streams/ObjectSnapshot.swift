@@ -15,10 +15,10 @@ struct ObjectSnapshot: Sendable {
 
     /// The next of them that the client wants; nil behind the last, or when the budget is used up.
     ///
-    /// - Parameter budget: how many objects may be looked at.
+    /// - Parameter budget: how much may be looked at, in steps of ``Outlet/bytesPerStep`` and of objects.
     mutating func next(for lane: Lane, _ budget: inout Int) -> LaneItem? {
         while budget > 0, let object = objects.popFirst() {
-            budget -= 1
+            budget -= 1 + object.bytes.count / Outlet.bytesPerStep
             guard lane.kind?.includes(object) ?? true,
                 let event = ObservedEvent(ObjectChange(kind: .added, object: object, previous: nil)), lane.wants(event)
             else { continue }

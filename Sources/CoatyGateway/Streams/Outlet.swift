@@ -15,8 +15,15 @@ final class Outlet: Sendable {
     static let guaranteedBytes = 64 << 10
     /// The most bytes of responses that wait for a client; then a request ends as at its limit.
     static let maximumResponseBytes = 16 << 20
-    /// How much of what was said before is looked at in a turn, in which others wait.
+    /// How much of what was said before is looked at in a turn, in which others wait, and of one lane before the next one
+    /// gets its share: so many records or objects, or bytes of these in steps.
     static let turn = 64
+    static let share = 8
+    static let bytesPerStep = 4096
+    /// The longest time that a timer sleeps at once: one that is cancelled is kept until it would wake.
+    private static let longestSleep = Duration.seconds(10)
+    /// When what throttling holds back is looked at again, where the client has not read what it let pass.
+    private static let recheck = Duration.milliseconds(100)
 
     private struct State {
         var answers: Deque<(frame: StreamFrame, id: String?)> = []
@@ -24,6 +31,8 @@ final class Outlet: Sendable {
         var queues: [UInt64: LaneQueue] = [:]
         /// The lanes in which something waits, in their turns.
         var ready: Deque<UInt64> = []
+        /// The same of those that are told what was said before, which come behind the others.
+        var behind: Deque<UInt64> = []
         var isChoked = false
         /// Whether writing goes on by itself.
         var isScheduled = false
@@ -35,6 +44,16 @@ final class Outlet: Sendable {
         var lastSerial: UInt64 = 0
         /// Why the connection ends behind the answers.
         var finishing: StreamFrame.EndReason?
+
+        /// Gives a lane that could not write its place back.
+        mutating func prepend(_ queue: LaneQueue) {
+            if queue.isBehind { behind.prepend(queue.lane.serial) } else { ready.prepend(queue.lane.serial) }
+        }
+
+        /// Gives a lane its place in the row.
+        mutating func append(_ queue: LaneQueue) {
+            if queue.isBehind { behind.append(queue.lane.serial) } else { ready.append(queue.lane.serial) }
+        }
 
         /// Whether a frame may be written at once.
         var isIdle: Bool { !isChoked && !isClosed && answers.isEmpty && ready.isEmpty }
@@ -126,7 +145,10 @@ final class Outlet: Sendable {
         guard let queue = state.queues.removeValue(forKey: lane.serial) else { return .over }
         queue.timer?.cancel()
         count(queue, -queue.bytes, &state)
-        if queue.isReady { state.ready.removeAll { $0 == lane.serial } }
+        if queue.isReady {
+            state.ready.removeAll { $0 == lane.serial }
+            state.behind.removeAll { $0 == lane.serial }
+        }
         return queue.isHeld ? .held : .begun
     }
 
@@ -138,13 +160,13 @@ final class Outlet: Sendable {
             writeAnswers(&state)
             change(lane, &state) { queue, _, _ in queue.begin(beginning) }
             // Not here, where whoever lets the lane begin makes others wait.
-            if !state.ready.isEmpty { schedule(&state) }
+            if !state.ready.isEmpty || !state.behind.isEmpty { schedule(&state) }
         }
     }
 
     /// Ends a lane behind what waits in it.
     func end(_ lane: Lane, _ reason: StreamFrame.EndReason) {
-        change(lane) { queue, others, room in queue.finish(reason, others: others, room: room) }
+        change(lane) { queue, _, _ in queue.finish(reason) }
     }
 
     /// Answers a subscription that can't begin, or go on, and closes its lane.
@@ -160,19 +182,11 @@ final class Outlet: Sendable {
 
     func append(_ item: LaneItem, to lane: Lane, _ shared: SharedFrame) {
         state.withLock { state in
-            guard state.queues[lane.serial] != nil, state.queues[lane.serial]?.end == nil,
-                state.queues[lane.serial]?.leaveToBacklog(item) == false
-            else { return }
+            guard state.queues[lane.serial] != nil, state.queues[lane.serial]?.end == nil else { return }
             guard state.queues[lane.serial]?.throttle != nil else { return deliver(item, to: lane, shared, &state) }
-            if case .gap = item {
-                // What is held back comes before it.
-                for held in state.queues[lane.serial]?.throttle?.releaseAll() ?? [] {
-                    deliver(held, to: lane, nil, &state)
-                }
-            }
-            if let passing = state.queues[lane.serial]?.throttle?.take(item, at: .now) {
-                deliver(passing, to: lane, shared, &state)
-            }
+            var passing: LaneItem?
+            change(lane, &state) { queue, _, _ in passing = queue.throttle?.take(item, at: .now) }
+            if let passing { deliver(passing, to: lane, shared, &state) }
             time(lane.serial, &state)
         }
     }
@@ -190,7 +204,7 @@ final class Outlet: Sendable {
     }
 
     private func deliver(_ item: LaneItem, to lane: Lane, _ shared: SharedFrame?, _ state: inout State) {
-        if state.isIdle {
+        if state.isIdle, state.queues[lane.serial]?.isBehind == false {
             switch transport.offer(item.outbound(to: lane, shared)) {
             case .queued: return
             case .full: state.isChoked = true
@@ -221,7 +235,7 @@ final class Outlet: Sendable {
         count(queue, queue.bytes - before, &state)
         if !queue.isReady, !queue.isHeld, !queue.isEmpty || queue.end != nil {
             queue.isReady = true
-            state.ready.append(lane.serial)
+            state.append(queue)
         }
         state.queues[lane.serial] = queue
     }
@@ -235,7 +249,8 @@ final class Outlet: Sendable {
             var next: ContinuousClock.Instant? = next
             while let time = next {
                 // Cancelled with its lane.
-                guard (try? await Task.sleep(until: time, clock: .continuous)) != nil else { return }
+                let wake = min(time, .now + Self.longestSleep)
+                guard (try? await Task.sleep(until: wake, clock: .continuous)) != nil else { return }
                 next = self?.releaseThrottled(serial)
             }
         }
@@ -245,10 +260,17 @@ final class Outlet: Sendable {
     private func releaseThrottled(_ serial: UInt64) -> ContinuousClock.Instant? {
         state.withLock { state in
             guard let lane = state.queues[serial]?.lane else { return nil }
-            for item in state.queues[serial]?.throttle?.release(at: .now) ?? [] { deliver(item, to: lane, nil, &state) }
-            let next = state.queues[serial]?.throttle?.next
-            if next == nil { state.queues[serial]?.timer = nil }
-            return next
+            while state.isIdle {
+                var released: LaneItem?
+                change(lane, &state) { queue, _, _ in released = queue.throttle?.release(at: .now) }
+                guard let released else { break }
+                deliver(released, to: lane, nil, &state)
+            }
+            guard let next = state.queues[serial]?.throttle?.next else {
+                state.queues[serial]?.timer = nil
+                return nil
+            }
+            return max(next, .now + (state.isIdle ? .zero : Self.recheck))
         }
     }
 
@@ -282,9 +304,15 @@ final class Outlet: Sendable {
         while !state.isChoked, !state.isClosed {
             if !state.answers.isEmpty {
                 writeAnswers(&state)
-            } else if let serial = state.ready.first {
-                guard budget > 0 else { return schedule(&state) }
-                guard writeNext(of: serial, &budget, &state) else { return }
+            } else if let serial = state.ready.popFirst() {
+                var none = 0
+                guard writeNext(of: serial, &none, &state) else { return }
+            } else if !state.behind.isEmpty {
+                guard budget > 0, let serial = state.behind.popFirst() else { return schedule(&state) }
+                var share = Self.share
+                let goesOn = writeNext(of: serial, &share, &state)
+                budget -= Self.share - share
+                guard goesOn else { return }
             } else {
                 return
             }
@@ -316,16 +344,16 @@ final class Outlet: Sendable {
     ///
     /// - Parameter budget: how much of what was said before may be looked at.
     private func writeNext(of serial: UInt64, _ budget: inout Int, _ state: inout State) -> Bool {
-        state.ready.removeFirst()
         guard var queue = state.queues.removeValue(forKey: serial) else { return true }
         let lane = queue.lane
         let before = queue.bytes
         guard let item = queue.pop(&budget) else {
             queue.isReady = queue.isBehind
             if queue.isBehind {
-                state.ready.append(serial)
+                state.append(queue)
             } else if let reason = queue.end {
                 queue.timer?.cancel()
+                count(queue, -before, &state)
                 // No other answer waits: those are written first.
                 self.queue(.done(reason), lane.id, &state)
                 if hasOneLane { state.finishing = reason }
@@ -340,13 +368,9 @@ final class Outlet: Sendable {
             queue.timer?.cancel()
             return false
         }
+        if !isWritten { queue.putBack(item) }
         count(queue, queue.bytes - before, &state)
-        if isWritten {
-            state.ready.append(serial)
-        } else {
-            queue.putBack(item)
-            state.ready.prepend(serial)
-        }
+        if isWritten { state.append(queue) } else { state.prepend(queue) }
         state.queues[serial] = queue
         return isWritten
     }

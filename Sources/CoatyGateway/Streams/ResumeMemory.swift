@@ -9,7 +9,7 @@ final class ResumeMemory: Sendable {
     enum Next {
         case record(EventRecord)
         /// Records are not there any more, up to a position.
-        case forgotten(count: Int, hasGap: Bool, upTo: UInt64)
+        case forgotten(hasGap: Bool, upTo: UInt64)
         case nothing
     }
 
@@ -71,13 +71,15 @@ final class ResumeMemory: Sendable {
     }
 
     /// The record behind a place.
-    func next(behind place: StreamCursor) -> Next {
+    ///
+    /// - Parameter end: the last position that counts.
+    func next(behind place: StreamCursor, upTo end: UInt64) -> Next {
         state.withLock { state in
             guard let log = state.logs[place.epoch] else { return .nothing }
             let wanted = place.position + 1
-            guard wanted >= log.first else {
-                let hasGap = log.gaps.contains { $0 >= wanted && $0 < log.first }
-                return .forgotten(count: Int(log.first - wanted), hasGap: hasGap, upTo: log.first - 1)
+            guard wanted >= log.first || wanted > end else {
+                let last = min(log.first - 1, end)
+                return .forgotten(hasGap: log.gaps.contains { wanted...last ~= $0 }, upTo: last)
             }
             let index = Int(wanted - log.first)
             return index < log.records.count ? .record(log.records[index]) : .nothing

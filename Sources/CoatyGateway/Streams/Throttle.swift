@@ -28,6 +28,12 @@ struct Throttle: Sendable {
         self.interval = interval
     }
 
+    /// What one interval that is under way takes in memory, about.
+    private static let intervalBytes = 200
+
+    /// About how many bytes it takes in memory.
+    var footprint: Int { bytes + due.count * Self.intervalBytes }
+
     /// When ``release(at:)`` has something to do next; nil while nothing is under way.
     var next: Instant? { due.first?.time }
 
@@ -53,33 +59,24 @@ struct Throttle: Sendable {
         return nil
     }
 
-    /// Takes out what was kept, and whose interval is over.
-    mutating func release(at now: Instant) -> [LaneItem] {
-        let earliest = due.first?.cursor
-        var released: [LaneItem] = []
-        while let (time, key, _) = due.first, time <= now {
+    /// Takes out one of those that were kept, and whose interval is over.
+    mutating func release(at now: Instant) -> LaneItem? {
+        while let (time, key, cursor) = due.first, time <= now {
             due.removeFirst()
-            if let item = held.removeValue(forKey: key) ?? nil {
-                bytes -= item.size
-                released.append(item)
-                begin(key, now)
-            }
+            guard let item = held.removeValue(forKey: key) ?? nil else { continue }
+            bytes -= item.size
+            begin(key, now)
+            return item.resumable(behind: bytes == 0 ? last : cursor)
         }
-        return resumable(released, earliest)
+        return nil
     }
 
     /// Takes out all that was kept.
     mutating func releaseAll() -> [LaneItem] {
         defer { (held, due, bytes) = ([:], [], 0) }
-        let released = due.compactMap { held[$0.key] ?? nil }
-        bytes = 0
-        return resumable(released, due.first?.cursor)
-    }
-
-    /// Gives what was kept the cursors behind which nothing is missing: the last of all has that of what came last.
-    private func resumable(_ items: [LaneItem], _ earliest: StreamCursor?) -> [LaneItem] {
-        var items = items.map { $0.resumable(behind: earliest) }
-        if bytes == 0, let item = items.popLast() { items.append(item.resumable(behind: last)) }
+        let earliest = due.first?.cursor
+        var items = due.compactMap { held[$0.key] ?? nil }.map { $0.resumable(behind: earliest) }
+        if let item = items.popLast() { items.append(item.resumable(behind: last)) }
         return items
     }
 

@@ -158,4 +158,29 @@ import Testing
         let told = try transport.told.map(\.content)
         #expect(told == [.ok, .event(11), .event(12), .gap(nil), .done("withdrawn")])
     }
+
+    /// Who is told what was said before does not keep others on the connection from what is said now.
+    @Test func whoIsBehindHoldsNobodyUp() async throws {
+        let source = StreamSource(isResumable: true, memory: ResumeMemory(limit: 64 << 20))
+        source.update(.standing)
+        let transport = SteeredTransport()
+        let outlet = Outlet(transport)
+        let probe = SteeredTransport()
+        source.add(Outlet(probe).open(id: nil))
+        let since = try #require(try probe.told.first?.cursor)
+        for number in 1...2000 { source.say(try Made.event(1, number)) }
+        source.add(outlet.open(id: "live"))
+        let nothing = Made.options { $0.since = since }
+        transport.setRoom(0)
+        source.add(outlet.open(id: "behind", options: nothing))
+        for number in 2001...2100 { source.say(try Made.event(1, number)) }
+        transport.setRoom(101)
+        outlet.pump()
+        try await untilTrue("there is no more room") { transport.frames.count >= 102 }
+        #expect(try transport.told.filter { $0.id == "live" }.compactMap(\.event) == Array(2001...2100))
+        transport.setRoom(.max)
+        outlet.pump()
+        try await untilTrue("all came") { transport.frames.count >= 2 + 100 + 2100 }
+        #expect(try transport.told.filter { $0.id == "behind" }.compactMap(\.event) == Array(1...2100))
+    }
 }
