@@ -7,10 +7,10 @@ struct AgentsResource: Sendable {
 
     func register(in router: inout Router) {
         router.on(.get, "/v1/agents") { request in
-            do throws(InvalidParameter) {
-                return .response(answer(isOnline: try request.bool("online")))
+            do {
+                return .response(answer(isOnline: try QueryParameters(request).boolean("online")))
             } catch {
-                return .response(error.problem.response())
+                return .response(Problems.response(error))
             }
         }
     }
@@ -24,16 +24,5 @@ struct AgentsResource: Sendable {
             json += #","online":\#(agent.isOnline),"since":\#(agent.since)}"#.utf8
         }
         return .json(json + #","isComplete":\#(registry.isComplete)}"#.utf8)
-    }
-}
-
-extension HTTPRequest {
-    /// A query parameter that may be given once, and is `true` or `false`.
-    fileprivate func bool(_ name: String) throws(InvalidParameter) -> Bool? {
-        guard let text = try InvalidParameter.single(name, queryItems.filter { $0.name == name }.map(\.value)) else {
-            return nil
-        }
-        guard let value = Bool(text) else { throw InvalidParameter(name: name, reason: "must be true or false") }
-        return value
     }
 }

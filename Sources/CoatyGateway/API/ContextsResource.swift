@@ -52,7 +52,8 @@ struct ContextsResource: Sendable {
         let id = request.contextId
         do {
             let timeout =
-                try request.integer("timeout", in: 1...maximumTimeout) ?? min(Self.defaultTimeout, maximumTimeout)
+                try QueryParameters(request).integer("timeout", in: 1...maximumTimeout)
+                ?? min(Self.defaultTimeout, maximumTimeout)
             let ifMatch = try request.ifMatch
             let body = try Payload(request.body).json
             guard body.kind == .object else { throw PayloadError.invalid(pointer: "", reason: "must be an object") }

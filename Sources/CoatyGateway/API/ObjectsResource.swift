@@ -15,10 +15,10 @@ struct ObjectsResource: Sendable {
 
     func register(in router: inout Router) {
         router.on(.get, Self.path) { request in
-            do throws(InvalidParameter) {
-                return .response(list(try ObjectSelection(request)))
+            do {
+                return .response(list(try ObjectSelection(QueryParameters(request))))
             } catch {
-                return .response(error.problem.response())
+                return .response(Problems.response(error))
             }
         }
         router.on(.get, Self.path + "/{objectId}") { request in
@@ -52,29 +52,14 @@ private struct ObjectSelection {
     let skip: Int
     let take: Int
 
-    init(_ request: borrowing HTTPRequest) throws(InvalidParameter) {
-        let items = request.queryItems
-        func value(_ name: String) throws(InvalidParameter) -> String? {
-            try InvalidParameter.single(name, items.filter { $0.name == name }.map(\.value))
-        }
-        if let name = try value("coreType") {
-            guard let type = CoreType(rawValue: name) else {
-                throw InvalidParameter(name: "coreType", reason: "must be a core type")
-            }
-            coreType = type
-        } else {
-            coreType = nil
-        }
-        objectType = try value("objectType").map(TopicLevel.init)
-        if objectType?.text.isEmpty ?? false {
-            throw InvalidParameter(name: "objectType", reason: "must not be empty")
-        }
-        filter = try value("filter").map { text throws(InvalidParameter) in
-            try InvalidParameter.condition("filter", text)
-        }
-        order = try value("order").map(Self.order) ?? []
-        skip = try request.integer("skip", in: 0...Int(Int32.max)) ?? 0
-        take = try request.integer("take", in: 1...ObjectsResource.maximumTake) ?? ObjectsResource.defaultTake
+    init(_ parameters: QueryParameters) throws {
+        coreType = try parameters.coreType("coreType")
+        objectType = try parameters.text("objectType").map(TopicLevel.init)
+        if objectType?.text.isEmpty ?? false { throw parameters.invalid("objectType", "must not be empty") }
+        filter = try parameters.condition("filter")
+        order = try parameters.text("order").map(Self.order) ?? []
+        skip = try parameters.integer("skip", in: 0...Int(Int32.max)) ?? 0
+        take = try parameters.integer("take", in: 1...ObjectsResource.maximumTake) ?? ObjectsResource.defaultTake
     }
 
     /// The objects that are selected, in their order. They are indexed only where their properties count.

@@ -8,7 +8,7 @@ struct RawResource: Sendable {
     func register(in router: inout Router) {
         router.on(.post, "/v1/raw/{topic}") { request in
             do {
-                let retain = try request.boolean("retain") ?? false
+                let retain = try QueryParameters(request).boolean("retain") ?? false
                 guard
                     let event = try? RawEvent.with(
                         topic: request.parameters["topic"] ?? "",

@@ -50,9 +50,10 @@ struct RulesResource: Sendable {
         }
         router.on(.get, Self.path + "/explain") { [admin] request in
             let id = request.contextId
-            do throws(InvalidParameter) {
-                let source = CoatyUUID(wire: try request.required("source"))
-                let actor = CoatyUUID(wire: try request.required("actor"))
+            do {
+                let parameters = QueryParameters(request)
+                let source = CoatyUUID(wire: try parameters.required("source"))
+                let actor = CoatyUUID(wire: try parameters.required("actor"))
                 return .routing {
                     let router = try admin.hosted(id)
                     guard let explanation = router.explain(ioSourceId: source, ioActorId: actor) else {
@@ -62,7 +63,7 @@ struct RulesResource: Sendable {
                     return .json(Array(try PayloadCoder.encode(explanation).utf8))
                 }
             } catch {
-                return .response(error.problem.response())
+                return .response(Problems.response(error))
             }
         }
     }

@@ -18,7 +18,7 @@ struct RequestOptions: Sendable {
     ///
     /// - Parameter maximumTimeout: in milliseconds.
     /// - Throws: what says which parameter can't be used.
-    init(_ parameters: some StreamParameters, maximumTimeout: Int) throws {
+    init(_ parameters: some ClientParameters, maximumTimeout: Int) throws {
         timeout = try parameters.integer("timeout", in: 1...maximumTimeout) ?? min(Self.defaultTimeout, maximumTimeout)
         limit = try parameters.integer("limit", in: Self.limits) ?? Self.defaultLimit
         until = try parameters.condition("until")

@@ -38,7 +38,7 @@ struct StreamOptions: Sendable {
     /// Reads the options of a subscription.
     ///
     /// - Throws: what says which parameter can't be used.
-    init(_ parameters: some StreamParameters, of request: StreamRequest) throws {
+    init(_ parameters: some ClientParameters, of request: StreamRequest) throws {
         if let filter = try parameters.condition("filter") {
             guard request.carriesJSON else { throw parameters.invalid("filter", "does not apply to octets") }
             self.filter = filter

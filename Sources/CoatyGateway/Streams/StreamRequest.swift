@@ -41,7 +41,7 @@ enum StreamRequest: Sendable, Hashable {
     /// Reads what an event's name and its parameters ask for. Nil where there is no such event.
     ///
     /// - Throws: what says which parameter is missing or can't be used.
-    init?(event: String, _ parameters: some StreamParameters) throws {
+    init?(event: String, _ parameters: some ClientParameters) throws {
         switch event {
         case "advertise":
             if try parameters.boolean("snapshot") ?? false {
@@ -69,27 +69,23 @@ enum StreamRequest: Sendable, Hashable {
         }
     }
 
-    private static func id(_ name: String, _ parameters: some StreamParameters) throws -> CoatyUUID {
+    private static func id(_ name: String, _ parameters: some ClientParameters) throws -> CoatyUUID {
         guard let id = CoatyUUID(uuidString: try parameters.required(name)) else {
             throw parameters.invalid(name, "must be a UUID")
         }
         return id
     }
 
-    private static func requiredObjectKind(_ parameters: some StreamParameters) throws -> ObjectKind {
+    private static func requiredObjectKind(_ parameters: some ClientParameters) throws -> ObjectKind {
         guard let kind = try objectKind(parameters) else {
             throw parameters.invalid("coreType", "is missing, or objectType in its place")
         }
         return kind
     }
 
-    private static func objectKind(_ parameters: some StreamParameters) throws -> ObjectKind? {
-        switch (try parameters.text("coreType"), try parameters.level("objectType")) {
-        case (let name?, nil):
-            guard let coreType = CoreType(rawValue: name) else {
-                throw parameters.invalid("coreType", "must be a core type")
-            }
-            return .core(coreType)
+    private static func objectKind(_ parameters: some ClientParameters) throws -> ObjectKind? {
+        switch (try parameters.coreType("coreType"), try parameters.level("objectType")) {
+        case (let coreType?, nil): return .core(coreType)
         case (nil, let objectType?): return .object(objectType)
         case (nil, nil): return nil
         case (_?, _?): throw parameters.invalid("objectType", "must not stand beside coreType")

@@ -4,7 +4,7 @@ import Testing
 @testable import CoatyGateway
 
 /// What clients ask for, in a query and in a frame, and what they are told where it can't be.
-@Suite struct StreamParametersTests {
+@Suite struct ClientParametersTests {
     /// What is wrong, and where: the name of a parameter, or the pointer to a member.
     private func fault(_ body: () throws -> Void) -> String? {
         do {

@@ -1,16 +1,15 @@
 import Coaty
 import HTTPServer
 
-/// The parameters of a subscription, from the query of a request or from a client's frame.
+/// What a client has said by name, in the query of a request or in a frame.
 ///
 /// All of them throw ``InvalidParameter`` or `PayloadError`, which say which parameter can't be used and why.
-protocol StreamParameters {
+protocol ClientParameters {
     func text(_ name: String) throws -> String?
     func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int?
     func boolean(_ name: String) throws -> Bool?
     /// A condition, in JSON. What is wrong in that of a query is the parameter: nobody sees a document that a pointer could
     /// point into.
-    /// A filter. What is wrong in a query is its parameter: nobody sees a document that a pointer could point into.
     func condition(_ name: String) throws -> ObjectFilterCondition?
     /// A list of properties: in a query separated by commas.
     func properties(_ name: String) throws -> [ObjectFilterProperty]?
@@ -18,7 +17,7 @@ protocol StreamParameters {
     func invalid(_ name: String, _ reason: String) -> any Error
 }
 
-extension StreamParameters {
+extension ClientParameters {
     func choice<Choice: RawRepresentable & CaseIterable>(
         _ name: String
     ) throws -> Choice? where Choice.RawValue == String {
@@ -42,6 +41,13 @@ extension StreamParameters {
         return TopicLevel(text)
     }
 
+    func coreType(_ name: String) throws -> CoreType? {
+        try text(name).map { text in
+            guard let coreType = CoreType(rawValue: text) else { throw invalid(name, "must be a core type") }
+            return coreType
+        }
+    }
+
     func requiredLevel(_ name: String) throws -> TopicLevel {
         guard let level = try level(name) else { throw invalid(name, "is missing") }
         return level
@@ -49,7 +55,7 @@ extension StreamParameters {
 }
 
 /// The parameters in the query of a request. Those that are not asked for do not matter.
-struct QueryParameters: StreamParameters {
+struct QueryParameters: ClientParameters {
     let items: [(name: String, value: String)]
 
     init(items: [(name: String, value: String)]) { self.items = items }
@@ -59,11 +65,17 @@ struct QueryParameters: StreamParameters {
     }
 
     func text(_ name: String) throws -> String? {
-        try InvalidParameter.single(name, items.filter { $0.name == name }.map(\.value))
+        let values = items.filter { $0.name == name }
+        guard values.count <= 1 else { throw invalid(name, "must be given once") }
+        return values.first?.value
     }
 
     func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
-        try text(name).map { text in try InvalidParameter.integer(name, text, in: range) }
+        guard let text = try text(name) else { return nil }
+        guard let value = Int(text), range.contains(value), text.utf8.allSatisfy({ $0 != UInt8(ascii: "+") }) else {
+            throw invalid(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return value
     }
 
     func boolean(_ name: String) throws -> Bool? {
@@ -73,7 +85,17 @@ struct QueryParameters: StreamParameters {
     }
 
     func condition(_ name: String) throws -> ObjectFilterCondition? {
-        try text(name).map { text in try InvalidParameter.condition(name, text) }
+        guard let text = try text(name) else { return nil }
+        do throws(PayloadError) {
+            return try ObjectFilterCondition(ofClient: Payload(Array(text.utf8)).json)
+        } catch {
+            let reason =
+                switch error {
+                case .malformed(let error): "is not JSON: \(error)"
+                case .invalid(let pointer, let reason): pointer.isEmpty ? reason : "at \(pointer) \(reason)"
+                }
+            throw invalid(name, reason)
+        }
     }
 
     func properties(_ name: String) throws -> [ObjectFilterProperty]? {
@@ -86,7 +108,7 @@ struct QueryParameters: StreamParameters {
 }
 
 /// The parameters in a client's frame.
-struct FrameParameters: StreamParameters {
+struct FrameParameters: ClientParameters {
     let frame: JSONView
 
     func text(_ name: String) throws -> String? {
