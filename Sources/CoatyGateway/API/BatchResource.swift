@@ -8,12 +8,8 @@ struct BatchResource: Sendable {
     let manager: CommunicationManager
 
     private static let unsupportedMediaType = Problems.unsupportedMediaType("application/json or application/x-ndjson")
-    private static let tooMany = Problem(
-        type: Problems.typePrefix + "content-too-large",
-        title: "Content too large",
-        status: 413,
-        detail: "A batch may have \(maximumPublications) publications."
-    ).response()
+    private static let tooMany = Problems.contentTooLarge("A batch may have \(maximumPublications) publications.")
+        .response()
 
     func register(in router: inout Router) {
         router.on(.post, "/v1/batch") { request in

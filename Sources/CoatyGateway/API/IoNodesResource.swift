@@ -10,11 +10,8 @@ struct IoNodesResource: Sendable {
     private static let path = "/v1/io/nodes"
     private static let headers = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
     private static let withdrawn = HTTPResponse(status: 204)
-    private static let tooLarge = Problem(
-        type: Problems.typePrefix + "content-too-large",
-        title: "Content too large",
-        status: 413,
-        detail: "The registration of an IO node may have \(IoNodeRequest.maximumSize) bytes."
+    private static let tooLarge = Problems.contentTooLarge(
+        "The registration of an IO node may have \(IoNodeRequest.maximumSize) bytes."
     ).response()
     private static let unknown = Problems.notRegistered("IO node").response()
 

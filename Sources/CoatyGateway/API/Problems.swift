@@ -101,6 +101,23 @@ enum Problems {
         )
     }
 
+    static func conflict(_ detail: String) -> Problem {
+        Problem(type: typePrefix + "conflict", title: "Conflict", status: 409, detail: detail)
+    }
+
+    static func contentTooLarge(_ detail: String) -> Problem {
+        Problem(type: typePrefix + "content-too-large", title: "Content too large", status: 413, detail: detail)
+    }
+
+    static func tooManySubscriptions(_ detail: String) -> Problem {
+        Problem(
+            type: typePrefix + "too-many-subscriptions",
+            title: "Too many subscriptions",
+            status: 503,
+            detail: detail
+        )
+    }
+
     static func notFound(_ path: String) -> Problem { notFound(detail: "There is nothing at \(path).") }
 
     static func notFound(detail: String) -> Problem {

@@ -79,12 +79,7 @@ extension Problems {
         case .notFound(let detail):
             notFound(detail: detail).response()
         case .conflict:
-            Problem(
-                type: typePrefix + "conflict",
-                title: "Conflict",
-                status: 409,
-                detail: "Others update the context at the same time, again and again; nothing is changed."
-            ).response()
+            conflict("Others update the context at the same time, again and again; nothing is changed.").response()
         case .preconditionFailed(let version):
             Problem(
                 type: typePrefix + "precondition-failed",

@@ -25,31 +25,22 @@ enum PublicationRequest: Sendable {
         switch event.string {
         case "advertise":
             try view.refuseMembers(besides: members)
-            self = .advertise(try Self.read(view) { try AdvertiseEvent(payload: $0) })
+            self = .advertise(try view.data { try AdvertiseEvent(payload: $0) })
         case "deadvertise":
             try view.refuseMembers(besides: members)
-            self = .deadvertise(try Self.read(view) { try DeadvertiseEvent(payload: $0) })
+            self = .deadvertise(try view.data { try DeadvertiseEvent(payload: $0) })
         case "channel":
             try view.refuseMembers(besides: members.union(["channelId"]))
             let channelId = try view.required("channelId")
             guard let name = channelId.string, CommunicationTopic.isPublishableLevel(name) else {
                 throw channelId.invalid(InvalidParameter.level)
             }
-            self = .channel(try Self.read(view) { try ChannelEvent(channelId: name, payload: $0) })
+            self = .channel(try view.data { try ChannelEvent(channelId: name, payload: $0) })
         case "raw":
             try view.refuseMembers(besides: members.union(["topic", "retain"]))
             self = .raw(try Self.raw(view))
         default:
             throw event.invalid("must be advertise, deadvertise, channel or raw")
-        }
-    }
-
-    private static func read<Event>(_ view: JSONView, _ event: (Payload) throws -> Event) throws -> Event {
-        let data = try view.required("data")
-        do {
-            return try event(Payload(Array(data.bytes)))
-        } catch let error as PayloadError {
-            throw error.within(data)
         }
     }
 

@@ -32,16 +32,4 @@ struct ClientFrame {
         }
         self.op = op
     }
-
-    /// Reads the payload of the event that the frame carries.
-    ///
-    /// - Throws: what `read` throws, with the place in the frame.
-    func payload<Event>(_ read: (Payload) throws -> Event) throws -> Event {
-        let data = try json.required("data")
-        do {
-            return try read(try Payload(Array(data.bytes)))
-        } catch let error as PayloadError {
-            throw error.within(data)
-        }
-    }
 }

@@ -127,7 +127,7 @@ final class SocketSession: StreamEndpoint.Client {
         guard (name == "call") == (operation != nil) else {
             throw parameters.invalid("operation", name == "call" ? "is missing" : "is for calls alone")
         }
-        let request = try frame.payload { try EventRequest(event: name, operation: operation, payload: $0) }
+        let request = try frame.json.data { try EventRequest(event: name, operation: operation, payload: $0) }
         guard let request else { throw parameters.invalid("event", "must be one of call, discover, query, update") }
         let lane = try open(frame, StreamOptions(), kind: nil, isRequest: true)
         do {
@@ -205,7 +205,7 @@ final class SocketSession: StreamEndpoint.Client {
             let names = ObservedRequests.responses.joined(separator: ", ")
             throw parameters.invalid("event", "must be one of \(names)")
         }
-        let delivery = try frame.payload { payload in
+        let delivery = try frame.json.data { payload in
             try services.hub.requests.respond(to: correlationId, with: event, payload, by: manager)
         }
         answer(frame, delivery)

@@ -201,13 +201,7 @@ final class StreamHub: Sendable {
 }
 
 extension Problems {
-    static let tooManySources = Problem(
-        type: typePrefix + "too-many-subscriptions",
-        title: "Too many subscriptions",
-        status: 503,
-        detail: "The gateway observes as much as it can."
-    )
-
+    static let tooManySources = tooManySubscriptions("The gateway observes as much as it can.")
     static let withdrawn = notFound(detail: "What is to be observed is no longer there.")
 
     static let subscriptionRefused = Problem(

@@ -241,9 +241,9 @@ import Testing
         var id: String?
         let text = #"{"op":"publish","id":"i","data":{"object":{"objectId":7}}}"#
         let frame = try ClientFrame(Array(text.utf8), id: &id)
-        let fault = fault { _ = try frame.payload { try AdvertiseEvent(payload: $0) } }
+        let fault = fault { _ = try frame.json.data { try AdvertiseEvent(payload: $0) } }
         #expect(fault?.hasPrefix("/data/object/") == true)
         let bare = try ClientFrame(Array(#"{"op":"publish","id":"i"}"#.utf8), id: &id)
-        #expect(self.fault { _ = try bare.payload { try AdvertiseEvent(payload: $0) } } == "/data")
+        #expect(self.fault { _ = try bare.json.data { try AdvertiseEvent(payload: $0) } } == "/data")
     }
 }
