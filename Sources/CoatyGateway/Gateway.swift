@@ -76,16 +76,9 @@ public final class Gateway: Sendable {
             routing: routing,
             objects: objects,
             resumeWindow: settings.resumeWindow,
-            resumeMemory: settings.resumeMemory,
-            waiting: WaitingMemory()
+            resumeMemory: settings.resumeMemory
         )
-        let services = SocketServices(
-            hub: hub,
-            manager: manager,
-            agents: agents,
-            maximumTimeout: settings.maximumTimeout,
-            onResolve: objects.note
-        )
+        let services = SocketServices(hub: hub, agents: agents, maximumTimeout: settings.maximumTimeout)
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit),
             handler: StreamEndpoint(services: services),

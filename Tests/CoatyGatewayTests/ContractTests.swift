@@ -30,8 +30,7 @@ import Yams
             routing: agent.routing,
             objects: objects,
             resumeWindow: .zero,
-            resumeMemory: 0,
-            waiting: WaitingMemory()
+            resumeMemory: 0
         )
         let routes = gateway.router(
             manager,

@@ -157,7 +157,6 @@ final class Outbox: Sendable {
 
     /// Ends a session. What was written in part can't have arrived, so it goes out first after the next connect, unless it
     /// has ended a session before.
-    ///
     func close() -> Remains {
         state.withLock { state in
             var tickets: Set<UInt64> = []

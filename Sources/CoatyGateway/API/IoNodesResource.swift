@@ -100,13 +100,7 @@ extension Problems {
     static func response(_ refusal: IoNodeRegistry.Refusal) -> HTTPResponse {
         switch refusal {
         case .conflict(let pointer):
-            Problem(
-                type: typePrefix + "conflict",
-                title: "Conflict",
-                status: 409,
-                detail: "\(pointer) is registered already.",
-                members: [("pointer", .string(pointer))]
-            ).response()
+            conflict("\(pointer) is registered already.", pointer: pointer).response()
         case .tooMany(let limit):
             Problem(
                 type: typePrefix + "too-many-io-nodes",

@@ -101,8 +101,15 @@ enum Problems {
         )
     }
 
-    static func conflict(_ detail: String) -> Problem {
-        Problem(type: typePrefix + "conflict", title: "Conflict", status: 409, detail: detail)
+    /// - Parameter pointer: what of the request is in conflict; nil for all of it.
+    static func conflict(_ detail: String, pointer: String? = nil) -> Problem {
+        Problem(
+            type: typePrefix + "conflict",
+            title: "Conflict",
+            status: 409,
+            detail: detail,
+            members: pointer.map { [("pointer", .string($0))] } ?? []
+        )
     }
 
     static func contentTooLarge(_ detail: String) -> Problem {

@@ -5,7 +5,7 @@ import Synchronization
 /// Gathers the responses to one request, and answers the client once:
 /// `{"responses":[{"sourceId":…,"ms":…,"data":…},…],"reason":…}`.
 final class CollectedResponses: ResponseSink {
-    /// How many bytes of responses are collected at most for one request; then it ends as at its limit.
+    /// How many bytes of responses are collected at most for one request; then it ends.
     static let maximumBytes = 16 << 20
 
     private struct State {

@@ -1,6 +1,6 @@
 import Coaty
 
-/// A request of a client's: one of the two-way events.
+/// A request, of a client's or of others: one of the two-way events.
 enum EventRequest: Sendable {
     case discover(DiscoverEvent)
     case query(QueryEvent)

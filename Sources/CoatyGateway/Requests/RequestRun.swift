@@ -6,7 +6,7 @@ import Synchronization
 protocol ResponseSink: Sendable {
     /// Takes a response. Must not wait, nor call the run.
     ///
-    /// - Returns: whether there is room for more; where there is none, the request ends as at its limit.
+    /// - Returns: whether there is room for more; where there is none, the request ends.
     func take(_ frame: StreamFrame) -> Bool
 
     /// There are no more responses. Called once.
@@ -14,7 +14,8 @@ protocol ResponseSink: Sendable {
 }
 
 /// One request that has been published, and hands its responses to a sink until it ends: at its limit or timeout, by a
-/// response that it waits for, with the link to the broker, or because the client no longer wants it.
+/// response that it waits for, with the link to the broker, where there is no more room, or because the client no longer wants
+/// it.
 final class RequestRun: Sendable {
     private struct State {
         var isDone = false

@@ -24,13 +24,8 @@ struct EventText {
 
     /// The frame's JSON.
     func json(id: String?) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(event.head.count + event.data.length * (isBase64 ? 2 : 1) + 128)
-        text += #"{"op":"event""#.utf8
-        if let id {
-            text += #","id":"#.utf8
-            JSONText.append(id, to: &text)
-        }
+        let length = event.head.count + event.data.length * (isBase64 ? 2 : 1)
+        var text = StreamFrame.beginning(.event, id: id, reserving: length)
         text.append(UInt8(ascii: ","))
         text += event.head
         if let change { text += #","change":"\#(change.rawValue)""#.utf8 }

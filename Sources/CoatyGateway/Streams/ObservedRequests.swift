@@ -5,14 +5,6 @@ import Synchronization
 
 /// The requests of others that clients have been shown lately, so that a client can answer one by its correlation id.
 final class ObservedRequests: Sendable {
-    /// A request of any kind.
-    enum Request: Sendable {
-        case discover(DiscoverEvent)
-        case query(QueryEvent)
-        case update(UpdateEvent)
-        case call(CallEvent)
-    }
-
     /// The names of the events that answer a request.
     static let responses = [CommunicationEventType.resolve, .retrieve, .complete, .return].map(\.name)
 
@@ -22,14 +14,14 @@ final class ObservedRequests: Sendable {
     static let maximumBytes = 16 << 20
 
     private struct State {
-        var requests: [CoatyUUID: Request] = [:]
+        var requests: [CoatyUUID: EventRequest] = [:]
         var order: Deque<(id: CoatyUUID, size: Int)> = []
         var bytes = 0
     }
 
     private let state = Mutex(State())
 
-    func insert<Event: RequestEvent>(_ request: Request, _ event: Event) {
+    func insert<Event: RequestEvent>(_ request: EventRequest, _ event: Event) {
         guard let id = event.correlationId else { return }
         let size = event.payload.footprint
         state.withLock { state in
@@ -52,7 +44,8 @@ final class ObservedRequests: Sendable {
     /// - Parameters:
     ///   - name: the name of the answering event.
     ///   - manager: who answers.
-    /// - Throws: `Problem` where the request is not known, `PayloadError` where the response is not valid or does not fit, `CommunicationError`.
+    /// - Throws: `Problem` where the request is not known, `PayloadError` where the response is not valid or does not fit,
+    ///   `CommunicationError`.
     func respond(
         to correlationId: CoatyUUID,
         with name: String,

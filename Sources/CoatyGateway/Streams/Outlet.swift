@@ -13,7 +13,7 @@ final class Outlet: Sendable {
     static let maximumWaitingBytes = 4 << 20
     /// How many bytes may wait for a client also where all clients together have no room left.
     static let guaranteedBytes = 64 << 10
-    /// The most bytes of responses that wait for a client; then a request ends as at its limit.
+    /// The most bytes of responses that wait for a client; then a request ends.
     static let maximumResponseBytes = 16 << 20
     /// How much of what was said before is looked at in a turn, in which others wait, and of one lane before the next one
     /// gets its share: so many records or objects, or bytes of these in steps.

@@ -90,7 +90,7 @@ final class SocketSession: StreamEndpoint.Client {
     }
 
     /// Who publishes for the client.
-    private var manager: CommunicationManager { store.state.withLock(\.agent)?.manager ?? services.manager }
+    private var manager: CommunicationManager { store.state.withLock(\.agent)?.manager ?? services.hub.manager }
 
     private func answer(_ frame: ClientFrame, _ delivery: Delivery) {
         let members = #""deferred":\#(delivery == .deferred)"#
@@ -132,7 +132,7 @@ final class SocketSession: StreamEndpoint.Client {
         let lane = try open(frame, StreamOptions(), kind: nil, isRequest: true)
         do {
             let sink = LaneSink(lane: lane, outlet: outlet)
-            let run = try request.run(options, on: manager, into: sink, onResolve: services.onResolve)
+            let run = try request.run(options, on: manager, into: sink, onResolve: services.hub.objects.note)
             hold({ run.cancel() }, lane)
             outlet.begin(lane)
         } catch {
@@ -261,10 +261,7 @@ final class SocketSession: StreamEndpoint.Client {
 /// What the clients on WebSockets work with.
 struct SocketServices: Sendable {
     let hub: StreamHub
-    /// Who publishes for clients without an identity of their own.
-    let manager: CommunicationManager
     let agents: VirtualAgents
     /// In milliseconds.
     let maximumTimeout: Int
-    let onResolve: @Sendable (ResolveEvent) -> Void
 }

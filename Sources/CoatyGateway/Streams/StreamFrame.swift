@@ -25,14 +25,21 @@ struct StreamFrame: Sendable {
 
     /// The frame as JSON.
     func json(id: String? = nil) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(members.count + 64)
-        append(to: &text, id: id)
+        var text = Self.beginning(op, id: id, reserving: members.count)
+        if !members.isEmpty {
+            text.append(UInt8(ascii: ","))
+            text += members
+        }
+        text.append(UInt8(ascii: "}"))
         return text
     }
 
-    /// Appends the frame as JSON.
-    func append(to text: inout [UInt8], id: String?) {
+    /// `{"op":…,"id":…`, which further members follow.
+    ///
+    /// - Parameter length: about how long these are, in bytes.
+    static func beginning(_ op: Op, id: String?, reserving length: Int) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(length + 128)
         text += #"{"op":""#.utf8
         text += op.rawValue.utf8
         text.append(UInt8(ascii: "\""))
@@ -40,11 +47,7 @@ struct StreamFrame: Sendable {
             text += #","id":"#.utf8
             JSONText.append(id, to: &text)
         }
-        if !members.isEmpty {
-            text.append(UInt8(ascii: ","))
-            text += members
-        }
-        text.append(UInt8(ascii: "}"))
+        return text
     }
 }
 

@@ -43,9 +43,10 @@ final class StreamHub: Sendable {
 
     /// What is kept of the requests that clients have seen, so that they can answer.
     let requests = ObservedRequests()
-    /// What waits for clients.
-    let waiting: WaitingMemory
+    /// What waits for all clients together, of streams and requests.
+    let waiting = WaitingMemory()
 
+    /// Who publishes for clients without an identity of their own.
     let manager: CommunicationManager
     let ioNodes: IoNodeRegistry
     let routing: RoutingAdmin
@@ -57,15 +58,13 @@ final class StreamHub: Sendable {
     /// - Parameters:
     ///   - resumeWindow: for how long a source stays when nobody uses it.
     ///   - resumeMemory: how many bytes of events are kept for those who resume.
-    ///   - waiting: what waits for all clients together, of streams and requests.
     init(
         manager: CommunicationManager,
         ioNodes: IoNodeRegistry,
         routing: RoutingAdmin,
         objects: ObjectRegistry,
         resumeWindow: Duration,
-        resumeMemory: Int,
-        waiting: WaitingMemory
+        resumeMemory: Int
     ) {
         self.manager = manager
         self.ioNodes = ioNodes
@@ -73,7 +72,6 @@ final class StreamHub: Sendable {
         self.objects = objects
         self.resumeWindow = resumeWindow
         memory = ResumeMemory(limit: resumeMemory)
-        self.waiting = waiting
     }
 
     /// Why there is nothing to observe; nil where there is.
@@ -98,7 +96,7 @@ final class StreamHub: Sendable {
             let source = StreamSource(isResumable: false, memory: memory)
             source.add(lane)
             source.update(.standing)
-            open(source, request)
+            SourceFeed(hub: self, source: source, request: request).begin()
             return { source.close() }
         default:
             let key = request.shared
@@ -140,7 +138,7 @@ final class StreamHub: Sendable {
         }
         displaced?.close()
         // Not under the lock: the link may answer at once.
-        if isNew { open(source, request) }
+        if isNew { SourceFeed(hub: self, source: source, request: request).begin() }
         return source
     }
 

@@ -77,8 +77,7 @@ extension StreamHub {
             routing: RoutingAdmin(manager: manager, routers: [], feed: RoutingFeed()),
             objects: objects,
             resumeWindow: resumeWindow,
-            resumeMemory: 1 << 20,
-            waiting: WaitingMemory()
+            resumeMemory: 1 << 20
         )
     }
 }
