@@ -104,18 +104,9 @@ extension CommunicationManager {
             guard case .dropped = continuation.yield(event), let count = dropped.increment() else { return }
             logger.warning("a reader is behind", metadata: ["event": "\(Event.self)", "dropped": "\(count)"])
         }
-        let timer = timeLimit.map { limit in
-            Task {
-                do {
-                    try await Task.sleep(for: limit)
-                    continuation.finish()
-                } catch {
-                    // Cancelled: the stream has ended before.
-                }
-            }
-        }
+        let deadline = timeLimit.map { limit in Deadline(after: limit) { continuation.finish() } }
         continuation.onTermination = { _ in
-            timer?.cancel()
+            deadline?.cancel()
             subscription.cancel()
         }
         return stream

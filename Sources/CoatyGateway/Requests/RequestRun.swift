@@ -1,5 +1,4 @@
 import Coaty
-import Dispatch
 import Synchronization
 
 /// Takes the responses to one request.
@@ -22,11 +21,8 @@ final class RequestRun: Sendable {
         /// Responses that count for the limit.
         var counted = 0
         var subscription: Subscription?
-        /// Not a sleeping task, of which the clock keeps the memory until its time has come, also where it was cancelled.
-        var timer: (any DispatchSourceTimer)?
+        var deadline: Deadline?
     }
-
-    private static let timers = DispatchQueue(label: "request timeouts")
 
     private let options: RequestOptions
     private let ownId: CoatyUUID
@@ -68,11 +64,7 @@ final class RequestRun: Sendable {
         let isDone = state.withLock { state in
             guard !state.isDone else { return true }
             state.subscription = subscription
-            let timer = DispatchSource.makeTimerSource(queue: Self.timers)
-            timer.schedule(deadline: .now() + .milliseconds(options.timeout))
-            timer.setEventHandler { self.end(.timeout) }
-            timer.resume()
-            state.timer = timer
+            state.deadline = Deadline(after: .milliseconds(options.timeout)) { self.end(.timeout) }
             return false
         }
         if isDone { subscription.cancel() }
@@ -110,14 +102,13 @@ final class RequestRun: Sendable {
 
     /// - Returns: whether this call was the one that ended the run.
     private func close() -> Bool {
-        let (isFirst, subscription, timer) = state.withLock {
-            state -> (Bool, Subscription?, (any DispatchSourceTimer)?) in
+        let (isFirst, subscription, deadline) = state.withLock { state -> (Bool, Subscription?, Deadline?) in
             defer { state.isDone = true }
-            return (!state.isDone, state.subscription.take(), state.timer.take())
+            return (!state.isDone, state.subscription.take(), state.deadline.take())
         }
         // Outside of the lock: cancelling unsubscribes.
         subscription?.cancel()
-        timer?.cancel()
+        deadline?.cancel()
         return isFirst
     }
 }
