@@ -7,8 +7,8 @@ struct LaneQueue: Sendable {
     private let overflow: StreamOptions.Overflow
     private let limit: Int
     var throttle: Throttle?
-    /// Waits for the end of a throttling interval; to be cancelled when the lane is gone.
-    var timer: Task<Void, Never>?
+    /// When what throttling holds back is looked at; it goes with the lane.
+    var deadline: Deadline?
     /// Whether the outlet knows that something waits here.
     var isReady = false
     /// Why nothing more comes, once that is so.

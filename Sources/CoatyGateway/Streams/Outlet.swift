@@ -1,3 +1,4 @@
+import Coaty
 import DequeModule
 import HTTPServer
 import Synchronization
@@ -20,8 +21,6 @@ final class Outlet: Sendable {
     static let turn = 64
     static let share = 8
     static let bytesPerStep = 4096
-    /// The longest time that a timer sleeps at once: one that is cancelled is kept until it would wake.
-    private static let longestSleep = Duration.seconds(10)
     /// When what throttling holds back is looked at again, where the client has not read what it let pass.
     private static let recheck = Duration.milliseconds(100)
 
@@ -143,7 +142,6 @@ final class Outlet: Sendable {
 
     private func close(_ lane: Lane, _ state: inout State) -> Closing {
         guard let queue = state.queues.removeValue(forKey: lane.serial) else { return .over }
-        queue.timer?.cancel()
         count(queue, -queue.bytes, &state)
         if queue.isReady {
             state.ready.removeAll { $0 == lane.serial }
@@ -244,33 +242,22 @@ final class Outlet: Sendable {
 
     /// Sees to it that what is held back passes when its time has come.
     private func time(_ serial: UInt64, _ state: inout State) {
-        guard let queue = state.queues[serial], queue.timer == nil, let next = queue.throttle?.next else { return }
-        state.queues[serial]?.timer = Task { [weak self] in
-            var next: ContinuousClock.Instant? = next
-            while let time = next {
-                // Cancelled with its lane.
-                let wake = min(time, .now + Self.longestSleep)
-                guard (try? await Task.sleep(until: wake, clock: .continuous)) != nil else { return }
-                next = self?.releaseThrottled(serial)
-            }
-        }
+        guard let queue = state.queues[serial], queue.deadline == nil, let next = queue.throttle?.next else { return }
+        let wait = max(next - .now, state.isIdle ? .zero : Self.recheck)
+        state.queues[serial]?.deadline = Deadline(after: wait) { [weak self] in self?.releaseThrottled(serial) }
     }
 
-    /// - Returns: when to come back; nil where nothing is held back.
-    private func releaseThrottled(_ serial: UInt64) -> ContinuousClock.Instant? {
+    private func releaseThrottled(_ serial: UInt64) {
         state.withLock { state in
-            guard let lane = state.queues[serial]?.lane else { return nil }
+            guard let lane = state.queues[serial]?.lane else { return }
             while state.isIdle {
                 var released: LaneItem?
                 change(lane, &state) { queue, _, _ in released = queue.throttle?.release(at: .now) }
                 guard let released else { break }
                 deliver(released, to: lane, nil, &state)
             }
-            guard let next = state.queues[serial]?.throttle?.next else {
-                state.queues[serial]?.timer = nil
-                return nil
-            }
-            return max(next, .now + (state.isIdle ? .zero : Self.recheck))
+            state.queues[serial]?.deadline = nil
+            time(serial, &state)
         }
     }
 
@@ -288,7 +275,6 @@ final class Outlet: Sendable {
     func close() { state.withLock { state in clear(&state) } }
 
     private func clear(_ state: inout State) {
-        for queue in state.queues.values { queue.timer?.cancel() }
         memory.add(-state.bytes - state.responseBytes)
         state = State(isClosed: true, lastSerial: state.lastSerial)
     }
@@ -352,7 +338,6 @@ final class Outlet: Sendable {
             if queue.isBehind {
                 state.append(queue)
             } else if let reason = queue.end {
-                queue.timer?.cancel()
                 count(queue, -before, &state)
                 // No other answer waits: those are written first.
                 self.queue(.done(reason), lane.id, &state)
@@ -364,10 +349,7 @@ final class Outlet: Sendable {
             return true
         }
         let isWritten = offer(item.outbound(to: lane), &state)
-        guard !state.isClosed else {
-            queue.timer?.cancel()
-            return false
-        }
+        guard !state.isClosed else { return false }
         if !isWritten { queue.putBack(item) }
         count(queue, queue.bytes - before, &state)
         if isWritten { state.append(queue) } else { state.prepend(queue) }
