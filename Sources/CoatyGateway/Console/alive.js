@@ -1,0 +1,1 @@
+export const view = { id: "alive", title: "Agents & objects", mount() {} }

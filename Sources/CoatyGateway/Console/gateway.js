@@ -1,0 +1,1 @@
+export const view = { id: "gateway", title: "Gateway", mount() {} }

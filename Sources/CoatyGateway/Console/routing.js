@@ -1,0 +1,1 @@
+export const view = { id: "routing", title: "IO routing", mount() {} }

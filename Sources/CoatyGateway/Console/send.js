@@ -1,0 +1,1 @@
+export const view = { id: "send", title: "Send", mount() {} }
