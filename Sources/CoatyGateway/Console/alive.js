@@ -9,7 +9,7 @@ const drawsPerSecond = 4
 const gatewayBuffer = 4096
 const rowsPerPage = 100
 const maximumListed = 20
-/** Of a row: name, type, owner, what became of it, when. */
+/** Of a row: name, type, owner, what became of it, when; of an agent's: name, id, how many objects it has, and the same. */
 const cells = ["clip name", "clip muted", "clip", "clip change", "num muted when"]
 
 export const view = {
@@ -21,9 +21,11 @@ export const view = {
 class Alive {
   #app
   #objects = new AliveObjects()
-  /** `Identity` shows the agents. */
+  /** `agents` or `objects`. */
   #section = "agents"
   #order = []
+  /** How many objects each agent has. */
+  #owned = new Map()
   #opened
   #rows = rowsPerPage
   #isShown = false
@@ -151,6 +153,10 @@ class Alive {
     const all = [...this.#objects.entries.values()]
     const agents = all.filter(isAgent)
     const alive = (entries) => entries.filter((entry) => entry.state !== "gone").length
+    this.#owned = new Map()
+    for (const { owner, state } of all.filter((entry) => !isAgent(entry))) {
+      if (state !== "gone") this.#owned.set(owner, (this.#owned.get(owner) ?? 0) + 1)
+    }
     const inSection = this.#section === "agents" ? agents : all.filter((entry) => !isAgent(entry))
     setText(ui.agents, `Agents ${count(alive(agents))}`)
     setText(ui.objects, `Objects ${count(alive(all) - alive(agents))}`)
@@ -197,9 +203,11 @@ class Alive {
     const change = state === "gone" ? "gone"
       : state === "added" ? "came"
       : changes.map(({ property, before, after }) => `${property}: ${shown(before)} → ${shown(after)}`).join(", ")
-    const isOwn = isAgent(entry)
+    const about = isAgent(entry)
+      ? [entry.id, plural(this.#owned.get(entry.id) ?? 0, "object")]
+      : [line(String(object.objectType), 100), this.#app.names.of(owner)]
     return {
-      cells: [nameOf(object), line(String(object.objectType), 100), isOwn ? "" : this.#app.names.of(owner), line(change), ago(entry.changed)],
+      cells: [nameOf(object), ...about, line(change), ago(entry.changed)],
       isDimmed: state === "gone",
     }
   }

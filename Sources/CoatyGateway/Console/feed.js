@@ -307,5 +307,6 @@ const chip = (input, text) => h("label", { className: "chip" }, input, text)
 
 function example() {
   const object = { coreType: "CoatyObject", objectType: "com.example.Door", objectId: crypto.randomUUID?.() ?? "5a9c1f6e-3b52-4d0a-8f6e-2f6f0a3c7d11", name: "Front door" }
-  return `curl ${new URL("v1/advertise", document.baseURI)} -H 'content-type: application/json' \\\n  -d '${JSON.stringify({ object })}'`
+  const lines = JSON.stringify({ object }, null, 1).replace(/\n */g, " ").replace(/, ("objectId")/, ",\n      $1")
+  return `curl ${new URL("v1/advertise", document.baseURI)} \\\n  -H 'content-type: application/json' \\\n  -d '${lines}'`
 }
