@@ -238,7 +238,7 @@ function build(alive, root) {
   const objects = section("objects")
   const find = h("input", { type: "search", "aria-label": "Find", placeholder: "Find by name, type, id, agent …", oninput: () => alive.find() })
   const order = h("select", { "aria-label": "Order", onchange: () => alive.find() },
-    h("option", { value: "changed" }, "Last change first"), h("option", { value: "name" }, "By name"))
+    h("option", { value: "changed" }, "Last change"), h("option", { value: "name" }, "Name"))
   const rows = h("ol", { className: "rows alive-rows", "aria-label": "Alive" })
   const more = h("button", { className: "button quiet", type: "button", hidden: true, onclick: () => alive.more() }, "Show more")
   const footer = h("p", { className: "pane-footer num" })

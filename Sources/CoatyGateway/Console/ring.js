@@ -35,14 +35,6 @@ export class Ring {
     return number >= this.first && number <= this.total ? this.#items[number % maximumItems] : undefined
   }
 
-  /** The newest item that is like this; undefined where there is none. */
-  findLast(predicate) {
-    for (let number = this.total; number >= this.first; number -= 1) {
-      const item = this.at(number)
-      if (predicate(item)) return item
-    }
-  }
-
   /** All that are like this, the oldest first, at most so many. */
   filter(predicate, limit) {
     const found = []

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict"
+import test from "node:test"
+import { kind, octets, sender, subject } from "../../../Sources/CoatyGateway/Console/summary.js"
+
+const names = { of: (id) => ({ "a-1": "Lamp agent", "s-1": "Thermometer", "t-1": "Heating" })[id] ?? id }
+const object = { objectId: "o-1", objectType: "com.example.Door", coreType: "CoatyObject", name: "Front\ndoor" }
+
+test("says in a line what an event is about", () => {
+  const cases = [
+    [{ event: "advertise", data: { object } }, "Front door"],
+    [{ event: "advertise", data: { object: { ...object, name: " " } } }, "o-1"],
+    [{ event: "deadvertise", data: { objectIds: ["a-1"] } }, "Lamp agent"],
+    [{ event: "deadvertise", data: { objectIds: ["a-1", "o-1"] } }, "2 objects"],
+    [{ event: "channel", channelId: "news", data: { objects: [object, object] } }, "news › 2 objects"],
+    [{ event: "discover", data: { coreTypes: ["Identity"] } }, "Identity"],
+    [{ event: "query", data: { objectTypes: ["a.B", "a.C"] } }, "a.B, a.C"],
+    [{ event: "resolve", data: { relatedObjects: [object] } }, "1 related object"],
+    [{ event: "retrieve", data: { objects: [object] } }, "Front door"],
+    [{ event: "call", operation: "add", data: { parameters: [1, 2] } }, "add(1,2)"],
+    [{ event: "call", operation: "off", data: {} }, "off()"],
+    [{ event: "return", data: { result: { sum: 3 } } }, '{"sum":3}'],
+    [{ event: "return", data: { error: { code: -32602, message: "Invalid params" } } }, "-32602 Invalid params"],
+    [{ event: "associate", data: { ioSourceId: "s-1", ioActorId: "t-1", associatingRoute: "r" } }, "Thermometer → Heating"],
+    [{ event: "associate", data: { ioSourceId: "s-1", ioActorId: "t-1" } }, "Thermometer → Heating, no longer"],
+    [{ event: "iovalue", data: { value: 21.5 } }, "21.5"],
+    [{ event: "raw", topic: "t", data: { encoding: "base64", value: btoa("open") } }, "open"],
+  ]
+  for (const [frame, text] of cases) assert.equal(subject(frame, names), text)
+})
+
+test("takes whatever agents send", () => {
+  const wrong = [{}, { object: null }, { object: 7 }, { objects: [null] }, { objects: 1 }, { objectIds: "x" }, { coreTypes: {} }, { error: 1 }, { parameters: null }]
+  for (const event of ["advertise", "deadvertise", "channel", "discover", "resolve", "query", "retrieve", "update", "complete", "call", "return", "associate", "iovalue", "raw"]) {
+    for (const data of wrong) {
+      assert.equal(typeof subject({ event, data }, names), "string")
+      assert.equal(typeof kind({ event, data, topic: "t" }), "string")
+    }
+  }
+})
+
+test("keeps to a line of bounded length", () => {
+  const long = { event: "advertise", data: { object: { ...object, name: "x".repeat(1e6), objectType: "y".repeat(1e6) } } }
+  assert.ok(subject(long, names).length < 300)
+  assert.ok(kind(long).length < 300)
+})
+
+test("names the sender, or the IO source", () => {
+  assert.equal(sender({ event: "call", sourceId: "a-1", data: {} }, names), "Lamp agent")
+  assert.equal(sender({ event: "iovalue", ioSourceId: "s-1", data: {} }, names), "Thermometer")
+  assert.equal(sender({ event: "raw", data: {} }, names), "")
+})
+
+test("shows octets that are no text by their number", () => {
+  assert.equal(octets({ value: btoa("\xff\xfe\x00") }), "3 octets")
+  assert.equal(octets({ value: "" }), "")
+})
