@@ -29,6 +29,8 @@ let package = Package(
         // No pkgConfig: the file has a flag that the package manager refuses.
         .systemLibrary(name: "CAvahi"),
         .systemLibrary(name: "CEpoll"),
+        // The files that the gateway serves.
+        .target(name: "CEmbedded"),
 
         .target(
             name: "Coaty",
@@ -67,11 +69,11 @@ let package = Package(
         .target(
             name: "CoatyGateway",
             dependencies: [
-                "CEpoll", "Coaty", "CoatyMQTT", "HTTPServer", "WebSocketServer", "Coordination",
+                "CEmbedded", "CEpoll", "Coaty", "CoatyMQTT", "HTTPServer", "WebSocketServer", "Coordination",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
             ],
-            resources: [.embedInCode("openapi.yaml")],
+            exclude: ["Console"],
             swiftSettings: strict
         ),
         .executableTarget(
@@ -205,7 +207,8 @@ let package = Package(
         .testTarget(
             name: "CoatyGatewayTests",
             dependencies: [
-                "CoatyGateway", "coaty-gateway", "test-agent", "TestSupport", .product(name: "Yams", package: "Yams"),
+                "CEmbedded", "CoatyGateway", "coaty-gateway", "test-agent", "TestSupport",
+                .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: strict
         ),

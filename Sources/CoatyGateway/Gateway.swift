@@ -167,6 +167,7 @@ public final class Gateway: Sendable {
         InfoResource(manager: manager, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
             .register(in: &router)
         ContractResource().register(in: &router)
+        ConsoleResource().register(in: &router)
         ObjectsResource(registry: objects).register(in: &router)
         AgentsResource(registry: objects).register(in: &router)
         EventStreamResource(hub: hub, heart: StreamHeart()).register(in: &router)

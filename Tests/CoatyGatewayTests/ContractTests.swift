@@ -9,7 +9,7 @@ import Yams
 /// openapi.yaml is the contract: what it lists is routed, and what is routed it lists.
 @Suite struct ContractTests {
     @Test func listsEachRouteAndNoOther() async throws {
-        let text = String(decoding: PackageResources.openapi_yaml, as: UTF8.self)
+        let text = String(decoding: ContractResource.text, as: UTF8.self)
         let document = try #require(try Yams.load(yaml: text) as? [String: Any])
         let paths = try #require(document["paths"] as? [String: [String: Any]])
         let methods: Set<String> = ["get", "post", "put", "patch", "delete"]

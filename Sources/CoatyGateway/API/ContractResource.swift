@@ -1,11 +1,14 @@
+import CEmbedded
 import HTTPServer
 
 /// `GET /openapi.yaml`: the contract, as it stands in the repository.
 struct ContractResource: Sendable {
+    static let text = Array(String(cString: embedded_contract()).utf8)
+
     private static let response = HTTPResponse(
         status: 200,
         headers: [("Content-Type", "application/yaml")],
-        body: PackageResources.openapi_yaml
+        body: text
     )
 
     func register(in router: inout Router) {

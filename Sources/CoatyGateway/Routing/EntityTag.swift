@@ -15,7 +15,7 @@ struct EntityTag: Sendable, Hashable {
     }
 }
 
-/// The header field `If-Match` (RFC 9110, section 13.1.1).
+/// The header field `If-Match` (RFC 9110, section 13.1.1), and what `If-None-Match` lists.
 enum IfMatch: Sendable, Hashable {
     case any
     case oneOf([String])
@@ -54,6 +54,14 @@ enum IfMatch: Sendable, Hashable {
         switch self {
         case .any: current != nil
         case .oneOf(let tags): current.map { tags.contains($0.text) } ?? false
+        }
+    }
+
+    /// Whether one of them, weak or not, names what is there, as `If-None-Match` asks (RFC 9110, section 13.1.2).
+    func holdsWeakly(for current: EntityTag) -> Bool {
+        switch self {
+        case .any: true
+        case .oneOf(let tags): tags.contains { $0 == current.text || $0 == "W/" + current.text }
         }
     }
 }

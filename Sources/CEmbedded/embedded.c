@@ -1,0 +1,89 @@
+// C, because the Swift compiler takes half a minute for arrays of this size.
+#include "embedded.h"
+
+#pragma clang diagnostic ignored "-Wc23-extensions"
+
+static const char contract[] = {
+#embed "../../openapi.yaml" suffix(, 0)
+};
+
+static const EmbeddedFile console[] = {
+    {"alive-objects.js", (const char[]){
+#embed "../CoatyGateway/Console/alive-objects.js" suffix(, 0)
+    }},
+    {"alive.css", (const char[]){
+#embed "../CoatyGateway/Console/alive.css" suffix(, 0)
+    }},
+    {"alive.js", (const char[]){
+#embed "../CoatyGateway/Console/alive.js" suffix(, 0)
+    }},
+    {"app.js", (const char[]){
+#embed "../CoatyGateway/Console/app.js" suffix(, 0)
+    }},
+    {"client.d.ts", (const char[]){
+#embed "../CoatyGateway/Console/client.d.ts" suffix(, 0)
+    }},
+    {"client.js", (const char[]){
+#embed "../CoatyGateway/Console/client.js" suffix(, 0)
+    }},
+    {"console.css", (const char[]){
+#embed "../CoatyGateway/Console/console.css" suffix(, 0)
+    }},
+    {"dom.js", (const char[]){
+#embed "../CoatyGateway/Console/dom.js" suffix(, 0)
+    }},
+    {"event-detail.js", (const char[]){
+#embed "../CoatyGateway/Console/event-detail.js" suffix(, 0)
+    }},
+    {"feed.css", (const char[]){
+#embed "../CoatyGateway/Console/feed.css" suffix(, 0)
+    }},
+    {"feed.js", (const char[]){
+#embed "../CoatyGateway/Console/feed.js" suffix(, 0)
+    }},
+    {"gateway.css", (const char[]){
+#embed "../CoatyGateway/Console/gateway.css" suffix(, 0)
+    }},
+    {"gateway.js", (const char[]){
+#embed "../CoatyGateway/Console/gateway.js" suffix(, 0)
+    }},
+    {"icon.svg", (const char[]){
+#embed "../CoatyGateway/Console/icon.svg" suffix(, 0)
+    }},
+    {"index.html", (const char[]){
+#embed "../CoatyGateway/Console/index.html" suffix(, 0)
+    }},
+    {"names.js", (const char[]){
+#embed "../CoatyGateway/Console/names.js" suffix(, 0)
+    }},
+    {"ring.js", (const char[]){
+#embed "../CoatyGateway/Console/ring.js" suffix(, 0)
+    }},
+    {"routing.css", (const char[]){
+#embed "../CoatyGateway/Console/routing.css" suffix(, 0)
+    }},
+    {"routing.js", (const char[]){
+#embed "../CoatyGateway/Console/routing.js" suffix(, 0)
+    }},
+    {"row-list.js", (const char[]){
+#embed "../CoatyGateway/Console/row-list.js" suffix(, 0)
+    }},
+    {"send.css", (const char[]){
+#embed "../CoatyGateway/Console/send.css" suffix(, 0)
+    }},
+    {"send.js", (const char[]){
+#embed "../CoatyGateway/Console/send.js" suffix(, 0)
+    }},
+    {"status.js", (const char[]){
+#embed "../CoatyGateway/Console/status.js" suffix(, 0)
+    }},
+    {"summary.js", (const char[]){
+#embed "../CoatyGateway/Console/summary.js" suffix(, 0)
+    }},
+};
+
+const char *embedded_contract(void) { return contract; }
+
+const EmbeddedFile *embedded_console_file(int index) {
+    return index >= 0 && index < (int)(sizeof console / sizeof *console) ? &console[index] : 0;
+}
