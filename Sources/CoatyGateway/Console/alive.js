@@ -9,6 +9,8 @@ const drawsPerSecond = 4
 const gatewayBuffer = 4096
 const rowsPerPage = 100
 const maximumListed = 20
+/** Milliseconds until the objects are asked for again where changes came too fast. */
+const pauseAfterLoss = 2000
 /** Of a row: name, type, owner, what became of it, when; of an agent's: name, id, how many objects it has, and the same. */
 const cells = ["clip name", "clip muted", "clip", "clip change", "num muted when"]
 
@@ -62,11 +64,15 @@ class Alive {
   async #follow() {
     try {
       for await (const frame of this.#app.client.subscribe({ event: "advertise", snapshot: true, buffer: gatewayBuffer })) {
-        // Behind a gap the snapshot comes anew, where the gateway could not go on.
-        if (frame.op === "gap" && frame.lost === null) this.#objects.clear()
+        if (frame.op === "gap") {
+          // Behind a gap without a cursor the snapshot comes anew. Where changes were lost, it has to.
+          if (frame.cursor === undefined) this.#objects.clear()
+          if (frame.lost !== null) break
+        }
         this.#objects.take(frame, Date.now())
         this.#request()
       }
+      setTimeout(() => this.#follow(), pauseAfterLoss)
     } catch (error) {
       setText(this.#ui.problem, error.detail ?? error.message)
       setHidden(this.#ui.problem, false)
