@@ -1,3 +1,5 @@
+import Synchronization
+
 extension CommunicationManager: LinkDelegate {
     func linkOpened() {
         // Under the table's lock, so that a subscription that comes now is either among these or queued behind them.
@@ -54,6 +56,7 @@ extension CommunicationManager: LinkDelegate {
     }
 
     func received(topic: String, payload: [UInt8]) {
+        receivedMessages.add(1, ordering: .relaxed)
         let message = InboundMessage(topic: topic, payload: payload)
         guard let coatyTopic = message.coatyTopic else {
             if RawTopic.isCoaty(topic) {

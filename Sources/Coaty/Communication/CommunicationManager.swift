@@ -31,6 +31,7 @@ public final class CommunicationManager: Sendable {
     let subscriptions = SubscriptionTable()
     let logger: Logger
     let dropLog: DropLog
+    let receivedMessages = Atomic(0)
     let ioAssociations: IoAssociations
     let observedNamespace: String?
     let identityResolve: ResolveEvent
@@ -173,6 +174,11 @@ public final class CommunicationManager: Sendable {
 
     /// What waits for the link: publications, their bytes, and all operations, changes of subscriptions among them.
     public var waiting: (publications: Int, bytes: Int, operations: Int) { outbox.waiting }
+
+    /// What was published and received, what waits, and how the link stands.
+    public var statistics: CommunicationStatistics {
+        outbox.statistics(received: receivedMessages.load(ordering: .relaxed), invalid: dropLog.dropped)
+    }
 
     // MARK: - Publications
 

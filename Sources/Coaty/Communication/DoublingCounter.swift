@@ -4,6 +4,9 @@ import Synchronization
 final class DoublingCounter: Sendable {
     private let count = Atomic(0)
 
+    /// How many there were.
+    var value: Int { count.load(ordering: .relaxed) }
+
     /// Counts one more.
     ///
     /// - Returns: the count where it is to be told.

@@ -12,6 +12,9 @@ final class DropLog: Sendable {
         self.logger = logger
     }
 
+    /// How many messages were dropped.
+    var dropped: Int { count.value }
+
     func note(_ what: String, topic: String, error: PayloadError? = nil) {
         guard let count = count.increment() else { return }
         var metadata: Logger.Metadata = ["topic": "\(Self.short(topic))", "dropped so far": "\(count)"]

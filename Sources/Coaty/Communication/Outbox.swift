@@ -19,6 +19,7 @@ final class Outbox: Sendable {
         var undoable: [TopicLevel: UInt64] = [:]
         /// The packets that are queued but undone, which don't go out.
         var undone: Set<UInt64> = []
+        var counts = Counts()
 
         /// Takes what was undone out of the queue. Done seldom, since it looks at all that waits.
         mutating func compact() {
@@ -27,6 +28,18 @@ final class Outbox: Sendable {
             }
             undone = []
         }
+    }
+
+    /// What stays from session to session.
+    struct Counts {
+        /// Publications that were written.
+        var published = 0
+        /// Publications that were taken to go out after the next connect.
+        var deferred = 0
+        /// The sessions that have begun.
+        var sessions = 0
+        /// When the last session began or ended; at first when the outbox was made.
+        var since = CoatyTimestamp.nowMillis()
     }
 
     /// What a session that has ended leaves.
@@ -70,6 +83,7 @@ final class Outbox: Sendable {
             let wasEmpty = state.queue.isEmpty
             for publication in publications { state.queue.append(.publish(publication)) }
             let goesOut = state.isOpen && !state.isLeaving
+            if !goesOut { state.counts.deferred += publications.count }
             return (goesOut ? .sent : .deferred, goesOut && wasEmpty)
         }
     }
@@ -134,12 +148,15 @@ final class Outbox: Sendable {
             guard let publication = state.unsent.popFirst() else { return }
             state.publications -= 1
             state.bytes -= publication.size
+            state.counts.published += 1
         }
     }
 
     /// Starts a session: first the subscriptions, then the join events, then what was deferred.
     func open(subscriptions: [String], ticket: UInt64, joinEvents: [Publication]) {
         state.withLock { state in
+            state.counts.sessions += 1
+            state.counts.since = .nowMillis()
             guard !state.isLeaving else {
                 // Nobody has seen the agent in this session, so there is nothing to take back.
                 state.queue = [.disconnect]
@@ -166,12 +183,14 @@ final class Outbox: Sendable {
                 return if case .publish(let publication) = operation { publication } else { nil }
             }
             let all = interrupted + waiting
+            if state.isOpen { state.counts.since = .nowMillis() }
             let kept = all.filter { $0.isDeferrable && $0.attempts < Self.maximumAttempts }
             state = State(
                 queue: Deque(kept.map { LinkOperation.publish($0) }),
                 publications: kept.count,
                 bytes: kept.reduce(0) { $0 + $1.size },
-                isLeaving: state.isLeaving
+                isLeaving: state.isLeaving,
+                counts: state.counts
             )
             return Remains(
                 publications: all.filter { !$0.isDeferrable || $0.attempts >= Self.maximumAttempts },
@@ -198,11 +217,35 @@ final class Outbox: Sendable {
 
     /// Forgets everything.
     func discard() {
-        state.withLock { $0 = State() }
+        state.withLock { state in
+            if state.isOpen { state.counts.since = .nowMillis() }
+            state = State(counts: state.counts)
+        }
     }
 
     /// The publications that wait, their bytes, and all operations that are queued, changes of subscriptions among them.
     var waiting: (publications: Int, bytes: Int, operations: Int) {
         state.withLock { ($0.publications, $0.bytes, $0.queue.count - $0.undone.count) }
+    }
+
+    /// How the link stands, what has gone out, and what waits.
+    ///
+    /// - Parameters:
+    ///   - received: the messages that came in.
+    ///   - invalid: those of them that were dropped.
+    func statistics(received: Int, invalid: Int) -> CommunicationStatistics {
+        state.withLock { state in
+            CommunicationStatistics(
+                state: state.isOpen ? .online : .offline,
+                since: state.counts.since,
+                reconnects: max(0, state.counts.sessions - 1),
+                received: received,
+                invalid: invalid,
+                published: state.counts.published,
+                deferred: state.counts.deferred,
+                waiting: state.publications,
+                waitingBytes: state.bytes
+            )
+        }
     }
 }

@@ -1,0 +1,91 @@
+import Testing
+
+@testable import Coaty
+
+@Suite struct CommunicationStatisticsTests {
+    private func manager(_ binding: any Binding) throws -> CommunicationManager {
+        try CommunicationManager(
+            identity: Identity(name: "Agent"),
+            options: CommunicationOptions { _ in binding }
+        )
+    }
+
+    private let object = CoatyObject(coreType: .CoatyObject, objectType: "t", objectId: .init(), name: "o")
+
+    /// Writes what waits, as a binding does.
+    private func write(_ link: Link, _ limit: Int = .max) {
+        var written = 0
+        while written < limit, let operation = link.nextOperation() {
+            guard case .publish = operation else { continue }
+            link.publicationSent()
+            written += 1
+        }
+    }
+
+    @Test func whatIsDeferredIsCountedOnceAndPublishedWhenItIsWritten() throws {
+        let binding = RecordingBinding()
+        let agent = try manager(binding)
+        let made = agent.statistics
+        #expect(made.state == .offline && made.since > 0)
+        #expect([made.published, made.deferred, made.waiting, made.waitingBytes, made.reconnects] == [0, 0, 0, 0, 0])
+        agent.start()
+        let link = try #require(binding.link)
+        // An object of a type of its own goes out as two.
+        #expect(try agent.publishAdvertise(.with(object: object)) == .deferred)
+        let deferred = agent.statistics
+        #expect(deferred.deferred == 2 && deferred.waiting == 2 && deferred.published == 0)
+        #expect(deferred.waitingBytes == agent.waiting.bytes && deferred.waitingBytes > 0)
+        #expect(deferred.since == made.since)
+
+        link.opened()
+        let online = agent.statistics
+        #expect(online.state == .online && online.reconnects == 0 && online.since >= made.since)
+        // The Advertise of the identity is first, and is written; then the link is lost.
+        write(link, 1)
+        #expect(agent.statistics.published == 1 && agent.statistics.waiting == 2)
+        link.closed()
+        #expect(agent.statistics.state == .offline && agent.statistics.waiting == 2)
+        link.opened()
+        write(link)
+        let again = agent.statistics
+        #expect(again.reconnects == 1 && again.published == 4 && again.deferred == 2)
+        #expect(again.waiting == 0 && again.waitingBytes == 0)
+
+        #expect(try agent.publishChannel(.with(object: object, channelId: "c")) == .sent)
+        #expect(agent.statistics.deferred == 2 && agent.statistics.waiting == 1)
+        write(link)
+        #expect(agent.statistics.published == 5)
+    }
+
+    @Test func allThatCameIsReceivedAndWhatWasDroppedIsInvalid() throws {
+        let binding = RecordingBinding()
+        let agent = try manager(binding)
+        let subscription = agent.subscribe(try .channel("c")) { (_: ChannelEvent) in }
+        agent.start()
+        let link = try #require(binding.link)
+        link.opened()
+        let source = CoatyUUID()
+        func receive(_ topic: String, _ payload: String) { link.received(topic: topic, payload: Array(payload.utf8)) }
+        receive("coaty/3/-/CHN:c/\(source)", #"{"objects":[]}"#)
+        receive("coaty/3/-/CHN:nobody/\(source)", "of no interest")
+        receive("coaty/3/-/CHN:c/\(source)", "no JSON")
+        receive("coaty/3/-/XYZ/\(source)", "{}")
+        receive("some/other/topic", "")
+        #expect(agent.statistics.received == 5 && agent.statistics.invalid == 2)
+        subscription.cancel()
+    }
+
+    @Test func itEndsOfflineAndKeepsItsCounts() async throws {
+        let agent = try manager(InMemoryBinding(broker: InMemoryBroker()))
+        agent.start()
+        try await agent.untilOnline()
+        try agent.publishChannel(.with(object: object, channelId: "c"))
+        await agent.stop()
+        // The identity, the event and the farewell.
+        #expect(agent.statistics.state == .offline && agent.statistics.published == 3)
+        agent.start()
+        try await agent.untilOnline()
+        #expect(agent.statistics.reconnects == 1)
+        await agent.stop()
+    }
+}
