@@ -153,18 +153,15 @@ public final class Gateway: Sendable {
         PublishResource(manager: manager).register(in: &router)
         RawResource(manager: manager).register(in: &router)
         BatchResource(manager: manager).register(in: &router)
-        TwoWayResource(
-            manager: manager,
-            maximumTimeout: settings.maximumTimeout,
-            onResolve: objects.note,
-            memory: hub.waiting
-        ).register(in: &router)
+        TwoWayResource(hub: hub, maximumTimeout: settings.maximumTimeout).register(in: &router)
         IoNodesResource(registry: ioNodes, manager: manager).register(in: &router)
         IoValuesResource(registry: ioNodes).register(in: &router)
         ContextsResource(admin: routing, maximumTimeout: settings.maximumTimeout).register(in: &router)
         RulesResource(admin: routing).register(in: &router)
         HealthResource(manager: manager).register(in: &router)
         InfoResource(manager: manager, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
+            .register(in: &router)
+        StatusResource(hub: hub, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
             .register(in: &router)
         ContractResource().register(in: &router)
         ConsoleResource().register(in: &router)

@@ -31,7 +31,7 @@ struct EventStreamResource: Sendable {
                 }
                 if let problem = hub.refusal(of: wanted) { throw problem }
                 return .stream(status: 200, headers: Self.headers) { stream in
-                    let subscription = SingleStream(EventStreamTransport(stream: stream), hub)
+                    let subscription = SingleStream(EventStreamTransport(stream: stream), .sse, hub)
                     stream.onRoom { subscription.outlet.pump() }
                     let beat = heart.add(stream)
                     stream.onClose {

@@ -4,13 +4,9 @@ import HTTPServer
 /// `POST /v1/discover`, `/v1/query`, `/v1/update`, `/v1/call/{operation}`: ask the network, and collect the responses or
 /// hand them on one by one.
 struct TwoWayResource: Sendable {
-    let manager: CommunicationManager
+    let hub: StreamHub
     /// In milliseconds.
     let maximumTimeout: Int
-    /// Is told each Resolve event that comes in.
-    let onResolve: @Sendable (ResolveEvent) -> Void
-    /// What waits for all clients.
-    let memory: WaitingMemory
 
     func register(in router: inout Router) {
         router.on(.post, "/v1/discover") { answer($0, "discover") }
@@ -39,18 +35,18 @@ struct TwoWayResource: Sendable {
             else { return .response(Problems.notFound(request.path).response()) }
             if request.prefersNDJSON {
                 // Behind the head there is no other status.
-                guard manager.isOnline else { return .response(Problems.brokerUnavailable) }
+                guard hub.manager.isOnline else { return .response(Problems.brokerUnavailable) }
                 return .stream(status: 200, headers: LineTransport.headers) { stream(asked, options, on: $0) }
             }
             return .later { pending in
                 let sink = CollectedResponses(
                     pending,
-                    memory: memory,
+                    memory: hub.waiting,
                     unanswered: mustBeAnswered
                         ? Problems.noAnswer("Nobody answered within \(options.timeout) ms.") : nil
                 )
                 do throws(CommunicationError) {
-                    _ = try asked.run(options, on: manager, into: sink, onResolve: onResolve)
+                    _ = try run(asked, options, into: sink)
                 } catch {
                     pending.complete(Problems.response(error))
                 }
@@ -60,17 +56,20 @@ struct TwoWayResource: Sendable {
         }
     }
 
+    private func run(
+        _ asked: EventRequest,
+        _ options: RequestOptions,
+        into sink: any ResponseSink
+    ) throws(CommunicationError) -> RequestRun {
+        try asked.run(options, on: hub.manager, into: sink, count: hub.asked, onResolve: hub.objects.note)
+    }
+
     private func stream(_ asked: EventRequest, _ options: RequestOptions, on stream: HTTPStream) {
-        let outlet = Outlet(LineTransport(stream: stream), memory: memory, hasOneLane: true)
+        let outlet = Outlet(LineTransport(stream: stream), memory: hub.waiting, hasOneLane: true)
         let lane = outlet.open(id: nil, isHeld: false)
         stream.onRoom { outlet.pump() }
         do throws(CommunicationError) {
-            let run = try asked.run(
-                options,
-                on: manager,
-                into: LaneSink(lane: lane, outlet: outlet),
-                onResolve: onResolve
-            )
+            let run = try run(asked, options, into: LaneSink(lane: lane, outlet: outlet))
             stream.onClose {
                 outlet.close()
                 run.cancel()

@@ -26,19 +26,22 @@ enum EventRequest: Sendable {
 
     /// Publishes the request, and hands its responses to the sink.
     ///
-    /// - Parameter onResolve: is told each Resolve event.
+    /// - Parameters:
+    ///   - count: counts it.
+    ///   - onResolve: is told each Resolve event.
     /// - Throws: where it can't be published; then the sink is not told of an end.
     func run(
         _ options: RequestOptions,
         on manager: CommunicationManager,
         into sink: any ResponseSink,
+        count: RequestCount,
         onResolve: (@Sendable (ResolveEvent) -> Void)? = nil
     ) throws(CommunicationError) -> RequestRun {
         switch self {
-        case .discover(let event): try .start(event, options, on: manager, into: sink, observe: onResolve)
-        case .query(let event): try .start(event, options, on: manager, into: sink)
-        case .update(let event): try .start(event, options, on: manager, into: sink)
-        case .call(let event): try .start(event, options, on: manager, into: sink)
+        case .discover(let event): try .start(event, options, on: manager, into: sink, count: count, observe: onResolve)
+        case .query(let event): try .start(event, options, on: manager, into: sink, count: count)
+        case .update(let event): try .start(event, options, on: manager, into: sink, count: count)
+        case .call(let event): try .start(event, options, on: manager, into: sink, count: count)
         }
     }
 }

@@ -27,33 +27,44 @@ final class RequestRun: Sendable {
     private let options: RequestOptions
     private let ownId: CoatyUUID
     private let sink: any ResponseSink
+    private let count: RequestCount
     private let published = ContinuousClock.now
     private let state = Mutex(State())
 
-    private init(_ options: RequestOptions, ownId: CoatyUUID, sink: any ResponseSink) {
+    private init(_ options: RequestOptions, ownId: CoatyUUID, sink: any ResponseSink, count: RequestCount) {
         self.options = options
         self.ownId = ownId
         self.sink = sink
+        self.count = count
+        count.begin()
     }
 
     /// Publishes a request now or never.
     ///
-    /// - Parameter observe: is told each response, also those that come too late for the sink.
+    /// - Parameters:
+    ///   - count: counts it, also where it can't be published.
+    ///   - observe: is told each response, also those that come too late for the sink.
     /// - Throws: where it can't be published; then the sink is not told of an end.
     static func start<Request: RequestEvent>(
         _ request: Request,
         _ options: RequestOptions,
         on manager: CommunicationManager,
         into sink: any ResponseSink,
+        count: RequestCount,
         observe: (@Sendable (Request.Response) -> Void)? = nil
     ) throws(CommunicationError) -> RequestRun {
-        let run = RequestRun(options, ownId: manager.identityId, sink: sink)
-        let subscription = try manager.publish(request, onEnd: { run.end(.offline) }) { response in
-            observe?(response)
-            run.take(response)
+        let run = RequestRun(options, ownId: manager.identityId, sink: sink, count: count)
+        do throws(CommunicationError) {
+            let subscription = try manager.publish(request, onEnd: { run.end(.offline) }) { response in
+                observe?(response)
+                run.take(response)
+            }
+            run.hold(subscription)
+            return run
+        } catch {
+            _ = run.close()
+            throw error
         }
-        run.hold(subscription)
-        return run
     }
 
     /// Ends the request for a client that no longer wants it.
@@ -106,6 +117,7 @@ final class RequestRun: Sendable {
             defer { state.isDone = true }
             return (!state.isDone, state.subscription.take(), state.deadline.take())
         }
+        if isFirst { count.end() }
         // Outside of the lock: cancelling unsubscribes.
         subscription?.cancel()
         deadline?.cancel()

@@ -10,15 +10,18 @@ final class Lane: Sendable {
     /// The client's own name for it; nil where the connection has one alone.
     let id: String?
     let options: StreamOptions
+    /// What is observed; nil where the lane is that of a request.
+    let wanted: StreamRequest?
     /// The objects that are wanted, where a source tells of all.
     let kind: StreamRequest.ObjectKind?
     private let outlet: Outlet
 
-    init(serial: UInt64, id: String?, options: StreamOptions, kind: StreamRequest.ObjectKind?, outlet: Outlet) {
+    init(serial: UInt64, id: String?, options: StreamOptions, wanted: StreamRequest?, outlet: Outlet) {
         self.serial = serial
         self.id = id
         self.options = options
-        self.kind = kind
+        self.wanted = wanted
+        kind = wanted?.objectKind
         self.outlet = outlet
     }
 

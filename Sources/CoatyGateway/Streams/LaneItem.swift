@@ -13,6 +13,8 @@ enum LaneItem: Sendable {
         if case .event(_, let event, _) = self { event.key } else { nil }
     }
 
+    var isEvent: Bool { if case .event = self { true } else { false } }
+
     var cursor: StreamCursor? {
         switch self {
         case .event(let record, _, _): record.cursor

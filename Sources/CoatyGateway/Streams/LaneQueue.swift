@@ -35,6 +35,8 @@ struct LaneQueue: Sendable {
     /// What was lost before the buffer.
     private var lost = 0
     private var isLossUnknown = false
+    /// How many events were lost here since the lane began, as far as that is known.
+    private(set) var lostInAll = 0
     /// The bytes of the buffer.
     private var bufferBytes = 0
 
@@ -48,6 +50,16 @@ struct LaneQueue: Sendable {
 
     /// The bytes that wait.
     var bytes: Int { bufferBytes + (next?.size ?? 0) + (throttle?.footprint ?? 0) }
+
+    /// How many events and objects wait for the client to read, at most: of what was said before, it may want less. What
+    /// throttling holds back does not wait for the client.
+    var waiting: Int {
+        let first = if case .event? = next { 1 } else { 0 }
+        return first + (snapshot?.count ?? 0) + (backlog?.count ?? 0) + count
+    }
+
+    /// The bytes that wait for the client to read.
+    var waitingBytes: Int { bufferBytes + (next?.size ?? 0) }
 
     var isEmpty: Bool { next == nil && !isBehind && count == 0 && !hasLoss }
 
@@ -76,6 +88,7 @@ struct LaneQueue: Sendable {
         guard let item = replacingEarlier(item) else { return }
         while !hasRoom(for: item, others, room) {
             if overflow == .close {
+                lostInAll += count + 1
                 clearBuffer()
                 end = .overflow
                 return
@@ -122,6 +135,7 @@ struct LaneQueue: Sendable {
         if snapshot?.isEmpty ?? false { snapshot = nil }
         guard snapshot == nil else { return nil }
         let item = backlog?.next(for: lane, &budget)
+        lostInAll += backlog?.takeLoss() ?? 0
         if backlog?.isEmpty ?? false { backlog = nil }
         guard item == nil, backlog == nil else { return item }
         if hasLoss {
@@ -167,7 +181,9 @@ struct LaneQueue: Sendable {
         switch item {
         case .gap(let count?, _): lost += count
         case .gap(nil, _): isLossUnknown = true
-        case .event, .response: lost += 1
+        case .event, .response:
+            lost += 1
+            lostInAll += 1
         }
     }
 

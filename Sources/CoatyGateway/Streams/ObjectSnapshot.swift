@@ -31,6 +31,9 @@ struct ObjectSnapshot: Sendable {
         return item(last, cursor)
     }
 
+    /// How many objects there are, of which the client may want less.
+    var count: Int { objects.count + (held == nil ? 0 : 1) }
+
     /// Whether the client has got all.
     var isEmpty: Bool { objects.isEmpty && held == nil }
 

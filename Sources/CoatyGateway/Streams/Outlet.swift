@@ -41,6 +41,9 @@ final class Outlet: Sendable {
         /// The bytes of responses that wait in all lanes.
         var responseBytes = 0
         var lastSerial: UInt64 = 0
+        /// The events that were handed to the connection, and those that were lost, since it began.
+        var told = 0
+        var lost = 0
         /// Why the connection ends behind the answers.
         var finishing: StreamFrame.EndReason?
 
@@ -107,16 +110,18 @@ final class Outlet: Sendable {
 
     /// Opens a lane.
     ///
-    /// - Parameter isHeld: whether nothing is told of it before ``begin(_:_:)``.
+    /// - Parameters:
+    ///   - wanted: what is observed; nil for a request.
+    ///   - isHeld: whether nothing is told of it before ``begin(_:_:)``.
     func open(
         id: String?,
         options: StreamOptions = StreamOptions(),
-        kind: StreamRequest.ObjectKind? = nil,
+        wanted: StreamRequest? = nil,
         isHeld: Bool = true
     ) -> Lane {
         state.withLock { state in
             state.lastSerial += 1
-            let lane = Lane(serial: state.lastSerial, id: id, options: options, kind: kind, outlet: self)
+            let lane = Lane(serial: state.lastSerial, id: id, options: options, wanted: wanted, outlet: self)
             if !state.isClosed { state.queues[lane.serial] = LaneQueue(lane, isHeld: isHeld) }
             return lane
         }
@@ -204,7 +209,9 @@ final class Outlet: Sendable {
     private func deliver(_ item: LaneItem, to lane: Lane, _ shared: SharedFrame?, _ state: inout State) {
         if state.isIdle, state.queues[lane.serial]?.isBehind == false {
             switch transport.offer(item.outbound(to: lane, shared)) {
-            case .queued: return
+            case .queued:
+                if item.isEvent { state.told += 1 }
+                return
             case .full: state.isChoked = true
             case .closed: return clear(&state)
             }
@@ -226,16 +233,37 @@ final class Outlet: Sendable {
         _ body: (inout LaneQueue, _ others: Int, _ room: Int) -> Void
     ) {
         guard var queue = state.queues.removeValue(forKey: lane.serial) else { return }
-        let before = queue.bytes
+        let (before, lost) = (queue.bytes, queue.lostInAll)
         // Where all clients together are full, each keeps what waits for it, and no more.
         let room = memory.hasRoom ? Self.maximumWaitingBytes : max(state.bytes, Self.guaranteedBytes)
         body(&queue, state.bytes - before, room)
+        state.lost += queue.lostInAll - lost
         count(queue, queue.bytes - before, &state)
         if !queue.isReady, !queue.isHeld, !queue.isEmpty || queue.end != nil {
             queue.isReady = true
             state.append(queue)
         }
         state.queues[lane.serial] = queue
+    }
+
+    // MARK: - Counts
+
+    /// What an outlet has told, and how its subscriptions stand.
+    struct Statistics {
+        /// Since the connection began.
+        let told: Int
+        let lost: Int
+        let subscriptions: [LaneStatistics]
+    }
+
+    var statistics: Statistics {
+        state.withLock { state in
+            Statistics(
+                told: state.told,
+                lost: state.lost,
+                subscriptions: state.queues.values.compactMap(LaneStatistics.init)
+            )
+        }
     }
 
     // MARK: - Throttling
@@ -276,7 +304,7 @@ final class Outlet: Sendable {
 
     private func clear(_ state: inout State) {
         memory.add(-state.bytes - state.responseBytes)
-        state = State(isClosed: true, lastSerial: state.lastSerial)
+        state = State(isClosed: true, lastSerial: state.lastSerial, told: state.told, lost: state.lost)
     }
 
     private func count(_ queue: LaneQueue, _ bytes: Int, _ state: inout State) {
@@ -332,8 +360,10 @@ final class Outlet: Sendable {
     private func writeNext(of serial: UInt64, _ budget: inout Int, _ state: inout State) -> Bool {
         guard var queue = state.queues.removeValue(forKey: serial) else { return true }
         let lane = queue.lane
-        let before = queue.bytes
-        guard let item = queue.pop(&budget) else {
+        let (before, lost) = (queue.bytes, queue.lostInAll)
+        let item = queue.pop(&budget)
+        state.lost += queue.lostInAll - lost
+        guard let item else {
             queue.isReady = queue.isBehind
             if queue.isBehind {
                 state.append(queue)
@@ -351,6 +381,7 @@ final class Outlet: Sendable {
         let isWritten = offer(item.outbound(to: lane), &state)
         guard !state.isClosed else { return false }
         if !isWritten { queue.putBack(item) }
+        if isWritten, item.isEvent { state.told += 1 }
         count(queue, queue.bytes - before, &state)
         if isWritten { state.append(queue) } else { state.prepend(queue) }
         state.queues[serial] = queue

@@ -9,15 +9,20 @@ final class SingleStream: Sendable {
     }
 
     let outlet: Outlet
+    private let streams: OpenStreams
+    /// Which one it is of these.
+    private let number: Int
     private let state = Mutex(State.new)
 
-    init(_ transport: any FrameTransport, _ hub: StreamHub) {
+    init(_ transport: any FrameTransport, _ name: OpenStreams.Transport, _ hub: StreamHub) {
         outlet = Outlet(transport, memory: hub.waiting, hasOneLane: true)
+        streams = hub.streams
+        number = streams.add(outlet, name)
     }
 
     /// Begins the subscription.
     func start(_ request: StreamRequest, _ options: StreamOptions, on hub: StreamHub) {
-        let cancel = hub.subscribe(outlet.open(id: nil, options: options, kind: request.objectKind), to: request)
+        let cancel = hub.subscribe(outlet.open(id: nil, options: options, wanted: request), to: request)
         let isOver = state.withLock { state in
             if case .closed = state { return true }
             state = .running(cancel: cancel)
@@ -34,5 +39,6 @@ final class SingleStream: Sendable {
         }
         if case .running(let cancel) = last { cancel() }
         outlet.close()
+        streams.remove(number)
     }
 }

@@ -41,6 +41,8 @@ final class SocketSession: StreamEndpoint.Client {
     }
 
     let outlet: Outlet
+    /// Which one it is of the hub's streams.
+    private let number: Int
     private let connection: WebSocketConnection
     private let services: SocketServices
     private let store = Store()
@@ -54,6 +56,7 @@ final class SocketSession: StreamEndpoint.Client {
             hasOneLane: false,
             onEnd: { [store] in store.forget($0) }
         )
+        number = services.hub.streams.add(outlet, .webSocket)
     }
 
     // MARK: - Reading
@@ -112,7 +115,7 @@ final class SocketSession: StreamEndpoint.Client {
         }
         let options = try StreamOptions(parameters, of: wanted)
         if let problem = services.hub.refusal(of: wanted) { throw problem }
-        let lane = try open(frame, options, kind: wanted.objectKind, isRequest: false)
+        let lane = try open(frame, options, wanted: wanted)
         hold(services.hub.subscribe(lane, to: wanted), lane)
     }
 
@@ -129,10 +132,16 @@ final class SocketSession: StreamEndpoint.Client {
         }
         let request = try frame.json.data { try EventRequest(event: name, operation: operation, payload: $0) }
         guard let request else { throw parameters.invalid("event", "must be one of call, discover, query, update") }
-        let lane = try open(frame, StreamOptions(), kind: nil, isRequest: true)
+        let lane = try open(frame, StreamOptions(), wanted: nil)
         do {
             let sink = LaneSink(lane: lane, outlet: outlet)
-            let run = try request.run(options, on: manager, into: sink, onResolve: services.hub.objects.note)
+            let run = try request.run(
+                options,
+                on: manager,
+                into: sink,
+                count: services.hub.asked,
+                onResolve: services.hub.objects.note
+            )
             hold({ run.cancel() }, lane)
             outlet.begin(lane)
         } catch {
@@ -142,12 +151,8 @@ final class SocketSession: StreamEndpoint.Client {
         }
     }
 
-    private func open(
-        _ frame: ClientFrame,
-        _ options: StreamOptions,
-        kind: StreamRequest.ObjectKind?,
-        isRequest: Bool
-    ) throws -> Lane {
+    /// - Parameter wanted: what is observed; nil for a request.
+    private func open(_ frame: ClientFrame, _ options: StreamOptions, wanted: StreamRequest?) throws -> Lane {
         let (lane, ended) = try store.state.withLock { state in
             let id = TopicLevel(frame.id)
             var ended: [TopicLevel: Activity] = [:]
@@ -158,8 +163,8 @@ final class SocketSession: StreamEndpoint.Client {
             }
             guard state.activities[id] == nil else { throw Problems.idInUse }
             guard state.activities.count < Self.maximumActivities else { throw Problems.tooManyActivities }
-            let lane = outlet.open(id: frame.id, options: options, kind: kind)
-            state.activities[id] = Activity(lane: lane, isRequest: isRequest)
+            let lane = outlet.open(id: frame.id, options: options, wanted: wanted)
+            state.activities[id] = Activity(lane: lane, isRequest: wanted == nil)
             return (lane, ended.values)
         }
         for activity in ended { activity.cancel?() }
@@ -253,6 +258,7 @@ final class SocketSession: StreamEndpoint.Client {
             return (state.activities.values, state.agent)
         }
         outlet.close()
+        services.hub.streams.remove(number)
         for activity in activities { activity.cancel?() }
         if let agent { Task { [services] in await services.agents.leave(agent) } }
     }

@@ -40,7 +40,7 @@ final class StreamEndpoint: WebSocketHandler {
             let options = try StreamOptions(parameters, of: wanted)
             if let problem = hub.refusal(of: wanted) { return refuse(problem) }
             return .accept { [self] connection in
-                let stream = SingleStream(WebSocketTransport(connection: connection), hub)
+                let stream = SingleStream(WebSocketTransport(connection: connection), .webSocket, hub)
                 add(SocketStream(stream: stream, connection: connection), connection)
                 stream.start(wanted, options, on: hub)
             }

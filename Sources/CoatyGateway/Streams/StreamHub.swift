@@ -46,6 +46,11 @@ final class StreamHub: Sendable {
     /// What waits for all clients together, of streams and requests.
     let waiting = WaitingMemory()
 
+    /// The connections of clients that observe.
+    let streams = OpenStreams()
+    /// The requests of clients.
+    let asked = RequestCount()
+
     /// Who publishes for clients without an identity of their own.
     let manager: CommunicationManager
     let ioNodes: IoNodeRegistry

@@ -92,6 +92,24 @@ enum StreamRequest: Sendable, Hashable {
         }
     }
 
+    /// The name of the event.
+    var event: String {
+        switch self {
+        case .advertise, .objects: "advertise"
+        case .deadvertise: "deadvertise"
+        case .channel: "channel"
+        case .discover: "discover"
+        case .query: "query"
+        case .update: "update"
+        case .call: "call"
+        case .associate: "associate"
+        case .raw: "raw"
+        case .ioValue: "iovalue"
+        case .ioState: "iostate"
+        case .routing: "routing"
+        }
+    }
+
     /// The objects that are wanted, where a source tells of all.
     var objectKind: ObjectKind? {
         if case .objects(let kind) = self { kind } else { nil }

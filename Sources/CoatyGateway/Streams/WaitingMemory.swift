@@ -10,6 +10,9 @@ final class WaitingMemory: Sendable {
     /// Whether there is room for more.
     var hasRoom: Bool { used.load(ordering: .relaxed) < Self.limit }
 
+    /// The bytes that wait.
+    var bytes: Int { used.load(ordering: .relaxed) }
+
     /// Changes what is used by a number of bytes.
     ///
     /// - Returns: whether there is room for more after this.

@@ -181,7 +181,7 @@ import Testing
             broker.publish(topic: "coaty/3/-/ADV:CoatyObject/\(agent)", payload: Array(payload.utf8))
         }
         let marker = StreamRequest.ObjectKind.object(TopicLevel("t"))
-        _ = hub.subscribe(outlet.open(id: "early", kind: marker), to: .objects(marker))
+        _ = hub.subscribe(outlet.open(id: "early", wanted: .objects(marker)), to: .objects(marker))
         try await until("early", .ok)
         try await untilTrue("both are known") {
             // Again, until the registry observes them.
@@ -189,8 +189,8 @@ import Testing
             return try told("early").filter { $0 == .change("added") }.count == 2
         }
         let high = try Made.condition(#"["n",["GreaterThan",1]]"#)
-        _ = hub.subscribe(outlet.open(id: "late", kind: marker), to: .objects(marker))
-        let filtered = outlet.open(id: "high", options: Made.options { $0.filter = high }, kind: marker)
+        _ = hub.subscribe(outlet.open(id: "late", wanted: .objects(marker)), to: .objects(marker))
+        let filtered = outlet.open(id: "high", options: Made.options { $0.filter = high }, wanted: .objects(marker))
         let end = hub.subscribe(filtered, to: .objects(marker))
         try await untilTrue("what is there is told") { try told("late").count == 3 }
         #expect(try told("late") == [.ok, .change("added"), .change("added")])

@@ -65,7 +65,9 @@ extension StreamSourceTests {
         source.add(try lane("b", since: try cursor(15)))
         source.add(try lane("c", since: try cursor(15), filter: #"["n",["GreaterThan",38]]"#))
         source.add(try lane("d", since: try cursor(30)))
-        source.add(outlet.open(id: "e", options: Made.options { $0.since = try? cursor(15) }, kind: .core(.Task)))
+        source.add(
+            outlet.open(id: "e", options: Made.options { $0.since = try? cursor(15) }, wanted: .objects(.core(.Task)))
+        )
         let kept = (31...40).map { Told.Content.event($0) }
         try await expect("b", [.ok, .gap(15)] + kept)
         try await expect("c", [.ok, .gap(nil), .event(39), .event(40)])

@@ -1,0 +1,63 @@
+import Coaty
+import HTTPServer
+
+/// `GET /v1/status`: what the gateway does at this moment, and what it has done since it was started.
+struct StatusResource: Sendable {
+    let hub: StreamHub
+    /// The broker's address, without credentials.
+    let brokerAddress: String
+    let isBrokerEmbedded: Bool
+    private let started = CoatyTimestamp.nowMillis()
+
+    init(hub: StreamHub, brokerAddress: String, isBrokerEmbedded: Bool) {
+        self.hub = hub
+        self.brokerAddress = brokerAddress
+        self.isBrokerEmbedded = isBrokerEmbedded
+    }
+
+    func register(in router: inout Router) {
+        router.on(.get, "/v1/status") { _ in
+            let headers = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
+            return .response(HTTPResponse(status: 200, headers: headers, body: body))
+        }
+    }
+
+    private var body: [UInt8] {
+        let link = hub.manager.statistics
+        let streams = hub.streams.statistics
+        var json = Array(#"{"version":"\#(Gateway.version)","started":\#(Int(started)),"broker":{"address":"#.utf8)
+        JSONText.append(brokerAddress, to: &json)
+        json +=
+            """
+            ,"isEmbedded":\(isBrokerEmbedded),"state":"\(link.state.rawValue)","since":\(Int(link.since)),\
+            "reconnects":\(link.reconnects)},\
+            "events":{"received":\(link.received),"published":\(link.published),"deferred":\(link.deferred),\
+            "waiting":\(link.waiting),"waitingBytes":\(link.waitingBytes),"invalid":\(link.invalid)},\
+            "streams":{"connections":\(streams.connections),"subscriptions":\(streams.subscriptions),\
+            "told":\(streams.told),"lost":\(streams.lost),"waiting":\(streams.waiting),\
+            "waitingBytes":\(hub.waiting.bytes),"maximumWaitingBytes":\(WaitingMemory.limit)},\
+            "requests":{"waiting":\(hub.asked.waiting),"total":\(hub.asked.total)},"slowConsumers":[
+            """.utf8
+        for (index, consumer) in streams.slowConsumers.enumerated() {
+            if index > 0 { json.append(UInt8(ascii: ",")) }
+            append(consumer, to: &json)
+        }
+        json += "]}".utf8
+        return json
+    }
+
+    private func append(_ consumer: OpenStreams.SlowConsumer, to json: inout [UInt8]) {
+        let subscription = consumer.subscription
+        json += #"{"connection":\#(consumer.connection),"transport":"\#(consumer.transport.rawValue)""#.utf8
+        if let id = subscription.id {
+            json += #","id":"#.utf8
+            JSONText.append(id, to: &json)
+        }
+        json +=
+            """
+            ,"event":"\(subscription.event)","waiting":\(subscription.waiting),\
+            "waitingBytes":\(subscription.waitingBytes),"lost":\(subscription.lost),\
+            "overflow":"\(subscription.overflow.rawValue)"}
+            """.utf8
+    }
+}

@@ -1,0 +1,149 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `GET /v1/status` of the real gateway.
+@Suite(.frameChecks) struct StatusTests {
+    private struct Status: Decodable {
+        struct Broker: Decodable {
+            let address: String
+            let isEmbedded: Bool
+            let state: String
+            let since: Int
+            let reconnects: Int
+        }
+        struct Events: Decodable {
+            let received, published, deferred, waiting, waitingBytes, invalid: Int
+        }
+        struct Streams: Decodable {
+            let connections, subscriptions, told, lost, waiting, waitingBytes, maximumWaitingBytes: Int
+        }
+        struct Requests: Decodable {
+            let waiting, total: Int
+        }
+        struct SlowConsumer: Decodable {
+            let connection: Int
+            let transport: String
+            let id: String?
+            let event: String
+            let waiting, waitingBytes, lost: Int
+            let overflow: String
+        }
+        let version: String
+        let started: Int
+        let broker: Broker
+        let events: Events
+        let streams: Streams
+        let requests: Requests
+        let slowConsumers: [SlowConsumer]
+    }
+
+    private func status(_ gateway: GatewayProcess) throws -> Status {
+        let response = try gateway.request("GET", "/v1/status")
+        #expect(response.status == 200 && response.headers["content-type"] == "application/json")
+        #expect(response.headers["cache-control"] == "no-store")
+        return try JSONDecoder().decode(Status.self, from: Data(response.text.utf8))
+    }
+
+    private func body(_ name: String) -> String {
+        #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"i","name":"\#(name)"}}"#
+    }
+
+    @Test func countsAddUp() throws {
+        let scene = try Scene()
+        let before = try status(scene.gateway)
+        #expect(before.version == "0.1.0" && before.started > 1_700_000_000_000)
+        #expect(before.broker.address == "mqtt://127.0.0.1:\(scene.broker.port)" && !before.broker.isEmbedded)
+        #expect(before.broker.state == "online" && before.broker.reconnects == 0)
+        #expect(before.broker.since >= before.started - 60_000)
+        #expect(before.streams.connections == 0 && before.streams.subscriptions == 0 && before.slowConsumers.isEmpty)
+
+        let client = try scene.gateway.frameClient()
+        try client.subscribe("a", #""event":"channel","channelId":"in""#)
+        try client.subscribe("b", #""event":"channel","channelId":"in","fields":["name"]"#)
+        let stream = try scene.gateway.eventStream("channel?channelId=in")
+        for number in 0..<20 { try scene.agent.publish("coaty/3/-/CHN:in/source", body("\(number)")) }
+        try scene.agent.publish("coaty/3/-/CHN:in/source", "no JSON")
+        for number in 0..<30 { #expect(try scene.gateway.post("/v1/channel/out", body("\(number)")).status == 202) }
+        for id in ["a", "b"] { for _ in 0..<20 { _ = try client.next(of: id, "event") } }
+
+        let asked = try scene.gateway.post("/v1/discover?timeout=100", #"{"objectTypes":["com.example.Nothing"]}"#)
+        #expect(asked.status == 200)
+        #expect(
+            try client.request(#""event":"discover","data":{"coreTypes":["User"]},"timeout":100"#).reason == "timeout"
+        )
+        try waitUntil("all is counted") {
+            let now = try status(scene.gateway)
+            // 30 events and two Discover events; those that come back count as received.
+            return now.events.published - before.events.published == 32
+                && now.events.received - before.events.received == 23 && now.streams.told == 60
+        }
+        let now = try status(scene.gateway)
+        #expect(now.events.invalid - before.events.invalid == 1 && now.events.deferred == before.events.deferred)
+        #expect(now.events.waiting == 0 && now.events.waitingBytes == 0)
+        #expect(now.streams.connections == 2 && now.streams.subscriptions == 3 && now.streams.lost == 0)
+        #expect(now.streams.maximumWaitingBytes == 256 << 20)
+        #expect(now.requests.total - before.requests.total == 2 && now.requests.waiting == 0)
+        withExtendedLifetime(stream) {}
+    }
+
+    @Test func showsTheBrokersAbsence() throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
+        try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        let before = try status(gateway)
+        broker.kill()
+        try waitUntil("it is offline") { try status(gateway).broker.state == "offline" }
+        let refused = try gateway.post("/v1/discover", #"{"coreTypes":["Identity"]}"#)
+        #expect(refused.status == 503)
+        for number in 0..<10 {
+            #expect(try gateway.post("/v1/channel/c", body("\(number)")).text == #"{"deferred":true}"#)
+        }
+        let away = try status(gateway)
+        #expect(away.broker.since > before.broker.since && away.broker.reconnects == 0)
+        #expect(away.events.deferred - before.events.deferred == 10 && away.events.waiting == 10)
+        #expect(away.events.waitingBytes > 10 * body("0").utf8.count)
+        #expect(away.requests.waiting == 0 && away.requests.total - before.requests.total == 1)
+
+        try broker.restart()
+        try waitUntil("what waited has gone out") { try status(gateway).events.waiting == 0 }
+        let back = try status(gateway)
+        #expect(back.broker.state == "online" && back.broker.reconnects == 1)
+        #expect(back.broker.since >= away.broker.since)
+        #expect(back.events.deferred == away.events.deferred)
+        // And what the gateway says when it is back.
+        #expect(back.events.published - away.events.published >= 11)
+    }
+
+    @Test func showsAClientThatDoesNotRead() throws {
+        let scene = try Scene()
+        var client: FrameClient? = try scene.gateway.frameClient(receiveBuffer: 4096)
+        try client?.subscribe("slow", #""event":"channel","channelId":"load","buffer":16"#)
+        let reader = try scene.gateway.frameClient("channel?channelId=load")
+        #expect(try reader.next().op == "ok")
+        let filler = String(repeating: "x", count: 20_000)
+        var said = 0
+        while try status(scene.gateway).streams.lost < 100 {
+            try #require(said < 5_000, "the client reads by itself")
+            for _ in 0..<50 {
+                try scene.agent.publish("coaty/3/-/CHN:load/source", body(filler))
+                #expect(try reader.next().op == "event")
+                said += 1
+            }
+        }
+        let now = try status(scene.gateway)
+        let slow = try #require(now.slowConsumers.first { $0.lost > 0 })
+        #expect(slow.id == "slow" && slow.event == "channel" && slow.transport == "websocket")
+        #expect(slow.overflow == "dropOldest" && slow.waiting == 16 && slow.lost == now.streams.lost)
+        #expect(slow.waitingBytes > 16 * filler.utf8.count)
+        #expect(now.streams.told == 2 * said - slow.lost - slow.waiting)
+        #expect(now.streams.waitingBytes >= slow.waitingBytes)
+
+        client = nil
+        try waitUntil("it is gone") { try status(scene.gateway).streams.connections == 1 }
+        let left = try status(scene.gateway)
+        #expect(left.slowConsumers.isEmpty && left.streams.waiting == 0 && left.streams.waitingBytes == 0)
+        #expect(left.streams.lost == now.streams.lost && left.streams.told == now.streams.told)
+    }
+}
