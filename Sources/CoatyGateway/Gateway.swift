@@ -69,7 +69,8 @@ public final class Gateway: Sendable {
         )
         try await root.start(Coordinator(name: "virtual agents", component: agents))
 
-        let limit = DescriptorLimit(agents: settings.maximumIoNodes + settings.maximumVirtualAgents)
+        let links = StreamHub.maximumLinks + StreamHub.maximumUnusedLinks
+        let limit = DescriptorLimit(agents: settings.maximumIoNodes + settings.maximumVirtualAgents + links)
         let hub = StreamHub(
             manager: manager,
             ioNodes: ioNodes,

@@ -75,8 +75,10 @@ final class MosquittoClient {
     private func configure(_ options: MQTTClientOptions) throws(MQTTLinkError) {
         try check(mosquitto_int_option(handle, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V311))
         try check(mosquitto_int_option(handle, MOSQ_OPT_TCP_NODELAY, 1))
-        let will = link.will
-        try check(mosquitto_will_set(handle, will.topic, Int32(will.payload.count), will.payload, 0, will.shouldRetain))
+        if let will = link.will {
+            let length = Int32(will.payload.count)
+            try check(mosquitto_will_set(handle, will.topic, length, will.payload, 0, will.shouldRetain))
+        }
         if let username = options.username {
             try check(mosquitto_username_pw_set(handle, username, options.password))
         }

@@ -16,7 +16,7 @@ LINES = "application/x-ndjson"
 CONDITIONS = ("filter", "until", "/condition", "/objectFilter", "/filter", "/objectJoinConditions")
 STREAM_PARAMETERS = {
     *("coreType", "objectType", "snapshot", "channelId", "operation", "contextName", "topic", "actor", "point"),
-    *("context", "filter", "fields", "throttle", "since", "encoding"),
+    *("context", "events", "filter", "fields", "throttle", "since", "encoding"),
 }
 
 

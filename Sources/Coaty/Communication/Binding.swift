@@ -69,15 +69,15 @@ public enum Delivery: Sendable, Hashable {
 ///
 /// All methods may be called on any thread, but those that report the link in the order in which things happened.
 public final class Link: Sendable {
-    /// The MQTT client id: `Coaty` and the first 18 hex digits of the identity's id.
+    /// The MQTT client id: `Coaty` and the first 18 hex digits of the identity's id, or of any where there is none.
     public let clientId: String
-    /// What the broker publishes when the agent is lost.
-    public let will: Publication
+    /// What the broker publishes when the agent is lost; nil for who only observes.
+    public let will: Publication?
     private let outbox: Outbox
     private let events: any LinkDelegate
     private let hasEnded = Atomic(false)
 
-    init(clientId: String, will: Publication, outbox: Outbox, events: any LinkDelegate) {
+    init(clientId: String, will: Publication?, outbox: Outbox, events: any LinkDelegate) {
         self.clientId = clientId
         self.will = will
         self.outbox = outbox

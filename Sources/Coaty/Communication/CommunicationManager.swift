@@ -38,6 +38,8 @@ public final class CommunicationManager: Sendable {
     let ioNodeEvents: [AdvertiseEvent]
     private let farewell: Publication
     let binding: any Binding
+    /// Makes the bindings of further links.
+    let makeBinding: @Sendable (Logger) throws -> any Binding
     private let operatingState = ObservableState(OperatingState.stopped)
     private let stopping = Mutex(Stopping())
     let communicationState = ObservableState(CommunicationState.offline)
@@ -77,6 +79,7 @@ public final class CommunicationManager: Sendable {
             isDeferrable: false
         )
         binding = try options.binding(logger)
+        makeBinding = options.binding
         self.logger = logger
         dropLog = DropLog(logger: logger)
         try addOwnSubscriptions(ioContextNames: ioNodes.map(\.name))

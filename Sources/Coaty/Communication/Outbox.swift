@@ -202,14 +202,17 @@ final class Outbox: Sendable {
 
     /// Queues the last operations of the agent behind all others.
     ///
+    /// - Parameter farewell: nil for who has only observed.
     /// - Returns: whether the binding has to be woken.
-    func leave(farewell: Publication) -> Bool {
+    func leave(farewell: Publication?) -> Bool {
         state.withLock { state in
             state.isLeaving = true
             guard state.isOpen else { return false }
-            state.publications += 1
-            state.bytes += farewell.size
-            state.queue.append(.publish(farewell))
+            if let farewell {
+                state.publications += 1
+                state.bytes += farewell.size
+                state.queue.append(.publish(farewell))
+            }
             state.queue.append(.disconnect)
             return true
         }

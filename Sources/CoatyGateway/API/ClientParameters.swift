@@ -11,6 +11,8 @@ protocol ClientParameters {
     /// A condition, in JSON. What is wrong in that of a query is the parameter: nobody sees a document that a pointer could
     /// point into.
     func condition(_ name: String) throws -> ObjectFilterCondition?
+    /// A list of names: in a query separated by commas.
+    func texts(_ name: String) throws -> [String]?
     /// A list of properties: in a query separated by commas.
     func properties(_ name: String) throws -> [ObjectFilterProperty]?
     /// What is to be thrown where the value of a parameter can't be used.
@@ -98,10 +100,13 @@ struct QueryParameters: ClientParameters {
         }
     }
 
+    func texts(_ name: String) throws -> [String]? {
+        try text(name)?.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+            .map { String(Substring($0)) }
+    }
+
     func properties(_ name: String) throws -> [ObjectFilterProperty]? {
-        guard let text = try text(name) else { return nil }
-        return text.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
-            .map { ObjectFilterProperty(String(Substring($0))) }
+        try texts(name)?.map { ObjectFilterProperty($0) }
     }
 
     func invalid(_ name: String, _ reason: String) -> any Error { InvalidParameter(name: name, reason: reason) }
@@ -129,6 +134,15 @@ struct FrameParameters: ClientParameters {
 
     func condition(_ name: String) throws -> ObjectFilterCondition? {
         try frame.member(named: name).map { view in try ObjectFilterCondition(ofClient: view) }
+    }
+
+    func texts(_ name: String) throws -> [String]? {
+        guard let view = frame.member(named: name) else { return nil }
+        guard view.kind == .array else { throw view.invalid("must be an array") }
+        return try view.elements.map { element in
+            guard let text = element.string else { throw element.invalid("must be a string") }
+            return text
+        }
     }
 
     func properties(_ name: String) throws -> [ObjectFilterProperty]? {

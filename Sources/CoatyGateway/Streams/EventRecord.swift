@@ -100,6 +100,33 @@ struct ObservedEvent: Sendable {
         }
     }
 
+    /// An event of whatever kind, as it is on the wire.
+    init(_ event: TrafficEvent) {
+        let topic = event.coatyTopic
+        let (filter, isValue) = (topic.eventTypeFilter, topic.eventType == .ioValue)
+        head = Self.head(
+            topic.eventType.name,
+            [
+                (isValue ? "ioSourceId" : "sourceId", topic.sourceId.string),
+                ("correlationId", topic.correlationId?.string),
+                ("channelId", topic.eventType == .channel ? filter : nil),
+                ("operation", topic.eventType == .call ? filter : nil),
+                ("contextName", topic.eventType == .associate ? filter : nil),
+                ("topic", event.topic),
+            ]
+        )
+        key = nil
+        guard let payload = event.payload,
+            let told = isValue ? try? Payload(Array(#"{"value":"#.utf8) + event.bytes + "}".utf8) : payload
+        else {
+            data = .octets(event.bytes)
+            subject = .none
+            return
+        }
+        data = .json(told)
+        subject = payload.json["object"] == nil && payload.json["objects"] == nil || isValue ? .data : .objects
+    }
+
     /// What the gateway itself has to say of an id.
     init(_ name: String, _ idName: String, _ id: CoatyUUID, data payload: Payload) {
         head = Self.head(name, [(idName, id.string)])
@@ -113,7 +140,10 @@ struct ObservedEvent: Sendable {
         guard let payload = try? Payload(object: change.object.bytes), let view = payload.json["object"] else {
             return nil
         }
-        head = Self.head("advertise", [("sourceId", change.object.owner.string)])
+        let object = change.object
+        head =
+            Self.head("advertise", [("sourceId", object.owner.string)])
+            + #","since":\#(object.since),"changed":\#(object.changed)"#.utf8
         data = .json(payload)
         subject = .objects
         key = TopicLevel(change.object.objectId.string)

@@ -71,6 +71,11 @@ struct SourceFeed {
             hold(subscription)
             if ioNodes.agent(ofPoint: id) == nil { onEnd() }
         case .routing(let id): watch(id)
+        case .traffic(let eventTypes):
+            let subscription = try? manager.subscribe(traffic: eventTypes, onStatus: onStatus, onEnd: onEnd) {
+                [weak source] event in source?.say(ObservedEvent(event))
+            }
+            hold(subscription)
         case .objects: hold(manager.subscribe(.deadvertise, onStatus: onStatus) { _ in })
         }
     }

@@ -8,6 +8,10 @@ import Synchronization
 final class StreamHub: Sendable {
     /// The most sources, each of which may be a subscription at the broker.
     static let maximumSources = 10_000
+    /// The most of them that are in use and have a link to the broker of their own.
+    static let maximumLinks = 8
+    /// How many of those stay when nobody uses them: all that goes on comes over each.
+    static let maximumUnusedLinks = 2
 
     private struct Entry {
         let source: StreamSource
@@ -25,6 +29,17 @@ final class StreamHub: Sendable {
         /// How many sources nobody uses.
         var unused = 0
         var isTimed = false
+
+        /// Takes out the source that has a link and that nobody has used for the longest time, where too many stay.
+        mutating func removeSurplusLink() -> StreamSource? {
+            let unusedLinks = leaving.indices.filter { index in
+                let (request, absence, _) = leaving[index]
+                return request.isTraffic && entries[request]?.isAbsent(absence) ?? false
+            }
+            guard unusedLinks.count > StreamHub.maximumUnusedLinks, let oldest = unusedLinks.first else { return nil }
+            unused -= 1
+            return entries.removeValue(forKey: leaving.remove(at: oldest).request)?.source
+        }
 
         /// Takes out the source that nobody has used for the longest time.
         ///
@@ -85,6 +100,11 @@ final class StreamHub: Sendable {
         case .ioValue(let id): ioNodes.actor(id) == nil ? Problems.notRegistered("IO actor") : nil
         case .ioState(let id): ioNodes.agent(ofPoint: id) == nil ? Problems.notRegistered("IO point") : nil
         case .routing(let id): routing.isKnown(id) ? nil : Problems.unknownContext(id)
+        case .traffic:
+            state.withLock { state in
+                let used = state.entries.count { $0.key.isTraffic && $0.value.users > 0 && $0.key != request }
+                return used < Self.maximumLinks ? nil : Problems.tooManyLinks
+            }
         default:
             state.withLock { $0.entries.count - $0.unused >= Self.maximumSources && $0.entries[request.shared] == nil }
                 ? Problems.tooManySources : nil
@@ -169,7 +189,7 @@ final class StreamHub: Sendable {
             }
             state.leaving.append((request, entry.absences, .now + resumeWindow))
             defer { state.isTimed = true }
-            return (nil, !state.isTimed)
+            return (request.isTraffic ? state.removeSurplusLink() : nil, !state.isTimed)
         }
         unused?.close()
         guard isToBeTimed else { return }
@@ -204,6 +224,9 @@ final class StreamHub: Sendable {
 }
 
 extension Problems {
+    static let tooManyLinks = tooManySubscriptions(
+        "The gateway observes \(StreamHub.maximumLinks) other choices of events for clients already."
+    )
     static let tooManySources = tooManySubscriptions("The gateway observes as much as it can.")
     static let withdrawn = notFound(detail: "What is to be observed is no longer there.")
 

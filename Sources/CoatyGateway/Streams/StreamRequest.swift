@@ -27,12 +27,15 @@ enum StreamRequest: Sendable, Hashable {
     case ioState(point: CoatyUUID)
     /// The associations of an IO context.
     case routing(context: CoatyUUID)
+    /// All events of some kinds, as they are on the wire.
+    case traffic(Set<CommunicationEventType>)
 
     /// The parameters that say what is observed, by the names of the events that can be.
     static let parameters: [String: Set<String>] = [
         "advertise": ["coreType", "objectType", "snapshot"], "associate": ["contextName"], "call": ["operation"],
         "channel": ["channelId"], "deadvertise": [], "discover": [], "iostate": ["point"], "iovalue": ["actor"],
-        "query": [], "raw": ["topic"], "routing": ["context"], "update": ["coreType", "objectType"],
+        "query": [], "raw": ["topic"], "routing": ["context"], "traffic": ["events"],
+        "update": ["coreType", "objectType"],
     ]
 
     /// The names of the events that can be observed.
@@ -65,6 +68,7 @@ enum StreamRequest: Sendable, Hashable {
         case "iovalue": self = .ioValue(actor: try Self.id("actor", parameters))
         case "iostate": self = .ioState(point: try Self.id("point", parameters))
         case "routing": self = .routing(context: CoatyUUID(wire: try parameters.required("context")))
+        case "traffic": self = .traffic(try Self.eventTypes(parameters))
         default: return nil
         }
     }
@@ -74,6 +78,16 @@ enum StreamRequest: Sendable, Hashable {
             throw parameters.invalid(name, "must be a UUID")
         }
         return id
+    }
+
+    private static func eventTypes(_ parameters: some ClientParameters) throws -> Set<CommunicationEventType> {
+        guard let names = try parameters.texts("events") else { return Set(CommunicationEventType.allCases) }
+        let types = names.compactMap { name in CommunicationEventType.allCases.first { $0.name == name } }
+        guard !types.isEmpty, types.count == names.count else {
+            let all = CommunicationEventType.allCases.map(\.name).joined(separator: ", ")
+            throw parameters.invalid("events", "must be one or more of \(all)")
+        }
+        return Set(types)
     }
 
     private static func requiredObjectKind(_ parameters: some ClientParameters) throws -> ObjectKind {
@@ -115,6 +129,11 @@ enum StreamRequest: Sendable, Hashable {
         if case .objects(let kind) = self { kind } else { nil }
     }
 
+    /// Whether it has a link to the broker of its own.
+    var isTraffic: Bool {
+        if case .traffic = self { true } else { false }
+    }
+
     /// What is observed for it and for others.
     var shared: StreamRequest {
         if case .objects = self { .objects(nil) } else { self }
@@ -129,7 +148,7 @@ enum StreamRequest: Sendable, Hashable {
     var hasValues: Bool {
         switch self {
         case .advertise, .objects, .channel, .update, .raw, .ioValue: true
-        case .deadvertise, .discover, .query, .call, .associate, .ioState, .routing: false
+        case .deadvertise, .discover, .query, .call, .associate, .ioState, .routing, .traffic: false
         }
     }
 

@@ -6,7 +6,7 @@ import Glibc
 struct DescriptorLimit {
     /// Descriptors that are kept for the broker, its link, log, pipes and the libraries.
     static let reserve = 128
-    /// Descriptors of an IO node or a virtual agent: its socket, and the pipes that wake its network thread.
+    /// Descriptors of an IO node, a virtual agent or another link: its socket, and the pipes that wake its network thread.
     static let perAgent = 5
     /// The most connections of one kind, however many descriptors there are.
     static let maximumConnections = 10_000
@@ -18,7 +18,7 @@ struct DescriptorLimit {
 
     /// Raises the soft limit of descriptors to the hard one, and divides what there is.
     ///
-    /// - Parameter agents: the most IO nodes and virtual agents, whose links to the broker are kept free too.
+    /// - Parameter agents: the most IO nodes, virtual agents and others, whose links to the broker are kept free too.
     init(agents: Int) {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
