@@ -1,0 +1,338 @@
+import assert from "node:assert/strict"
+import { execFile } from "node:child_process"
+import { after, before, test } from "node:test"
+import { promisify } from "node:util"
+import {
+  Broker, connect, Gateway, GatewayError, next, object, patience, recording, state, takeUntil, within,
+} from "./support.mjs"
+
+let gateway
+const ends = []
+
+before(async () => {
+  const context = { after: (end) => ends.unshift(end) }
+  gateway = await Gateway.start(context, await Broker.start(context))
+})
+
+after(async () => {
+  for (const end of ends) await end()
+})
+
+const isRefusal = (type, status) => (error) =>
+  error instanceof GatewayError && error.type.endsWith(`:${type}`) && error.status === status
+
+test("What others publish comes to the loop, and leaving the loop unsubscribes", async (t) => {
+  const WebSocket = recording()
+  const client = connect(t, gateway.url, { WebSocket })
+  const subscription = client.subscribe({ event: "channel", channelId: "news" })
+  await within(subscription.ready, "ok")
+  const thing = object()
+  assert.deepEqual(await gateway.post("/v1/channel/news", { object: thing }), { deferred: false })
+  let frames = 0
+  for await (const frame of subscription) {
+    frames += 1
+    assert.equal(frame.op, "event")
+    assert.equal(frame.event, "channel")
+    assert.equal(frame.channelId, "news")
+    assert.deepEqual(frame.data, { object: thing })
+    assert.match(frame.cursor, /^[0-9a-z]+-1$/)
+    assert.ok(frame.size > JSON.stringify(frame.data).length)
+    break
+  }
+  assert.equal(frames, 1)
+  assert.equal(subscription.reason, "closed")
+  const [subscribe, unsubscribe] = WebSocket.sent
+  assert.equal(subscribe.op, "subscribe")
+  assert.deepEqual(unsubscribe, { op: "unsubscribe", id: subscribe.id })
+  // The gateway's answer to that is nobody's.
+  assert.deepEqual(await client.publish({ event: "channel", channelId: "news", data: { object: thing } }), {
+    deferred: false,
+  })
+})
+
+test("A subscription has one consumer, who awaits one frame at a time", async (t) => {
+  const client = connect(t, gateway.url)
+  const subscription = client.subscribe({ event: "deadvertise" })
+  const iterator = subscription[Symbol.asyncIterator]()
+  assert.throws(() => subscription[Symbol.asyncIterator](), TypeError)
+  const first = iterator.next()
+  await assert.rejects(iterator.next(), TypeError)
+  await iterator.return()
+  assert.deepEqual(await first, { value: undefined, done: true })
+  assert.deepEqual(await iterator.next(), { value: undefined, done: true })
+  await assert.rejects(subscription.ready, { type: "urn:coaty-client:problem:ended" })
+})
+
+test("A signal ends a subscription, also one that was aborted before", async (t) => {
+  const client = connect(t, gateway.url)
+  const abortion = new AbortController()
+  const subscription = client.subscribe({ event: "discover" }, { signal: abortion.signal })
+  await within(subscription.ready, "ok")
+  const iterator = subscription[Symbol.asyncIterator]()
+  const waiting = iterator.next()
+  abortion.abort()
+  assert.deepEqual(await waiting, { value: undefined, done: true })
+  assert.equal(subscription.reason, "closed")
+  const late = client.subscribe({ event: "discover" }, { signal: abortion.signal })
+  for await (const _ of late) assert.fail()
+  assert.equal(late.reason, "closed")
+})
+
+test("close() ends the loop, and what waited is not told any more", async (t) => {
+  const client = connect(t, gateway.url)
+  const subscription = client.subscribe({ event: "channel", channelId: "closing" })
+  const second = client.subscribe({ event: "channel", channelId: "closing" })
+  await within(Promise.all([subscription.ready, second.ready]), "ok")
+  await gateway.post("/v1/channel/closing", { object: object() })
+  await gateway.post("/v1/channel/closing", { object: object() })
+  await takeUntil(second[Symbol.asyncIterator](), (frame) => frame.cursor.endsWith("-2"))
+  subscription.close()
+  for await (const _ of subscription) assert.fail()
+})
+
+test("Each pattern is asked and answered", async (t) => {
+  const responder = connect(t, gateway.url)
+  const client = connect(t, gateway.url)
+  await client.online()
+  const thing = object()
+  const patterns = [
+    [{ event: "discover", data: { objectTypes: [thing.objectType] } }, { event: "discover" }, "resolve", { object: thing }],
+    [
+      { event: "query", data: { objectTypes: [thing.objectType], objectFilter: { take: 1 } } },
+      { event: "query" },
+      "retrieve",
+      { objects: [thing] },
+    ],
+    [
+      { event: "update", data: { object: thing } },
+      { event: "update", objectType: thing.objectType },
+      "complete",
+      { object: thing },
+    ],
+    [
+      { event: "call", operation: "com.example.add", data: { parameters: [1, 2] } },
+      { event: "call", operation: "com.example.add" },
+      "return",
+      { result: 3 },
+    ],
+  ]
+  for (const [request, observation, response, data] of patterns) {
+    const subscription = responder.subscribe(observation)
+    await within(subscription.ready, "ok")
+    const all = client.request(request, { timeout: patience }).all()
+    const frame = await next(subscription[Symbol.asyncIterator](), request.event)
+    assert.deepEqual(frame.data, request.data)
+    assert.deepEqual(await responder.respond(frame, data), { deferred: false })
+    const { responses, reason } = await within(all, response)
+    assert.equal(reason, "limit")
+    assert.equal(responses.length, 1)
+    assert.equal(responses[0].event, response)
+    assert.deepEqual(responses[0].data, data)
+    assert.ok(responses[0].ms >= 0)
+    subscription.close()
+  }
+})
+
+test("Responses come as they are given, until the condition holds", async (t) => {
+  const client = connect(t, gateway.url)
+  await client.online()
+  const calls = client.subscribe({ event: "call", operation: "com.example.count" })
+  await within(calls.ready, "ok")
+  const responses = client.request(
+    { event: "call", operation: "com.example.count", data: {} },
+    { limit: 0, timeout: patience, until: ["result", ["Equals", 2]] },
+  )
+  const call = await next(calls[Symbol.asyncIterator](), "call")
+  const results = []
+  await client.respond({ event: "return", correlationId: call.correlationId }, { result: results.length })
+  for await (const { data } of responses) {
+    results.push(data.result)
+    if (results.length < 3) await client.respond(call, { result: results.length })
+  }
+  assert.deepEqual(results, [0, 1, 2])
+  assert.equal(responses.reason, "until")
+})
+
+test("A request ends by its time, by a signal, and by leaving the loop", async (t) => {
+  const WebSocket = recording()
+  const client = connect(t, gateway.url, { WebSocket })
+  await client.online()
+  const nobody = { event: "call", operation: "com.example.nobody", data: {} }
+  assert.deepEqual(await client.request(nobody, { timeout: 1 }).all(), { responses: [], reason: "timeout" })
+
+  const signal = AbortSignal.abort()
+  assert.deepEqual(await client.request(nobody, { signal }).all(), { responses: [], reason: "cancelled" })
+
+  const abortion = new AbortController()
+  const aborted = client.request(nobody, { timeout: patience, signal: abortion.signal }).all()
+  abortion.abort()
+  assert.deepEqual(await aborted, { responses: [], reason: "cancelled" })
+
+  const left = client.request({ event: "discover", data: { coreTypes: ["Identity"] } }, { limit: 0, timeout: patience })
+  for await (const { data } of left) {
+    assert.equal(data.object.coreType, "Identity")
+    break
+  }
+  assert.equal(left.reason, "cancelled")
+  const cancels = WebSocket.sent.filter(({ op }) => op === "cancel")
+  assert.equal(cancels.length, 2)
+})
+
+test("What has come before a cancellation is told", async (t) => {
+  const client = connect(t, gateway.url)
+  await client.online()
+  const request = { event: "discover", data: { coreTypes: ["Identity"] } }
+  const abortion = new AbortController()
+  const kept = client.request(request, { limit: 0, timeout: patience, signal: abortion.signal })
+  // Of two equal requests the earlier one is answered first.
+  const iterator = client.request(request, { timeout: patience, limit: 0 })[Symbol.asyncIterator]()
+  await next(iterator, "response")
+  await iterator.return()
+  abortion.abort()
+  const { responses, reason } = await kept.all()
+  assert.equal(reason, "cancelled")
+  assert.equal(responses[0].data.object.name, "coaty-gateway")
+})
+
+test("What the gateway refuses is thrown, with where it is wrong", async (t) => {
+  const client = connect(t, gateway.url)
+  await client.online()
+  await assert.rejects(client.publish({ event: "deadvertise", data: { objectIds: 1 } }), (error) => {
+    assert.ok(isRefusal("invalid-value", 400)(error))
+    assert.equal(error.pointer, "/data/objectIds")
+    assert.equal(error.message, error.detail)
+    return true
+  })
+  await assert.rejects(client.respond({ event: "call", correlationId: object().objectId }, { result: 1 }), { status: 404 })
+  await assert.rejects(client.request({ event: "call", operation: "a/b", data: {} }).all(), { status: 400 })
+
+  const wrong = client.subscribe({ event: "channel", channelId: "a#" })
+  await assert.rejects(wrong.ready, { status: 400 })
+  await assert.rejects(async () => {
+    for await (const _ of wrong) assert.fail()
+  }, { status: 400 })
+  assert.equal(wrong.reason, "error")
+
+  const unsayable = {}
+  unsayable.self = unsayable
+  assert.throws(() => client.subscribe({ event: "query" }, { filter: unsayable }), TypeError)
+  await assert.rejects(client.publish({ event: "advertise", data: unsayable }), TypeError)
+})
+
+test("A connection has at most 256 subscriptions, and room again when one has ended", async (t) => {
+  const client = connect(t, gateway.url)
+  const subscriptions = []
+  for (let i = 0; i < 256; i++) subscriptions.push(client.subscribe({ event: "channel", channelId: `c${i}` }))
+  await within(Promise.all(subscriptions.map(({ ready }) => ready)), "ok")
+  const refused = client.subscribe({ event: "channel", channelId: "one too many" })
+  await assert.rejects(refused[Symbol.asyncIterator]().next(), { type: "urn:coaty-client:problem:busy" })
+  subscriptions[7].close()
+  await within(client.subscribe({ event: "channel", channelId: "room again" }).ready, "ok")
+})
+
+test("The client is somebody of its own", async (t) => {
+  const client = connect(t, gateway.url)
+  // Before there is a connection.
+  const identity = await within(client.identify("Kiosk"), "identity")
+  assert.equal(identity.name, "Kiosk")
+  assert.equal(client.state, "online")
+  assert.deepEqual(client.identity, identity)
+  await assert.rejects(client.identify("Another"), { type: "urn:coaty-client:problem:identified" })
+  const other = connect(t, gateway.url)
+  const news = other.subscribe({ event: "channel", channelId: "kiosk" })
+  await within(news.ready, "ok")
+  await client.publish({ event: "channel", channelId: "kiosk", data: { object: object() } })
+  assert.equal((await next(news[Symbol.asyncIterator]())).sourceId, identity.objectId)
+})
+
+test("An identity that is refused is not asked for again", async (t) => {
+  const WebSocket = recording()
+  const client = connect(t, gateway.url, { WebSocket })
+  await assert.rejects(within(client.identify(""), "answer"), { status: 400 })
+  await state(client, "online")
+  assert.equal((await within(client.identify("Second thoughts"), "identity")).name, "Second thoughts")
+})
+
+test("A consumer that is behind gets the newest, and is told how many it has missed", async (t) => {
+  const client = connect(t, gateway.url)
+  const publisher = connect(t, gateway.url)
+  await publisher.online()
+  const wanted = { event: "channel", channelId: "flood" }
+  const [slow, fast] = [client.subscribe(wanted, { buffer: 4096 }), client.subscribe(wanted, { buffer: 4096 })]
+  await within(Promise.all([slow.ready, fast.ready]), "ok")
+  const total = 6000
+  const thing = object()
+  const publishing = (async () => {
+    for (let i = 1; i <= total; i += 500) {
+      const some = Array.from({ length: 500 }, (_, k) => ({ object: { ...thing, number: i + k } }))
+      await Promise.all(some.map((data) => publisher.publish({ ...wanted, data })))
+    }
+  })()
+  const isLast = (frame) => frame.op === "event" && frame.data.object.number === total
+  const count = (frames) => frames.reduce((sum, { op, lost }) => sum + (op === "gap" ? lost : 1), 0)
+  assert.equal(count(await takeUntil(fast[Symbol.asyncIterator](), isLast)), total)
+  await publishing
+  const frames = await takeUntil(slow[Symbol.asyncIterator](), isLast)
+  assert.equal(frames[0].op, "gap")
+  assert.equal(frames[0].where, "client")
+  assert.ok(frames[0].lost >= total - 4096 - 1)
+  assert.ok(frames.length <= 4097)
+  assert.equal(count(frames), total)
+})
+
+test("Octets come as they are", async (t) => {
+  const client = connect(t, gateway.url)
+  const base64 = client.subscribe({ event: "raw", topic: "greenhouse/door" })
+  const binary = client.subscribe({ event: "raw", topic: "greenhouse/+" }, { encoding: "binary" })
+  await within(Promise.all([base64.ready, binary.ready]), "ok")
+  await client.publish({ event: "raw", topic: "greenhouse/door", data: { encoding: "utf8", value: "open\n{" } })
+  assert.deepEqual((await next(base64[Symbol.asyncIterator]())).data, { encoding: "base64", value: btoa("open\n{") })
+  const { data, topic } = await next(binary[Symbol.asyncIterator]())
+  assert.equal(topic, "greenhouse/door")
+  assert.equal(data.encoding, "binary")
+  assert.deepEqual([...data.octets], [...new TextEncoder().encode("open\n{")])
+})
+
+test("Who closes ends everything", async (t) => {
+  const client = connect(t, gateway.url)
+  await client.online()
+  const states = []
+  client.addEventListener("statechange", ({ detail }) => states.push(detail.state))
+  const subscription = client.subscribe({ event: "deadvertise" })
+  await within(subscription.ready, "ok")
+  const frame = subscription[Symbol.asyncIterator]().next()
+  const responses = client.request({ event: "call", operation: "com.example.nobody", data: {} }, { timeout: patience })
+  const publication = client.publish({ event: "deadvertise", data: { objectIds: [object().objectId] } })
+  client.close()
+  client.close()
+  assert.deepEqual(await frame, { value: undefined, done: true })
+  assert.deepEqual(await responses.all(), { responses: [], reason: "closed" })
+  await assert.rejects(publication, { type: "urn:coaty-client:problem:closed" })
+  await assert.rejects(client.online(), { type: "urn:coaty-client:problem:closed" })
+  await assert.rejects(client.identify("Late"), { type: "urn:coaty-client:problem:closed" })
+  await assert.rejects(client.request({ event: "discover", data: {} }).all(), { type: "urn:coaty-client:problem:closed" })
+  await assert.rejects(client.subscribe({ event: "discover" })[Symbol.asyncIterator]().next(), {
+    type: "urn:coaty-client:problem:closed",
+  })
+  assert.deepEqual(states, ["closed"])
+})
+
+test("Nothing keeps a process whose client is closed, online or on its way", async () => {
+  const support = new URL("support.mjs", import.meta.url)
+  const program = `
+    import { CoatyClient, WebSocket } from ${JSON.stringify(support.href)}
+    const options = { WebSocket }
+    const client = new CoatyClient(${JSON.stringify(gateway.url)}, options)
+    const subscription = client.subscribe({ event: "deadvertise" })
+    await subscription.ready
+    client.close()
+    new CoatyClient(${JSON.stringify(gateway.url)}, options).close()
+    const refused = new CoatyClient("http://127.0.0.1:1", options)
+    refused.addEventListener("statechange", () => { refused.close(); console.log("closed") }, { once: true })`
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--input-type=module", "-e", program],
+    { timeout: patience },
+  )
+  assert.equal(stdout, "closed\n")
+})

@@ -1,0 +1,70 @@
+// What takes the client's own deadlines, which are long: they run side by side.
+
+import assert from "node:assert/strict"
+import { describe, test } from "node:test"
+import { Broker, connect, Gateway, next, object, Proxy, state, within } from "./support.mjs"
+
+describe("A link that nobody says is dead", { concurrency: true }, () => {
+  test("is noticed, and nothing is missing behind it", async (t) => {
+    const gateway = await Gateway.start(t, await Broker.start(t))
+    const proxy = await Proxy.start(t, gateway.port)
+    const client = connect(t, proxy.url)
+    const subscription = client.subscribe({ event: "channel", channelId: "news" })
+    await within(subscription.ready, "ok")
+    proxy.goDead()
+    await gateway.post("/v1/channel/news", { object: object({ number: 1 }) })
+    const reason = new Promise((resolve) => {
+      client.addEventListener("statechange", ({ detail }) => resolve(detail.reason), { once: true })
+    })
+    const { op, data } = await next(subscription[Symbol.asyncIterator](), "event")
+    assert.equal(await reason, "the gateway does not answer")
+    assert.equal(op, "event")
+    assert.equal(data.object.number, 1)
+  })
+
+  test("is no connection when it is dead from the beginning", async (t) => {
+    const gateway = await Gateway.start(t, await Broker.start(t))
+    const proxy = await Proxy.start(t, gateway.port)
+    proxy.isDeaf = true
+    const client = connect(t, proxy.url)
+    const [{ detail }] = await within(
+      new Promise((resolve) => client.addEventListener("statechange", (event) => resolve([event]), { once: true })),
+      "end of the attempt",
+    )
+    assert.equal(detail.reason, "the gateway does not answer")
+    proxy.isDeaf = false
+    await within(client.online(), "connection")
+  })
+
+  test("is told from one on which nothing happens", async (t) => {
+    const gateway = await Gateway.start(t, await Broker.start(t))
+    const pings = deferred()
+    let isAsked = false
+    const { WebSocket } = await import("./support.mjs")
+    class Listening extends WebSocket {
+      constructor(...options) {
+        super(...options)
+        this.on("message", (text) => JSON.parse(text).op === "pong" && isAsked && pings.resolve())
+      }
+      send(text) {
+        isAsked ||= JSON.parse(text).op === "ping"
+        super.send(text)
+      }
+    }
+    const client = connect(t, gateway.url, { WebSocket: Listening })
+    await within(client.online(), "connection")
+    client.addEventListener("statechange", ({ detail }) => pings.reject(new Error(detail.reason)))
+    await within(pings.promise, "pong")
+    await client.publish({ event: "deadvertise", data: { objectIds: [object().objectId] } })
+    await state(client, "online")
+  })
+})
+
+function deferred() {
+  let resolve, reject
+  const promise = new Promise((yes, no) => {
+    resolve = yes
+    reject = no
+  })
+  return { promise, resolve, reject }
+}

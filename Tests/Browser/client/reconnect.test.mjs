@@ -1,0 +1,202 @@
+import assert from "node:assert/strict"
+import { once } from "node:events"
+import { test } from "node:test"
+import {
+  Broker, connect, Gateway, GatewayError, next, object, patience, Proxy, recording, state, takeUntil, within,
+} from "./support.mjs"
+
+const contextId = "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
+const routing = `
+routing:
+  contexts:
+    - context: { coreType: IoContext, objectType: coaty.IoContext, objectId: ${contextId}, name: Greenhouse }
+      rules: []
+`
+const channel = { event: "channel", channelId: "news" }
+
+/** A client behind a link that can be cut, and one that is not. */
+async function linked(t, options) {
+  const broker = await Broker.start(t)
+  const gateway = await Gateway.start(t, broker, options)
+  const proxy = await Proxy.start(t, gateway.port)
+  const WebSocket = recording()
+  const client = connect(t, proxy.url, { WebSocket })
+  await within(client.online(), "connection")
+  return { broker, gateway, proxy, client, sent: WebSocket.sent }
+}
+
+test("Behind a link that was cut nothing is missing", async (t) => {
+  const { gateway, proxy, client } = await linked(t)
+  const states = []
+  client.addEventListener("statechange", ({ detail }) => states.push(detail))
+  const iterator = client.subscribe(channel)[Symbol.asyncIterator]()
+  const ends = client.subscribe({ event: "deadvertise" })
+  await within(ends.ready, "ok")
+  await gateway.post("/v1/channel/news", { object: object({ number: 0 }) })
+  assert.equal((await next(iterator)).data.object.number, 0)
+  for (let number = 1; number <= 5; number++) {
+    proxy.isRefusing = true
+    proxy.cut()
+    await state(client, "connecting")
+    await gateway.post("/v1/channel/news", { object: object({ number }) })
+    proxy.isRefusing = false
+    const frame = await next(iterator)
+    assert.equal(frame.op, "event")
+    assert.equal(frame.data.object.number, number)
+    await state(client, "online")
+  }
+  assert.ok(proxy.connections >= 6)
+  assert.deepEqual([...new Set(states.map(({ state }) => state))], ["connecting", "online"])
+  const { reason, delay } = states[0]
+  assert.equal(reason, "close code 1006")
+  assert.ok(delay >= 125 && delay <= 250)
+  // What ends between the connections is not begun again.
+  proxy.isRefusing = true
+  proxy.cut()
+  await state(client, "connecting")
+  ends.close()
+  proxy.isRefusing = false
+  await within(client.online(), "connection")
+  await client.publish({ ...channel, data: { object: object({ number: 6 }) } })
+  assert.equal((await next(iterator)).data.object.number, 6)
+})
+
+test("What can't be resumed begins anew, behind a gap", async (t) => {
+  const { gateway, proxy, client } = await linked(t, { configuration: routing })
+  const associations = client.subscribe({ event: "routing", context: contextId })[Symbol.asyncIterator]()
+  // Without objects there is no place to resume at.
+  const things = client.subscribe({ event: "advertise", objectType: "com.example.Thing", snapshot: true })
+  const objects = things[Symbol.asyncIterator]()
+  await within(things.ready, "ok")
+  assert.equal((await next(associations)).event, "routing")
+  proxy.cut()
+  for (const iterator of [associations, objects]) {
+    const { op, lost, where } = await next(iterator, "gap")
+    assert.deepEqual({ op, lost, where }, { op: "gap", lost: null, where: "client" })
+  }
+  assert.deepEqual((await next(associations)).data.associations.removed, [])
+  const thing = object()
+  await gateway.post("/v1/advertise", { object: thing })
+  const { change, data } = await next(objects)
+  assert.equal(change, "added")
+  assert.deepEqual(data.object, thing)
+})
+
+test("A gateway that is killed and started anew is the same one, with a gap", async (t) => {
+  const { gateway, client, sent } = await linked(t)
+  const { objectId } = await within(client.identify("Kiosk"), "identity")
+  const subscription = client.subscribe(channel)
+  const calls = client.subscribe({ event: "call", operation: "com.example.add" })
+  const iterator = subscription[Symbol.asyncIterator]()
+  await within(Promise.all([subscription.ready, calls.ready]), "ok")
+  await client.publish({ ...channel, data: { object: object({ number: 1 }) } })
+  assert.equal((await next(iterator)).sourceId, objectId)
+
+  const responses = client.request({ event: "call", operation: "com.example.nobody", data: {} }, { timeout: patience }).all()
+  gateway.process.kill("SIGSTOP")
+  const publication = client.publish({ ...channel, data: { object: object({ number: 2 }) } })
+  sent.length = 0
+  await gateway.kill()
+  await assert.rejects(within(publication, "end"), { type: "urn:coaty-client:problem:disconnected" })
+  assert.deepEqual(await within(responses, "end"), { responses: [], reason: "disconnected" })
+  assert.equal(client.state, "connecting")
+  assert.equal(client.identity, undefined)
+  const offline = { type: "urn:coaty-client:problem:offline", status: 0 }
+  await assert.rejects(client.publish({ ...channel, data: { object: object() } }), offline)
+  await assert.rejects(client.request({ event: "discover", data: { coreTypes: ["Identity"] } }).all(), offline)
+
+  await gateway.start()
+  await within(client.online(), "connection")
+  assert.deepEqual(sent.map(({ op }) => op), ["identify", "subscribe", "subscribe"])
+  assert.match(sent[1].since, /-1$/)
+  const { op, lost, where } = await next(iterator, "gap")
+  assert.deepEqual({ op, lost, where }, { op: "gap", lost: null, where: "gateway" })
+  await client.publish({ ...channel, data: { object: object({ number: 3 }) } })
+  const event = await next(iterator)
+  assert.equal(event.data.object.number, 3)
+  assert.equal(event.sourceId, client.identity.objectId)
+  assert.equal(client.identity.name, "Kiosk")
+
+  // A call that another makes is answered over the new connection.
+  const answer = gateway.post("/v1/call/com.example.add?timeout=20000", { parameters: [1, 2] })
+  const [call] = (await takeUntil(calls[Symbol.asyncIterator](), ({ op }) => op === "event", "call")).slice(-1)
+  await client.respond(call, { result: 3 })
+  assert.deepEqual((await answer).responses[0].data, { result: 3 })
+})
+
+test("What is refused after a reconnect is thrown by the loop", async (t) => {
+  const { gateway, client } = await linked(t, { configuration: routing })
+  const associations = client.subscribe({ event: "routing", context: contextId })
+  const iterator = associations[Symbol.asyncIterator]()
+  assert.equal((await next(iterator)).event, "routing")
+  await gateway.kill()
+  await gateway.start()
+  await assert.rejects(within(iterator.next(), "end"), (error) => error instanceof GatewayError && error.status === 404)
+  assert.equal(associations.reason, "error")
+  assert.deepEqual(await iterator.next(), { value: undefined, done: true })
+})
+
+test("A broker that is gone is told as a gap, and what is published waits for it", async (t) => {
+  const { broker, client } = await linked(t)
+  const subscription = client.subscribe(channel)
+  const iterator = subscription[Symbol.asyncIterator]()
+  await within(subscription.ready, "ok")
+  const call = { event: "call", operation: "com.example.nobody" }
+  const calls = client.subscribe(call)
+  await within(calls.ready, "ok")
+  const responses = client.request({ ...call, data: {} }, { timeout: patience })
+  await next(calls[Symbol.asyncIterator](), "call")
+  await broker.kill()
+  const gap = await next(iterator, "gap")
+  assert.equal(gap.op, "gap")
+  assert.equal(gap.where, "gateway")
+  assert.deepEqual(await within(responses.all(), "end"), { responses: [], reason: "offline" })
+  assert.equal(client.state, "online")
+  assert.deepEqual(await client.publish({ ...channel, data: { object: object({ number: 1 }) } }), { deferred: true })
+  await broker.start()
+  const frames = await takeUntil(iterator, ({ op }) => op === "event", "event")
+  assert.equal(frames.at(-1).data.object.number, 1)
+})
+
+test("An identity waits for its broker, while what is observed goes on", async (t) => {
+  const { broker, gateway, proxy, client } = await linked(t)
+  const first = await within(client.identify("Kiosk"), "identity")
+  const subscription = client.subscribe(channel)
+  const iterator = subscription[Symbol.asyncIterator]()
+  await within(subscription.ready, "ok")
+  await broker.kill()
+  assert.equal((await next(iterator, "gap")).where, "gateway")
+  proxy.cut()
+  await state(client, "connecting")
+  // Begun when the gateway has refused the identity: broker and client are both not there.
+  await within(client.subscribe({ event: "deadvertise" }).ready, "ok")
+  assert.equal(client.state, "connecting")
+  await assert.rejects(client.publish({ ...channel, data: { object: object() } }), {
+    type: "urn:coaty-client:problem:offline",
+  })
+  await broker.start()
+  await within(client.online(), "identity")
+  // The gateway's own link, which observes, comes back by itself.
+  await gateway.isReady()
+  assert.notEqual(client.identity.objectId, first.objectId)
+  await client.publish({ ...channel, data: { object: object({ number: 1 }) } })
+  const [event] = (await takeUntil(iterator, ({ op }) => op === "event", "event")).slice(-1)
+  assert.equal(event.sourceId, client.identity.objectId)
+})
+
+test("Handshakes that fail are tried again, more and more seldom", async (t) => {
+  const { gateway } = await linked(t)
+  const proxy = await Proxy.start(t, gateway.port)
+  proxy.isRefusing = true
+  const client = connect(t, proxy.url)
+  const delays = []
+  while (delays.length < 4) {
+    const [{ detail }] = await within(once(client, "statechange"), "attempt")
+    assert.equal(detail.state, "connecting")
+    delays.push(detail.delay)
+  }
+  delays.forEach((delay, i) => assert.ok(delay >= 125 * 2 ** i && delay <= 250 * 2 ** i, `${delays}`))
+  proxy.isRefusing = false
+  await within(client.online(), "connection")
+  assert.equal(proxy.connections, 5)
+})

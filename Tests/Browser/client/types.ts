@@ -1,0 +1,120 @@
+// Uses every declaration of client.d.ts as its readers would. It only has to compile.
+import {
+  type Abortable, type ClientOptions, type ClientState, CoatyClient, type CoatyObject, type Condition, type Delivery,
+  type EndReason, type EventFrame, type GapFrame, GatewayError, type Identity, type Observation, type Octets,
+  type Problem, type Property, type Publication, type Request, type RequestEventName, type RequestOptions,
+  type RespondTo, type ResponseEventName, type ResponseFrame, type Responses, type StateDetail,
+  type SubscribeOptions, type Subscription, type TrafficEventName,
+} from "./client.js"
+
+const options: ClientOptions = { WebSocket }
+const client = new CoatyClient(new URL("http://127.0.0.1:8080"), options)
+new CoatyClient().close()
+const state: ClientState = client.state
+const changed = ({ detail }: CustomEvent<StateDetail>) => console.log(detail.state, detail.reason, detail.delay, state)
+client.addEventListener("statechange", changed, { once: true })
+client.removeEventListener("statechange", changed)
+client.addEventListener("other", (event: Event) => event.type)
+client.removeEventListener("other", null)
+
+const property: Property = ["address", "city"]
+const condition: Condition = {
+  and: [["status", ["Equals", "on"]], { not: [property, [2, 25]] }, { or: [["a.b", ["Exists"]]] }],
+}
+const traffic: TrafficEventName[] = ["advertise", "iovalue", "return"]
+const observations: Observation[] = [
+  { event: "advertise", coreType: "Task" },
+  { event: "advertise", objectType: "com.example.Job", snapshot: true },
+  { event: "advertise", snapshot: true },
+  { event: "deadvertise" },
+  { event: "discover" },
+  { event: "query" },
+  { event: "channel", channelId: "news" },
+  { event: "update", coreType: "Task" },
+  { event: "update", objectType: "com.example.Job" },
+  { event: "call", operation: "com.example.add" },
+  { event: "associate", contextName: "Greenhouse" },
+  { event: "raw", topic: "greenhouse/#" },
+  { event: "iovalue", actor: "2f6f0a3c-7d11-4d0a-8f6e-5a9c1f6e3b52" },
+  { event: "iostate", point: "2f6f0a3c-7d11-4d0a-8f6e-5a9c1f6e3b52" },
+  { event: "routing", context: "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79" },
+  { event: "traffic", events: traffic },
+]
+// @ts-expect-error a channel has an id
+const wrong: Observation = { event: "channel" }
+// @ts-expect-error an advertise needs what to observe
+const alsoWrong: Observation = { event: "advertise" }
+
+const abortable: Abortable = { signal: new AbortController().signal }
+const all: SubscribeOptions = {
+  filter: condition, fields: ["name", property], throttle: 100, buffer: 10, overflow: "latest", since: "a-1",
+  encoding: "binary",
+}
+const subscription: Subscription = client.subscribe(observations[0] ?? wrong, { ...all, ...abortable })
+
+async function observe(): Promise<void> {
+  await subscription.ready
+  for await (const frame of subscription) {
+    if (frame.op === "gap") {
+      const gap: GapFrame = frame
+      const lost: number | null = gap.lost
+      console.log(lost, gap.where === "client", gap.cursor, gap.size)
+      continue
+    }
+    const event: EventFrame = frame
+    const octets: Octets = event.data
+    if (octets.encoding === "binary") console.log(octets.octets.length)
+    else console.log(octets.value)
+    console.log(
+      event.event, event.sourceId, event.correlationId, event.channelId, event.operation, event.contextName, event.topic,
+      event.ioSourceId, event.ioPointId, event.contextId, event.change, event.since, event.changed, event.cursor, event.size,
+    )
+    const delivery: Delivery = await client.respond(event, { result: 1 })
+    console.log(delivery.deferred)
+  }
+  const why: "closed" | "withdrawn" | "overflow" | "error" | undefined = subscription.reason
+  subscription.close()
+  console.log(why)
+}
+
+async function ask(): Promise<CoatyObject | undefined> {
+  await client.online()
+  const request: Request = { event: "call", operation: "com.example.add", data: { parameters: [1, 2] } }
+  const options: RequestOptions = { timeout: 2000, limit: 0, until: condition }
+  const responses: Responses = client.request(request, { ...options, ...abortable })
+  for await (const response of responses) {
+    const frame: ResponseFrame = response
+    const event: ResponseEventName = frame.event
+    console.log(event, frame.sourceId, frame.ms, frame.size)
+  }
+  responses.cancel()
+  const name: RequestEventName = "discover"
+  const { responses: collected, reason } = await client.request({ event: name, data: { objectTypes: ["a"] } }).all()
+  const end: EndReason = reason
+  console.log(end, responses.reason)
+  return collected[0]?.data.object
+}
+
+async function tell(): Promise<void> {
+  const object: CoatyObject = { coreType: "CoatyObject", objectType: "a", objectId: "b", name: "c", more: 1 }
+  const publications: Publication[] = [
+    { event: "advertise", data: { object } },
+    { event: "deadvertise", data: { objectIds: [object.objectId] } },
+    { event: "channel", channelId: "news", data: { object } },
+    { event: "raw", topic: "a/b", retain: true, data: { encoding: "utf8", value: "open" } },
+  ]
+  const to: RespondTo = { event: "return", correlationId: "c" }
+  try {
+    for (const publication of publications) await client.publish(publication)
+    await client.respond(to, { result: 1 })
+    const identity: Identity = await client.identify("Kiosk")
+    console.log(identity.name, client.identity?.objectId)
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const problem: Problem = error
+    console.log(problem.type, problem.title, problem.status, problem.detail, problem.pointer, problem.parameter)
+    throw new GatewayError(problem)
+  }
+}
+
+export { alsoWrong, ask, observe, tell }
