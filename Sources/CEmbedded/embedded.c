@@ -35,6 +35,9 @@ static const EmbeddedFile console[] = {
     {"event-detail.js", (const char[]){
 #embed "../CoatyGateway/Console/event-detail.js" suffix(, 0)
     }},
+    {"explanation.js", (const char[]){
+#embed "../CoatyGateway/Console/explanation.js" suffix(, 0)
+    }},
     {"feed.css", (const char[]){
 #embed "../CoatyGateway/Console/feed.css" suffix(, 0)
     }},
@@ -47,17 +50,41 @@ static const EmbeddedFile console[] = {
     {"gateway.js", (const char[]){
 #embed "../CoatyGateway/Console/gateway.js" suffix(, 0)
     }},
+    {"graph.js", (const char[]){
+#embed "../CoatyGateway/Console/graph.js" suffix(, 0)
+    }},
     {"icon.svg", (const char[]){
 #embed "../CoatyGateway/Console/icon.svg" suffix(, 0)
     }},
     {"index.html", (const char[]){
 #embed "../CoatyGateway/Console/index.html" suffix(, 0)
     }},
+    {"layout.js", (const char[]){
+#embed "../CoatyGateway/Console/layout.js" suffix(, 0)
+    }},
+    {"merge-patch.js", (const char[]){
+#embed "../CoatyGateway/Console/merge-patch.js" suffix(, 0)
+    }},
     {"names.js", (const char[]){
 #embed "../CoatyGateway/Console/names.js" suffix(, 0)
     }},
     {"ring.js", (const char[]){
 #embed "../CoatyGateway/Console/ring.js" suffix(, 0)
+    }},
+    {"routing-edit.js", (const char[]){
+#embed "../CoatyGateway/Console/routing-edit.js" suffix(, 0)
+    }},
+    {"routing-live.js", (const char[]){
+#embed "../CoatyGateway/Console/routing-live.js" suffix(, 0)
+    }},
+    {"routing-model.js", (const char[]){
+#embed "../CoatyGateway/Console/routing-model.js" suffix(, 0)
+    }},
+    {"routing-table.js", (const char[]){
+#embed "../CoatyGateway/Console/routing-table.js" suffix(, 0)
+    }},
+    {"routing-why.js", (const char[]){
+#embed "../CoatyGateway/Console/routing-why.js" suffix(, 0)
     }},
     {"routing.css", (const char[]){
 #embed "../CoatyGateway/Console/routing.css" suffix(, 0)

@@ -1,0 +1,51 @@
+// The associations of a context as a table: what the graph shows, for those who listen or have a small screen.
+
+import { clock, h, replace, setHidden, setText } from "./dom.js"
+import { rateText } from "./routing-model.js"
+
+const marks = { added: ["would be added", "ok"], removed: ["would be removed", "bad"] }
+
+export class AssociationsTable {
+  element
+  #body = h("tbody", {})
+  /** The cells of last values, by the ids of sources. */
+  #cells = new Map()
+  #drawn = ""
+
+  constructor() {
+    const heads = ["Source", "Actor", "Rate", "Last value"].map((text) => h("th", { scope: "col" }, text))
+    const table = h("table", { className: "table", "aria-label": "Associations" }, h("thead", {}, h("tr", {}, heads)), this.#body)
+    this.element = h("section", { className: "card associations" }, h("h2", {}, "Associations"), table)
+  }
+
+  /** @param edges that the graph shows @param nameOf of a source or an actor, by its id */
+  draw(edges, nameOf) {
+    const shown = edges.filter(({ isReal, mark }) => isReal || mark === "added")
+    const rows = shown.map((edge) => ({ ...edge, source: nameOf(edge.sourceId), actor: nameOf(edge.actorId) }))
+    const drawn = JSON.stringify(rows.map(({ key, source, actor, rate, mark }) => [key, source, actor, rate, mark]))
+    if (drawn === this.#drawn) return
+    this.#drawn = drawn
+    setHidden(this.element, rows.length === 0)
+    this.#cells.clear()
+    replace(this.#body, rows.map((edge) => {
+      const value = h("td", { className: "mono last" })
+      const cells = this.#cells.get(edge.sourceId)
+      if (cells) cells.push(value)
+      else this.#cells.set(edge.sourceId, [value])
+      const mark = marks[edge.mark]
+      return h("tr", {},
+        h("td", {}, edge.source), h("td", {}, edge.actor),
+        h("td", {}, rateText(edge.rate), mark && [" ", h("span", { className: "tag", "data-kind": mark[1] }, mark[0])]), value)
+    }))
+  }
+
+  /** @param values `{text, time}` by the ids of sources */
+  show(values) {
+    for (const [sourceId, { text, time }] of values) {
+      for (const cell of this.#cells.get(sourceId) ?? []) {
+        setText(cell, text)
+        cell.title = `at ${clock(time)}`
+      }
+    }
+  }
+}

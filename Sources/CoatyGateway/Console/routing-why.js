@@ -1,0 +1,156 @@
+// Why a source and an actor of a context are associated, or are not; and the context's rules.
+
+import { h, jsonText, plural, replace, setHidden } from "./dom.js"
+import { explain } from "./explanation.js"
+
+/** How many sources, and how many actors, can be chosen from. */
+const maximumOptions = 1000
+
+/** "Why?" for a pair that is chosen by two selects, or in the graph. */
+export class Why {
+  element
+  #app
+  #callbacks
+  #contextId
+  #selects
+  #answer = h("div", { className: "outcome" })
+  #points = ""
+  #names = new Map()
+  #turn = 0
+
+  /** @param callbacks `onChoose({sourceId, actorId})`, `onExplained({sourceId, actorId, isAssociated})`, null where it no longer holds */
+  constructor(app, callbacks) {
+    this.#app = app
+    this.#callbacks = callbacks
+    const select = (id) => h("select", { id, onchange: () => this.#chosen() })
+    this.#selects = { sources: select("routing-source"), actors: select("routing-actor") }
+    const field = (label, element) => h("div", { className: "field" }, h("label", { for: element.id }, label), element)
+    const form = h("form", { className: "form" },
+      h("div", { className: "why-row" }, field("Source", this.#selects.sources), field("Actor", this.#selects.actors),
+        h("button", { className: "button", type: "submit" }, "Why?")),
+      h("p", { className: "muted" }, "Or click a source, then an actor, in the graph."),
+      this.#answer)
+    form.addEventListener("submit", (event) => {
+      event.preventDefault()
+      this.#ask()
+    })
+    this.element = h("section", { className: "card why" }, h("h2", {}, "Why are they associated, or not?"), form)
+  }
+
+  get chosen() {
+    return { sourceId: this.#selects.sources.value || undefined, actorId: this.#selects.actors.value || undefined }
+  }
+
+  /** Takes the sources and actors of a context. @param nodes of `graphNodes` */
+  take(contextId, nodes) {
+    if (contextId !== this.#contextId) this.clear()
+    this.#contextId = contextId
+    const points = JSON.stringify(nodes.map(({ sources, actors }) => [sources, actors].map((list) => list.map(({ id, name }) => [id, name]))))
+    if (points === this.#points) return
+    this.#points = points
+    this.#names.clear()
+    for (const side of ["sources", "actors"]) {
+      const all = nodes.flatMap((node) => node[side])
+      for (const { id, name } of all) this.#names.set(id, name)
+      const value = this.#selects[side].value
+      const options = all.slice(0, maximumOptions).map(({ id, name }) => h("option", { value: id }, name))
+      const rest = all.length - options.length
+      if (rest > 0) options.push(h("option", { disabled: true }, `${plural(rest, "other")}`))
+      replace(this.#selects[side], h("option", { value: "" }, side === "sources" ? "a source" : "an actor"), options)
+      this.#selects[side].value = all.some(({ id }) => id === value) ? value : ""
+    }
+  }
+
+  /** Takes a click in the graph: an actor after a source asks. @param side `sources` or `actors` */
+  choose(side, id) {
+    const select = this.#selects[side]
+    select.value = select.value === id ? "" : id
+    this.#chosen()
+    if (side === "actors" && this.chosen.sourceId && this.chosen.actorId) {
+      this.#ask().then(() => this.#answer.scrollIntoView({ block: "nearest" }))
+    }
+  }
+
+  /** Forgets the answer. */
+  clear() {
+    this.#turn += 1
+    replace(this.#answer)
+  }
+
+  /** Forgets it, and says so. */
+  forget() {
+    this.clear()
+    this.#callbacks.onExplained(null)
+  }
+
+  #chosen() {
+    this.forget()
+    this.#callbacks.onChoose(this.chosen)
+  }
+
+  async #ask() {
+    const { sourceId, actorId } = this.chosen
+    if (!sourceId || !actorId) return this.#say("info", "Choose a source and an actor.")
+    this.clear()
+    const turn = this.#turn
+    try {
+      const query = new URLSearchParams({ source: sourceId, actor: actorId })
+      const { json } = await this.#app.rest(`v1/routing/contexts/${encodeURIComponent(this.#contextId)}/explain?${query}`)
+      if (turn !== this.#turn) return
+      const told = explain(json, this.#names.get(sourceId), this.#names.get(actorId))
+      replace(this.#answer,
+        h("p", { className: "notice", "data-kind": told.isAssociated ? "ok" : "warn" }, told.verdict), partList(told.parts))
+      this.#app.announce(told.verdict)
+      this.#callbacks.onExplained({ sourceId, actorId, isAssociated: told.isAssociated })
+    } catch (error) {
+      if (turn === this.#turn) this.#say("bad", error.detail ?? error.message)
+    }
+  }
+
+  #say(kind, text) {
+    replace(this.#answer, h("p", { className: "notice", "data-kind": kind }, text))
+    this.#app.announce(text)
+  }
+}
+
+function partList(parts) {
+  return parts?.length > 0 && h("ul", { className: "parts" }, parts.map(({ holds, text, parts }) =>
+    h("li", { "data-holds": String(holds) },
+      h("span", { className: "visually-hidden" }, holds ? "Yes: " : "No: "), h("span", {}, text), partList(parts))))
+}
+
+/** The rules of a context, to be read. */
+export class Rules {
+  element
+  #app
+  #contextId
+  #list = h("div", { className: "rules" })
+
+  constructor(app) {
+    this.#app = app
+    this.element = h("details", { className: "card", ontoggle: () => this.#load() }, h("summary", {}, h("h2", {}, "Rules")), this.#list)
+  }
+
+  /** @param contextId of a context that is routed here, or undefined */
+  take(contextId) {
+    setHidden(this.element, contextId === undefined)
+    if (contextId === this.#contextId) return
+    this.#contextId = contextId
+    this.#load()
+  }
+
+  async #load() {
+    const contextId = this.#contextId
+    if (!this.element.open || !contextId) return
+    try {
+      const { json } = await this.#app.rest(`v1/routing/contexts/${encodeURIComponent(contextId)}/rules`)
+      if (contextId !== this.#contextId) return
+      const items = json.rules.map(({ name, valueType, condition }) => h("li", {},
+        h("h3", {}, name), h("p", { className: "muted" }, valueType ? `for ${valueType}` : "for value types without a rule of their own"),
+        h("pre", { className: "json" }, jsonText(condition))))
+      replace(this.#list, items.length > 0 ? h("ol", {}, items) : h("p", { className: "muted" }, "There is no rule: nothing is associated."))
+    } catch (error) {
+      replace(this.#list, h("p", { className: "notice", "data-kind": "bad" }, error.detail ?? error.message))
+    }
+  }
+}

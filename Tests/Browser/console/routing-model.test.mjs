@@ -1,0 +1,81 @@
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import { Associations, edgesOf, graphNodes, rateText, ratesOfSources } from "../../../Sources/CoatyGateway/Console/routing-model.js"
+
+const pair = (ioSourceId, ioActorId, updateRate) => ({ ioSourceId, ioActorId, updateRate })
+const keys = (associations) => [...associations.values()].map(({ key }) => key)
+const name = (id) => `agent ${id}`
+
+test("changes make the associations what they are", () => {
+  const associations = new Associations()
+  associations.apply({ added: [pair("s1", "a1", 5000), pair("s2", "a1")], removed: [], changed: [] })
+  associations.apply({ added: [pair("s1", "a2", 5000)], removed: [pair("s1", "a1")], changed: [pair("s2", "a1", 100)] })
+  assert.deepEqual(keys(associations), ["s2:a1", "s1:a2"])
+  assert.equal(associations.get("s2:a1").rate, 100)
+  assert.ok(associations.has("s1", "a2") && !associations.has("s1", "a1"))
+  associations.clear()
+  assert.equal(associations.size, 0)
+})
+
+test("what is no change changes nothing", () => {
+  const associations = new Associations()
+  for (const changes of [undefined, null, {}, { added: "x" }]) associations.apply(changes)
+  assert.equal(associations.size, 0)
+})
+
+test("what would change is marked, and comes first", () => {
+  const associations = new Associations()
+  associations.apply({ added: [pair("s1", "a1", 5000), pair("s2", "a1")] })
+  const edges = edgesOf(associations, { whatIf: { added: [pair("s2", "a2")], removed: [pair("s2", "a1")], changed: [] } })
+  assert.deepEqual(edges.map(({ key, mark, isReal }) => [key, mark, isReal]), [
+    ["s2:a2", "added", false],
+    ["s2:a1", "removed", true],
+    ["s1:a1", undefined, true],
+  ])
+})
+
+test("a pair that was asked about is marked, associated or not", () => {
+  const associations = new Associations()
+  associations.apply({ added: [pair("s1", "a1", 5000)] })
+  const marked = (sourceId, actorId) => edgesOf(associations, { explained: { sourceId, actorId } }).map(({ key, mark, isReal, rate }) => [key, mark, isReal, rate])
+  assert.deepEqual(marked("s1", "a1"), [["s1:a1", "explained", true, 5000]])
+  assert.deepEqual(marked("s1", "a2"), [["s1:a2", "explained", false, undefined], ["s1:a1", undefined, true, 5000]])
+})
+
+test("nodes have the names of their agents, and their points", () => {
+  const [node] = graphNodes(
+    [{
+      objectId: "n", parentObjectId: "p", characteristics: { floor: 3, owner: { a: 1 }, more: 1 },
+      ioSources: [{ objectId: "s", name: "Probe", valueType: "t", externalRoute: "plant/1" }], ioActors: [],
+    }],
+    [], name)
+  assert.deepEqual(node, {
+    id: "n", title: "agent p", notes: ["floor: 3", 'owner: {"a":1}'],
+    sources: [{ id: "s", name: "Probe", valueType: "t", externalRoute: "plant/1" }], actors: [],
+  })
+})
+
+test("points that only associations name are shown, too", () => {
+  const nodes = graphNodes([], [{ sourceId: "s", actorId: "a" }, { sourceId: "s", actorId: "b" }], name)
+  assert.deepEqual(nodes.map(({ sources, actors }) => [sources.map(({ id }) => id), actors.map(({ id }) => id)]), [[["s"], ["a", "b"]]])
+})
+
+test("nodes that are not as they should be do no harm", () => {
+  const nodes = graphNodes(
+    [
+      { objectId: "n", ioSources: "x", ioActors: [null, 7, { objectId: 3 }, { objectId: "a", name: 5 }, { objectId: "a" }], characteristics: null },
+      {},
+    ],
+    [], name)
+  assert.deepEqual(nodes.map(({ actors }) => actors), [[{ id: "a", name: "a", valueType: "", externalRoute: undefined }], []])
+})
+
+test("rates are told in words", () => {
+  assert.deepEqual([undefined, 0, 250, 1500, 5000, 90_000].map(rateText), ["as they come", "every 0 ms", "every 250 ms", "every 1.5 s", "every 5 s", "every 1.5 min"])
+})
+
+test("a source has the rate of its associations where they agree", () => {
+  const edge = (sourceId, rate, isReal = true, mark) => ({ sourceId, rate, isReal, mark })
+  const rates = ratesOfSources([edge("s1", 5), edge("s1", 5), edge("s2", 5), edge("s2", 6), edge("s3", 1, false, "explained"), edge("s4", 7, false, "added")])
+  assert.deepEqual([...rates], [["s1", 5], ["s2", null], ["s4", 7]])
+})
