@@ -121,6 +121,7 @@ enum StreamRequest: Sendable, Hashable {
         case .ioValue: "iovalue"
         case .ioState: "iostate"
         case .routing: "routing"
+        case .traffic: "traffic"
         }
     }
 
