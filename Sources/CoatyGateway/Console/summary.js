@@ -93,5 +93,5 @@ function wanted(data) {
 const list = (value) => (Array.isArray(value) ? value : [])
 
 function inner(parameters) {
-  return parameters === undefined ? "" : value(parameters).replace(/^[[{]|[\]}]$/g, "")
+  return parameters === undefined ? "" : Array.isArray(parameters) ? value(parameters).slice(1).replace(/]$/, "") : value(parameters)
 }
