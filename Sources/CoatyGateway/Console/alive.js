@@ -137,7 +137,7 @@ class Alive {
         fact("Advertised by", this.#app.names.of(entry.owner)),
         fact("Alive since", h("span", { className: "num" }, when(entry.since))),
         h("dt", {}, entry.state === "gone" ? "Gone" : "Last change"), detail.changed),
-      entry.changes.length > 0 && h("div", {}, h("h3", {}, "What changed last"), h("table", { className: "table changes" },
+      entry.changes.length > 0 && h("div", {}, h("h3", {}, "What changed last"), h("table", { className: "table property-changes" },
         h("thead", {}, h("tr", {}, ["Property", "Before", "Now"].map((text) => h("th", { scope: "col" }, text)))),
         h("tbody", {}, entry.changes.map(({ property, before, after }) =>
           h("tr", {}, h("td", {}, line(property, 60)), h("td", { className: "mono muted" }, shown(before)), h("td", { className: "mono" }, shown(after))))))),

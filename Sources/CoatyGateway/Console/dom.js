@@ -8,13 +8,16 @@ export const maximumShownJSON = 100_000
 
 const attributes = new Set(["role", "for", "list", "href", "type", "colspan", "scope"])
 
+/** The children that there are, of lists too. */
+const present = (children) => children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false)
+
 function fill(element, props, children) {
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === undefined || value === null || value === false) continue
     if (attributes.has(name) || name.includes("-") || !(name in element)) element.setAttribute(name, value === true ? "" : value)
     else element[name] = value
   }
-  element.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== false))
+  element.append(...present(children))
   return element
 }
 
@@ -30,13 +33,13 @@ export function h(tag, props, ...children) {
 export function s(tag, props, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag)
   for (const [name, value] of Object.entries(props ?? {})) if (value !== undefined && value !== null) element.setAttribute(name, value)
-  element.append(...children.flat())
+  element.append(...present(children))
   return element
 }
 
-/** Sets an element's children, where they are others than before. */
+/** Sets an element's children. */
 export function replace(parent, ...children) {
-  parent.replaceChildren(...children.flat().filter((child) => child !== undefined && child !== null && child !== false))
+  parent.replaceChildren(...present(children))
 }
 
 /** Sets an element's text, where it is another than before: an equal one would cost a layout. */

@@ -10,6 +10,8 @@ const drawsPerSecond = 5
 /** How many events of the connection wait at the gateway while the page is busy. */
 const gatewayBuffer = 4096
 const rowsPerPage = 100
+/** Milliseconds for which the list stands still after somebody has moved in it. */
+const holdTime = 4000
 /** Of a row: when, what, about what, of which type, from whom. */
 const cells = ["num muted", "tag", "clip", "clip muted", "clip"]
 
@@ -22,8 +24,12 @@ export const view = {
 class Feed {
   #app
   #ring = new Ring()
-  /** What the feed shows while it is paused, and since when; undefined while it goes on. */
+  /**
+   * What the feed shows while it stands still, since when, and why: it was `asked` to, an event is `opened`, or somebody
+   * points at the list, which is `held` so that it does not slip away. Undefined while it goes on.
+   */
   #pause
+  #holdTimer
   /** Where the feed was paused: how much came meanwhile, and how much of it is not kept. */
   #marks = []
   #opened
@@ -98,24 +104,43 @@ class Feed {
   // MARK: - Pausing
 
   togglePause() {
-    if (this.#pause) this.#resume()
-    else this.#hold("asked")
+    if (this.#isPaused) return this.#resume()
+    this.#stop("asked")
+    this.#app.announce("Paused")
   }
 
-  #hold(reason) {
-    this.#pause ??= { reason, at: this.#ring.total, items: this.#ring.filter(() => true, Infinity) }
+  /** Whether the list stands still until somebody wants it to go on. */
+  get #isPaused() {
+    return this.#pause !== undefined && this.#pause.reason !== "held"
+  }
+
+  /** Lets the list stand still while somebody moves in it. */
+  hold() {
+    if (!this.#pause) this.#stop("held")
+    clearTimeout(this.#holdTimer)
+    this.#holdTimer = setTimeout(() => this.release(), holdTime)
+  }
+
+  release() {
+    clearTimeout(this.#holdTimer)
+    if (this.#pause?.reason === "held") this.#resume()
+  }
+
+  #stop(reason) {
+    if (!this.#pause) this.#pause = { reason, at: this.#ring.total, items: this.#ring.filter(() => true, Infinity) }
+    else if (!this.#isPaused) this.#pause.reason = reason
     this.#drawing.request()
   }
 
   #resume() {
     const { at } = this.#pause
     const { came, gone } = this.#missed()
-    this.#pause = undefined
-    if (came > 0) {
-      this.#marks.push({ number: at, text: pauseText(came, gone) })
-      this.#marks = this.#marks.filter(({ number }) => number >= this.#ring.first - 1)
-      this.#app.announce(pauseText(came, gone))
+    if (came > 0 && this.#isPaused) {
+      this.#marks.push({ number: at, text: `Paused here. ${sinceText(came, gone)}` })
+      this.#app.announce(sinceText(came, gone))
     }
+    this.#marks = this.#marks.filter(({ number }) => number >= this.#ring.first - 1)
+    this.#pause = undefined
     this.#drawing.request()
   }
 
@@ -147,7 +172,7 @@ class Feed {
 
   #open(item) {
     this.#opened = item
-    this.#hold("opened")
+    this.#stop("opened")
     const ui = this.#ui
     setHidden(ui.detail, false)
     ui.split.classList.add("open")
@@ -189,15 +214,20 @@ class Feed {
     setHidden(ui.empty, !isEmpty)
     if (isEmpty) this.#showEmpty()
     setHidden(ui.more, entries.length <= this.#rows)
-    setText(ui.pauseButton, this.#pause ? "Resume" : "Pause")
-    ui.pauseButton.classList.toggle("primary", Boolean(this.#pause))
-    setHidden(ui.paused, !this.#pause)
+    setText(ui.pauseButton, this.#isPaused ? "Resume" : "Pause")
+    ui.pauseButton.classList.toggle("primary", this.#isPaused)
+    ui.footer.toggleAttribute("data-paused", this.#isPaused)
+    setText(ui.footer, this.#footerText())
+  }
+
+  #footerText() {
     if (this.#pause) {
       const { came, gone } = this.#missed()
-      setText(ui.paused, came === 0 ? "Paused. Nothing has come since." : `Paused. ${pauseText(came, gone)}`)
+      return `${this.#isPaused ? "Paused" : "Held while you point at it"}. ${sinceText(came, gone)}`
     }
     const rate = this.#rate.value
-    setText(ui.footer, `${plural(this.#ring.total, "event")} · ${rate >= 10 ? count(Math.round(rate)) : rate.toFixed(rate > 0 ? 1 : 0)} per second · the latest ${count(this.#ring.length)} are kept`)
+    const perSecond = rate >= 10 ? count(Math.round(rate)) : rate.toFixed(rate > 0 ? 1 : 0)
+    return `${plural(this.#ring.total, "event")} · ${perSecond} per second · the latest ${count(this.#ring.length)} are kept`
   }
 
   /** What there is to be shown, the newest first. */
@@ -205,8 +235,8 @@ class Feed {
     const text = this.#ui.find.value.trim().toLowerCase()
     const items = this.#pause?.items
     const entries = []
-    const marks = this.#pause ? [] : [...this.#marks].reverse()
     const last = this.#pause ? this.#pause.at : this.#ring.total
+    const marks = this.#marks.filter(({ number }) => number < last).reverse()
     const first = this.#pause ? last - items.length + 1 : this.#ring.first
     for (let number = last; number >= first && entries.length <= this.#rows; number -= 1) {
       while (marks.length > 0 && marks[0].number >= number) entries.push({ mark: marks.shift().text })
@@ -247,8 +277,10 @@ class Feed {
   }
 }
 
-const pauseText = (came, gone) =>
-  `${plural(came, "event")} came while paused${gone > 0 ? `, ${count(gone)} of them are no longer kept` : ""}.`
+function sinceText(came, gone) {
+  if (came === 0) return "Nothing has come since."
+  return `${plural(came, "event")} came since${gone > 0 ? `, of which ${count(gone)} are no longer kept` : ""}.`
+}
 
 const gapText = ({ lost, where }) =>
   lost === null ? "The link was interrupted. What was said here was missed, and nobody knows how much it was."
@@ -285,7 +317,11 @@ function build(feed, root) {
     h("button", { className: "button", type: "button", onclick: () => feed.clear() }, "Clear"))
   root.querySelector(".view-header").append(toolbar)
 
-  const rows = h("ol", { className: "rows events", "aria-label": "Events" })
+  const hold = () => feed.hold()
+  const rows = h("ol", {
+    className: "rows events", "aria-label": "Events",
+    onpointermove: hold, onpointerdown: hold, onkeydown: hold, onpointerleave: () => feed.release(),
+  })
   const more = h("button", { className: "button quiet", type: "button", hidden: true, onclick: () => feed.more() }, "Show more")
   const footer = h("p", { className: "pane-footer num" })
   const pane = h("div", { className: "pane", hidden: true }, h("div", { className: "pane-scroll" }, rows, more), footer)
@@ -295,12 +331,11 @@ function build(feed, root) {
   const empty = h("div", { className: "empty" }, emptyTitle, emptyText, emptyHint)
   const detail = h("aside", { className: "pane detail", "aria-label": "Event", hidden: true, onkeydown: (event) => { if (event.key === "Escape") feed.close() } })
   const split = h("div", { className: "split" }, h("div", { className: "feed-main" }, pane, empty), detail)
-  const paused = h("p", { className: "notice", role: "status", hidden: true })
   root.append(h("div", { className: "view-body feed" },
     h("fieldset", { className: "chips" }, h("legend", { className: "visually-hidden" }, "Events"),
       chip(all, "all"), chips.map((input) => chip(input, input.value))),
-    filters, paused, split))
-  return { chips, filter, filterError, topic, topicError, find, filters, pauseButton, rows, more, footer, pane, empty, emptyTitle, emptyText, emptyHint, detail, split, paused }
+    filters, split))
+  return { chips, filter, filterError, topic, topicError, find, filters, pauseButton, rows, more, footer, pane, empty, emptyTitle, emptyText, emptyHint, detail, split }
 }
 
 const chip = (input, text) => h("label", { className: "chip" }, input, text)
