@@ -14,6 +14,7 @@ public final class Gateway: Sendable {
     public static let version = "0.1.0"
 
     private let settings: GatewaySettings
+    private let made = CoatyTimestamp.nowMillis()
     private let logger: Logger
     private let root: Coordinator<GatewayRoot>
 
@@ -162,8 +163,12 @@ public final class Gateway: Sendable {
         HealthResource(manager: manager).register(in: &router)
         InfoResource(manager: manager, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
             .register(in: &router)
-        StatusResource(hub: hub, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
-            .register(in: &router)
+        StatusResource(
+            hub: hub,
+            brokerAddress: broker.address,
+            isBrokerEmbedded: settings.broker == nil,
+            started: made
+        ).register(in: &router)
         ContractResource().register(in: &router)
         ConsoleResource().register(in: &router)
         ObjectsResource(registry: objects).register(in: &router)

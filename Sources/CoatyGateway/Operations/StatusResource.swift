@@ -7,13 +7,8 @@ struct StatusResource: Sendable {
     /// The broker's address, without credentials.
     let brokerAddress: String
     let isBrokerEmbedded: Bool
-    private let started = CoatyTimestamp.nowMillis()
-
-    init(hub: StreamHub, brokerAddress: String, isBrokerEmbedded: Bool) {
-        self.hub = hub
-        self.brokerAddress = brokerAddress
-        self.isBrokerEmbedded = isBrokerEmbedded
-    }
+    /// When the gateway was started.
+    let started: CoatyTimestamp
 
     func register(in router: inout Router) {
         router.on(.get, "/v1/status") { _ in

@@ -55,7 +55,7 @@ import Testing
         #expect(before.version == "0.1.0" && before.started > 1_700_000_000_000)
         #expect(before.broker.address == "mqtt://127.0.0.1:\(scene.broker.port)" && !before.broker.isEmbedded)
         #expect(before.broker.state == "online" && before.broker.reconnects == 0)
-        #expect(before.broker.since >= before.started - 60_000)
+        #expect(before.broker.since >= before.started)
         #expect(before.streams.connections == 0 && before.streams.subscriptions == 0 && before.slowConsumers.isEmpty)
 
         let client = try scene.gateway.frameClient()
