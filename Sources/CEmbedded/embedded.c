@@ -68,6 +68,9 @@ static const EmbeddedFile console[] = {
     {"names.js", (const char[]){
 #embed "../CoatyGateway/Console/names.js" suffix(, 0)
     }},
+    {"rates.js", (const char[]){
+#embed "../CoatyGateway/Console/rates.js" suffix(, 0)
+    }},
     {"ring.js", (const char[]){
 #embed "../CoatyGateway/Console/ring.js" suffix(, 0)
     }},
@@ -100,6 +103,9 @@ static const EmbeddedFile console[] = {
     }},
     {"send.js", (const char[]){
 #embed "../CoatyGateway/Console/send.js" suffix(, 0)
+    }},
+    {"sparkline.js", (const char[]){
+#embed "../CoatyGateway/Console/sparkline.js" suffix(, 0)
     }},
     {"status.js", (const char[]){
 #embed "../CoatyGateway/Console/status.js" suffix(, 0)
