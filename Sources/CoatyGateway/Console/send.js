@@ -1,1 +1,257 @@
-export const view = { id: "send", title: "Send", mount() {} }
+// Sends an event of any pattern, and says how curl would.
+
+import { Answers } from "./answers.js"
+import { curlCommand } from "./curl.js"
+import { copyButton, h, replace, setHidden, setText } from "./dom.js"
+import { parseJSON, prettyJSON } from "./json-text.js"
+import { patterns, restRequest } from "./patterns.js"
+import { Responder } from "./responder.js"
+
+/** The most characters of a body. A frame that is larger than the gateway takes costs the connection. */
+const maximumBody = 1_000_000
+const minimumRows = 4
+const maximumRows = 16
+
+export const view = {
+  id: "send",
+  title: "Send",
+  mount(root, app) {
+    const send = new Send(root, app)
+    return { show: () => send.show(), hide: () => send.hide() }
+  },
+}
+
+class Send {
+  #app
+  #answers
+  #responder
+  #ui
+  #pattern = patterns[0]
+  /** Of each pattern what was typed: the text of its body, and its parameters. */
+  #drafts = new Map(patterns.map((pattern) => [pattern, draft(pattern)]))
+  /** The fields that are there: what they are, and their elements. */
+  #fields = []
+
+  constructor(root, app) {
+    this.#app = app
+    this.#ui = this.#build(root)
+    this.#choose(this.#pattern)
+  }
+
+  show() {
+    this.#responder.show()
+  }
+
+  hide() {
+    this.#responder.hide()
+  }
+
+  get #draft() {
+    return this.#drafts.get(this.#pattern)
+  }
+
+  // MARK: - The form
+
+  #choose(pattern) {
+    this.#pattern = pattern
+    const ui = this.#ui
+    setText(ui.hint, pattern.hint)
+    setText(ui.bodyLabel, pattern.isText ? "Text" : "Body")
+    ui.body.value = this.#draft.text
+    ui.body.rows = Math.min(maximumRows, Math.max(minimumRows, this.#draft.text.split("\n").length))
+    this.#fields = pattern.fields.map((field) => this.#field(field))
+    replace(ui.fields, this.#fields.map(({ element }) => element))
+    this.#refresh()
+  }
+
+  #field(field) {
+    const id = `send-${field.id}`
+    const label = h("label", { for: id }, typeof field.label === "string" ? field.label : "")
+    const error = h("p", { className: "error", id: `${id}-error`, hidden: true })
+    const input = inputFor(field, id)
+    input.addEventListener(field.kind === "select" || field.kind === "checkbox" ? "change" : "input", () => this.#typed(field, input))
+    const makeNew = field.makeNew && h("button", {
+      className: "button", type: "button",
+      onclick: () => {
+        input.value = field.makeNew()
+        this.#typed(field, input)
+      },
+    }, "New id")
+    const element = field.kind === "checkbox"
+      ? h("label", { className: "check" }, input, field.label)
+      : h("div", { className: field.isWide ? "field wide" : "field" }, label,
+          makeNew ? h("div", { className: "with-button" }, input, makeNew) : input,
+          field.hint && h("p", { className: "hint", id: `${id}-hint` }, field.hint), error)
+    return { field, input, label, error, makeNew, element }
+  }
+
+  /** A field was changed: its part of the body, or its parameter, is what it says. */
+  #typed(field, input) {
+    const draft = this.#draft
+    if (field.isParameter) {
+      draft.parameters[field.id] = field.kind === "checkbox" ? input.checked : field.kind === "number" ? input.valueAsNumber : input.value
+    } else {
+      const body = this.#read().body
+      field.set(body, input.value)
+      draft.text = this.#ui.body.value = prettyJSON(body)
+    }
+    this.#refresh(field)
+  }
+
+  /** The body, or what is wrong with it. */
+  #read() {
+    const { text } = this.#draft
+    if (text.length > maximumBody) return { error: `It is too long: ${maximumBody.toLocaleString("en-US")} characters go at most.` }
+    if (this.#pattern.isText) return { body: text }
+    try {
+      const body = parseJSON(text)
+      if (typeof body === "object" && body !== null && !Array.isArray(body)) return { body }
+      return { error: "Line 1, column 1: the body must be an object, { … }." }
+    } catch (error) {
+      return { error: error.message }
+    }
+  }
+
+  /** Shows everywhere what was typed, but in the field where it was. */
+  #refresh(typed) {
+    const { parameters } = this.#draft
+    const { body, error } = this.#read()
+    this.#showBodyError(error)
+    for (const { field, input, label, error: message, makeNew } of this.#fields) {
+      setHidden(message, true)
+      input.removeAttribute("aria-invalid")
+      if (field.isParameter) {
+        if (field === typed) continue
+        if (field.kind === "checkbox") input.checked = parameters[field.id]
+        else if (!Number.isNaN(parameters[field.id])) input.value = parameters[field.id]
+        continue
+      }
+      // The body is what counts: while it can't be read, nobody knows what a field would change.
+      input.disabled = error !== undefined
+      if (makeNew) makeNew.disabled = input.disabled
+      if (typeof field.label === "function") setText(label, field.label(body))
+      if (field !== typed && body !== undefined) input.value = field.get(body)
+    }
+    this.#refreshCommand()
+  }
+
+  #refreshCommand() {
+    setText(this.#ui.command, this.#command())
+  }
+
+  #command() {
+    return curlCommand(restRequest(this.#pattern, this.#draft.parameters, this.#draft.text), document.baseURI)
+  }
+
+  #showBodyError(text) {
+    const { body, bodyError } = this.#ui
+    setHidden(bodyError, text === undefined)
+    setText(bodyError, text ?? "")
+    if (text === undefined) body.removeAttribute("aria-invalid")
+    else body.setAttribute("aria-invalid", "true")
+  }
+
+  // MARK: - Sending
+
+  async #send() {
+    const { body, error } = this.#read()
+    if (error !== undefined) return this.#blame(this.#ui.body, error)
+    const wrong = this.#fields.find(({ field, input }) => field.isParameter && fault(field, input))
+    if (wrong) return this.#blameField(wrong, fault(wrong.field, wrong.input))
+    const { event, isRequest, isText } = this.#pattern
+    const { timeout, limit, ...parameters } = this.#draft.parameters
+    const what = { event, ...parameters, data: isText ? { encoding: "utf8", value: body } : body }
+    const { client } = this.#app
+    if (isRequest) return this.#answers.follow(client.request(what, { timeout, limit }), { timeout })
+    try {
+      this.#answers.deliver(await client.publish(what))
+    } catch (error) {
+      this.#answers.refuse(error)
+    }
+  }
+
+  #blameField({ input, error }, text) {
+    setText(error, text)
+    setHidden(error, false)
+    this.#blame(input, text)
+  }
+
+  #blame(input, text) {
+    input.setAttribute("aria-invalid", "true")
+    input.focus()
+    this.#app.announce(text)
+  }
+
+  // MARK: - Elements
+
+  #build(root) {
+    const select = h("select", { id: "send-pattern", onchange: () => this.#choose(patterns[select.selectedIndex]) },
+      patterns.map(({ event }) => h("option", { value: event }, event)))
+    const hint = h("p", { className: "hint", id: "send-pattern-hint" })
+    select.setAttribute("aria-describedby", hint.id)
+    const fields = h("div", { className: "send-fields" })
+    const bodyLabel = h("label", { for: "send-body" }, "Body")
+    const bodyError = h("p", { className: "error", id: "send-body-error", hidden: true })
+    const body = h("textarea", {
+      id: "send-body", rows: 9, spellcheck: false, autocomplete: "off", "aria-describedby": bodyError.id,
+      oninput: () => {
+        this.#draft.text = body.value
+        this.#refresh()
+      },
+      onkeydown: (event) => {
+        if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return
+        event.preventDefault()
+        this.#send()
+      },
+    })
+    const form = h("form", { className: "card form send-form", noValidate: true, "aria-label": "Event", onsubmit: (event) => { event.preventDefault(); this.#send() } },
+      h("div", { className: "field" }, h("label", { for: select.id }, "Pattern"), select, hint),
+      fields,
+      h("div", { className: "field" }, bodyLabel, body, bodyError),
+      h("div", { className: "toolbar" },
+        h("button", { className: "button primary", type: "submit" }, "Send"),
+        h("button", { className: "button quiet", type: "button", onclick: () => this.#reset() }, "Start over")))
+    const answers = h("section", { className: "card send-answers" })
+    this.#answers = new Answers(answers, this.#app)
+    const command = h("pre", { className: "json", tabIndex: 0, "aria-label": "Equal curl command" })
+    const curl = h("section", { className: "card send-curl" },
+      h("div", { className: "card-header" }, h("h2", {}, "The same with curl"), copyButton(() => this.#command())),
+      command)
+    const calls = h("section", { className: "card send-calls" })
+    this.#responder = new Responder(calls, this.#app)
+    root.append(h("div", { className: "view-body send" }, form, answers, curl, calls))
+    return { hint, fields, bodyLabel, body, bodyError, command }
+  }
+
+  #reset() {
+    this.#drafts.set(this.#pattern, draft(this.#pattern))
+    this.#choose(this.#pattern)
+  }
+}
+
+/** What there is to begin with. */
+function draft(pattern) {
+  const body = pattern.example()
+  return { text: pattern.isText ? body : prettyJSON(body), parameters: { ...pattern.parameters } }
+}
+
+function inputFor(field, id) {
+  const common = { id, "aria-describedby": field.hint ? `${id}-hint ${id}-error` : `${id}-error` }
+  switch (field.kind) {
+    case "select":
+      return h("select", common, field.options.map((value) => h("option", { value }, field.titles?.[value] ?? value)))
+    case "checkbox": return h("input", { id, type: "checkbox" })
+    case "number": return h("input", { ...common, type: "number", min: String(field.minimum), step: "1", inputMode: "numeric" })
+    default:
+      return h("input", { ...common, type: "text", spellcheck: false, autocomplete: "off", placeholder: field.placeholder })
+  }
+}
+
+/** What is wrong with a parameter, in words. */
+function fault(field, input) {
+  if (field.kind === "number") {
+    const number = input.valueAsNumber
+    return Number.isInteger(number) && number >= field.minimum ? undefined : `A whole number of ${field.minimum} or more belongs here.`
+  }
+  return field.kind !== "checkbox" && input.value === "" ? "This is needed." : undefined
+}

@@ -1,0 +1,165 @@
+// What comes back of what was sent.
+
+import { clock, copyButton, count, frames, h, jsonText, plural, replace, setHidden, setText } from "./dom.js"
+import { subject } from "./summary.js"
+
+/** How many answers are shown; the others are counted. */
+const maximumAnswers = 200
+const drawsPerSecond = 4
+/** How often those who listen are told how many answers there are. */
+const announcementsPerSecond = 0.5
+
+const reasons = {
+  limit: () => "limit",
+  timeout: ({ timeout }) => `timeout after ${count(timeout)} ms`,
+  cancelled: () => "cancelled",
+  offline: () => "the gateway lost its broker, answers may be missing",
+  disconnected: () => "the connection was lost, answers may be missing",
+  overflow: () => "more answers than can be kept",
+  closed: () => "the connection was closed",
+}
+
+/** The card with the answers. */
+export class Answers {
+  #app
+  #ui
+  #responses
+  /** What waits to be drawn. */
+  #arrived = []
+  #shown = 0
+  #total = 0
+  #drawing = frames(() => this.#draw(), drawsPerSecond)
+  #announcing = frames(() => this.#app.announce(plural(this.#total, "answer")), announcementsPerSecond)
+
+  /** @param {HTMLElement} card */
+  constructor(card, app) {
+    this.#app = app
+    this.#ui = build(card, () => this.#responses?.cancel())
+    app.names.addEventListener("change", () => this.#name())
+    this.#showEmpty("Nothing has been sent", "Choose a pattern, and press Send. What is answered comes here as it arrives.")
+  }
+
+  /** Shows the answers to a request until it ends, or until something else is sent. */
+  async follow(responses, { timeout }) {
+    this.#begin(responses)
+    this.#showEmpty("Waiting for answers", `They come here as they arrive, for ${count(timeout)} ms at most.`)
+    setHidden(this.#ui.cancel, false)
+    try {
+      for await (const frame of responses) {
+        if (responses !== this.#responses) return
+        this.#total += 1
+        if (this.#shown + this.#arrived.length < maximumAnswers) this.#arrived.push(frame)
+        this.#drawing.request()
+        this.#announcing.request()
+      }
+      if (responses !== this.#responses) return
+      this.#finish(reasons[responses.reason]?.({ timeout }) ?? String(responses.reason), timeout)
+    } catch (error) {
+      if (responses === this.#responses) this.refuse(error)
+    }
+  }
+
+  /** Shows that something that is not answered is on its way, and what the gateway says of it. */
+  deliver({ deferred }) {
+    this.#begin()
+    const text = deferred ? "The broker is away. It waits at the gateway, and goes out when the broker is back." : `Published at ${clock(Date.now())}.`
+    this.#notify(deferred ? "warn" : "ok", text)
+    this.#showEmpty("No answers to this one", "Nobody answers what is only told. The live feed shows it as the others see it.", h("a", { href: "#feed" }, "Live feed"))
+    this.#app.announce(text)
+  }
+
+  /** Shows that something was refused. */
+  refuse(error) {
+    this.#begin()
+    const where = error.pointer ? ` (at ${error.pointer})` : ""
+    this.#notify("bad", `${error.message}${where}`)
+    this.#showEmpty("Nothing was sent", "Mend what is wrong, and send it again.")
+    this.#app.announce(error.message)
+  }
+
+  #begin(responses) {
+    this.#responses?.cancel()
+    this.#responses = responses
+    this.#arrived = []
+    this.#shown = this.#total = 0
+    this.#drawing.stop()
+    this.#announcing.stop()
+    const { list, status, cancel, notice, more } = this.#ui
+    replace(list)
+    setText(status, "")
+    for (const element of [cancel, notice, more]) setHidden(element, true)
+  }
+
+  #finish(reason, timeout) {
+    this.#responses = undefined
+    this.#drawing.stop()
+    this.#announcing.stop()
+    this.#draw()
+    const text = `${plural(this.#total, "answer")} · ${reason}`
+    setText(this.#ui.status, text)
+    setHidden(this.#ui.cancel, true)
+    if (this.#total === 0) this.#showEmpty("Nobody answered", reason.startsWith("timeout") ? `Not within ${count(timeout)} ms. Agents that have nothing to say are silent; look at those that are there under “Agents & objects”.` : `The request has ended: ${reason}.`)
+    this.#app.announce(text)
+  }
+
+  #draw() {
+    const { list, empty, status, more } = this.#ui
+    for (const frame of this.#arrived) list.append(this.#item(frame, this.#shown++ === 0))
+    this.#arrived = []
+    setHidden(empty, this.#total > 0)
+    setHidden(list, this.#total === 0)
+    setText(status, `${plural(this.#total, "answer")} so far`)
+    setHidden(more, this.#total === this.#shown)
+    setText(more, `${plural(this.#total - this.#shown, "more answer")} not shown.`)
+  }
+
+  #item(frame, isFirst) {
+    const sender = h("span", { "data-sender": frame.sourceId }, this.#app.names.of(frame.sourceId))
+    const summary = h("summary", { className: "answer-line" },
+      h("span", { className: "tag", "data-pattern": frame.event }, frame.event),
+      h("span", { className: "clip answer-subject" }, subject(frame, this.#app.names) || "–"),
+      h("span", { className: "clip answer-sender" }, "from ", sender),
+      h("span", { className: "num muted" }, `${count(frame.ms)} ms`))
+    const details = h("details", { open: isFirst }, summary)
+    const fill = () => {
+      if (!details.open || details.children.length > 1) return
+      details.append(
+        h("pre", { className: "json", tabIndex: 0, "aria-label": "Answer" }, jsonText(frame.data)),
+        copyButton(() => JSON.stringify(frame.data, null, 2), "Copy data"))
+    }
+    details.addEventListener("toggle", fill)
+    fill()
+    return h("li", {}, details)
+  }
+
+  /** Shows the names that have come. */
+  #name() {
+    for (const sender of this.#ui.list.querySelectorAll("[data-sender]")) setText(sender, this.#app.names.of(sender.dataset.sender))
+  }
+
+  #notify(kind, text) {
+    this.#ui.notice.dataset.kind = kind
+    setText(this.#ui.notice, text)
+    setHidden(this.#ui.notice, false)
+  }
+
+  #showEmpty(title, text, ...more) {
+    const { empty, list } = this.#ui
+    replace(empty, h("h3", {}, title), h("p", {}, text), ...more)
+    setHidden(empty, false)
+    setHidden(list, true)
+  }
+}
+
+function build(card, onCancel) {
+  const status = h("p", { className: "muted num" })
+  const cancel = h("button", { className: "button", type: "button", hidden: true, onclick: onCancel }, "Cancel")
+  const notice = h("p", { className: "notice", hidden: true })
+  const list = h("ol", { className: "rows", "aria-label": "Answers", hidden: true })
+  const empty = h("div", { className: "empty" })
+  const more = h("p", { className: "pane-footer", hidden: true })
+  card.append(
+    h("div", { className: "card-header" }, h("h2", {}, "Answers"), status, cancel),
+    h("div", { className: "answers-scroll" }, notice, list, empty, more))
+  return { status, cancel, notice, list, empty, more }
+}

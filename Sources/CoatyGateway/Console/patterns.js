@@ -1,0 +1,168 @@
+// What can be sent: of each pattern its fields, an example, what goes over the connection, and what over REST.
+//
+// The body is the event's payload. A field is a view of a part of it, or a parameter beside it.
+
+/** The core types of objects. */
+export const coreTypes = [
+  "CoatyObject", "User", "Annotation", "Task", "IoContext", "IoNode", "IoSource", "IoActor", "Identity", "Log",
+  "Location", "Snapshot",
+]
+
+/** A random id (RFC 9562, version 4): `crypto.randomUUID` is for secure origins alone. */
+export function newId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  bytes[6] = (bytes[6] & 0x0f) | 0x40
+  bytes[8] = (bytes[8] & 0x3f) | 0x80
+  const digits = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
+}
+
+/** What objects of a core type must have besides. */
+function required(coreType) {
+  const created = { creatorId: newId(), creationTimestamp: Date.now() }
+  switch (coreType) {
+    case "User": return { names: { formatted: "Ann Example" } }
+    case "Annotation": return { type: 0, ...created, status: 0 }
+    case "Task": return { ...created, status: 0 }
+    case "IoSource": case "IoActor": return { valueType: "com.example.Value" }
+    case "Log": return { logLevel: 20, logMessage: "", logDate: new Date().toISOString() }
+    case "Location": return { geoLocation: { timestamp: Date.now(), coords: { latitude: 0, longitude: 0, accuracy: 1 } } }
+    case "Snapshot": return { ...created, parentObjectId: newId(), object: exampleObject() }
+    default: return {}
+  }
+}
+
+const exampleObject = () => ({ coreType: "CoatyObject", objectType: "com.example.Door", objectId: newId(), name: "Front door" })
+
+/** Makes an object one of another core type: what the former one demands goes. */
+function setCoreType(body, coreType) {
+  const former = objectOf(body)
+  const kept = Object.fromEntries(Object.entries(former).filter(([name]) => !(name in required(former.coreType))))
+  const isOwnType = former.objectType === `coaty.${former.coreType}`
+  body.object = { ...kept, coreType, ...(isOwnType && { objectType: `coaty.${coreType}` }), ...required(coreType) }
+}
+
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value)
+const objectOf = (body) => (isObject(body?.object) ? body.object : {})
+const text = (value) => (typeof value === "string" ? value : "")
+const list = (value) => (Array.isArray(value) ? value.filter((item) => typeof item === "string") : [text(value)]).join(", ")
+const items = (value) => value.split(/[\s,]+/).filter((item) => item !== "")
+
+/** A field for a member of the object. */
+const member = (name, label, more = {}) => ({
+  id: name, label,
+  get: (body) => text(objectOf(body)[name]),
+  set: (body, value) => { body.object = { ...objectOf(body), [name]: value } },
+  ...more,
+})
+
+const objectFields = [
+  member("coreType", "Core type", { kind: "select", options: coreTypes, set: setCoreType }),
+  member("objectType", "Object type"),
+  member("name", "Name", { isWide: true }),
+  member("objectId", "Object id", { makeNew: newId, isWide: true }),
+]
+
+/** By what objects are looked for, and how their texts are read. */
+const selectors = { objectTypes: "Object types", coreTypes: "Core types", objectId: "Object id", externalId: "External id" }
+const isList = (selector) => selector.endsWith("s")
+const selectorOf = (body) => Object.keys(selectors).find((name) => isObject(body) && name in body) ?? "objectTypes"
+
+/** Fields for what is looked for. */
+const selectorFields = (names) => [
+  {
+    id: "selector", label: "Look for", kind: "select", options: names, titles: selectors,
+    get: selectorOf,
+    set: (body, selector) => {
+      for (const name of names) delete body[name]
+      body[selector] = isList(selector) ? [selector === "coreTypes" ? "Identity" : "com.example.Door"] : newId()
+    },
+  },
+  {
+    id: "wanted", label: (body) => selectors[selectorOf(body)],
+    get: (body) => list(body?.[selectorOf(body)]),
+    set: (body, value) => { body[selectorOf(body)] = isList(selectorOf(body)) ? items(value) : value.trim() },
+  },
+]
+
+const parameter = (id, label, placeholder) => ({ id, label, placeholder, isParameter: true })
+
+/** How long and for how many answers requests wait. */
+const requestFields = [
+  { id: "timeout", label: "Timeout (ms)", kind: "number", minimum: 1, isParameter: true },
+  { id: "limit", label: "Limit", kind: "number", minimum: 0, isParameter: true, hint: "0: all that come in time" },
+]
+const requestDefaults = { timeout: 2000, limit: 0 }
+
+/**
+ * @typedef {object} Pattern
+ * @property {string} event its name
+ * @property {string} hint what it is for
+ * @property {any[]} fields
+ * @property {() => any} example a body
+ * @property {Record<string, any>} [parameters] their defaults
+ * @property {boolean} [isRequest] whether it is answered
+ * @property {boolean} [isText] whether the body is a text rather than JSON
+ * @property {(parameters: any) => string} [path] where it is posted to
+ */
+
+/** @type {Pattern[]} */
+export const patterns = [
+  {
+    event: "advertise", hint: "Tells everybody about an object.",
+    fields: objectFields, example: () => ({ object: { ...exampleObject(), isOpen: true } }),
+  },
+  {
+    event: "deadvertise", hint: "Takes objects back.",
+    fields: [{
+      id: "objectIds", label: "Object ids", placeholder: "ids, separated by commas", isWide: true,
+      get: (body) => list(body?.objectIds ?? []), set: (body, value) => { body.objectIds = items(value) },
+    }],
+    example: () => ({ objectIds: [] }),
+  },
+  {
+    event: "channel", hint: "Sends an object to those who follow a channel.",
+    fields: [{ ...parameter("channelId", "Channel", "news"), isWide: true }, ...objectFields],
+    example: () => ({ object: exampleObject() }),
+    parameters: { channelId: "" },
+    path: ({ channelId }) => `v1/channel/${encodeURIComponent(channelId)}`,
+  },
+  {
+    event: "discover", hint: "Asks who has such objects. Agents resolve it.", isRequest: true,
+    fields: [...selectorFields(Object.keys(selectors)), ...requestFields],
+    example: () => ({ coreTypes: ["Identity"] }), parameters: { ...requestDefaults },
+  },
+  {
+    event: "query", hint: "Asks for objects by what they are like. Agents retrieve them.", isRequest: true,
+    fields: [...selectorFields(["objectTypes", "coreTypes"]), ...requestFields],
+    example: () => ({ objectTypes: ["com.example.Door"], objectFilter: { conditions: ["isOpen", ["Equals", true]], take: 10 } }),
+    parameters: { ...requestDefaults },
+  },
+  {
+    event: "update", hint: "Asks that an object be changed. Who has it completes it.", isRequest: true,
+    fields: [...objectFields, ...requestFields], example: () => ({ object: { ...exampleObject(), isOpen: false } }),
+    parameters: { ...requestDefaults, limit: 1 },
+  },
+  {
+    event: "call", hint: "Calls a remote operation. Who has it returns a result, or an error.", isRequest: true,
+    fields: [{ ...parameter("operation", "Operation", "com.example.add"), isWide: true }, ...requestFields],
+    example: () => ({ parameters: [1, 2] }), parameters: { ...requestDefaults, limit: 1, operation: "" },
+    path: ({ operation }) => `v1/call/${encodeURIComponent(operation)}`,
+  },
+  {
+    event: "raw", hint: "Publishes a text on an MQTT topic outside of Coaty.", isText: true,
+    fields: [
+      { ...parameter("topic", "Topic", "greenhouse/door"), isWide: true },
+      { id: "retain", label: "Retain", kind: "checkbox", isParameter: true },
+    ],
+    example: () => "open", parameters: { topic: "", retain: false },
+    path: ({ topic }) => `v1/raw/${encodeURIComponent(topic)}`,
+  },
+]
+
+/** What is posted for the same: see curl.js. */
+export function restRequest(pattern, parameters, body) {
+  const { timeout, limit, retain } = parameters
+  const query = pattern.isRequest ? { timeout, limit } : retain ? { retain } : {}
+  return { path: pattern.path?.(parameters) ?? `v1/${pattern.event}`, query, body, isJSON: !pattern.isText }
+}

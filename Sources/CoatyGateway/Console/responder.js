@@ -1,0 +1,276 @@
+// Answers calls of an operation by hand.
+
+import { ago, clock, count, frames, h, jsonText, line, plural, replace, setHidden, setText } from "./dom.js"
+import { parseJSON } from "./json-text.js"
+import { value } from "./summary.js"
+
+/** How many calls wait to be answered. The oldest that nobody has begun to answer goes first. */
+const maximumCalls = 100
+/** How many of the answered ones are listed; the oldest go. */
+const maximumAnswered = 20
+/** Parameters of so many characters stand in one line. */
+const shortParameters = 60
+const drawsPerSecond = 4
+/** Milliseconds in which the ages are shown anew. */
+const agingInterval = 1000
+
+/** The card in which a person is the responder of an operation. */
+export class Responder {
+  #app
+  #ui
+  #subscription
+  #operation = ""
+  /** The calls that wait, the oldest first. */
+  #calls = []
+  #answered = []
+  #passed = 0
+  #note
+  #isShown = false
+  #aging
+  #drawing = frames(() => this.#draw(), drawsPerSecond)
+
+  /** @param {HTMLElement} card */
+  constructor(card, app) {
+    this.#app = app
+    this.#ui = this.#build(card)
+    app.names.addEventListener("change", () => this.#drawing.request())
+    this.#draw()
+  }
+
+  show() {
+    this.#isShown = true
+    this.#drawing.request()
+    this.#aging = setInterval(() => this.#age(), agingInterval)
+  }
+
+  /** The calls come on; who looks elsewhere is told. */
+  hide() {
+    this.#isShown = false
+    this.#drawing.stop()
+    clearInterval(this.#aging)
+  }
+
+  // MARK: - Calls
+
+  async #begin() {
+    const operation = this.#ui.operation.value.trim()
+    if (operation === "") return this.#refuse("The name of the operation is needed.")
+    const subscription = this.#app.client.subscribe({ event: "call", operation })
+    this.#subscription = subscription
+    this.#operation = operation
+    this.#note = undefined
+    this.#draw()
+    try {
+      for await (const frame of subscription) this.#came(frame)
+      if (subscription === this.#subscription) this.#end()
+    } catch (error) {
+      if (subscription !== this.#subscription) return
+      this.#end()
+      this.#refuse(error.message)
+    }
+  }
+
+  #end() {
+    this.#subscription?.close()
+    this.#subscription = undefined
+    this.#draw()
+  }
+
+  #refuse(text) {
+    setText(this.#ui.error, text)
+    setHidden(this.#ui.error, false)
+    this.#ui.operation.setAttribute("aria-invalid", "true")
+    this.#ui.operation.focus()
+    this.#app.announce(text)
+  }
+
+  #came(frame) {
+    if (frame.op === "gap") {
+      this.#note = frame.lost === null ? "The link was interrupted: calls may have been missed." : `${plural(frame.lost, "call")} passed too fast.`
+      return this.#drawing.request()
+    }
+    if (this.#calls.length >= maximumCalls) {
+      this.#passed += 1
+      const oldest = this.#calls.findIndex((call) => !call.isTouched())
+      if (oldest < 0) return this.#drawing.request()
+      this.#remove(this.#calls[oldest])
+    }
+    this.#calls.push(new Call(frame, this.#app, (call, data) => this.#answer(call, data), (call) => this.#dismiss(call)))
+    if (!this.#isShown && this.#calls.length === 1) this.#app.toast(`A call of ${line(this.#operation, 60)} waits for an answer`)
+    this.#drawing.request()
+  }
+
+  /** Returns what a person wrote. */
+  async #answer(call, data) {
+    await this.#app.client.respond(call.frame, data)
+    this.#remove(call)
+    this.#answered.unshift({ at: Date.now(), sender: call.frame.sourceId, operation: this.#operation, data })
+    this.#answered.length = Math.min(this.#answered.length, maximumAnswered)
+    this.#app.announce("Returned")
+    this.#draw()
+    this.#focusNext()
+  }
+
+  #dismiss(call) {
+    this.#remove(call)
+    this.#draw()
+    this.#focusNext()
+  }
+
+  #remove(call) {
+    this.#calls = this.#calls.filter((other) => other !== call)
+    call.element?.remove()
+  }
+
+  /** Who has dealt with a call goes on with the next one. */
+  #focusNext() {
+    (this.#calls[0]?.textarea ?? this.#ui.heading).focus()
+  }
+
+  // MARK: - Drawing
+
+  #draw() {
+    const ui = this.#ui
+    const isAnswering = this.#subscription !== undefined
+    ui.operation.readOnly = isAnswering
+    if (isAnswering) {
+      setHidden(ui.error, true)
+      ui.operation.removeAttribute("aria-invalid")
+    }
+    setText(ui.button, isAnswering ? "Stop" : "Answer calls")
+    ui.button.classList.toggle("primary", !isAnswering)
+    for (const call of this.#calls) if (!call.element) ui.calls.append(call.build())
+    setHidden(ui.calls, this.#calls.length === 0)
+    setHidden(ui.empty, this.#calls.length > 0)
+    if (this.#calls.length === 0) this.#showEmpty(isAnswering)
+    const note = [this.#note, this.#passed > 0 && `${plural(this.#passed, "call")} went unanswered: ${count(maximumCalls)} wait at most.`].filter(Boolean).join(" ")
+    setHidden(ui.note, note === "")
+    setText(ui.note, note)
+    setHidden(ui.answered, this.#answered.length === 0)
+    replace(ui.answeredList, this.#answered.map((one) => this.#answeredRow(one)))
+    this.#age()
+  }
+
+  #showEmpty(isAnswering) {
+    setText(this.#ui.emptyTitle, isAnswering ? "Waiting for calls" : "Be a responder")
+    setText(this.#ui.emptyText, isAnswering
+      ? `Calls of ${line(this.#operation, 60)} come here. Send one from this page, or let an agent call it.`
+      : "Say which operation, and its calls come here. You write what each of them returns.")
+  }
+
+  #answeredRow({ at, sender, operation, data }) {
+    const text = data.error ? `${data.error.code} ${data.error.message}` : value(data.result)
+    return h("li", { className: "answered-line" },
+      h("span", { className: "num muted" }, clock(at)),
+      h("span", { className: "clip" }, this.#app.names.of(sender)),
+      h("span", { className: "clip mono" }, line(`${operation} → ${text}`)))
+  }
+
+  #age() {
+    for (const call of this.#calls) call.age()
+  }
+
+  #build(card) {
+    const heading = h("h2", { tabIndex: -1 }, "Answer calls by hand")
+    const error = h("p", { className: "error", id: "responder-error", hidden: true })
+    const operation = h("input", { id: "responder-operation", type: "text", spellcheck: false, autocomplete: "off", placeholder: "com.example.add", "aria-describedby": error.id })
+    const button = h("button", { className: "button primary", type: "submit" }, "Answer calls")
+    const form = h("form", { className: "field", noValidate: true, onsubmit: (event) => { event.preventDefault(); this.#subscription ? this.#end() : this.#begin() } },
+      h("label", { for: operation.id }, "Operation"),
+      h("div", { className: "with-button" }, operation, button), error)
+    const note = h("p", { className: "notice", "data-kind": "warn", hidden: true })
+    const calls = h("ol", { className: "rows calls", "aria-label": "Calls" })
+    const emptyTitle = h("h3")
+    const emptyText = h("p")
+    const empty = h("div", { className: "empty" }, emptyTitle, emptyText)
+    const answeredList = h("ol", { className: "rows", "aria-label": "Answered" })
+    const answered = h("div", {}, h("h3", {}, "Answered"), answeredList)
+    card.append(heading, form, note, calls, empty, answered)
+    return { heading, operation, button, error, note, calls, emptyTitle, emptyText, empty, answered, answeredList }
+  }
+}
+
+/** A call that waits. */
+class Call {
+  element
+  textarea
+  #app
+  #at = Date.now()
+  #answer
+  #dismiss
+  #ui
+
+  constructor(frame, app, answer, dismiss) {
+    this.frame = frame
+    this.#app = app
+    this.#answer = answer
+    this.#dismiss = dismiss
+  }
+
+  /** Whether somebody has begun to answer it. */
+  isTouched() {
+    return this.element !== undefined && (this.textarea.value !== "" || this.element.contains(document.activeElement))
+  }
+
+  age() {
+    if (!this.#ui) return
+    setText(this.#ui.sender, this.#app.names.of(this.frame.sourceId))
+    setText(this.#ui.age, ago(this.#at))
+  }
+
+  build() {
+    const id = `call-${this.frame.correlationId}`
+    const { parameters } = this.frame.data
+    const short = JSON.stringify(parameters) ?? ""
+    const sender = h("strong", { className: "clip" })
+    const age = h("span", { className: "num muted" })
+    const error = h("p", { className: "error", id: `${id}-error`, hidden: true })
+    const label = h("label", { for: id }, "Result")
+    const textarea = h("textarea", { id, rows: 2, spellcheck: false, autocomplete: "off", placeholder: "JSON; empty is null", "aria-describedby": error.id })
+    const code = h("input", { id: `${id}-code`, type: "number", step: "1", value: "1" })
+    const codeField = h("div", { className: "field call-code", hidden: true }, h("label", { for: code.id }, "Code"), code)
+    const isError = h("input", {
+      type: "checkbox",
+      onchange: () => {
+        setText(label, isError.checked ? "Message" : "Result")
+        textarea.placeholder = isError.checked ? "What went wrong" : "JSON; empty is null"
+        setHidden(codeField, !isError.checked)
+        setHidden(error, true)
+      },
+    })
+    this.textarea = textarea
+    this.#ui = { sender, age, error, isError, code }
+    this.element = h("li", {}, h("form", { className: "call", noValidate: true, onsubmit: (event) => { event.preventDefault(); this.#submit() } },
+      h("div", { className: "call-line" }, sender, age),
+      parameters === undefined ? h("p", { className: "muted" }, "Without parameters") : h("pre", { className: "json", tabIndex: 0, "aria-label": "Parameters" }, short.length <= shortParameters ? short : jsonText(parameters)),
+      h("div", { className: "call-result" }, codeField, h("div", { className: "field" }, label, textarea, error)),
+      h("div", { className: "toolbar" },
+        h("button", { className: "button primary", type: "submit" }, "Return"),
+        h("label", { className: "check" }, isError, "as an error"),
+        h("button", { className: "button quiet", type: "button", onclick: () => this.#dismiss(this) }, "Dismiss"))))
+    this.age()
+    return this.element
+  }
+
+  /** What is returned. */
+  #data() {
+    const text = this.textarea.value
+    const { isError, code } = this.#ui
+    if (!isError.checked) return { result: text.trim() === "" ? null : parseJSON(text) }
+    if (!Number.isInteger(code.valueAsNumber)) throw new Error("The code must be a whole number.")
+    return { error: { code: code.valueAsNumber, message: text } }
+  }
+
+  async #submit() {
+    try {
+      await this.#answer(this, this.#data())
+    } catch (problem) {
+      const { error } = this.#ui
+      setText(error, problem.message)
+      setHidden(error, false)
+      this.textarea.setAttribute("aria-invalid", "true")
+      this.textarea.focus()
+      this.#app.announce(problem.message)
+    }
+  }
+}
