@@ -1,0 +1,254 @@
+"""A real browser with the console in it, and the case that all tests of the console begin with."""
+
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+import unittest
+import uuid
+
+from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+
+import stack
+from stack import eventually
+
+WIDE = (1280, 800)
+NARROW = (390, 844)
+
+# Where the run keeps what it writes, and the programs under test; `run` sets both.
+OUT = pathlib.Path(os.environ["BROWSER_TEST_OUT"])
+PROGRAMS = pathlib.Path(os.environ["BROWSER_TEST_PROGRAMS"])
+
+# What the browser itself logs when a server is away.
+NETWORK = r"net::ERR_|WebSocket connection to .* failed"
+
+# From before the page's own scripts: what the policy refuses, and what would be called by code in texts.
+WATCH = """
+window.watched = { violations: [], ran: [] }
+addEventListener("securitypolicyviolation", (event) =>
+  watched.violations.push(`${event.effectiveDirective}: ${event.blockedURI} ${event.sample}`))
+"""
+
+LIBRARY = """
+const isSeen = (element) => element.checkVisibility({ visibilityProperty: true })
+const text = (element) => element.textContent.replace(/\\s+/g, " ").trim()
+const nameOf = (element) => element.getAttribute("aria-label") ?? text(element)
+const shown = () => document.querySelector("section.view:not([hidden])")
+const all = (selector, root = document) => [...(root ?? document).querySelectorAll(selector)].filter(isSeen)
+"""
+
+
+class Browser:
+    """Chromium with an empty profile.
+
+    - Parameters: its size in CSS pixels, of which a narrow one is a phone's; `light` or `dark`.
+    """
+
+    def __init__(self, folder, size=WIDE, scheme="light"):
+        folder.mkdir(parents=True, exist_ok=True)
+        self._profile = tempfile.mkdtemp(prefix="profile-", dir=folder)
+        options = webdriver.ChromeOptions()
+        options.binary_location = str(_mortal(folder, "/usr/bin/chromium"))
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        for argument in (
+            *("--headless=new", f"--user-data-dir={self._profile}", f"--window-size={WIDE[0]},{WIDE[1]}"),
+            *("--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--force-device-scale-factor=1"),
+            *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--lang=en-US"),
+            # Exact figures, and the collection of garbage on demand.
+            *("--enable-precise-memory-info", "--js-flags=--expose-gc"),
+            # As root there is no sandbox; what is loaded is the gateway's own.
+            *(("--no-sandbox",) if os.geteuid() == 0 else ()),
+        ):
+            options.add_argument(argument)
+        service = Service(
+            executable_path=str(_mortal(folder, "/usr/bin/chromedriver")),
+            log_output=str(folder / f"chromedriver-{uuid.uuid4()}.log"),
+        )
+        self.driver = webdriver.Chrome(options=options, service=service)
+        self.driver.set_script_timeout(2 * stack.PATIENCE)
+        self.cdp("Page.enable")
+        self.cdp("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+        self.look(size, scheme)
+        self._problems = []
+
+    def quit(self):
+        self.driver.quit()
+        shutil.rmtree(self._profile, ignore_errors=True)
+
+    def cdp(self, command, **parameters):
+        return self.driver.execute_cdp_cmd(command, parameters)
+
+    def look(self, size, scheme):
+        """Sets the size and the colour scheme."""
+        width, height = size
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 720}
+        self.cdp("Emulation.setDeviceMetricsOverride", **metrics)
+        self.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    # What the page is asked, and does.
+
+    def js(self, script, *arguments):
+        """What a function body gives, which may use `all(selector, root)`, `nameOf`, `text`, `shown()` and `isSeen`."""
+        return self.driver.execute_script(LIBRARY + script, *arguments)
+
+    def open(self, url):
+        self._note()
+        self.driver.get(url)
+
+    def wait(self, what, script, *arguments, seconds=stack.PATIENCE):
+        """What a function body gives, as soon as it is true."""
+        return eventually(what, lambda: self.js(script, *arguments), seconds)
+
+    def wait_for_link(self, text="Online"):
+        self.wait(f"the link is {text}", "return text(document.getElementById('link')).startsWith(arguments[0])", text)
+
+    def go(self, title):
+        """Goes to a view by its link."""
+        script = """
+        const link = document.querySelector(`nav a[href="#${arguments[0]}"]`)
+        return link && isSeen(link) ? link : null
+        """
+        ids = {"Live feed": "feed", "Agents & objects": "alive", "Send": "send", "IO routing": "routing"}
+        self.wait(f"the link {title}", script, ids.get(title, title.lower())).click()
+        self.wait(f"the view {title}", "return shown()?.querySelector('h1')?.textContent === arguments[0]", title)
+
+    def find(self, selector, name=None, within=None):
+        """The first element that is seen, of this accessible name, in the view that is shown or in an element."""
+        script = """
+        return all(arguments[0], arguments[2] ?? shown()).find((element) => arguments[1] === null || nameOf(element) === arguments[1])
+        """
+        return self.wait(f"{selector} {name or ''}", script, selector, name, within)
+
+    def button(self, name, within=None):
+        return self.find("button, [role=button]", name, within)
+
+    def press(self, name, within=None):
+        self.button(name, within).click()
+
+    def field(self, label, within=None):
+        script = """
+        return all("input, select, textarea", arguments[1] ?? shown()).find((field) =>
+          field.getAttribute("aria-label") === arguments[0]
+            || [...(field.labels ?? [])].some((label) => text(label.querySelector(":scope > span") ?? label) === arguments[0]
+               || text(label) === arguments[0]))
+        """
+        return self.wait(f"the field {label}", script, label, within)
+
+    def fill(self, label, value, within=None):
+        field = self.field(label, within)
+        field.clear()
+        field.send_keys(value)
+        return field
+
+    def choose(self, label, option, within=None):
+        """Chooses of a select the option of which this is the text, or a part of it."""
+        script = """
+        const option = [...arguments[0].options].find((option) => text(option).includes(arguments[1]))
+        if (!option) return false
+        arguments[0].value = option.value
+        arguments[0].dispatchEvent(new Event("input", { bubbles: true }))
+        arguments[0].dispatchEvent(new Event("change", { bubbles: true }))
+        return true
+        """
+        self.wait(f"the option {option} of {label}", script, self.field(label, within), option)
+
+    def press_keys(self, *keys):
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def wait_for_text(self, value, selector="main"):
+        script = "return all(arguments[1]).some((element) => element.textContent.includes(arguments[0]))"
+        self.wait(f"the text {value!r}", script, value, selector)
+
+    def wait_for_row(self, value, list_name="Events"):
+        """The button of the row that has this text."""
+        script = """
+        return all(`[aria-label="${arguments[1]}"] li button`).find((row) => row.textContent.includes(arguments[0]))
+        """
+        return self.wait(f"a row with {value!r}", script, value, list_name)
+
+    def screenshot(self, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.driver.save_screenshot(str(path))
+
+    # What has gone wrong.
+
+    def _note(self):
+        try:
+            seen = self.js("return window.watched ?? {}")
+        except WebDriverException as problem:
+            seen = {"violations": [f"the page does not answer: {problem}"]}
+        self._problems += [f"violation of the policy: {violation}" for violation in seen.get("violations", [])]
+        self._problems += [f"a text ran as code: {code}" for code in seen.get("ran", [])]
+        for entry in self.driver.get_log("browser"):
+            if entry["level"] == "SEVERE":
+                self._problems.append(entry["message"])
+
+    def problems(self, allowed=None):
+        """Takes what was refused by the policy, ran, or was logged as an error since the last time."""
+        self._note()
+        problems, self._problems = self._problems, []
+        return [problem for problem in problems if not (allowed and re.search(allowed, problem))]
+
+
+def _mortal(folder, program):
+    """A program that starts another one, which is gone with who started it."""
+    path = folder / f"mortal-{pathlib.Path(program).name}"
+    if not path.exists():
+        path.write_text(f'#!/bin/sh\nexec setpriv --pdeathsig KILL -- {program} "$@"\n')
+        path.chmod(0o755)
+    return path
+
+
+class ConsoleCase(unittest.TestCase):
+    """A case with a stack and a browser of its own.
+
+    Each test ends with the check that nothing was refused by the policy, and that no error was logged but those that
+    match `allowed`.
+    """
+
+    allowed = None
+    size = WIDE
+    scheme = "light"
+
+    @classmethod
+    def setUpClass(cls):
+        folder = OUT / cls.__name__
+        shutil.rmtree(folder, ignore_errors=True)
+        cls.folder = folder
+        cls.stack = stack.Stack(folder, PROGRAMS)
+        cls.addClassCleanup(cls.stack.stop)
+        cls.begin()
+        cls.browser = Browser(folder, cls.size, cls.scheme)
+        cls.addClassCleanup(cls.browser.quit)
+
+    @classmethod
+    def begin(cls):
+        """Starts what the tests of the class share."""
+        cls.broker = cls.stack.broker()
+        cls.gateway = cls.stack.gateway(cls.broker)
+
+    def setUp(self):
+        self.open()
+
+    def open(self, view="feed"):
+        # The same URL but for the fragment would not be loaded anew.
+        self.browser.open("about:blank")
+        self.browser.open(f"{self.gateway.url}/#{view}")
+        self.browser.wait_for_link()
+
+    def run(self, result=None):
+        before = len(result.failures) + len(result.errors)
+        outcome = super().run(result)
+        if len(result.failures) + len(result.errors) > before and hasattr(self, "browser"):
+            try:
+                self.browser.screenshot(self.folder / f"{self._testMethodName}.png")
+            except WebDriverException:
+                pass
+        return outcome
+
+    def tearDown(self):
+        self.assertEqual(self.browser.problems(self.allowed), [])

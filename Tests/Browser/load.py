@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Publishes Channel events at a rate, and says how many they were: load PORT RATE SECONDS
+
+It speaks MQTT 3.1.1 with QoS 0 over a plain socket, in batches of a hundredth of a second. The events are numbered from 0,
+and come from one agent that advertises nothing. It prints {"sent":…,"seconds":…}.
+"""
+
+import json
+import sys
+import time
+import uuid
+
+from stack import connect_mqtt
+
+BATCHES_PER_SECOND = 100
+NAME = "Temperature of the hall, sensor"
+
+
+def packet(topic, payload):
+    rest = len(topic) + 2 + len(payload)
+    head = bytearray([0x30])
+    while True:
+        head.append((rest & 0x7F) | (0x80 if rest > 0x7F else 0))
+        rest >>= 7
+        if rest == 0:
+            break
+    return bytes(head) + len(topic).to_bytes(2, "big") + topic + payload
+
+
+def template():
+    """A packet whose number, of seven digits, is left to `%`."""
+    thing = {
+        "coreType": "CoatyObject",
+        "objectType": "com.example.Reading",
+        "objectId": str(uuid.uuid4()),
+        "name": f"{NAME} 0000000",
+        "unit": "Celsius",
+        "location": {"building": 7, "floor": 3, "room": "Hall of the turbines"},
+        "value": 21.5,
+    }
+    topic = f"coaty/3/-/CHN:load/{uuid.uuid4()}".encode()
+    payload = json.dumps({"object": thing}, separators=(",", ":")).encode()
+    return packet(topic, payload).replace(b"0000000", b"%07d")
+
+
+def main():
+    port, rate, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+    event = template()
+    total = int(rate * seconds)
+    sent = 0
+    with connect_mqtt(port) as link:
+        start = time.monotonic()
+        while sent < total:
+            due = min(total, int((time.monotonic() - start) * rate) + rate // BATCHES_PER_SECOND)
+            if due > sent:
+                link.sendall(b"".join([event % number for number in range(sent, due)]))
+                sent = due
+            time.sleep(max(0, start + sent / rate - time.monotonic()))
+        taken = time.monotonic() - start
+        # DISCONNECT: the broker has read all that came before when it closes.
+        link.sendall(bytes([0xE0, 0]))
+        link.recv(1)
+    print(json.dumps({"sent": sent, "seconds": round(taken, 2)}), flush=True)
+
+
+main()

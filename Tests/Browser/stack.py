@@ -1,0 +1,266 @@
+"""The real gateway, brokers, agents and curl, on free ports of 127.0.0.1, for tests of the console."""
+
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parent.parent
+# Seconds: much more than anything takes on a busy machine.
+PATIENCE = 30
+TICK = 0.02
+
+TEMPERATURE_CONTEXT = "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
+TEMPERATURE_NAMESPACE = "com.iorouting"
+
+
+def eventually(what, condition, seconds=PATIENCE):
+    """What the condition gives, as soon as it is true.
+
+    Raises AssertionError where it does not become true in time, with what it gave at last.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError(f"in vain: {what} ({result!r})")
+        time.sleep(TICK)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Child:
+    """A process with its output in files; it is gone with the test process at the latest."""
+
+    def __init__(self, log, command, environment=None, stdin=subprocess.DEVNULL):
+        self.log = log
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("COATY_")}
+        with open(log.with_suffix(".out"), "w") as output, open(log, "a") as errors:
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *map(str, command)],
+                env=variables | (environment or {}),
+                stdin=stdin,
+                stdout=output,
+                stderr=errors,
+            )
+
+    @property
+    def output(self):
+        return self.log.with_suffix(".out").read_text(errors="replace")
+
+    def wait_for_output(self, what, pattern):
+        """The match of a regular expression in standard output."""
+
+        def found():
+            match = re.search(pattern, self.output, re.MULTILINE)
+            if match is None and self.process.poll() is not None:
+                raise AssertionError(f"{what}: it has ended with {self.process.returncode}:\n{self.log.read_text()}")
+            return match
+
+        return eventually(f"{what} in {self.log.with_suffix('.out')}", found)
+
+    def kill(self):
+        self.end(signal.SIGKILL)
+
+    def end(self, number=signal.SIGTERM):
+        if self.process.stdin:
+            self.process.stdin.close()
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+class Broker:
+    """A mosquitto of a test's own, which can be killed and started anew on its port."""
+
+    def __init__(self, folder):
+        self.port = free_port()
+        self._log = folder / f"mosquitto-{self.port}.log"
+        self._configuration = folder / f"mosquitto-{self.port}.conf"
+        lines = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "persistence false", "log_dest stderr"]
+        # Load is published with QoS 0 by one client: what the broker drops of it would be nobody's to tell.
+        lines += ["max_queued_messages 0", "max_queued_bytes 0"]
+        if os.geteuid() == 0:
+            lines.append("user root")
+        self._configuration.write_text("\n".join(lines) + "\n")
+        self.start()
+
+    @property
+    def url(self):
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    def start(self):
+        binary = "/usr/sbin/mosquitto"
+        self._child = Child(self._log, [binary, "-c", self._configuration])
+        eventually(f"mosquitto on port {self.port}", self._answers)
+
+    def kill(self):
+        self._child.kill()
+
+    stop = kill
+
+    def _answers(self):
+        try:
+            connect_mqtt(self.port).close()
+            return True
+        except OSError:
+            return False
+
+
+def connect_mqtt(port):
+    """A socket to a broker that has accepted an MQTT 3.1.1 connection without keepalive."""
+    link = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+    link.sendall(bytes([0x10, 12, 0, 4, 0x4D, 0x51, 0x54, 0x54, 4, 2, 0, 0, 0, 0]))
+    answer = link.recv(4)
+    if answer != bytes([0x20, 2, 0, 0]):
+        link.close()
+        raise ConnectionError(f"the broker refuses: {answer!r}")
+    return link
+
+
+class Gateway:
+    """The gateway under test, which can be killed and started anew on its port."""
+
+    def __init__(self, folder, programs, broker, *arguments):
+        self.port = free_port()
+        self.broker = broker
+        self._log = folder / f"gateway-{self.port}.log"
+        self._command = [programs / "coaty-gateway", "--port", self.port, "--broker", broker.url, *arguments]
+        self.start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self):
+        self._child = Child(self._log, self._command)
+        self._child.wait_for_output("the gateway is ready", r" ready on http://")
+
+    def kill(self):
+        self._child.kill()
+
+    def stop(self):
+        self._child.end()
+        status = self._child.process.returncode
+        if status not in (0, -signal.SIGKILL):
+            raise AssertionError(f"the gateway has ended with {status}: see {self._log}")
+
+    def curl(self, method, path, body=None, content_type="application/json"):
+        """What curl gets, as JSON."""
+        return json.loads(self.start_curl(method, path, body, content_type).communicate(timeout=2 * PATIENCE)[0])
+
+    def start_curl(self, method, path, body=None, content_type="application/json"):
+        command = ["curl", "--silent", "--show-error", "--max-time", str(PATIENCE), "-X", method, self.url + path]
+        if body is not None:
+            command += ["-H", f"content-type: {content_type}", "-d", json.dumps(body)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def advertise(self, name, object_type="com.example.Thing", **properties):
+        """Advertises an object by curl, and returns it."""
+        thing = {
+            "coreType": "CoatyObject",
+            "objectType": object_type,
+            "objectId": str(uuid.uuid4()),
+            "name": name,
+        } | properties
+        answer = self.curl("POST", "/v1/advertise", {"object": thing})
+        if "deferred" not in answer:
+            raise AssertionError(f"not advertised: {answer}")
+        return thing
+
+
+class TestAgent:
+    """Tests/TestAgent: an agent of another process, which says what it is told to."""
+
+    # It is no test case.
+    __test__ = False
+
+    def __init__(self, folder, programs, broker, namespace="-"):
+        log = folder / f"agent-{uuid.uuid4()}.log"
+        self._child = Child(log, [programs / "test-agent", broker.url, namespace], stdin=subprocess.PIPE)
+        self.id = self._child.wait_for_output("the test agent is ready", r'^\{"ready":"([^"]+)"')[1]
+
+    def say(self, **instruction):
+        """`publish` or `request`, `data`, and perhaps `channelId`, `topic` or `operation`."""
+        self._child.process.stdin.write(json.dumps(instruction).encode() + b"\n")
+        self._child.process.stdin.flush()
+
+    def wait_for(self, kind, name):
+        """The first line that is `kind` (`event` or `response`) of this name."""
+
+        def found():
+            lines = [json.loads(line) for line in self._child.output.split("\n")[:-1]]
+            return next((line for line in lines if line.get(kind) == name), None)
+
+        return eventually(f"{kind} {name}", found)
+
+    def stop(self):
+        self._child.end()
+
+
+class Stack:
+    """What a test case runs, which ends all together in the reverse order."""
+
+    def __init__(self, folder, programs):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.programs = programs
+        self._parts = []
+
+    def broker(self):
+        return self._keep(Broker(self.folder))
+
+    def gateway(self, broker, *arguments):
+        return self._keep(Gateway(self.folder, self.programs, broker, *arguments))
+
+    def router(self, broker):
+        """The gateway of Examples/io-routing."""
+        return self.gateway(broker, "--config", ROOT / "Examples/io-routing/gateway.yaml")
+
+    def agent(self, broker, namespace="-"):
+        return self._keep(TestAgent(self.folder, self.programs, broker, namespace))
+
+    def example(self, broker, name, *arguments):
+        """A program of Examples."""
+        log = self.folder / f"{'-'.join((name, *map(str, arguments)))}-{uuid.uuid4()}.log"
+        child = Child(log, [self.programs / name, *arguments], {"COATY_BROKER": broker.url})
+        self._parts.append(child.end)
+        return child
+
+    def load(self, broker, rate, seconds):
+        log = self.folder / f"load-{uuid.uuid4()}.log"
+        child = Child(log, [sys.executable, "-B", HERE / "load.py", broker.port, rate, seconds])
+        self._parts.append(child.end)
+        return child
+
+    def _keep(self, part):
+        self._parts.append(part.stop)
+        return part
+
+    def stop(self):
+        problems = []
+        while self._parts:
+            try:
+                self._parts.pop()()
+            except (AssertionError, OSError) as problem:
+                problems.append(str(problem))
+        if problems:
+            raise AssertionError("; ".join(problems))
