@@ -10,6 +10,9 @@ FUZZ_SECONDS ?= 60
 # What the random requests of `make test-api` begin with; without them a run has one that is made up.
 SEEDS ?=
 
+# Which tests `make test-browser` runs in the browser, as unittest names them; all without.
+TESTS ?=
+
 # Arguments of the gateway for `make run`.
 ARGS ?=
 
@@ -34,7 +37,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing test test-websocket test-api fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-bench deps-fuzz
+.PHONY: help run demo-routing test test-websocket test-api test-browser screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-bench deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -68,6 +71,19 @@ test-api: deps-api ## run schemathesis against the gateway from openapi.yaml; SE
 	swift build -c release --product coaty-gateway
 	Tests/API/run .build/api "$$(swift build -c release --show-bin-path)/coaty-gateway" $(SEEDS)
 
+BROWSER_PRODUCTS := coaty-gateway test-agent hello-world remote-operations-light remote-operations-control \
+	io-routing-sources io-routing-actor
+
+test-browser: deps-browser ## test the client module with node, and it and the console in chromium; TESTS="test_feed" runs some
+	for product in $(BROWSER_PRODUCTS); do swift build $(BUILD_FLAGS) --product $$product || exit; done
+	node --test Tests/Browser/console/
+	Tests/Browser/client/run "$$(swift build $(BUILD_FLAGS) --show-bin-path)/coaty-gateway"
+	Tests/Browser/run $(SCRATCH)/browser "$$(swift build $(BUILD_FLAGS) --show-bin-path)" $(TESTS)
+
+screenshots: deps-browser ## take the README's screenshots of the console anew
+	for product in $(BROWSER_PRODUCTS); do swift build $(BUILD_FLAGS) --product $$product || exit; done
+	Tests/Browser/run $(SCRATCH)/browser "$$(swift build $(BUILD_FLAGS) --show-bin-path)" --screenshots docs/images
+
 bench: deps-bench ## measure the gateway against plain C, the latency of a discover, and IO routing
 	swift build -c release --product coaty-gateway
 	swift build -c release --product hello-world
@@ -100,6 +116,9 @@ deps-websocket:
 
 deps-api:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies api)
+
+deps-browser:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies browser)
 
 deps-bench:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)

@@ -1,0 +1,91 @@
+"""The page under load: five thousand events a second for half a minute."""
+
+import statistics
+import time
+
+from browser import ConsoleCase
+from stack import PATIENCE, eventually
+
+RATE = 5000
+SECONDS = 30
+# Milliseconds from a click to the frame that shows what it did: the acceptance's own limit.
+MAXIMUM_RESPONSE = 100
+# Bytes that the heap may have grown between two times under load, behind a collection of garbage: what is kept of the feed
+# has 8 MiB at most, about as much again is what stands for it, and the views that are opened meanwhile come to it.
+MAXIMUM_GROWTH = 24 << 20
+# Elements may come with views that are opened; rows do not come with events.
+MAXIMUM_NODES = 20_000
+
+
+class LoadTests(ConsoleCase):
+    def test_page_answers_clicks_keeps_within_bounds_and_tells_what_it_lost(self):
+        browser = self.browser
+        # The others are mounted before, so that what grows grows with the events.
+        for view in ("Agents & objects", "Send", "IO routing", "Gateway", "Live feed"):
+            browser.go(view)
+        browser.js(
+            """
+            window.responses = []
+            addEventListener("click", (event) => {
+              const began = event.timeStamp
+              requestAnimationFrame(() => {
+                const { port1, port2 } = new MessageChannel()
+                port1.onmessage = () => responses.push(performance.now() - began)
+                port2.postMessage(null)
+              })
+            }, { capture: true })
+            """
+        )
+        before = self.counts()
+        samples = [self.measure()]
+        load = self.stack.load(self.broker, RATE, SECONDS)
+        began = time.monotonic()
+        targets = ["pause", "resume", "alive", "feed", "pause", "resume", "gateway", "feed"]
+        clicks = 0
+        while load.process.poll() is None and time.monotonic() < began + SECONDS + PATIENCE:
+            self.click(targets[clicks % len(targets)])
+            clicks += 1
+            browser.wait("the click is handled", "return responses.length >= arguments[0]", clicks)
+            if clicks % 8 == 0:
+                samples.append(self.measure())
+        browser.go("Live feed")
+        samples.append(self.measure())
+        sent = load.wait_for_output("the load", r'\{"sent": (\d+), "seconds": ([\d.]+)\}')
+        total, seconds = int(sent[1]), float(sent[2])
+        told = eventually("all is received, or told as lost", lambda: (now := self.counts(before))[0] + now[1] >= total and now)
+        responses = browser.js("return responses")[: clicks]
+        print(
+            f"\n{total} events in {seconds} s: {told[0]} received, {told[1]} told as lost; "
+            f"{len(responses)} clicks: median {statistics.median(responses):.0f} ms, maximum {max(responses):.0f} ms; "
+            f"heap {', '.join(f'{heap / (1 << 20):.1f}' for heap, _ in samples)} MiB; "
+            f"nodes {', '.join(str(nodes) for _, nodes in samples)}",
+            flush=True,
+        )
+        self.assertGreaterEqual(total / seconds, RATE * 0.98, "the load is slower than it is to be")
+        self.assertEqual(told[0] + told[1], total)
+        self.assertGreaterEqual(clicks, 30)
+        self.assertLess(max(responses), MAXIMUM_RESPONSE)
+        loaded = [heap for heap, _ in samples[1:]]
+        self.assertLess(max(loaded) - samples[0][0], MAXIMUM_GROWTH)
+        self.assertLess(max(nodes for _, nodes in samples), MAXIMUM_NODES)
+
+    def click(self, target):
+        if target in ("pause", "resume"):
+            self.browser.press(target.title())
+        else:
+            self.browser.driver.find_element("css selector", f'nav a[href="#{target}"]').click()
+
+    def counts(self, before=(0, 0)):
+        """How many events the feed has received, and how many it was told were lost."""
+        script = """
+        const told = text(document.querySelector(".view-feed .pane-footer"))
+        const number = (pattern) => Number((told.match(pattern)?.[1] ?? "0").replaceAll(",", ""))
+        return [number(/([\\d,]+) events?/), number(/([\\d,]+) lost/)]
+        """
+        return [now - then for now, then in zip(self.browser.js(script), before)]
+
+    def measure(self):
+        """The bytes of the heap behind a collection of garbage, and how many nodes there are in the document."""
+        self.browser.cdp("HeapProfiler.collectGarbage")
+        heap = self.browser.cdp("Runtime.getHeapUsage")["usedSize"]
+        return heap, self.browser.js("return document.querySelectorAll('*').length")
