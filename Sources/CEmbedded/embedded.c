@@ -17,6 +17,9 @@ static const EmbeddedFile console[] = {
     {"alive.js", (const char[]){
 #embed "../CoatyGateway/Console/alive.js" suffix(, 0)
     }},
+    {"answers.js", (const char[]){
+#embed "../CoatyGateway/Console/answers.js" suffix(, 0)
+    }},
     {"app.js", (const char[]){
 #embed "../CoatyGateway/Console/app.js" suffix(, 0)
     }},
@@ -28,6 +31,9 @@ static const EmbeddedFile console[] = {
     }},
     {"console.css", (const char[]){
 #embed "../CoatyGateway/Console/console.css" suffix(, 0)
+    }},
+    {"curl.js", (const char[]){
+#embed "../CoatyGateway/Console/curl.js" suffix(, 0)
     }},
     {"dom.js", (const char[]){
 #embed "../CoatyGateway/Console/dom.js" suffix(, 0)
@@ -59,6 +65,9 @@ static const EmbeddedFile console[] = {
     {"index.html", (const char[]){
 #embed "../CoatyGateway/Console/index.html" suffix(, 0)
     }},
+    {"json-text.js", (const char[]){
+#embed "../CoatyGateway/Console/json-text.js" suffix(, 0)
+    }},
     {"layout.js", (const char[]){
 #embed "../CoatyGateway/Console/layout.js" suffix(, 0)
     }},
@@ -68,8 +77,14 @@ static const EmbeddedFile console[] = {
     {"names.js", (const char[]){
 #embed "../CoatyGateway/Console/names.js" suffix(, 0)
     }},
+    {"patterns.js", (const char[]){
+#embed "../CoatyGateway/Console/patterns.js" suffix(, 0)
+    }},
     {"rates.js", (const char[]){
 #embed "../CoatyGateway/Console/rates.js" suffix(, 0)
+    }},
+    {"responder.js", (const char[]){
+#embed "../CoatyGateway/Console/responder.js" suffix(, 0)
     }},
     {"ring.js", (const char[]){
 #embed "../CoatyGateway/Console/ring.js" suffix(, 0)

@@ -36,6 +36,8 @@ class Feed {
   #rows = rowsPerPage
   #isShown = false
   #subscription
+  /** How many gaps have come among the events, and how many events are known to be missing in them. */
+  #gaps = { count: 0, lost: 0 }
   #rate = { total: 0, at: performance.now(), value: 0 }
   #drawing = frames(() => this.#draw(), drawsPerSecond)
   #ui
@@ -87,6 +89,7 @@ class Feed {
   async #follow(what, signal, field, message) {
     try {
       for await (const frame of this.#app.client.subscribe(what, { signal })) {
+        if (frame.op === "gap") this.#gaps = { count: this.#gaps.count + 1, lost: this.#gaps.lost + (frame.lost ?? 0) }
         this.#ring.push({ number: this.#ring.total + 1, at: Date.now(), frame }, frame.size)
         if (this.#isShown) this.#drawing.request()
       }
@@ -227,7 +230,9 @@ class Feed {
     }
     const rate = this.#rate.value
     const perSecond = rate >= 10 ? count(Math.round(rate)) : rate.toFixed(rate > 0 ? 1 : 0)
-    return `${plural(this.#ring.total, "event")} · ${perSecond} per second · the latest ${count(this.#ring.length)} are kept`
+    const { count: gaps, lost } = this.#gaps
+    const lostText = lost > 0 ? ` · ${count(lost)} lost` : ""
+    return `${plural(this.#ring.total - gaps, "event")}${lostText} · ${perSecond} per second · the latest ${count(this.#ring.length)} are kept`
   }
 
   /** What there is to be shown, the newest first. */
