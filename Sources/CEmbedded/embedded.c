@@ -29,6 +29,9 @@ static const EmbeddedFile console[] = {
     {"client.js", (const char[]){
 #embed "../CoatyGateway/Console/client.js" suffix(, 0)
     }},
+    {"coalesced.js", (const char[]){
+#embed "../CoatyGateway/Console/coalesced.js" suffix(, 0)
+    }},
     {"console.css", (const char[]){
 #embed "../CoatyGateway/Console/console.css" suffix(, 0)
     }},
@@ -97,6 +100,9 @@ static const EmbeddedFile console[] = {
     }},
     {"routing-model.js", (const char[]){
 #embed "../CoatyGateway/Console/routing-model.js" suffix(, 0)
+    }},
+    {"routing-page.js", (const char[]){
+#embed "../CoatyGateway/Console/routing-page.js" suffix(, 0)
     }},
     {"routing-table.js", (const char[]){
 #embed "../CoatyGateway/Console/routing-table.js" suffix(, 0)

@@ -71,9 +71,9 @@ export class Graph {
     this.#drawRates(plan, rates)
   }
 
-  /** Shows the last values of sources. @param texts by the ids of sources */
-  show(texts) {
-    for (const [sourceId, text] of texts) {
+  /** Shows the last values of sources. @param values `{text}` by the ids of sources */
+  show(values) {
+    for (const [sourceId, { text }] of values) {
       const value = this.#values.get(sourceId)
       if (!value) continue
       value.element.removeAttribute("data-none")
@@ -117,7 +117,8 @@ export class Graph {
     let baseline = y + padding - 5
     for (const line of box.titles) heading.append(s("text", { class: "title", x: x + padding, y: (baseline += lineHeight) }, line))
     for (const line of box.notes) heading.append(s("text", { class: "type", x: x + padding, y: (baseline += smallLineHeight) }, line))
-    group.append(s("rect", { class: "frame", x: x + 0.5, y: y + 0.5, width: width - 1, height: height - 1, rx: 8 }), heading)
+    const frame = s("rect", { class: "frame", x: x + 0.5, y: y + 0.5, width: width - 1, height: height - 1, rx: 8 })
+    group.append(frame, heading)
     for (const point of box.points) group.append(this.#point(point))
     return group
   }
@@ -135,7 +136,8 @@ export class Graph {
     if (type) group.append(s("text", { class: "type", x: x + padding, y: (baseline += smallLineHeight) }, type))
     if (value) {
       const anchor = value.isBeside ? "end" : "start"
-      const element = s("text", { class: "value", x: value.x, y: value.y, "text-anchor": anchor, "data-none": "" }, "no value yet")
+      const place = { x: x + value.dx, y: y + value.dy, "text-anchor": anchor }
+      const element = s("text", { class: "value", ...place, "data-none": "" }, "no value yet")
       this.#values.set(id, { element, width: value.width })
       group.append(element)
     }
@@ -156,7 +158,9 @@ export class Graph {
       let element = this.#edgeElements.get(edge.key)
       if (!element) {
         // One that goes becomes one that comes: the source is fed to another actor, or the actor from another source.
-        element = takeOne(free, (other) => other.sourceId === edge.sourceId) ?? takeOne(free, (other) => other.actorId === edge.actorId)
+        element =
+          takeOne(free, (other) => other.sourceId === edge.sourceId) ??
+          takeOne(free, (other) => other.actorId === edge.actorId)
         if (element) this.#edgeElements.delete(element.key)
         else element = this.#newEdge()
         element.group.setAttribute("data-edge", edge.key)

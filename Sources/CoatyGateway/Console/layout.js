@@ -4,7 +4,7 @@
 /** How many sources, and how many actors, are drawn at most. */
 export const maximumPoints = 150
 /** How many edges are drawn at most. */
-export const maximumEdges = 600
+export const maximumEdges = 400
 /** With more points on a side, each takes one line. */
 export const maximumRoomyPoints = 24
 
@@ -18,6 +18,8 @@ export const smallLineHeight = 16
 const headingHeight = 28
 /** Columns as narrow as on a phone have the value below the name. */
 const narrowColumn = 220
+/** Lines of columns narrower than this have no room for a value. */
+const narrowestColumnWithValue = 180
 const widestColumn = 360
 const widestValue = 96
 
@@ -117,16 +119,16 @@ function column(nodes, side, x, width, isDense, measure) {
 function row(point, side, x, y, width, isDense, measure) {
   const inner = width - 2 * padding
   const hasValue = side === "sources"
-  const isBeside = hasValue && (isDense || width >= narrowColumn)
+  const isBeside = hasValue && width >= (isDense ? narrowestColumnWithValue : narrowColumn)
   const valueWidth = Math.min(Math.floor(inner * 0.4), widestValue)
   const nameWidth = inner - (isBeside ? valueWidth : 0)
   const lines = wrap(point.name, nameWidth, isDense ? 1 : 2, (text) => measure(text, "name"))
   const type = isDense ? "" : keepEnd(point.valueType, inner, (text) => measure(text, "type"))
   let height = 8 + lines.length * lineHeight + (type ? smallLineHeight : 0) + 6
   let value
-  if (isBeside) value = { x: x + width - padding, y: y + 21, width: valueWidth - 8, isBeside }
-  else if (hasValue) {
-    value = { x: x + padding, y: y + height + 7, width: inner, isBeside }
+  if (isBeside) value = { dx: width - padding, dy: 21, width: valueWidth - 8, isBeside }
+  else if (hasValue && !isDense) {
+    value = { dx: padding, dy: height + 7, width: inner, isBeside }
     height += lineHeight
   }
   return { id: point.id, side, x, y, width, height, lines, type, value, name: point.name, valueType: point.valueType }

@@ -6,7 +6,8 @@ export const maximumAssociations = 100_000
 
 /** How many characteristics of a node are shown. */
 const maximumNotes = 2
-const maximumNoteLength = 200
+/** Of names, value types and notes, in characters. */
+const maximumLength = 200
 
 export const edgeKey = (sourceId, actorId) => `${sourceId}:${actorId}`
 
@@ -52,12 +53,13 @@ function toEdge({ ioSourceId, ioActorId, updateRate }) {
 }
 
 /**
- * The edges to draw, the marked ones first.
+ * The edges to draw: the marked ones first, then those of the source and the actor that are chosen.
  *
  * @param marks null, `{whatIf: {added, removed}}` or `{explained: {sourceId, actorId, isAssociated}}`
+ * @param chosen `{sourceId, actorId}`, of which either may be undefined
  * @returns `[{key, sourceId, actorId, rate, mark?, isReal}]`, of which those that are not real are marks alone
  */
-export function edgesOf(associations, marks) {
+export function edgesOf(associations, marks, chosen = {}) {
   const marked = new Map()
   const mark = (edge, name) => {
     const real = associations.get(edge.key)
@@ -69,11 +71,15 @@ export function edgesOf(associations, marks) {
     const { sourceId, actorId } = marks.explained
     mark({ key: edgeKey(sourceId, actorId), sourceId, actorId }, "explained")
   }
-  const edges = [...marked.values()]
+  const ofChosen = []
+  const others = []
   for (const association of associations.values()) {
-    if (!marked.has(association.key)) edges.push({ ...association, isReal: true })
+    if (marked.has(association.key)) continue
+    const isOfChosen = association.sourceId === chosen.sourceId || association.actorId === chosen.actorId
+    const list = isOfChosen ? ofChosen : others
+    list.push({ ...association, isReal: true })
   }
-  return edges
+  return [...marked.values(), ...ofChosen, ...others]
 }
 
 /**
@@ -110,8 +116,8 @@ function isNew(id, known) {
 function toPoint(point) {
   return {
     id: point.objectId,
-    name: text(point.name) || point.objectId,
-    valueType: text(point.valueType),
+    name: text(point.name).slice(0, maximumLength) || point.objectId,
+    valueType: text(point.valueType).slice(-maximumLength),
     externalRoute: typeof point.externalRoute === "string" ? point.externalRoute : undefined,
   }
 }
@@ -121,7 +127,7 @@ function characteristics(value) {
   if (!value || typeof value !== "object") return []
   return Object.entries(value)
     .slice(0, maximumNotes)
-    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`.slice(0, maximumNoteLength))
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`.slice(0, maximumLength))
 }
 
 /** An update rate in words. @param milliseconds undefined where none is recommended */
@@ -142,6 +148,25 @@ export function ratesOfSources(edges) {
     rates.set(sourceId, rates.has(sourceId) && rates.get(sourceId) !== rate ? null : rate)
   }
   return rates
+}
+
+/** An IO value as text. @param data `{value}`, or octets `{encoding, value}` */
+export function valueText(data) {
+  if (data?.encoding === "base64" && typeof data.value === "string") return octetsText(data.value)
+  const text = typeof data?.value === "string" ? data.value : JSON.stringify(data?.value)
+  return (text ?? "").slice(0, maximumLength)
+}
+
+function octetsText(base64) {
+  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0
+  const count = (base64.length / 4) * 3 - padding
+  if (count > maximumLength) return `${count} bytes`
+  try {
+    const octets = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+    return new TextDecoder("utf-8", { fatal: true }).decode(octets)
+  } catch {
+    return `${count} bytes`
+  }
 }
 
 const list = (value) => (Array.isArray(value) ? value : [])

@@ -1,10 +1,12 @@
 // Why a source and an actor of a context are associated, or are not; and the context's rules.
 
-import { h, jsonText, plural, replace, setHidden } from "./dom.js"
+import { h, plural, replace, setHidden } from "./dom.js"
 import { explain } from "./explanation.js"
 
 /** How many sources, and how many actors, can be chosen from. */
 const maximumOptions = 1000
+/** How many characters are short. */
+const shortJSON = 40
 
 /** "Why?" for a pair that is chosen by two selects, or in the graph. */
 export class Why {
@@ -45,7 +47,7 @@ export class Why {
   take(contextId, nodes) {
     if (contextId !== this.#contextId) this.clear()
     this.#contextId = contextId
-    const points = JSON.stringify(nodes.map(({ sources, actors }) => [sources, actors].map((list) => list.map(({ id, name }) => [id, name]))))
+    const points = JSON.stringify(nodes.map(({ sources, actors }) => [sources, actors]))
     if (points === this.#points) return
     this.#points = points
     this.#names.clear()
@@ -147,10 +149,22 @@ export class Rules {
       if (contextId !== this.#contextId) return
       const items = json.rules.map(({ name, valueType, condition }) => h("li", {},
         h("h3", {}, name), h("p", { className: "muted" }, valueType ? `for ${valueType}` : "for value types without a rule of their own"),
-        h("pre", { className: "json" }, jsonText(condition))))
-      replace(this.#list, items.length > 0 ? h("ol", {}, items) : h("p", { className: "muted" }, "There is no rule: nothing is associated."))
+        h("pre", { className: "json" }, compactJSON(condition))))
+      const none = h("p", { className: "muted" }, "There is no rule: nothing is associated.")
+      replace(this.#list, items.length > 0 ? h("ol", {}, items) : none)
     } catch (error) {
       replace(this.#list, h("p", { className: "notice", "data-kind": "bad" }, error.detail ?? error.message))
     }
   }
+}
+
+/** JSON of which what is short stands in one line. */
+function compactJSON(value, indent = "") {
+  const flat = JSON.stringify(value)
+  if (flat.length <= shortJSON || typeof value !== "object") return flat
+  const inner = indent + "  "
+  const [open, close] = Array.isArray(value) ? "[]" : "{}"
+  const lines = Object.entries(value).map(([name, value]) =>
+    inner + (open === "{" ? `${JSON.stringify(name)}: ` : "") + compactJSON(value, inner))
+  return `${open}\n${lines.join(",\n")}\n${indent}${close}`
 }

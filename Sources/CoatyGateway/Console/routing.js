@@ -1,16 +1,18 @@
 // IO routing: which source of a context feeds which actor, how values pass, and what a change would do.
 
-import { count, frames, h, line, plural, replace, setHidden, shortId } from "./dom.js"
+import { Coalesced } from "./coalesced.js"
+import { frames, line, plural, replace, setHidden } from "./dom.js"
 import { Graph } from "./graph.js"
 import { layout } from "./layout.js"
 import { ContextEditor } from "./routing-edit.js"
-import { Coalesced, ExternalRoutes, observe, valueText, watchAssociations, watchValues } from "./routing-live.js"
-import { Associations, edgesOf, graphNodes, rateText, ratesOfSources } from "./routing-model.js"
+import { ExternalRoutes, observe, watchAssociations, watchValues } from "./routing-live.js"
+import { Associations, edgesOf, graphNodes, rateText, ratesOfSources, valueText } from "./routing-model.js"
+import { RoutingPage } from "./routing-page.js"
 import { AssociationsTable } from "./routing-table.js"
 import { Rules, Why } from "./routing-why.js"
 
 const drawsPerSecond = 5
-/** How seldom at least the gateway is asked for a context that changes all the time, in milliseconds. */
+/** How long to wait before the gateway is asked about what changes, in milliseconds: all changes until then are one. */
 const refreshSpacing = 300
 /** How many contexts can be chosen from. */
 const maximumContexts = 500
@@ -24,10 +26,11 @@ export const view = {
 
 class Routing {
   #app
-  #contexts = []
   /** The chosen context as the gateway has it, `{context, hosted, router, otherRouters, nodes}`. */
   #chosen
   #chosenId
+  /** The one that somebody chose: it may be away for a while, when its router is started anew. */
+  #wantedId
   #associations = new Associations()
   #marks = null
   /** What the graph shows of the chosen context. */
@@ -43,12 +46,13 @@ class Routing {
   /** Ends what is observed while the view is shown, and what is observed of the chosen context. */
   #shown = new AbortController()
   #following = new AbortController()
+  #isFollowed = false
   #lists = new Coalesced(() => this.#loadList(), refreshSpacing)
   #refreshes = new Coalesced(() => this.#load(), refreshSpacing)
   #drawing = frames(() => this.#draw(), drawsPerSecond)
-  #passing = frames(() => this.#showValues(), drawsPerSecond)
+  #passing = frames(() => this.#showFresh(), drawsPerSecond)
   #routes
-  #ui
+  #page
   #graph = new Graph((side, id) => this.#why.choose(side, id))
   #table = new AssociationsTable()
   #editor
@@ -72,8 +76,11 @@ class Routing {
       onExplained: (explained) => this.#mark("explained", explained),
     })
     this.#rules = new Rules(app)
-    this.#ui = this.#build(root)
-    new ResizeObserver(() => this.#request()).observe(this.#ui.canvas)
+    this.#page = new RoutingPage(root, [this.#editor, this.#rules], this.#why, this.#table, (id) => {
+      this.#wantedId = id
+      this.#choose(id)
+    })
+    new ResizeObserver(() => this.#request()).observe(this.#page.canvas)
     app.names.addEventListener("change", () => this.#request())
     app.client.addEventListener("statechange", () => {
       if (this.#isShown && app.client.state === "online") this.#lists.request()
@@ -85,7 +92,7 @@ class Routing {
     this.#shown = new AbortController()
     const { client } = this.#app
     const { signal } = this.#shown
-    const fail = (error) => this.#say("warn", error.detail ?? error.message)
+    const fail = (error) => this.#page.say("warn", error.detail ?? error.message)
     const list = () => this.#lists.request()
     const context = () => this.#refreshes.request()
     const what = { event: "advertise", snapshot: true }
@@ -93,7 +100,7 @@ class Routing {
     observe(client, { ...what, coreType: "IoNode", fields: ["name"] }, signal, context, fail)
     observe(client, { event: "update", coreType: "IoContext" }, signal, context, fail)
     const take = (sourceId, data) => this.#takeValue(sourceId, data)
-    watchValues(client, signal, take, (error) => this.#say("warn", `Values are not shown: ${error.detail ?? error.message}`))
+    watchValues(client, signal, take, (error) => this.#page.say("warn", `Values are not shown: ${error.detail ?? error.message}`))
     this.#loadList()
     if (this.#chosenId) this.#follow()
   }
@@ -106,28 +113,6 @@ class Routing {
     for (const work of [this.#lists, this.#refreshes, this.#drawing, this.#passing]) work.stop()
   }
 
-  #build(root) {
-    const select = h("select", { id: "routing-context", onchange: () => this.#choose(select.value) })
-    const facts = h("p", { className: "routing-facts" })
-    const notice = h("p", { className: "notice", role: "status", hidden: true })
-    const other = h("p", { className: "notice", "data-kind": "warn", hidden: true })
-    const canvas = h("div", { className: "canvas" })
-    const legend = h("ul", { className: "legend", "aria-hidden": "true" })
-    const rest = h("p", { className: "muted" })
-    const graph = h("section", { className: "card graph-card", "aria-label": "Graph" }, canvas, legend, rest)
-    const elsewhere = h("p", { className: "notice" })
-    const side = h("div", { className: "routing-side" }, elsewhere, this.#editor.element, this.#rules.element)
-    const grid = h("div", { className: "routing-grid" }, graph, this.#why.element, side, this.#table.element)
-    const bar = h("div", { className: "routing-bar" },
-      h("div", { className: "field" }, h("label", { for: select.id }, "Context"), select), facts)
-    const empty = h("div", { hidden: true })
-    const body = h("div", { className: "view-body form" }, notice, bar, other, grid, empty)
-    root.append(body)
-    setHidden(bar, true)
-    setHidden(grid, true)
-    return { select, facts, notice, other, canvas, legend, rest, elsewhere, bar, grid, empty }
-  }
-
   // MARK: - Contexts
 
   async #loadList() {
@@ -135,35 +120,17 @@ class Routing {
     try {
       answer = await this.#app.rest(path)
     } catch (error) {
-      return this.#say("bad", error.detail ?? error.message)
+      return this.#fail(error)
     }
     if (!this.#isShown) return
-    this.#say()
-    this.#contexts = answer.json.contexts.slice(0, maximumContexts)
-    this.#showContexts()
-    const ids = this.#contexts.map(({ context }) => context.objectId)
-    if (ids.includes(this.#chosenId)) this.#refreshes.request()
-    else this.#choose(ids[0])
-  }
-
-  #showContexts() {
-    const isNone = this.#contexts.length === 0
-    setHidden(this.#ui.bar, isNone)
-    setHidden(this.#ui.grid, isNone)
-    setHidden(this.#ui.empty, !isNone)
-    if (isNone) return replace(this.#ui.empty, noContext())
-    const names = this.#contexts.map(({ context }) => context.name)
-    const option = ({ context: { objectId, name } }, index) => {
-      const isAlone = names.indexOf(name) === index && names.lastIndexOf(name) === index
-      return h("option", { value: objectId }, isAlone ? line(name) : `${line(name)} (${shortId(objectId)})`)
-    }
-    const options = this.#contexts.map((entry, index) => ({ entry, element: option(entry, index) }))
-    const group = (label, isHosted) => {
-      const own = options.filter(({ entry }) => entry.hosted === isHosted).map(({ element }) => element)
-      return own.length > 0 && h("optgroup", { label }, own)
-    }
-    replace(this.#ui.select, group("Routed by this gateway", true), group("Routed by others", false))
-    this.#ui.select.value = this.#chosenId
+    this.#page.say()
+    const contexts = answer.json.contexts.slice(0, maximumContexts)
+    this.#page.list(contexts)
+    const ids = contexts.map(({ context }) => context.objectId)
+    const id = [this.#wantedId, this.#chosenId].find((id) => ids.includes(id)) ?? ids[0]
+    if (id !== this.#chosenId) return this.#choose(id)
+    if (id && !this.#isFollowed) this.#follow()
+    this.#refreshes.request()
   }
 
   #choose(id) {
@@ -175,25 +142,31 @@ class Routing {
     this.#fresh.clear()
     this.#marks = null
     if (!id) return
-    this.#ui.select.value = id
+    this.#page.choose(id)
     this.#follow()
     this.#load()
   }
 
-  #follow() {
+  async #follow() {
     this.#following = new AbortController()
-    // Who changes associations may have changed the context.
+    this.#isFollowed = true
+    const { signal } = this.#following
     const changed = () => {
       const { explained } = this.#marks ?? {}
       const isOther = explained && explained.isAssociated !== this.#associations.has(explained.sourceId, explained.actorId)
       if (isOther) this.#why.forget()
       this.#request()
+      // Who changes associations may have changed the context.
       this.#refreshes.request()
     }
-    watchAssociations(this.#app.client, this.#chosenId, this.#following.signal, this.#associations, changed, (error) => {
-      if (error.status === 404) this.#lists.request()
-      else this.#say("warn", error.detail ?? error.message)
-    })
+    let problem
+    const fail = (error) => { problem = error }
+    await watchAssociations(this.#app.client, this.#chosenId, signal, this.#associations, changed, fail)
+    if (signal.aborted) return
+    if (problem && problem.status !== 404) return this.#page.say("warn", problem.detail ?? problem.message)
+    // The context is gone, but it may be back already.
+    this.#isFollowed = false
+    this.#lists.request()
   }
 
   /** @param isForced whether to drop what was edited */
@@ -206,7 +179,7 @@ class Routing {
       answer = await this.#app.rest(`${path}/${encodeURIComponent(id)}`)
     } catch (error) {
       if (error.status === 404) return this.#lists.request()
-      return this.#say("bad", error.detail ?? error.message)
+      return this.#fail(error)
     }
     if (id !== this.#chosenId || !this.#isShown) return
     // What was saved meanwhile is newer than this.
@@ -218,10 +191,9 @@ class Routing {
     this.#request()
   }
 
-  #say(kind, text = "") {
-    this.#ui.notice.dataset.kind = kind ?? ""
-    replace(this.#ui.notice, text)
-    setHidden(this.#ui.notice, text === "")
+  /** Where the gateway is away, the console says so already, and all is asked for anew when it is back. */
+  #fail(error) {
+    if (this.#app.client.state === "online") this.#page.say("bad", error.detail ?? error.message)
   }
 
   // MARK: - Drawing
@@ -244,79 +216,40 @@ class Routing {
 
   #draw() {
     if (!this.#chosen) return
-    const edges = edgesOf(this.#associations, this.#marks)
-    this.#nodes = graphNodes(this.#chosen.nodes, edges, (id) => line(this.#app.names.of(id)))
-    this.#names = new Map(this.#nodes.flatMap(({ sources, actors }) => [...sources, ...actors]).map(({ id, name }) => [id, line(name)]))
+    const agentName = (id) => line(this.#app.names.of(id))
+    const { chosen } = this.#why
+    const edges = edgesOf(this.#associations, this.#marks, chosen)
+    this.#nodes = graphNodes(this.#chosen.nodes, edges, agentName)
+    const points = this.#nodes.flatMap(({ sources, actors }) => [...sources, ...actors])
+    this.#names = new Map(points.map(({ id, name }) => [id, line(name)]))
     this.#why.take(this.#chosenId, this.#nodes)
-    this.#drawFacts()
-    const hasPoints = this.#names.size > 0
-    const { canvas, rest } = this.#ui
-    if (!hasPoints) {
+    this.#page.tell(this.#chosen, this.#associations.size, agentName)
+    const { canvas } = this.#page
+    if (points.length === 0) {
       this.#table.draw([])
-      replace(canvas, noNodes(this.#chosen.context.name))
-      replace(rest)
-      return this.#drawLegend()
+      this.#page.showNoNodes(this.#chosen.context)
+      return this.#page.explain(this.#marks)
     }
     if (this.#graph.element.parentNode !== canvas) replace(canvas, this.#graph.element)
-    const { chosen } = this.#why
     const { sourceId, actorId } = this.#marks?.explained ?? {}
     const wanted = new Set([chosen.sourceId, chosen.actorId, sourceId, actorId])
     const plan = layout({ nodes: this.#nodes, edges, width: canvas.clientWidth, measure: this.#graph.measure, wanted })
     const rates = new Map([...ratesOfSources(plan.edges)].map(([id, rate]) => [id, rate === null ? "" : rateText(rate)]))
     this.#graph.draw(plan, chosen, rates, this.#description())
     this.#table.draw(plan.edges, (id) => this.#nameOf(id))
-    this.#drawLegend()
-    replace(rest, this.#restText(plan))
+    this.#page.explain(this.#marks)
+    this.#page.rest(plan, this.#chosen.hosted)
     const sources = plan.points.filter(({ side }) => side === "sources")
     this.#drawnSources = new Set(sources.map(({ id }) => id))
     for (const id of this.#values.keys()) if (!this.#drawnSources.has(id)) this.#values.delete(id)
     this.#routes.follow(this.#nodes.flatMap((node) => node.sources).filter(({ id }) => this.#drawnSources.has(id)))
-    const texts = this.#texts(this.#values.keys())
-    this.#graph.show(new Map([...texts].map(([id, { text }]) => [id, text])))
-    this.#table.show(texts)
+    this.#tell(this.#values.keys())
   }
 
   #description() {
-    const parts = ["sources", "actors"].map((side) => this.#nodes.reduce((sum, node) => sum + node[side].length, 0))
-    return `${plural(parts[0], "source")} and ${plural(parts[1], "actor")} with ${plural(this.#associations.size, "association")}, which the table tells`
-  }
-
-  #drawFacts() {
-    const { hosted, router, otherRouters, context } = this.#chosen
-    const who = hosted ? "Routed by this gateway" : router ? `Routed by ${line(this.#app.names.of(router))}` : "Its router is not known"
-    replace(this.#ui.facts,
-      h("span", { className: "tag", "data-kind": hosted ? "ok" : undefined }, who),
-      h("span", { className: "tag" }, plural(this.#chosen.nodes.length, "node")),
-      h("span", { className: "tag" }, plural(this.#associations.size, "association")))
-    const others = otherRouters.map((id) => line(this.#app.names.of(id))).slice(0, 5).join(", ")
-    replace(this.#ui.other, `Others route this context, too: ${others}. Two routers undo what each other does.`)
-    setHidden(this.#ui.other, others === "")
-    replace(this.#ui.elsewhere, `The rules of “${line(context.name)}” are its router's own: “What if” and “Why?” are for contexts that this gateway routes. To save sends an Update event to the router.`)
-    setHidden(this.#ui.elsewhere, hosted)
-  }
-
-  #drawLegend() {
-    const { whatIf, explained } = this.#marks ?? {}
-    const items = [
-      whatIf?.added.length > 0 && ["added", "would be added"],
-      whatIf?.removed.length > 0 && ["removed", "would be removed"],
-      explained && ["explained", explained.isAssociated ? "associated" : "not associated"],
-    ].filter(Boolean)
-    const isReal = explained?.isAssociated ? "" : undefined
-    replace(this.#ui.legend, items.map(([mark, text]) =>
-      h("li", {}, h("span", { className: "sample", "data-sample": mark, "data-real": isReal }), text)))
-    setHidden(this.#ui.legend, items.length === 0)
-  }
-
-  #restText({ hidden, edges }) {
-    const all = [
-      hidden.edges > 0 && plural(hidden.edges, "association"),
-      hidden.sources > 0 && plural(hidden.sources, "source"),
-      hidden.actors > 0 && plural(hidden.actors, "actor"),
-    ].filter(Boolean)
-    if (all.length > 0) return `Not drawn: ${all.join(", ")}.`
-    if (edges.length > 0 || !this.#chosen.hosted) return ""
-    return "Nothing is associated. Choose a source and an actor, and ask “Why?”."
+    const [sources, actors] = ["sources", "actors"].map((side) => this.#nodes.reduce((sum, node) => sum + node[side].length, 0))
+    const associations = plural(this.#associations.size, "association")
+    return `${plural(sources, "source")} and ${plural(actors, "actor")} with ${associations}, which the table tells`
   }
 
   // MARK: - Values
@@ -328,45 +261,19 @@ class Routing {
     this.#passing.request()
   }
 
-  #showValues() {
-    const texts = this.#texts(this.#fresh)
-    this.#graph.show(new Map([...texts].map(([id, { text }]) => [id, text])))
+  #showFresh() {
+    this.#tell(this.#fresh)
     this.#graph.pulse(this.#fresh)
-    this.#table.show(texts)
     this.#fresh.clear()
   }
 
-  #texts(sourceIds) {
+  #tell(sourceIds) {
     const texts = new Map()
     for (const id of sourceIds) {
       const value = this.#values.get(id)
       if (value) texts.set(id, { text: line(valueText(value.data)), time: value.time })
     }
-    return texts
+    this.#graph.show(texts)
+    this.#table.show(texts)
   }
-}
-
-function noContext() {
-  const yaml = `namespace: com.example
-routing:
-  contexts:
-    - context:
-        coreType: IoContext
-        objectType: com.example.IoContext
-        objectId: ${crypto.randomUUID?.() ?? "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"}
-        name: MyContext
-      rules:
-        - name: All sources feed all actors of their value type
-          condition: { and: [] }`
-  return h("div", { className: "empty" },
-    h("h2", {}, "There is no IO context"),
-    h("p", {}, "A context shows here when an IO router advertises it. To have this gateway route one, put it into its configuration file:"),
-    h("pre", {}, yaml),
-    h("p", {}, "Or see the example of four processes: ", h("code", {}, "make demo-routing")))
-}
-
-function noNodes(name) {
-  return h("div", { className: "empty" },
-    h("h2", {}, "No sources and no actors yet"),
-    h("p", {}, `They show here when an agent joins that has an IO node named “${line(name)}”, or with `, h("code", {}, "POST /v1/io/nodes"), "."))
 }

@@ -104,3 +104,14 @@ test("a text is not cut within a character", () => {
     }
   }
 })
+
+test("a value beside a name leaves room for it", () => {
+  const placed = (count, width) => plan([node("n", points("source", count), [])], [], width).points[0]
+  for (const [count, width] of [[1, 800], [1, 330], [30, 800], [30, 330]]) {
+    const { lines, value, width: row } = placed(count, width)
+    const name = Math.max(...lines.map(measure))
+    if (value?.isBeside) assert.ok(name + value.width < row, `${count} points in ${width} pixels`)
+  }
+  assert.ok(placed(1, 330).value && placed(30, 800).value)
+  assert.equal(placed(30, 330).value, undefined)
+})

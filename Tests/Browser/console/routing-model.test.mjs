@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { Associations, edgesOf, graphNodes, rateText, ratesOfSources } from "../../../Sources/CoatyGateway/Console/routing-model.js"
+import { Associations, edgesOf, graphNodes, rateText, ratesOfSources, valueText } from "../../../Sources/CoatyGateway/Console/routing-model.js"
 
 const pair = (ioSourceId, ioActorId, updateRate) => ({ ioSourceId, ioActorId, updateRate })
 const keys = (associations) => [...associations.values()].map(({ key }) => key)
@@ -42,6 +42,13 @@ test("a pair that was asked about is marked, associated or not", () => {
   assert.deepEqual(marked("s1", "a2"), [["s1:a2", "explained", false, undefined], ["s1:a1", undefined, true, 5000]])
 })
 
+test("the edges of what is chosen come before others", () => {
+  const associations = new Associations()
+  associations.apply({ added: [pair("s1", "a1"), pair("s2", "a1"), pair("s2", "a2"), pair("s3", "a3")] })
+  const keys = edgesOf(associations, null, { sourceId: "s3", actorId: "a2" }).map(({ key }) => key)
+  assert.deepEqual(keys, ["s2:a2", "s3:a3", "s1:a1", "s2:a1"])
+})
+
 test("nodes have the names of their agents, and their points", () => {
   const [node] = graphNodes(
     [{
@@ -78,4 +85,14 @@ test("a source has the rate of its associations where they agree", () => {
   const edge = (sourceId, rate, isReal = true, mark) => ({ sourceId, rate, isReal, mark })
   const rates = ratesOfSources([edge("s1", 5), edge("s1", 5), edge("s2", 5), edge("s2", 6), edge("s3", 1, false, "explained"), edge("s4", 7, false, "added")])
   assert.deepEqual([...rates], [["s1", 5], ["s2", null], ["s4", 7]])
+})
+
+test("values are told as text, and no more of them than fits a line", () => {
+  const octets = (bytes) => ({ encoding: "base64", value: Buffer.from(bytes).toString("base64") })
+  assert.deepEqual([{ value: 20.5 }, { value: "warm" }, { value: null }, { value: { a: [1] } }].map(valueText), ["20.5", "warm", "null", '{"a":[1]}'])
+  assert.equal(valueText({ value: "x".repeat(5000) }).length, 200)
+  assert.equal(valueText(octets("23.75 °C")), "23.75 °C")
+  assert.equal(valueText(octets([0xff, 0xfe, 0x00])), "3 bytes")
+  assert.equal(valueText(octets("x".repeat(5000))), "5000 bytes")
+  assert.deepEqual([undefined, null, {}].map(valueText), ["", "", ""])
 })

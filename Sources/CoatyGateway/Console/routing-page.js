@@ -1,0 +1,144 @@
+// What the routing view consists of, and what it says beside the graph.
+
+import { copyButton, h, line, plural, replace, setHidden, shortId } from "./dom.js"
+
+export class RoutingPage {
+  /** Where the graph is. */
+  canvas = h("div", { className: "canvas" })
+  #listed = ""
+  #select
+  #bar
+  #grid
+  #facts = h("p", { className: "routing-facts" })
+  #notice = h("p", { className: "notice", role: "status", hidden: true })
+  #others = h("p", { className: "notice", "data-kind": "warn", hidden: true })
+  #elsewhere = h("p", { className: "notice", hidden: true })
+  #legend = h("ul", { className: "legend", "aria-hidden": "true" })
+  #rest = h("p", { className: "muted" })
+  #empty = h("div", { hidden: true })
+
+  /**
+   * @param beside what stands beside the graph, `why` and `table` what stands below it; each with its `element`
+   * @param onChoose called with the id of a context
+   */
+  constructor(root, beside, why, table, onChoose) {
+    this.#select = h("select", { id: "routing-context", onchange: () => onChoose(this.#select.value) })
+    const field = h("div", { className: "field" }, h("label", { for: this.#select.id }, "Context"), this.#select)
+    this.#bar = h("div", { className: "routing-bar", hidden: true }, field, this.#facts)
+    const graph = h("section", { className: "card graph-card", "aria-label": "Graph" }, this.canvas, this.#legend, this.#rest)
+    const side = h("div", { className: "routing-side" }, this.#elsewhere, beside.map(({ element }) => element))
+    this.#grid = h("div", { className: "routing-grid", hidden: true }, graph, why.element, side, table.element)
+    root.append(h("div", { className: "view-body form" }, this.#notice, this.#bar, this.#others, this.#grid, this.#empty))
+  }
+
+  /** Lists the contexts to choose from. @param contexts `[{context, hosted}]` */
+  list(contexts) {
+    const isNone = contexts.length === 0
+    setHidden(this.#bar, isNone)
+    setHidden(this.#grid, isNone)
+    setHidden(this.#empty, !isNone)
+    // A list that somebody has opened stays as it is.
+    const listed = JSON.stringify(contexts.map(({ context: { objectId, name }, hosted }) => [objectId, name, hosted]))
+    if (listed === this.#listed) return
+    this.#listed = listed
+    if (isNone) return replace(this.#empty, noContext())
+    const names = contexts.map(({ context }) => context.name)
+    const group = (label, isHosted) => {
+      const options = contexts.filter(({ hosted }) => hosted === isHosted).map(({ context: { objectId, name } }) => {
+        const isAlone = names.indexOf(name) === names.lastIndexOf(name)
+        return h("option", { value: objectId }, isAlone ? line(name) : `${line(name)} (${shortId(objectId)})`)
+      })
+      return options.length > 0 && h("optgroup", { label }, options)
+    }
+    const value = this.#select.value
+    replace(this.#select, group("Routed by this gateway", true), group("Routed by others", false))
+    this.#select.value = value
+  }
+
+  choose(contextId) {
+    this.#select.value = contextId
+  }
+
+  /** Says something about all of it, or nothing. @param kind `info`, `warn` or `bad` */
+  say(kind, text = "") {
+    this.#notice.dataset.kind = kind ?? ""
+    replace(this.#notice, text)
+    setHidden(this.#notice, text === "")
+  }
+
+  /** Tells who routes a context, and how much there is of it. @param agentName `(agentId) => name` */
+  tell({ hosted, router, otherRouters, context, nodes }, associationCount, agentName) {
+    const who = hosted ? "Routed by this gateway" : router ? `Routed by ${agentName(router)}` : "Its router is not known"
+    replace(this.#facts,
+      h("span", { className: "tag", "data-kind": hosted ? "ok" : undefined }, who),
+      h("span", { className: "tag" }, plural(nodes.length, "node")),
+      h("span", { className: "tag" }, plural(associationCount, "association")))
+    const others = otherRouters.slice(0, 5).map(agentName).join(", ")
+    replace(this.#others, `Others route this context, too: ${others}. Two routers undo what each other does.`)
+    setHidden(this.#others, others === "")
+    replace(this.#elsewhere,
+      `The rules of “${line(context.name)}” are its router's own: “What if” and “Why?” are for contexts that this gateway `,
+      "routes. What is saved here goes to that router as an Update event.")
+    setHidden(this.#elsewhere, hosted)
+  }
+
+  /** Explains the marks in the graph. */
+  explain(marks) {
+    const { whatIf, explained } = marks ?? {}
+    const items = [
+      whatIf?.added.length > 0 && ["added", "would be added"],
+      whatIf?.removed.length > 0 && ["removed", "would be removed"],
+      explained && ["explained", explained.isAssociated ? "associated" : "not associated"],
+    ].filter(Boolean)
+    const isReal = explained?.isAssociated ? "" : undefined
+    replace(this.#legend, items.map(([mark, text]) =>
+      h("li", {}, h("span", { className: "sample", "data-sample": mark, "data-real": isReal }), text)))
+    setHidden(this.#legend, items.length === 0)
+  }
+
+  /** Tells what of a plan is not drawn, or that there are no edges. */
+  rest({ hidden, edges }, isHosted) {
+    const all = [
+      hidden.edges > 0 && plural(hidden.edges, "association"),
+      hidden.sources > 0 && plural(hidden.sources, "source"),
+      hidden.actors > 0 && plural(hidden.actors, "actor"),
+    ].filter(Boolean)
+    if (all.length > 0) return replace(this.#rest, `Not drawn: ${all.join(", ")}.`)
+    const hint = isHosted ? "Nothing is associated. Choose a source and an actor, and ask “Why?”." : "Nothing is associated."
+    replace(this.#rest, edges.length === 0 && hint)
+  }
+
+  /** Shows that a context has nothing to draw. */
+  showNoNodes(context) {
+    replace(this.#rest)
+    replace(this.canvas, noNodes(context.name))
+  }
+}
+
+function noContext() {
+  const yaml = `routing:
+  contexts:
+    - context:
+        coreType: IoContext
+        objectType: com.example.IoContext
+        objectId: ${crypto.randomUUID?.() ?? "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"}
+        name: MyContext
+      rules:
+        - name: All sources feed all actors of their value type
+          condition: { and: [] }`
+  return h("div", { className: "empty" },
+    h("h2", {}, "There is no IO context"),
+    h("p", {},
+      "A context shows here when an IO router advertises it. To have this gateway route one, put this into its configuration ",
+      "file, and start it again:"),
+    h("pre", {}, yaml), copyButton(() => yaml),
+    h("p", {}, "Or see the example of four processes: ", h("code", {}, "make demo-routing")))
+}
+
+function noNodes(name) {
+  return h("div", { className: "empty" },
+    h("h2", {}, "No sources and no actors yet"),
+    h("p", {},
+      `They show here when an agent joins that has an IO node named “${line(name)}”, or with `,
+      h("code", {}, "POST /v1/io/nodes"), "."))
+}
