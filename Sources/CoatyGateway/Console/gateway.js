@@ -66,8 +66,12 @@ class GatewayView {
     if (document.hidden) return
     const isAway = this.#drawAge()
     for (const [name] of pictures) this.#drawRate(name, this.#ui.rates[name], isAway)
-    // What was said last stands as it was said.
-    if (isAway) return
+    if (isAway) {
+      // What was said last stands as it was said, but for the link: an old "Online" would mislead.
+      setText(this.#ui.state, "Unknown")
+      delete this.#ui.state.dataset.kind
+      return
+    }
     this.#drawFacts(this.#status)
     this.#drawSlow(this.#status.slowConsumers)
   }
