@@ -32,6 +32,11 @@ import Testing
         try client.subscribe("channel", #""event":"channel","channelId":"c","since":"0-1""#)
         try client.subscribe("deadvertise", #""event":"deadvertise""#)
         try client.subscribe("raw", #""event":"raw","topic":"raw/#","encoding":"binary""#)
+        try client.subscribe("traffic", #""event":"traffic""#)
+        try client.subscribe(
+            "return",
+            #""event":"traffic","events":["return","iovalue"],"fields":["value"],"buffer":9"#
+        )
         try client.subscribe("base64", #""event":"raw","topic":"raw/#""#)
         for publication in [
             #""event":"advertise","data":{"object":\#(Self.job)}"#,
@@ -75,6 +80,7 @@ import Testing
         let source = try #require(RoutingScene.ids["None"])
         #expect(try scene.gateway.post("/v1/io/sources/\(source)/values", "21.5").status == 202)
         _ = try client.next(of: "iovalue")
+        _ = try client.next("the value on its way") { $0.id == "return" && $0["event"] == "iovalue" }
         #expect(try scene.send("PATCH", #"{"operatingState":"emergency"}"#).status == 200)
         _ = try client.next(of: "associate")
 
@@ -88,7 +94,9 @@ import Testing
             "raw",
             "routing", "update",
         ] { kinds.formUnion(["gateway event \(event)", "client subscribe \(event)"]) }
+        kinds.insert("client subscribe traffic")
         for (event, _, _, response, _) in Self.requests {
+            kinds.insert("gateway event \(response)")
             kinds.formUnion(["client request \(event)", "client respond \(response)", "gateway response \(response)"])
         }
         kinds.formUnion(["advertise", "channel", "deadvertise", "raw"].map { "client publish \($0)" })

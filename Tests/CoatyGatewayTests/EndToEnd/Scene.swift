@@ -8,8 +8,10 @@ final class Scene {
     let gateway: GatewayProcess
     let agent: MQTTTestClient
 
-    init(_ arguments: [String] = []) throws {
-        broker = try BrokerProcess()
+    /// - Parameter broker: nil for one in its default configuration.
+    init(_ arguments: [String] = [], broker: BrokerProcess? = nil) throws {
+        let broker = try broker ?? BrokerProcess()
+        self.broker = broker
         agent = try MQTTTestClient(port: broker.port)
         try agent.subscribe("coaty/#")
         gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"] + arguments)

@@ -87,6 +87,33 @@ import Testing
         #expect(try client.ask("subscribe", #""event":"channel","channelId":"c","fields":[]"#)["pointer"] == "/fields")
     }
 
+    @Test func aSnapshotTellsSinceWhenObjectsAreAsTheyAre() throws {
+        let scene = try Scene()
+        let client = try scene.gateway.frameClient()
+        try client.subscribe("t", #""event":"advertise","snapshot":true,"objectType":"t""#)
+        func times() throws -> (since: Int, changed: Int) {
+            let frame = try client.next(of: "t", "event")
+            return (
+                try #require(frame.json["since"] as? Int, "\(frame)"), try #require(frame.json["changed"] as? Int)
+            )
+        }
+        func advertise(_ name: String) throws -> Int {
+            let now = Int(Date().timeIntervalSince1970 * 1000)
+            let object = #"{"coreType":"CoatyObject","objectType":"t","objectId":"i","name":"\#(name)"}"#
+            try scene.agent.publish("coaty/3/-/ADV:CoatyObject/a", #"{"object":\#(object)}"#)
+            return now
+        }
+        let begin = try advertise("a")
+        let added = try times()
+        #expect(added.since >= begin && added.changed == added.since)
+        usleep(2_000)
+        let later = try advertise("b")
+        let changed = try times()
+        #expect(changed.since == added.since && changed.changed >= later && later > added.since)
+        try scene.agent.publish("coaty/3/-/DAD/a", #"{"objectIds":["i"]}"#)
+        #expect(try times() == changed)
+    }
+
     @Test func tellsWhatIsAliveAndHowItChanges() throws {
         let scene = try Scene()
         func advertise(_ object: String) throws {

@@ -46,6 +46,9 @@ import Testing
         ("iovalue", ["actor": id], .ioValue(actor: CoatyUUID(wire: id))),
         ("iostate", ["point": id], .ioState(point: CoatyUUID(wire: id))),
         ("routing", ["context": "any id"], .routing(context: CoatyUUID(wire: "any id"))),
+        ("traffic", [:], .traffic(Set(CommunicationEventType.allCases))),
+        ("traffic", ["events": "call"], .traffic([.call])),
+        ("traffic", ["events": "iovalue,return,advertise,return"], .traffic([.ioValue, .return, .advertise])),
     ])
     func aRequestIsReadFromBoth(_ event: String, _ items: [String: String], _ expected: StreamRequest) throws {
         let query = QueryParameters(items: items.map { (name: $0.key, value: $0.value) })
@@ -55,7 +58,11 @@ import Testing
             text += text.isEmpty ? "{".utf8 : ",".utf8
             JSONText.append(name, to: &text)
             text.append(UInt8(ascii: ":"))
-            if name == "snapshot" { text += value.utf8 } else { JSONText.append(value, to: &text) }
+            switch name {
+            case "snapshot": text += value.utf8
+            case "events": text += "\(value.split(separator: ",").map(String.init))".utf8
+            default: JSONText.append(value, to: &text)
+            }
         }
         let frame = FrameParameters(frame: try Payload(text.isEmpty ? Array("{}".utf8) : text + "}".utf8).json)
         #expect(try StreamRequest(event: event, frame) == expected)
@@ -78,6 +85,8 @@ import Testing
         ("call", ##"{"operation":"#"}"##, "operation"), ("associate", "{}", "contextName"), ("raw", "{}", "topic"),
         ("raw", ##"{"topic":"coaty/#"}"##, "topic"), ("raw", ##"{"topic":"a#"}"##, "topic"), ("iovalue", "{}", "actor"),
         ("iovalue", #"{"actor":"x"}"#, "actor"), ("iostate", #"{"point":""}"#, "point"), ("routing", "{}", "context"),
+        ("traffic", #"{"events":[]}"#, "events"), ("traffic", #"{"events":["raw"]}"#, "events"),
+        ("traffic", #"{"events":["call",""]}"#, "events"),
     ])
     func aFaultSaysWhichParameter(_ event: String, _ text: String, _ name: String) throws {
         let frame = try frame(text)
@@ -89,7 +98,8 @@ import Testing
     @Test func valuesOfTheWrongKindAreRefused() throws {
         for (event, text, pointer) in [
             ("channel", #"{"channelId":1}"#, "/channelId"), ("advertise", #"{"snapshot":1}"#, "/snapshot"),
-            ("raw", #"{"topic":null}"#, "/topic"),
+            ("raw", #"{"topic":null}"#, "/topic"), ("traffic", #"{"events":"call"}"#, "/events"),
+            ("traffic", #"{"events":["call",1]}"#, "/events/1"),
         ] {
             let frame = try frame(text)
             #expect(fault { _ = try StreamRequest(event: event, frame) } == pointer)
@@ -195,7 +205,10 @@ import Testing
         let all = query(["filter": #"["n",["Equals",1]]"#])
         #expect(fault { _ = try StreamOptions(all, of: .raw(TopicLevel("t"))) } == "filter")
         #expect(fault { _ = try StreamOptions(query(["fields": "a"]), of: .raw(TopicLevel("t"))) } == "fields")
-        for request in [StreamRequest.deadvertise, .discover, .query, .call(operation: TopicLevel("o"))] {
+        let single = [
+            StreamRequest.deadvertise, .discover, .query, .call(operation: TopicLevel("o")), .traffic([.call]),
+        ]
+        for request in single {
             #expect(fault { _ = try StreamOptions(query(["throttle": "1"]), of: request) } == "throttle")
         }
         for request in [StreamRequest.ioState(point: .init()), .routing(context: .init())] {

@@ -63,8 +63,8 @@ import Testing
         let cursor = StreamCursor(epoch: 36, position: 5)
         let text = EventText(event: event, cursor: cursor, change: .changed).json(id: "a\"\n")
         let expected =
-            #"{"op":"event","id":"a\"\u000a","event":"advertise","sourceId":"owner","change":"changed","#
-            + #""cursor":"10-5","data":{"object":\#(Made.object(1, 3))}}"#
+            #"{"op":"event","id":"a\"\u000a","event":"advertise","sourceId":"owner","since":0,"changed":0,"#
+            + #""change":"changed","cursor":"10-5","data":{"object":\#(Made.object(1, 3))}}"#
         #expect(String(decoding: text, as: UTF8.self) == expected)
     }
 

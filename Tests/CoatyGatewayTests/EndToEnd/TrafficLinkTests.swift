@@ -1,0 +1,171 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The link over which the gateway observes what goes on.
+@Suite(.frameChecks) struct TrafficLinkTests {
+    private static let traffic = #""event":"traffic""#
+
+    /// A broker that tells who subscribes to what.
+    private static func talkativeBroker() throws -> BrokerProcess {
+        try BrokerProcess(extraConfiguration: ["log_type all"])
+    }
+
+    /// The topic filters that each client has asked the broker for, in order.
+    private static func subscriptions(_ broker: BrokerProcess) -> [(client: String, filter: String)] {
+        broker.log.split(separator: "\n").compactMap { line in
+            guard let match = line.firstMatch(of: /: (Coaty[0-9a-f]{18}) 0 (\S+)$/) else { return nil }
+            return (String(match.1), String(match.2))
+        }
+    }
+
+    @Test func eventsNarrowWhatTheBrokerIsAskedFor() throws {
+        let scene = try Scene(broker: Self.talkativeBroker())
+        let main = try #require(Self.subscriptions(scene.broker).first?.client)
+        let client = try scene.gateway.frameClient()
+        let choices: [(String, [String])] = [
+            ("", ["coaty/3/-/+/+", "coaty/3/-/+/+/+"]), (#"["call","return"]"#, ["coaty/3/-/+/+/+"]),
+            (#"["advertise"]"#, ["coaty/3/-/+/+"]),
+            (#"["resolve","deadvertise"]"#, ["coaty/3/-/DAD/+", "coaty/3/-/RSV/+/+"]),
+        ]
+        for (index, (events, filters)) in choices.enumerated() {
+            let before = Self.subscriptions(scene.broker).count
+            try client.subscribe("t\(index)", Self.traffic + (events.isEmpty ? "" : #","events":\#(events)"#))
+            let added = Self.subscriptions(scene.broker).dropFirst(before)
+            #expect(added.map(\.filter) == filters)
+            #expect(Set(added.map(\.client)).count == 1 && added.first?.client != main)
+        }
+        try scene.publishAll()
+        try scene.publishEnd()
+        let first = try client.events(of: "t0").compactMap { $0["event"] }
+        #expect(first == SentEvent.all.map(\.event))
+        #expect(try client.next(of: "t1")["event"] == "call")
+        #expect(try client.next(of: "t1")["event"] == "return")
+        #expect(try client.next(of: "t2")["event"] == "advertise")
+        #expect(try client.next(of: "t3")["event"] == "deadvertise")
+        #expect(try client.next(of: "t3")["event"] == "resolve")
+        #expect(try client.next(of: "t3")["sourceId"] == "end")
+        // The gateway's own link has nothing that overlaps.
+        let own = Self.subscriptions(scene.broker).filter { $0.client == main }.map(\.filter)
+        #expect(!own.isEmpty && Set(own).count == own.count)
+        #expect(own.allSatisfy { !$0.hasPrefix("coaty/3/-/+") && !$0.hasPrefix("coaty/3/+") && !$0.contains("#") })
+        for id in ["t0", "t1", "t2", "t3"] { #expect(client.takeHeard(of: id).isEmpty, "nothing comes twice") }
+    }
+
+    @Test func theLinkIsThereAsLongAsSomebodyObserves() throws {
+        let scene = try Scene(["--resume-window", "0"], broker: Self.talkativeBroker())
+        func links() -> Int {
+            Set(Self.subscriptions(scene.broker).filter { $0.filter == "coaty/3/-/+/+" }.map(\.client)).count
+        }
+        func left() -> Int { scene.broker.log.matches(of: /Client Coaty[0-9a-f]{18} disconnected\./).count }
+        #expect(links() == 0 && left() == 0)
+        let client = try scene.gateway.frameClient()
+        try client.subscribe("a", Self.traffic)
+        // Others join it.
+        try client.subscribe("b", Self.traffic)
+        var single: FrameClient? = try scene.gateway.frameClient("traffic")
+        #expect(try single?.next().op == "ok")
+        #expect(links() == 1)
+        for id in ["a", "b"] { #expect(try client.ask("unsubscribe", id: id).op == "ok") }
+        try scene.publishEnd()
+        #expect(try single?.next()["sourceId"] == "end")
+        #expect(left() == 0)
+        single = nil
+        try waitUntil("the link goes, in order") { left() == 1 }
+        try client.subscribe("c", Self.traffic)
+        #expect(links() == 2)
+        // Two agents have a will: the gateway's identity; who observes has none.
+        #expect(scene.broker.log.matches(of: /Will message specified/).count == 1)
+    }
+
+    @Test func aBrokerRestartIsOneGap() throws {
+        let scene = try Scene()
+        let client = try scene.gateway.frameClient()
+        try client.subscribe("t", Self.traffic + #","events":["call"]"#)
+        try scene.agent.publish("coaty/3/-/CLL:o/s/1", "{}")
+        let before = try client.next(of: "t")
+        scene.broker.kill()
+        #expect(try client.next(of: "t").op == "gap")
+        try scene.broker.restart()
+        let agent = try MQTTTestClient(port: scene.broker.port)
+        // Until both links are back.
+        var number = 1
+        var after: FrameClient.Frame?
+        try waitUntil("events come again") {
+            number += 1
+            try agent.publish("coaty/3/-/CLL:o/s/\(number)", "{}")
+            after = try? client.next("an event", within: 0.1) { $0.id == "t" && $0.op == "event" }
+            return after != nil
+        }
+        try waitUntil("the gateway is back") { try scene.gateway.request("GET", "/readyz").status == 200 }
+        let first = try #require(after?["correlationId"].flatMap { Int($0) })
+        try agent.publish("coaty/3/-/CLL:o/s/last", "{}")
+        _ = try client.next("the last") { $0["correlationId"] == "last" }
+        #expect(client.heard.count { $0.op == "gap" } == 1)
+
+        // Who resumes is told of it as well.
+        try client.subscribe("r", Self.traffic + #","events":["call"],"since":"\#(before["cursor"] ?? "")""#)
+        #expect(try client.next(of: "r").op == "gap")
+        #expect(try client.next(of: "r")["correlationId"] == "\(first)")
+    }
+
+    @Test func whatTheBrokerRefusesIsAnError() throws {
+        let scene = try Scene(broker: BrokerProcess(refusing: "coaty/3/-/+/+"))
+        let client = try scene.gateway.frameClient()
+        let refused = try client.ask("subscribe", Self.traffic)
+        #expect(refused.op == "error" && refused.json["status"] as? Int == 403)
+        #expect(refused["type"] == "urn:coaty-gateway:problem:subscription-refused")
+        try client.subscribe("t", Self.traffic + #","events":["call","deadvertise"]"#)
+        try scene.agent.publish("coaty/3/-/CLL:o/s/1", "{}")
+        #expect(try client.next(of: "t")["event"] == "call")
+    }
+
+    /// The broker is full: the observing link does not come in, and nobody waits for it for ever.
+    @Test func aBrokerThatDoesNotLetItInIsAGap() throws {
+        let broker = try BrokerProcess(extraConfiguration: ["max_connections 5"])
+        let scene = try Scene(broker: broker)
+        var others: [RawConnection] = []
+        repeat {
+            others.append(try RawConnection(port: broker.port))
+        } while try !others[others.count - 1].isClosedByPeer(within: 0.2)
+        let client = try scene.gateway.frameClient()
+        try client.subscribe("t", Self.traffic)
+        #expect(try client.next(of: "t").op == "gap")
+        #expect(try scene.gateway.request("GET", "/readyz").status == 200)
+    }
+
+    @Test func withoutABrokerItBeginsAtOnce() throws {
+        let broker = try BrokerProcess()
+        broker.kill()
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
+        let client = try gateway.frameClient()
+        try client.subscribe("t", Self.traffic)
+        #expect(try client.next(of: "t").op == "gap")
+        try broker.restart()
+        let agent = try MQTTTestClient(port: broker.port)
+        try waitUntil("events come") {
+            try agent.publish("coaty/3/-/DAD/s", "{}")
+            return (try? client.next("an event", within: 0.1) { $0.id == "t" && $0.op == "event" }) != nil
+        }
+        #expect(client.heard.count { $0.op == "gap" } == 1)
+    }
+
+    @Test func thereAreNoMoreThanEightChoices() throws {
+        let scene = try Scene(broker: Self.talkativeBroker())
+        func left() -> Int { scene.broker.log.matches(of: /Client Coaty[0-9a-f]{18} disconnected\./).count }
+        let client = try scene.gateway.frameClient()
+        let names = SentEvent.all.map(\.event)
+        func choice(_ index: Int) -> String { Self.traffic + #","events":["\#(names[index])"]"# }
+        for index in 0..<8 { try client.subscribe("t\(index)", choice(index)) }
+        let refused = try client.ask("subscribe", choice(8))
+        #expect(refused.json["status"] as? Int == 503)
+        #expect(refused["type"] == "urn:coaty-gateway:problem:too-many-subscriptions")
+        try client.subscribe("again", choice(7))
+        // Two that nobody observes any more stay; they don't count.
+        for index in 0..<2 { #expect(try client.ask("unsubscribe", id: "t\(index)").op == "ok") }
+        try client.subscribe("t8", choice(8))
+        #expect(left() == 0)
+        #expect(try client.ask("unsubscribe", id: "t2").op == "ok")
+        try waitUntil("the first goes") { left() == 1 }
+    }
+}

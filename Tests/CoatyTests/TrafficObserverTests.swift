@@ -1,0 +1,224 @@
+import Synchronization
+import Testing
+
+@testable import Coaty
+
+@Suite struct TrafficObserverTests {
+    private static let log = DropLog(logger: .init(label: "test"))
+
+    /// An observer whose link the test drives by hand.
+    private final class Scene: Sendable {
+        let binding = RecordingBinding()
+        let statuses = Recorder<SubscriptionStatus>()
+        let events = Recorder<TrafficEvent>()
+        let observer: TrafficObserver
+
+        init(_ eventTypes: Set<CommunicationEventType> = Set(CommunicationEventType.allCases)) {
+            observer = TrafficObserver(
+                eventTypes,
+                namespace: "-",
+                binding: binding,
+                dropLog: TrafficObserverTests.log,
+                onStatus: { [statuses] in statuses.append($0) },
+                handler: { [events] in events.append($0) }
+            )
+            observer.start()
+        }
+
+        /// Opens the link and takes the ticket of its subscription.
+        func open() throws -> (filters: [String], ticket: UInt64) {
+            let link = try #require(binding.link)
+            link.opened()
+            guard case .subscribe(let filters, let ticket) = try #require(link.nextOperation()) else {
+                Issue.record("expected a subscription")
+                return ([], 0)
+            }
+            #expect(link.nextOperation() == nil, "who observes says nothing")
+            return (filters, ticket)
+        }
+
+        func receive(_ topic: String, _ payload: String) {
+            binding.link?.received(topic: topic, payload: Array(payload.utf8))
+        }
+    }
+
+    private static let choices: [(Set<CommunicationEventType>, [String])] = [
+        (Set(CommunicationEventType.allCases), ["coaty/3/-/+/+", "coaty/3/-/+/+/+"]),
+        ([.advertise], ["coaty/3/-/+/+"]), ([.channel, .ioValue], ["coaty/3/-/+/+"]),
+        ([.call, .return], ["coaty/3/-/+/+/+"]), ([.update, .deadvertise], ["coaty/3/-/DAD/+", "coaty/3/-/+/+/+"]),
+        ([.deadvertise, .ioValue], ["coaty/3/-/DAD/+", "coaty/3/-/IOV/+"]),
+        ([.associate, .resolve], ["coaty/3/-/+/+", "coaty/3/-/RSV/+/+"]),
+        ([.discover, .resolve, .query], ["coaty/3/-/DSC/+/+", "coaty/3/-/RSV/+/+", "coaty/3/-/QRY/+/+"]),
+        ([.retrieve, .complete, .return], ["coaty/3/-/RTV/+/+", "coaty/3/-/CPL/+/+", "coaty/3/-/RTN/+/+"]),
+    ]
+
+    @Test(arguments: choices)
+    func asksForNoMoreThanIsWanted(_ types: Set<CommunicationEventType>, _ filters: [String]) throws {
+        #expect(try Scene(types).open().filters == filters)
+    }
+
+    @Test func hasNoWillAndLeavesWithoutAFarewell() async throws {
+        let scene = Scene()
+        #expect(scene.binding.link?.will == nil)
+        #expect(scene.binding.link?.clientId.count == 23)
+        _ = try scene.open()
+        scene.observer.stop()
+        scene.observer.stop()
+        try await withPatience { while scene.binding.link != nil { try await Task.sleep(for: .milliseconds(1)) } }
+        #expect(scene.binding.leftWith.count == 1)
+        guard case .disconnect? = scene.binding.leftWith.first else {
+            Issue.record("left with \(scene.binding.leftWith)")
+            return
+        }
+        #expect(scene.statuses.values.isEmpty, "the end is nobody's loss")
+    }
+
+    @Test func tellsHowItStands() throws {
+        let scene = Scene()
+        scene.binding.link?.subscribed(try scene.open().ticket)
+        #expect(scene.statuses.values == [.standing])
+        // Once it is known, nobody waits any more.
+        scene.observer.waitNoLonger()
+        let first = try #require(scene.binding.link)
+        first.closed()
+        scene.observer.waitNoLonger()
+        let ticket = try scene.open().ticket
+        #expect(scene.statuses.values == [.standing, .offline])
+        // A late answer to the session before.
+        first.subscribed(ticket - 1)
+        #expect(scene.statuses.values == [.standing, .offline])
+        first.subscribed(ticket)
+        #expect(scene.statuses.values == [.standing, .offline, .standing])
+    }
+
+    @Test func whoWaitsIsTold() throws {
+        let scene = Scene()
+        scene.observer.waitNoLonger()
+        scene.observer.waitNoLonger()
+        #expect(scene.statuses.values == [.offline])
+        scene.binding.link?.subscribed(try scene.open().ticket)
+        #expect(scene.statuses.values == [.offline, .standing])
+    }
+
+    @Test func aRefusalOfAPartIsOne() throws {
+        let scene = Scene()
+        scene.binding.link?.subscribed(try scene.open().ticket, refused: ["coaty/3/-/+/+/+"])
+        #expect(scene.statuses.values == [.refused])
+    }
+
+    /// A broker may cut the link upon what it won't process.
+    @Test func aLinkThatIsCutEachTimeIsARefusal() throws {
+        let scene = Scene()
+        for _ in 0..<SubscriptionTable.maximumLostSessions {
+            _ = try scene.open()
+            scene.binding.link?.closed()
+        }
+        #expect(scene.statuses.values == [.offline, .refused])
+    }
+
+    @Test func toldAreEventsThatAreWantedAndNoTwins() throws {
+        let scene = Scene([.advertise, .update, .call, .ioValue])
+        let payload = #"{"a":1}"#
+        let told = [
+            "coaty/3/-/ADV:Task/s", "coaty/3/-/UPD:Task/s/c", "coaty/3/-/CLL::o/s/c", "coaty/3/-/IOV/s",
+            "coaty/3/-/ADV/s", "coaty/3/-/ADV:/s",
+        ]
+        let left = [
+            "coaty/3/-/ADV::t/s", "coaty/3/-/UPD::t/s/c", "coaty/3/-/CHN:c/s", "coaty/3/-/RTN/s/c", "coaty/3/-/XXX/s",
+            "coaty/3/-/ADV:Task/s/c", "coaty/3/-/ADVx/s", "coaty/3/-/x/y", "coaty/4/-/DAD/s", "x", "",
+        ]
+        for topic in left + told { scene.receive(topic, payload) }
+        #expect(scene.events.values.map(\.topic) == told)
+        #expect(scene.events.values.allSatisfy { $0.bytes == Array(payload.utf8) })
+    }
+
+    @Test func whatIsNoObjectIsLeftOutButForValues() throws {
+        let scene = Scene()
+        let deep = String(repeating: #"{"a":"#, count: 1000) + "1" + String(repeating: "}", count: 1000)
+        for text in ["", "x", "[1]", "1", "null", #"{"a":}"#, deep] {
+            scene.receive("coaty/3/-/DAD/s", text)
+            scene.receive("coaty/3/-/IOV/s", text)
+        }
+        scene.binding.link?.received(
+            topic: "coaty/3/-/DAD/s",
+            payload: Array(#"{"a":""#.utf8) + [0xFF] + Array("\"}".utf8)
+        )
+        scene.receive("coaty/3/-/DAD/s", #"{"a":1,"a":2}"#)
+        let told = scene.events.values.map { ($0.coatyTopic.eventType, $0.payload != nil) }
+        let expected: [(CommunicationEventType, Bool)] =
+            [false, false, true, true, true, false, false].map { (.ioValue, $0) } + [(.deadvertise, true)]
+        #expect(told.count == expected.count && zip(told, expected).allSatisfy { $0.0 == $1.0 && $0.1 == $1.1 })
+    }
+
+    /// The agent's own link has what it has; all that goes on comes over another.
+    @Test func observesAllAgentsOnALinkOfItsOwn() async throws {
+        let broker = InMemoryBroker()
+        let made = Recorder<any Binding>()
+        let manager = try CommunicationManager(
+            identity: Identity(name: "observer"),
+            options: CommunicationOptions { _ in
+                let binding = InMemoryBinding(broker: broker)
+                made.append(binding)
+                return binding
+            }
+        )
+        let (statuses, events, ends) = (Recorder<SubscriptionStatus>(), Recorder<String>(), Recorder<Int>())
+        manager.start()
+        try await manager.untilOnline()
+        let before = try await broker.waitForMessages(1).count
+        var subscription: Subscription? = try manager.subscribe(
+            traffic: [.advertise],
+            onStatus: { statuses.append($0) },
+            onEnd: { ends.append(1) }
+        ) { events.append($0.topic) }
+        #expect(made.values.count == 2)
+        #expect(try await statuses.wait(for: 1) == [.standing])
+        #expect(broker.published.count == before, "it says nothing")
+        let object = CoatyObject(
+            coreType: .CoatyObject,
+            objectType: "com.example.T",
+            objectId: CoatyUUID(),
+            name: "o"
+        )
+        try manager.publishAdvertise(AdvertiseEvent.with(object: object))
+        broker.publish(topic: "coaty/3/-/ADV:Task/other", payload: Array("{}".utf8))
+        broker.publish(topic: "coaty/3/other/ADV:Task/other", payload: Array("{}".utf8))
+        broker.publish(topic: "coaty/3/-/ADV:Log/other", payload: Array("{}".utf8))
+        let expected = ["CoatyObject/\(manager.identityId)", "Task/other", "Log/other"]
+        #expect(try await events.wait(for: 3) == expected.map { "coaty/3/-/ADV:" + $0 })
+
+        broker.setAvailable(false)
+        #expect(try await statuses.wait(for: 2) == [.standing, .offline])
+        broker.setAvailable(true)
+        #expect(try await statuses.wait(for: 3) == [.standing, .offline, .standing])
+
+        subscription = nil
+        broker.publish(topic: "coaty/3/-/ADV:Task/late", payload: Array("{}".utf8))
+        _ = try await broker.waitForMessages { $0.contains { $0.topic.hasSuffix("late") } }
+        #expect(subscription == nil && ends.values.isEmpty)
+        #expect(!events.values.contains { $0.hasSuffix("late") })
+        await manager.stop()
+    }
+
+    @Test func isOfflineAtOnceAndEndsWithItsManager() async throws {
+        let broker = InMemoryBroker()
+        broker.setAvailable(false)
+        let manager = try CommunicationManager(
+            identity: Identity(name: "observer"),
+            options: CommunicationOptions { _ in InMemoryBinding(broker: broker) }
+        )
+        manager.start()
+        let (statuses, ends) = (Recorder<SubscriptionStatus>(), Recorder<Int>())
+        let subscription = try manager.subscribe(
+            traffic: [.call],
+            onStatus: { statuses.append($0) },
+            onEnd: { ends.append(1) }
+        ) { _ in }
+        #expect(statuses.values == [.offline])
+        broker.setAvailable(true)
+        #expect(try await statuses.wait(for: 2) == [.offline, .standing])
+        await manager.stop()
+        #expect(ends.values == [1])
+        subscription.cancel()
+    }
+}
