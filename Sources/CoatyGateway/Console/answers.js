@@ -11,7 +11,7 @@ const announcementsPerSecond = 0.5
 
 const reasons = {
   limit: () => "limit",
-  timeout: ({ timeout }) => `timeout after ${count(timeout)} ms`,
+  timeout: (timeout) => `timeout after ${count(timeout)} ms`,
   cancelled: () => "cancelled",
   offline: () => "the gateway lost its broker, answers may be missing",
   disconnected: () => "the connection was lost, answers may be missing",
@@ -40,8 +40,8 @@ export class Answers {
   }
 
   /** Shows the answers to a request until it ends, or until something else is sent. */
-  async follow(responses, { timeout }) {
-    this.#begin(responses)
+  async follow(event, responses, timeout) {
+    this.#begin(event, responses)
     this.#showEmpty("Waiting for answers", `They come here as they arrive, for ${count(timeout)} ms at most.`)
     setHidden(this.#ui.cancel, false)
     try {
@@ -53,15 +53,15 @@ export class Answers {
         this.#announcing.request()
       }
       if (responses !== this.#responses) return
-      this.#finish(reasons[responses.reason]?.({ timeout }) ?? String(responses.reason), timeout)
+      this.#finish(reasons[responses.reason]?.(timeout) ?? String(responses.reason), timeout)
     } catch (error) {
-      if (responses === this.#responses) this.refuse(error)
+      if (responses === this.#responses) this.refuse(event, error)
     }
   }
 
-  /** Shows that something that is not answered is on its way, and what the gateway says of it. */
-  deliver({ deferred }) {
-    this.#begin()
+  /** Shows that something that nobody answers was published, or will be. */
+  deliver(event, { deferred }) {
+    this.#begin(event)
     const text = deferred ? "The broker is away. It waits at the gateway, and goes out when the broker is back." : `Published at ${clock(Date.now())}.`
     this.#notify(deferred ? "warn" : "ok", text)
     this.#showEmpty("No answers to this one", "Nobody answers what is only told. The live feed shows it as the others see it.", h("a", { href: "#feed" }, "Live feed"))
@@ -69,22 +69,25 @@ export class Answers {
   }
 
   /** Shows that something was refused. */
-  refuse(error) {
-    this.#begin()
-    const where = error.pointer ? ` (at ${error.pointer})` : ""
-    this.#notify("bad", `${error.message}${where}`)
+  refuse(event, error) {
+    this.#begin(event)
+    const isToldWhere = !error.pointer || error.message.includes(error.pointer)
+    this.#notify("bad", isToldWhere ? error.message : `${error.message} (at ${error.pointer})`)
     this.#showEmpty("Nothing was sent", "Mend what is wrong, and send it again.")
     this.#app.announce(error.message)
   }
 
-  #begin(responses) {
+  #begin(event, responses) {
     this.#responses?.cancel()
     this.#responses = responses
     this.#arrived = []
     this.#shown = this.#total = 0
     this.#drawing.stop()
     this.#announcing.stop()
-    const { list, status, cancel, notice, more } = this.#ui
+    const { tag, list, status, cancel, notice, more } = this.#ui
+    tag.dataset.pattern = event
+    setText(tag, event)
+    setHidden(tag, false)
     replace(list)
     setText(status, "")
     for (const element of [cancel, notice, more]) setHidden(element, true)
@@ -152,6 +155,7 @@ export class Answers {
 }
 
 function build(card, onCancel) {
+  const tag = h("span", { className: "tag", hidden: true })
   const status = h("p", { className: "muted num" })
   const cancel = h("button", { className: "button", type: "button", hidden: true, onclick: onCancel }, "Cancel")
   const notice = h("p", { className: "notice", hidden: true })
@@ -159,7 +163,7 @@ function build(card, onCancel) {
   const empty = h("div", { className: "empty" })
   const more = h("p", { className: "pane-footer", hidden: true })
   card.append(
-    h("div", { className: "card-header" }, h("h2", {}, "Answers"), status, cancel),
+    h("div", { className: "card-header" }, h("h2", {}, "Answers"), tag, status, cancel),
     h("div", { className: "answers-scroll" }, notice, list, empty, more))
-  return { status, cancel, notice, list, empty, more }
+  return { tag, status, cancel, notice, list, empty, more }
 }

@@ -60,8 +60,8 @@ const ownProblem = (name, title, detail) =>
 const offline = () => ownProblem("offline", "Offline", "The client is not online.")
 const closed = () => ownProblem("closed", "Closed", "The client has been closed.")
 const ended = () => ownProblem("ended", "Ended", "The subscription ended before it began.")
-const disconnected = () =>
-  ownProblem("disconnected", "Disconnected", "The connection was lost before the gateway answered; it may have acted.")
+const disconnected = (/** @type {string} */ why) =>
+  ownProblem("disconnected", "Disconnected", `The connection was lost (${why}) before the gateway answered. It may have acted.`)
 const busy = (/** @type {string} */ detail) => ownProblem("busy", "Busy", detail)
 
 /**
@@ -719,7 +719,7 @@ export class CoatyClient extends EventTarget {
 
   /** @param {string} reason */
   #retry(reason) {
-    this.#abandon(disconnected)
+    this.#abandon(() => disconnected(reason))
     for (const stream of [...this.#streams.values()]) stream.disconnected()
     const delay = this.#delay()
     this.#retryTimer = setTimeout(() => this.#connect(), delay)
@@ -753,7 +753,7 @@ export class CoatyClient extends EventTarget {
   /** The browser says that there is a network again. */
   #networkIsBack = () => {
     if (this.#state !== "connecting" || this.#isOpen) return
-    const socket = this.#abandon(disconnected)
+    const socket = this.#abandon(() => disconnected("there is another network"))
     this.#attempts = 0
     this.#connect()
     socket?.close()

@@ -4,8 +4,10 @@ import { ago, clock, count, frames, h, jsonText, line, plural, replace, setHidde
 import { parseJSON } from "./json-text.js"
 import { value } from "./summary.js"
 
-/** How many calls wait to be answered. The oldest that nobody has begun to answer goes first. */
+/** How many calls wait to be answered. More are passed over … */
 const maximumCalls = 100
+/** … unless there is one that nobody has begun to answer in so many milliseconds: then that one goes. */
+const keptTime = 10_000
 /** How many of the answered ones are listed; the oldest go. */
 const maximumAnswered = 20
 /** Parameters of so many characters stand in one line. */
@@ -59,6 +61,7 @@ export class Responder {
     this.#subscription = subscription
     this.#operation = operation
     this.#note = undefined
+    this.#passed = 0
     this.#draw()
     try {
       for await (const frame of subscription) this.#came(frame)
@@ -91,9 +94,9 @@ export class Responder {
     }
     if (this.#calls.length >= maximumCalls) {
       this.#passed += 1
-      const oldest = this.#calls.findIndex((call) => !call.isTouched())
-      if (oldest < 0) return this.#drawing.request()
-      this.#remove(this.#calls[oldest])
+      const isOver = this.#calls.find((call) => !call.isTouched())
+      if (!isOver || isOver.milliseconds < keptTime) return this.#drawing.request()
+      this.#remove(isOver)
     }
     this.#calls.push(new Call(frame, this.#app, (call, data) => this.#answer(call, data), (call) => this.#dismiss(call)))
     if (!this.#isShown && this.#calls.length === 1) this.#app.toast(`A call of ${line(this.#operation, 60)} waits for an answer`)
@@ -210,6 +213,11 @@ class Call {
   /** Whether somebody has begun to answer it. */
   isTouched() {
     return this.element !== undefined && (this.textarea.value !== "" || this.element.contains(document.activeElement))
+  }
+
+  /** How long it has waited. */
+  get milliseconds() {
+    return Date.now() - this.#at
   }
 
   age() {

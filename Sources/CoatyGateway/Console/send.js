@@ -57,8 +57,7 @@ class Send {
     const ui = this.#ui
     setText(ui.hint, pattern.hint)
     setText(ui.bodyLabel, pattern.isText ? "Text" : "Body")
-    ui.body.value = this.#draft.text
-    ui.body.rows = Math.min(maximumRows, Math.max(minimumRows, this.#draft.text.split("\n").length))
+    this.#showBody()
     this.#fields = pattern.fields.map((field) => this.#field(field))
     replace(ui.fields, this.#fields.map(({ element }) => element))
     this.#refresh()
@@ -69,7 +68,8 @@ class Send {
     const label = h("label", { for: id }, typeof field.label === "string" ? field.label : "")
     const error = h("p", { className: "error", id: `${id}-error`, hidden: true })
     const input = inputFor(field, id)
-    input.addEventListener(field.kind === "select" || field.kind === "checkbox" ? "change" : "input", () => this.#typed(field, input))
+    // What fills in forms for people may tell only that it has changed.
+    for (const event of ["input", "change"]) input.addEventListener(event, () => this.#typed(field, input))
     const makeNew = field.makeNew && h("button", {
       className: "button", type: "button",
       onclick: () => {
@@ -91,11 +91,25 @@ class Send {
     if (field.isParameter) {
       draft.parameters[field.id] = field.kind === "checkbox" ? input.checked : field.kind === "number" ? input.valueAsNumber : input.value
     } else {
-      const body = this.#read().body
+      const { body } = this.#read()
+      if (field.get(body) === input.value) return
       field.set(body, input.value)
-      draft.text = this.#ui.body.value = prettyJSON(body)
+      draft.text = prettyJSON(body)
+      this.#showBody()
     }
     this.#refresh(field)
+  }
+
+  #showBody() {
+    const { text } = this.#draft
+    this.#ui.body.value = text
+    this.#ui.body.rows = Math.min(maximumRows, Math.max(minimumRows, text.split("\n").length))
+  }
+
+  #typedBody() {
+    if (this.#draft.text === this.#ui.body.value) return
+    this.#draft.text = this.#ui.body.value
+    this.#refresh()
   }
 
   /** The body, or what is wrong with it. */
@@ -162,11 +176,11 @@ class Send {
     const { timeout, limit, ...parameters } = this.#draft.parameters
     const what = { event, ...parameters, data: isText ? { encoding: "utf8", value: body } : body }
     const { client } = this.#app
-    if (isRequest) return this.#answers.follow(client.request(what, { timeout, limit }), { timeout })
+    if (isRequest) return this.#answers.follow(event, client.request(what, { timeout, limit }), timeout)
     try {
-      this.#answers.deliver(await client.publish(what))
+      this.#answers.deliver(event, await client.publish(what))
     } catch (error) {
-      this.#answers.refuse(error)
+      this.#answers.refuse(event, error)
     }
   }
 
@@ -194,10 +208,8 @@ class Send {
     const bodyError = h("p", { className: "error", id: "send-body-error", hidden: true })
     const body = h("textarea", {
       id: "send-body", rows: 9, spellcheck: false, autocomplete: "off", "aria-describedby": bodyError.id,
-      oninput: () => {
-        this.#draft.text = body.value
-        this.#refresh()
-      },
+      oninput: () => this.#typedBody(),
+      onchange: () => this.#typedBody(),
       onkeydown: (event) => {
         if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return
         event.preventDefault()

@@ -219,6 +219,21 @@ test("What the gateway refuses is thrown, with where it is wrong", async (t) => 
   await assert.rejects(client.publish({ event: "advertise", data: unsayable }), TypeError)
 })
 
+test("What is too large for the gateway costs the connection, which comes back", async (t) => {
+  const client = connect(t, gateway.url)
+  const subscription = client.subscribe({ event: "channel", channelId: "large" })
+  const iterator = subscription[Symbol.asyncIterator]()
+  await within(subscription.ready, "ok")
+  const large = { event: "channel", channelId: "large", data: { object: object({ text: "x".repeat(2 * 1024 * 1024) }) } }
+  await assert.rejects(within(client.publish(large), "end"), {
+    type: "urn:coaty-client:problem:disconnected",
+    message: /\(message too big\)/,
+  })
+  await within(client.online(), "connection")
+  await client.publish({ event: "channel", channelId: "large", data: { object: object({ text: "small" }) } })
+  assert.equal((await next(iterator)).data.object.text, "small")
+})
+
 test("A connection has at most 256 subscriptions, and room again when one has ended", async (t) => {
   const client = connect(t, gateway.url)
   const subscriptions = []
