@@ -48,24 +48,7 @@ final class ResumeMemory: Sendable {
     /// Keeps a record of a source, whose positions come one after the other.
     func insert(_ record: EventRecord, at place: StreamCursor) {
         state.withLock { state in
-            var log = state.logs.removeValue(forKey: place.epoch) ?? Log(first: place.position)
-            if case .gap = record.content { log.gaps.append(place.position) }
-            let size = record.size
-            if size <= limit / Self.largestPart {
-                log.records.append(record)
-                state.order.append(place.epoch)
-                state.bytes += size
-            } else {
-                if !log.records.isEmpty {
-                    state.bytes -= log.records.reduce(0) { $0 + $1.size }
-                    log.records = []
-                    // Else those that follow would go in the turns of these.
-                    state.order.removeAll { $0 == place.epoch }
-                }
-                log.first = place.position + 1
-                log.forgetGaps()
-            }
-            state.logs[place.epoch] = log
+            state.keep(record, at: place, mayKeep: record.size <= limit / Self.largestPart)
             while state.bytes > limit, let epoch = state.order.popFirst() { state.evict(epoch) }
         }
     }
@@ -101,6 +84,27 @@ final class ResumeMemory: Sendable {
 }
 
 extension ResumeMemory.State {
+    /// A function of its own: a log that is held while the oldest record is evicted would be copied with all its records.
+    fileprivate mutating func keep(_ record: EventRecord, at place: StreamCursor, mayKeep: Bool) {
+        var log = logs.removeValue(forKey: place.epoch) ?? ResumeMemory.Log(first: place.position)
+        if case .gap = record.content { log.gaps.append(place.position) }
+        if mayKeep {
+            log.records.append(record)
+            order.append(place.epoch)
+            bytes += record.size
+        } else {
+            if !log.records.isEmpty {
+                bytes -= log.records.reduce(0) { $0 + $1.size }
+                log.records = []
+                // Else those that follow would go in the turns of these.
+                order.removeAll { $0 == place.epoch }
+            }
+            log.first = place.position + 1
+            log.forgetGaps()
+        }
+        logs[place.epoch] = log
+    }
+
     fileprivate mutating func evict(_ epoch: UInt64) {
         guard var log = logs.removeValue(forKey: epoch) else { return }
         if let oldest = log.records.popFirst() {
