@@ -1,0 +1,49 @@
+"""The agents and the objects that are alive."""
+
+from selenium.webdriver.common.keys import Keys
+
+from browser import ConsoleCase
+
+
+class AliveTests(ConsoleCase):
+    def setUp(self):
+        self.open("alive")
+
+    def test_agent_comes_and_goes(self):
+        agent = self.stack.agent(self.broker)
+        row = self.browser.wait_for_row("Test agent", "Alive")
+        self.assertIn(agent.id, row.text)
+        agent.stop()
+        script = """
+        return all('[aria-label="Alive"] li').some((row) => row.textContent.includes("Test agent") && row.textContent.includes("gone"))
+        """
+        self.browser.wait("the agent is gone", script)
+
+    def test_object_tells_its_last_change(self):
+        browser = self.browser
+        lamp = self.gateway.advertise("Lamp of the hall", "com.example.Lamp", isOn=False, brightness=20)
+        browser.js("""all("button").find((button) => text(button).startsWith("Objects")).click()""")
+        browser.wait_for_row("Lamp of the hall", "Alive").click()
+        self.gateway.advertise("Lamp of the hall", "com.example.Lamp", objectId=lamp["objectId"], isOn=True, brightness=20)
+        detail = "aside[aria-label=Object]"
+        browser.wait_for_text("What changed last", detail)
+        cells = browser.wait("the change", "return all(`${arguments[0]} tbody tr`).map((row) => all('td', row).map(text))", detail)
+        self.assertEqual(cells, [["isOn", "false", "true"]])
+        for expected in ("com.example.Lamp", lamp["objectId"], "coaty-gateway", '"isOn": true'):
+            browser.wait_for_text(expected, detail)
+        self.gateway.curl("POST", "/v1/deadvertise", {"objectIds": [lamp["objectId"]]})
+        browser.wait_for_text("Gone", detail)
+        browser.press_keys(Keys.ESCAPE)
+        browser.wait("the detail is closed", "return all(arguments[0]).length === 0", detail)
+
+    def test_found_by_type(self):
+        browser = self.browser
+        self.gateway.advertise("One", "com.example.Wanted")
+        self.gateway.advertise("Other", "com.example.Unwanted")
+        browser.js("""all("button").find((button) => text(button).startsWith("Objects")).click()""")
+        browser.wait_for_row("Other", "Alive")
+        browser.fill("Find", "example.wanted")
+        script = """return all('[aria-label="Alive"] li').map((row) => text(row.querySelector(".name"))).join() === "One" """
+        browser.wait("the one that is wanted", script)
+        browser.fill("Find", "nowhere to be found")
+        browser.wait_for_text("Nothing like it is alive")

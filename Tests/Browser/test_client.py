@@ -1,0 +1,45 @@
+"""The client module on pages of others: those of docs/browser.md."""
+
+import re
+import urllib.request
+
+import browser
+from browser import ConsoleCase
+from stack import ROOT, eventually
+
+
+class ClientTests(ConsoleCase):
+    def page(self):
+        """The page that the documentation begins with, as a file, with the address of this gateway."""
+        text = (ROOT / "docs/browser.md").read_text()
+        page = re.search(r"^```html\n(<!doctype html>.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
+        self.assertLessEqual(len(page.splitlines()), 22, "it is a page of twenty lines")
+        path = self.folder / "page.html"
+        path.write_text(page.replace("http://127.0.0.1:8080", self.gateway.url))
+        return path
+
+    def setUp(self):
+        self.browser.open(self.page().as_uri())
+
+    def test_page_of_twenty_lines_shows_live_events(self):
+        name = "North door <b>"
+        # Until the page's subscription stands events pass unseen.
+        def published():
+            self.gateway.advertise(name)
+            return self.browser.js("return document.body.innerText.includes(arguments[0])", name)
+
+        eventually("the event on the page", published)
+
+    def test_page_goes_on_behind_a_restart_and_tells_the_gap(self):
+        self.test_page_of_twenty_lines_shows_live_events()
+        self.gateway.kill()
+        self.gateway.start()
+        self.browser.wait("the gap", "return document.body.innerText.includes('events are missing here')")
+        self.gateway.advertise("Behind the restart")
+        self.browser.wait("the event", "return document.body.innerText.includes('Behind the restart')")
+        self.assertEqual(self.browser.problems(browser.NETWORK), [])
+
+    def test_only_the_module_is_for_other_origins(self):
+        for path, is_public in (("/client.js", True), ("/client.d.ts", True), ("/console/app.js", False), ("/", False)):
+            with urllib.request.urlopen(self.gateway.url + path) as answer:
+                self.assertEqual(answer.headers["Access-Control-Allow-Origin"], "*" if is_public else None, path)

@@ -1,0 +1,76 @@
+"""What the console says when the gateway or its broker is gone, and how it goes on."""
+
+import browser
+from browser import ConsoleCase
+
+
+class RestartTests(ConsoleCase):
+    # A gateway that is away is the browser's own to tell.
+    allowed = browser.NETWORK
+
+    def gaps(self):
+        return self.browser.js("""return all("[aria-label=Events] [data-gap]").map(text)""")
+
+    def wait_for_gap(self):
+        self.browser.wait("a gap", """return all("[aria-label=Events] [data-gap]").some((row) => text(row).includes("missed"))""")
+
+    def test_gateway_that_is_killed_and_started_anew(self):
+        self.gateway.advertise("Before the gateway died")
+        self.browser.wait_for_row("Before the gateway died")
+        self.gateway.kill()
+        self.browser.wait_for_link("Connecting")
+        self.gateway.start()
+        self.browser.wait_for_link("Online")
+        self.wait_for_gap()
+        self.gateway.advertise("After the gateway came back")
+        self.browser.wait_for_row("After the gateway came back")
+        # What was there before is still there, below the gap.
+        self.browser.wait_for_row("Before the gateway died")
+        order = self.browser.js(
+            """
+            const rows = all("[aria-label=Events] li").map(text)
+            const place = (part) => rows.findIndex((row) => row.includes(part))
+            return [place("After the gateway came back"), place("missed"), place("Before the gateway died")]
+            """
+        )
+        self.assertEqual(order, sorted(order), "the gap stands between what came before and after")
+
+    def test_broker_that_is_killed_and_started_anew(self):
+        agent = self.stack.agent(self.broker)
+        self.gateway.advertise("Before the broker died")
+        self.browser.wait_for_row("Before the broker died")
+        self.broker.kill()
+        self.browser.wait_for_link("Broker away")
+        deferred = self.gateway.curl("POST", "/v1/advertise", {"object": thing("While the broker was away")})
+        self.assertEqual(deferred, {"deferred": True})
+        self.broker.start()
+        self.browser.wait_for_link("Online")
+        self.wait_for_gap()
+        self.gateway.advertise("After the broker came back")
+        self.browser.wait_for_row("After the broker came back")
+        agent.stop()
+
+    def test_alive_is_right_again_behind_both(self):
+        self.open("alive")
+        agent = self.stack.agent(self.broker)
+        self.browser.wait_for_row(agent.id, "Alive")
+        self.gateway.kill()
+        self.browser.wait_for_link("Connecting")
+        agent.stop()
+        other = self.stack.agent(self.broker)
+        self.gateway.start()
+        self.browser.wait_for_link("Online")
+        self.browser.wait_for_row(other.id, "Alive")
+        script = """
+        return !all('[aria-label="Alive"] li:not([data-dimmed])').some((row) => row.textContent.includes(arguments[0]))
+        """
+        self.browser.wait("the agent that ended meanwhile is gone", script, agent.id)
+        self.broker.kill()
+        self.browser.wait_for_link("Broker away")
+        self.broker.start()
+        self.browser.wait_for_link("Online")
+        self.browser.wait_for_row(other.id, "Alive")
+
+
+def thing(name):
+    return {"coreType": "CoatyObject", "objectType": "com.example.Thing", "objectId": "5a9c1f6e-3b52-4d0a-8f6e-2f6f0a3c7d11", "name": name}

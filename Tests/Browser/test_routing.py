@@ -1,0 +1,106 @@
+"""The IO routing of Examples/io-routing."""
+
+import json
+
+from browser import ConsoleCase
+from stack import TEMPERATURE_CONTEXT, eventually
+
+SOURCES = {
+    "Temperature Source 1": "c547e5cd-ef99-4ccd-b109-fc472fc2d421",
+    "Temperature Source 2": "2e9949f7-a8ef-435b-88a9-527c0a9414c3",
+    "Temperature Source 3": "200cc37b-df20-4425-a16f-5c0b42d04dbb",
+}
+ACTORS = {"normal": "a731fc40-c0f8-486f-b5b6-b653c3cabaea", "emergency": "a60a74f3-3d26-446f-a358-911867544944"}
+NAMES = {"normal": "Temperature Actor 1", "emergency": "Temperature Actor 2"}
+PATH = f"/v1/routing/contexts/{TEMPERATURE_CONTEXT}"
+# Milliseconds between two values of a source, of the example's own 5000, so that values come soon.
+UPDATE_RATE = 1000
+
+
+class RoutingTests(ConsoleCase):
+    @classmethod
+    def begin(cls):
+        cls.broker = cls.stack.broker()
+        cls.gateway = cls.stack.router(cls.broker)
+        cls.actors = {state: cls.stack.example(cls.broker, "io-routing-actor", state, UPDATE_RATE) for state in ACTORS}
+        cls.sources = cls.stack.example(cls.broker, "io-routing-sources", UPDATE_RATE)
+
+    def setUp(self):
+        self.set_state("normal")
+        self.open("routing")
+        self.wait_for_edges("normal")
+
+    def set_state(self, state):
+        self.gateway.curl("PATCH", PATH, {"operatingState": state}, "application/merge-patch+json")
+
+    def edges(self, mark=None):
+        script = """
+        return all("svg[role=img] [data-edge]").filter((edge) => arguments[0] === null ? edge.hasAttribute("data-real") : edge.dataset.mark === arguments[0])
+          .map((edge) => edge.dataset.edge).sort()
+        """
+        return self.browser.js(script, mark)
+
+    def expected(self, state):
+        return sorted(f"{source}:{ACTORS[state]}" for source in SOURCES.values())
+
+    def wait_for_edges(self, state):
+        eventually(f"edges to the actor for {state}", lambda: self.edges() == self.expected(state))
+
+    def write_state(self, state):
+        """Edits the context in its textarea, as somebody would: the rest stays."""
+        field = self.browser.wait("the text of the context", """return all("textarea", shown()).find((area) => area.value.includes("operatingState"))""")
+        context = json.loads(field.get_attribute("value"))
+        field.clear()
+        field.send_keys(json.dumps(context | {"operatingState": state}))
+
+    def table(self):
+        return self.browser.js("""return all("table[aria-label=Associations] tbody tr").map((row) => all("td", row).map(text))""")
+
+    def test_saved_context_moves_the_edges_to_the_other_actor(self):
+        self.write_state("emergency")
+        self.browser.press("Save")
+        self.wait_for_edges("emergency")
+        self.browser.wait_for_text("Saved: 3 added, 3 removed.")
+        self.assertEqual({row[1] for row in self.table()}, {NAMES["emergency"]})
+        self.actors["emergency"].wait_for_output("the actor for emergencies is associated", r"^associated$")
+
+    def test_patch_of_curl_moves_the_edges(self):
+        self.set_state("emergency")
+        self.wait_for_edges("emergency")
+        self.set_state("normal")
+        self.wait_for_edges("normal")
+
+    def test_what_if_marks_what_would_be_and_changes_nothing(self):
+        self.write_state("emergency")
+        self.browser.press("What if")
+        self.browser.wait_for_text("3 would be added, 3 would be removed")
+        eventually("the marks of what would be added", lambda: self.edges("added") == self.expected("emergency"))
+        self.assertEqual(self.edges("removed"), self.expected("normal"))
+        self.assertEqual(self.edges(), self.expected("normal"))
+        context = self.gateway.curl("GET", PATH)["context"]
+        self.assertEqual(context["operatingState"], "normal")
+        self.browser.press("Undo edits")
+        self.browser.wait("no marks", "return all('svg [data-mark]').length === 0")
+
+    def test_why_explains_a_pair(self):
+        browser = self.browser
+        browser.choose("Source", "Temperature Source 1")
+        browser.choose("Actor", NAMES["emergency"])
+        browser.press("Why?")
+        browser.wait_for_text("are not associated")
+        pair = f"{SOURCES['Temperature Source 1']}:{ACTORS['emergency']}"
+        browser.wait("the mark", "return all('svg [data-mark=explained]').some((edge) => edge.dataset.edge === arguments[0])", pair)
+        browser.choose("Actor", NAMES["normal"])
+        browser.press("Why?")
+        browser.wait_for_text("are associated by the rule")
+
+    def test_values_are_seen_passing(self):
+        values = lambda: [row[-1] for row in self.table() if row[0] == "Temperature Source 1"]
+        first = eventually("a value", lambda: (shown := values()) and shown[0].startswith("1") and shown[0])
+        eventually("another value", lambda: values()[0] != first)
+
+
+class NoRoutingTests(ConsoleCase):
+    def test_empty_says_what_to_do_next(self):
+        self.open("routing")
+        self.browser.wait_for_text("demo-routing")
