@@ -73,7 +73,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
             ],
-            exclude: ["Console"],
+            exclude: ["Console", "package.json"],
             swiftSettings: strict
         ),
         .executableTarget(

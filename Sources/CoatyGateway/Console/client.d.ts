@@ -256,7 +256,7 @@ export interface StateDetail {
 }
 
 export interface ClientOptions {
-  /** The class to connect with where there is no global one: that of the package `ws` under node 20. */
+  /** The class to connect with where there is no global one: that of the package `ws` under node. */
   WebSocket?: new (url: string, protocols: string) => any
 }
 

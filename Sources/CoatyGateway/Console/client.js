@@ -442,6 +442,15 @@ function read(message) {
   return frame
 }
 
+/** Tells of a new state. Not every node has CustomEvent. */
+class StateChangeEvent extends Event {
+  /** @param {import("./client.js").StateDetail} detail */
+  constructor(detail) {
+    super("statechange")
+    this.detail = detail
+  }
+}
+
 /** A connection to a gateway; client.d.ts describes each member. */
 export class CoatyClient extends EventTarget {
   #url
@@ -765,6 +774,6 @@ export class CoatyClient extends EventTarget {
    */
   #change(state, why = {}) {
     this.#state = state
-    this.dispatchEvent(new CustomEvent("statechange", { detail: { state, ...why } }))
+    this.dispatchEvent(new StateChangeEvent({ state, ...why }))
   }
 }

@@ -95,9 +95,10 @@ test("A gateway that is killed and started anew is the same one, with a gap", as
   const responses = client.request({ event: "call", operation: "com.example.nobody", data: {} }, { timeout: patience }).all()
   gateway.process.kill("SIGSTOP")
   const publication = client.publish({ ...channel, data: { object: object({ number: 2 }) } })
+  const rejection = assert.rejects(within(publication, "end"), { type: "urn:coaty-client:problem:disconnected" })
   sent.length = 0
   await gateway.kill()
-  await assert.rejects(within(publication, "end"), { type: "urn:coaty-client:problem:disconnected" })
+  await rejection
   assert.deepEqual(await within(responses, "end"), { responses: [], reason: "disconnected" })
   assert.equal(client.state, "connecting")
   assert.equal(client.identity, undefined)

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict"
 import { execFile } from "node:child_process"
+import { webcrypto } from "node:crypto"
 import { once } from "node:events"
 import { createServer } from "node:http"
 import { after, before, test } from "node:test"
@@ -10,6 +11,9 @@ import { curlCommand, quote } from "../../../Sources/CoatyGateway/Console/curl.j
 import { parseJSON, prettyJSON } from "../../../Sources/CoatyGateway/Console/json-text.js"
 import { coreTypes, newId, patterns, restRequest } from "../../../Sources/CoatyGateway/Console/patterns.js"
 import { Broker, Gateway } from "../client/support.mjs"
+
+// Browsers have it, and not every node.
+globalThis.crypto ??= webcrypto
 
 const nasty = ["", "'", "''", "it's", "$(date) `date` $HOME", "a\nb", '"\\n\\"', "@/etc/passwd", "~ * ? ! #", "-rf", "ü 漢 🚪", "a/b?c=d&e#f%20"]
 
