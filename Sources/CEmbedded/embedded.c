@@ -68,6 +68,9 @@ static const EmbeddedFile console[] = {
     {"index.html", (const char[]){
 #embed "../CoatyGateway/Console/index.html" suffix(, 0)
     }},
+    {"json-print.js", (const char[]){
+#embed "../CoatyGateway/Console/json-print.js" suffix(, 0)
+    }},
     {"json-text.js", (const char[]){
 #embed "../CoatyGateway/Console/json-text.js" suffix(, 0)
     }},
