@@ -1,10 +1,12 @@
 // Elements, text and drawing. Nothing here, nor anywhere in the console, makes markup of text.
 
-/** The most characters of a text from the network that stand in a line. */
-export const maximumLine = 200
+import { prettyJSON } from "./json-print.js"
 
-/** The most characters of JSON that are shown at once. */
-export const maximumShownJSON = 100_000
+/** The most characters of what comes from the network that stand in a line. */
+const maximumLine = 200
+
+/** What is narrower shows one thing at a time, as console.css has it. */
+const narrow = globalThis.matchMedia?.("(max-width: 719px)")
 
 const attributes = new Set(["role", "for", "list", "href", "type", "colspan", "scope"])
 
@@ -52,15 +54,18 @@ export function setHidden(element, isHidden) {
   if (element.hidden !== isHidden) element.hidden = isHidden
 }
 
-/** A text in one line of bounded length. */
-export function line(text, length = maximumLine) {
+/** A text, or whatever stands in its place, in one line of bounded length. */
+export function line(value, length = maximumLine) {
+  if (value === undefined) return ""
+  const text = typeof value === "string" ? value : prettyJSON(value, { maximum: length })
   const short = text.length > length ? text.slice(0, length) + "…" : text
   return short.replace(/\s+/g, " ")
 }
 
-/** An id as it is shown where there is little room. */
+/** An id, or whatever stands in its place, as it is shown where there is little room. */
 export function shortId(id) {
-  return id ? (id.length > 13 ? id.slice(0, 8) + "…" : id) : "–"
+  const text = line(id, 40)
+  return text === "" ? "–" : text.length > 13 ? text.slice(0, 8) + "…" : text
 }
 
 /** A count, with separators between thousands. */
@@ -73,17 +78,17 @@ export function plural(number, noun, nouns = noun + "s") {
   return `${count(number)} ${number === 1 ? noun : nouns}`
 }
 
-/** JSON to be read by people; `null` for what is no JSON. */
-export function jsonText(value) {
-  const text = JSON.stringify(value, null, 2) ?? "null"
-  return text.length > maximumShownJSON ? text.slice(0, maximumShownJSON) + `\n… ${count(text.length - maximumShownJSON)} more characters` : text
-}
-
 /** The time of day with milliseconds: 14:03:22.123. */
 export function clock(ms) {
   const date = new Date(ms)
   const two = (number) => String(number).padStart(2, "0")
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, "0")}`
+}
+
+/** The time of day, and the day where that is not today. */
+export function dateTime(ms) {
+  const day = new Date(ms)
+  return day.toDateString() === new Date().toDateString() ? clock(ms) : `${day.toLocaleDateString("en-CA")} ${clock(ms)}`
 }
 
 /** How long ago: "now", "12 s ago", "3 min ago". */
@@ -127,6 +132,16 @@ async function copy(text) {
     area.remove()
     focused?.focus()
     return isCopied
+  }
+}
+
+/** Takes what an opened element covers on a narrow screen out of reach, or gives it back. */
+export function setCovering(element, isCovering) {
+  for (let inner = element; inner !== document.body; inner = inner.parentElement) {
+    for (const other of inner.parentElement.children) {
+      // What is told to those who listen goes on.
+      if (other !== inner && other.getAttribute("role") !== "status") other.inert = isCovering && narrow.matches
+    }
   }
 }
 

@@ -1,9 +1,13 @@
 // Names of agents, IO sources and IO actors, as they are advertised.
 
-import { shortId } from "./dom.js"
+import { line, shortId } from "./dom.js"
+import { again } from "./again.js"
 
 /** How many names are kept; the oldest go. */
 const maximumNames = 20_000
+const maximumName = 100
+/** The most IO points of a node whose names are kept. */
+const maximumPoints = 1000
 
 /** Tells `change` when names have come. */
 export class Names extends EventTarget {
@@ -14,7 +18,9 @@ export class Names extends EventTarget {
     super()
     this.#follow(client, "Identity", (identity) => this.#keep(identity))
     this.#follow(client, "IoNode", (node) => {
-      for (const point of [...(node.ioSources ?? []), ...(node.ioActors ?? [])]) this.#keep(point)
+      for (const points of [node.ioSources, node.ioActors]) {
+        if (Array.isArray(points)) for (const point of points.slice(0, maximumPoints)) this.#keep(point)
+      }
     })
   }
 
@@ -28,19 +34,21 @@ export class Names extends EventTarget {
     return this.#names.has(id)
   }
 
-  async #follow(client, coreType, take) {
-    try {
+  #follow(client, coreType, take) {
+    // Where the broker does not let the gateway observe them, ids are shown.
+    again(async () => {
       for await (const frame of client.subscribe({ event: "advertise", coreType, snapshot: true })) {
         // The names of those that have gone stay: what they have said is still shown.
         if (frame.op === "event" && frame.change !== "removed") take(frame.data.object)
       }
-    } catch {
-      // The broker does not let the gateway observe them: then ids are shown.
-    }
+    })
   }
 
-  #keep({ objectId, name }) {
-    if (typeof objectId !== "string" || typeof name !== "string" || this.#names.get(objectId) === name) return
+  #keep(object) {
+    if (typeof object?.objectId !== "string" || typeof object.name !== "string") return
+    const { objectId } = object
+    const name = line(object.name, maximumName)
+    if (name.trim() === "" || this.#names.get(objectId) === name) return
     this.#names.delete(objectId)
     this.#names.set(objectId, name)
     if (this.#names.size > maximumNames) this.#names.delete(this.#names.keys().next().value)

@@ -1,4 +1,4 @@
-// What an event is about, in a line.
+// What an event is about, in a line. Agents may send anything: whatever an event holds, these are texts.
 
 import { line, plural, shortId } from "./dom.js"
 
@@ -8,8 +8,10 @@ export const trafficEvents = [
   "call", "return", "associate", "iovalue",
 ]
 
-/** Which event answers which. */
-export const responses = { discover: "resolve", query: "retrieve", update: "complete", call: "return" }
+const responses = { discover: "resolve", query: "retrieve", update: "complete", call: "return" }
+
+/** Whether an event is answered by others. */
+export const isRequest = (event) => Object.hasOwn(responses, event)
 
 /** Whether an event answers another one. */
 export const isResponse = (event) => Object.values(responses).includes(event)
@@ -19,21 +21,21 @@ export function subject(frame, names) {
   const { data } = frame
   switch (frame.event) {
     case "advertise": case "update": case "complete": return objectName(data.object)
-    case "channel": return `${line(frame.channelId ?? "", 60)} › ${objects(data)}`
+    case "channel": return `${line(frame.channelId, 60)} › ${objects(data)}`
     case "deadvertise": {
-      const ids = Array.isArray(data.objectIds) ? data.objectIds : []
+      const ids = list(data.objectIds)
       return ids.length === 1 ? names.of(ids[0]) : plural(ids.length, "object")
     }
-    case "resolve": return data.object ? objectName(data.object) : plural(data.relatedObjects?.length ?? 0, "related object")
+    case "resolve": return data.object === undefined ? plural(list(data.relatedObjects).length, "related object") : objectName(data.object)
     case "retrieve": return objects(data)
-    case "discover": case "query": return line(wanted(data))
-    case "call": return `${line(frame.operation ?? "", 80)}(${inner(data.parameters)})`
-    case "return": return data.error ? line(`${data.error.code ?? ""} ${data.error.message ?? ""}`) : value(data.result)
+    case "discover": case "query": return wanted(data)
+    case "call": return `${line(frame.operation, 80)}(${parameters(data.parameters)})`
+    case "return": return data.error === undefined ? line(data.result) : failure(data.error)
     case "associate": {
       const pair = `${names.of(data.ioSourceId)} → ${names.of(data.ioActorId)}`
       return data.associatingRoute === undefined ? `${pair}, no longer` : pair
     }
-    case "iovalue": return data.encoding ? octets(data) : value(data.value)
+    case "iovalue": return data.encoding === undefined ? line(data.value) : octets(data)
     case "raw": return octets(data)
     default: return ""
   }
@@ -41,9 +43,9 @@ export function subject(frame, names) {
 
 /** The type of what it is about. */
 export function kind(frame) {
-  const { data } = frame
-  const object = data?.object ?? data?.objects?.[0]
-  return typeof object?.objectType === "string" ? line(object.objectType, 100) : frame.event === "raw" ? line(frame.topic, 100) : ""
+  if (frame.event === "raw") return line(frame.topic, 100)
+  const object = frame.data.object ?? list(frame.data.objects)[0]
+  return typeof object?.objectType === "string" ? line(object.objectType, 100) : ""
 }
 
 /** The id of who sent it; an IO value comes from its source. */
@@ -54,29 +56,25 @@ export function senderId(frame) {
 /** Who sent it. */
 export function sender(frame, names) {
   const id = senderId(frame)
-  return id === undefined ? "" : line(names.of(id), 80)
+  return id === undefined ? "" : names.of(id)
 }
 
-/** A value in a line. */
-export function value(value) {
-  return line(typeof value === "string" ? value : JSON.stringify(value) ?? "")
-}
-
-/** Octets as text where they are some, else how many they are. */
+/** Octets, in base64, as text where they are some, else how many they are. */
 export function octets({ value }) {
   if (typeof value !== "string") return ""
-  // A part of base64 that stands for whole octets.
-  const bytes = Uint8Array.from(atob(value.slice(0, 400)), (character) => character.charCodeAt(0))
   try {
+    // A part of base64 that stands for whole octets.
+    const bytes = Uint8Array.from(atob(value.slice(0, 400)), (character) => character.charCodeAt(0))
     return line(new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true }))
   } catch {
-    return plural(Math.floor((value.length * 3) / 4), "octet")
+    return plural(Math.floor((value.replace(/=+$/, "").length * 3) / 4), "octet")
   }
 }
 
-function objectName(object) {
-  if (typeof object?.name === "string" && object.name.trim() !== "") return line(object.name)
-  return shortId(typeof object?.objectId === "string" ? object.objectId : "")
+/** The name of an object, or the beginning of its id. */
+export function objectName(object) {
+  const name = typeof object?.name === "string" ? line(object.name) : ""
+  return name.trim() === "" ? shortId(object?.objectId) : name
 }
 
 function objects(data) {
@@ -84,14 +82,19 @@ function objects(data) {
   return data.objects.length === 1 ? objectName(data.objects[0]) : plural(data.objects.length, "object")
 }
 
-function wanted(data) {
-  const types = [...list(data.objectTypes), ...list(data.coreTypes)]
-  const ids = [data.objectId && shortId(data.objectId), data.externalId].filter(Boolean)
-  return [...types, ...ids].join(", ")
+function wanted({ objectTypes, coreTypes, objectId, externalId }) {
+  const types = [...list(objectTypes).slice(0, 10), ...list(coreTypes).slice(0, 10)].map((type) => line(type, 60))
+  const ids = [objectId === undefined ? "" : shortId(objectId), line(externalId, 60)].filter((text) => text !== "")
+  return line([...types, ...ids].join(", "))
+}
+
+function failure(error) {
+  return typeof error === "object" && error !== null ? line(`${line(error.code, 20)} ${line(error.message)}`) : line(error)
+}
+
+/** Without the brackets of a list. */
+function parameters(value) {
+  return Array.isArray(value) ? line(value).replace(/^\[ ?/, "").replace(/ ?]$/, "") : line(value)
 }
 
 const list = (value) => (Array.isArray(value) ? value : [])
-
-function inner(parameters) {
-  return parameters === undefined ? "" : Array.isArray(parameters) ? value(parameters).slice(1).replace(/]$/, "") : value(parameters)
-}

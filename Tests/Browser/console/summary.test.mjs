@@ -1,8 +1,10 @@
 import assert from "node:assert/strict"
 import test from "node:test"
+import { shortId } from "../../../Sources/CoatyGateway/Console/dom.js"
 import { kind, octets, sender, subject } from "../../../Sources/CoatyGateway/Console/summary.js"
 
-const names = { of: (id) => ({ "a-1": "Lamp agent", "s-1": "Thermometer", "t-1": "Heating" })[id] ?? id }
+const known = new Map([["a-1", "Lamp agent"], ["s-1", "Thermometer"], ["t-1", "Heating"]])
+const names = { of: (id) => known.get(id) ?? shortId(id) }
 const object = { objectId: "o-1", objectType: "com.example.Door", coreType: "CoatyObject", name: "Front\ndoor" }
 
 test("says in a line what an event is about", () => {
@@ -16,9 +18,9 @@ test("says in a line what an event is about", () => {
     [{ event: "query", data: { objectTypes: ["a.B", "a.C"] } }, "a.B, a.C"],
     [{ event: "resolve", data: { relatedObjects: [object] } }, "1 related object"],
     [{ event: "retrieve", data: { objects: [object] } }, "Front door"],
-    [{ event: "call", operation: "add", data: { parameters: [1, 2] } }, "add(1,2)"],
+    [{ event: "call", operation: "add", data: { parameters: [1, 2] } }, "add(1, 2)"],
     [{ event: "call", operation: "off", data: {} }, "off()"],
-    [{ event: "return", data: { result: { sum: 3 } } }, '{"sum":3}'],
+    [{ event: "return", data: { result: { sum: 3 } } }, '{ "sum": 3 }'],
     [{ event: "return", data: { error: { code: -32602, message: "Invalid params" } } }, "-32602 Invalid params"],
     [{ event: "associate", data: { ioSourceId: "s-1", ioActorId: "t-1", associatingRoute: "r" } }, "Thermometer → Heating"],
     [{ event: "associate", data: { ioSourceId: "s-1", ioActorId: "t-1" } }, "Thermometer → Heating, no longer"],
@@ -29,11 +31,22 @@ test("says in a line what an event is about", () => {
 })
 
 test("takes whatever agents send", () => {
-  const wrong = [{}, { object: null }, { object: 7 }, { objects: [null] }, { objects: 1 }, { objectIds: "x" }, { coreTypes: {} }, { error: 1 }, { parameters: null }]
-  for (const event of ["advertise", "deadvertise", "channel", "discover", "resolve", "query", "retrieve", "update", "complete", "call", "return", "associate", "iovalue", "raw"]) {
-    for (const data of wrong) {
-      assert.equal(typeof subject({ event, data }, names), "string")
-      assert.equal(typeof kind({ event, data, topic: "t" }), "string")
+  const parts = [
+    null, true, 7, "x", "", [], {}, [null], [[]], { length: 20 }, { toString: 1, valueOf: 1 }, { length: { toLocaleString: 1 } },
+    JSON.parse('{"__proto__":{"name":1},"constructor":2}'), { name: {}, objectId: [] }, { code: { toString: 1 }, message: [] },
+  ]
+  const members = ["object", "objects", "objectIds", "coreTypes", "objectTypes", "objectId", "externalId", "relatedObjects", "error",
+    "result", "parameters", "ioSourceId", "ioActorId", "associatingRoute", "value", "encoding"]
+  const payloads = [{}, ...members.flatMap((member) => parts.flatMap((part) => [{ [member]: part }, { [member]: [part] }]))]
+  const events = ["advertise", "deadvertise", "channel", "discover", "resolve", "query", "retrieve", "update", "complete", "call",
+    "return", "associate", "iovalue", "raw"]
+  for (const event of events) {
+    for (const data of payloads) {
+      const frame = { event, data, topic: "t", sourceId: "a-1" }
+      for (const text of [subject(frame, names), kind(frame), sender(frame, names)]) {
+        assert.equal(typeof text, "string", `${event} ${JSON.stringify(data)}`)
+        assert.ok(text.length < 500 && !text.includes("\n"), `${event} ${JSON.stringify(data)}`)
+      }
     }
   }
 })
