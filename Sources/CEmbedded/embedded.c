@@ -8,6 +8,9 @@ static const char contract[] = {
 };
 
 static const EmbeddedFile console[] = {
+    {"again.js", (const char[]){
+#embed "../CoatyGateway/Console/again.js" suffix(, 0)
+    }},
     {"alive-objects.js", (const char[]){
 #embed "../CoatyGateway/Console/alive-objects.js" suffix(, 0)
     }},
@@ -47,6 +50,9 @@ static const EmbeddedFile console[] = {
     {"explanation.js", (const char[]){
 #embed "../CoatyGateway/Console/explanation.js" suffix(, 0)
     }},
+    {"feed-page.js", (const char[]){
+#embed "../CoatyGateway/Console/feed-page.js" suffix(, 0)
+    }},
     {"feed.css", (const char[]){
 #embed "../CoatyGateway/Console/feed.css" suffix(, 0)
     }},
@@ -82,6 +88,9 @@ static const EmbeddedFile console[] = {
     }},
     {"names.js", (const char[]){
 #embed "../CoatyGateway/Console/names.js" suffix(, 0)
+    }},
+    {"object-detail.js", (const char[]){
+#embed "../CoatyGateway/Console/object-detail.js" suffix(, 0)
     }},
     {"patterns.js", (const char[]){
 #embed "../CoatyGateway/Console/patterns.js" suffix(, 0)

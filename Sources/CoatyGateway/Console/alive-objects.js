@@ -1,84 +1,115 @@
 // The objects that are alive, and how they change.
 
-/** How many objects are kept, and how many of those that have gone, and for how long these are. */
+import { objectName } from "./summary.js"
+
+/** How many objects are kept, and how many of those that have gone, and for how many milliseconds these are. */
 export const maximumObjects = 20_000
 const maximumGone = 200
 const goneTime = 60_000
-/** How many changed properties are told of one change. */
+/** The largest objects, in about bytes, that are compared with what they were, and how many changed properties are told. */
+const maximumCompared = 64 << 10
 const maximumChanges = 12
+const gatewayBuffer = 4096
 
 /**
  * What is known of an object.
  *
- * @typedef {{ id: string, object: any, owner: string, since: number, changed: number, state: "added" | "changed" | "gone",
- *   changes: { property: string, before: any, after: any }[] }} Entry
+ * @typedef {{ id: string, name: string, object: any, owner: string, since: number, changed: number,
+ *   state: "added" | "changed" | "gone", changes: { property: string, before: any, after: any }[] }} Entry
  */
 
-/** Follows a subscription with a snapshot. */
+/** Follows the objects that are alive. */
 export class AliveObjects {
   /** @type {Map<string, Entry>} */
   entries = new Map()
   /** Whether there were more objects than are kept. */
   isCut = false
+  /** Grows with each change. */
+  version = 0
   #gone = new Set()
 
-  /** Takes a frame of the subscription. */
+  /**
+   * Follows them from a snapshot on, until what is known may be wrong.
+   *
+   * @param client what subscribes
+   * @param {() => void} changed
+   */
+  async follow(client, changed) {
+    const subscription = client.subscribe({ event: "advertise", snapshot: true, buffer: gatewayBuffer })
+    await subscription.ready
+    this.#clear()
+    changed()
+    let hasBegun = false
+    for await (const frame of subscription) {
+      // Changes were missed, or the snapshot comes anew: so do we.
+      if (frame.op === "gap" && hasBegun) return
+      hasBegun = true
+      if (frame.op === "event") this.take(frame, Date.now())
+      changed()
+    }
+  }
+
+  /** Takes an event. */
   take(frame, now) {
-    if (frame.op === "gap") return
     const { object } = frame.data
-    if (frame.change === "removed") return this.#remove(object.objectId, now)
-    const before = this.entries.get(object.objectId)
+    const id = object.objectId
+    const before = this.entries.get(id)
     const isKnown = before !== undefined && before.state !== "gone"
+    this.version += 1
+    if (frame.change === "removed") {
+      if (isKnown) this.#remove(before, now)
+      return
+    }
     if (!isKnown && this.entries.size - this.#gone.size >= maximumObjects) {
       this.isCut = true
       return
     }
-    this.#gone.delete(object.objectId)
-    const changes = isKnown ? difference(before.object, object) : []
-    this.entries.set(object.objectId, {
-      id: object.objectId,
+    this.#gone.delete(id)
+    const changes = isKnown ? differences(before, object, frame.size) : []
+    this.entries.set(id, {
+      id,
+      name: objectName(object),
       object,
       owner: frame.sourceId,
-      since: frame.since ?? before?.since ?? now,
+      since: frame.since ?? now,
       changed: frame.changed ?? now,
       state: isKnown && (changes.length > 0 || before.state === "changed") ? "changed" : "added",
-      changes: changes.length > 0 ? changes : isKnown ? before.changes : [],
+      changes: changes.length > 0 ? changes : before?.changes ?? [],
     })
-  }
-
-  /** Forgets all: the snapshot comes anew. */
-  clear() {
-    this.entries.clear()
-    this.#gone.clear()
-    this.isCut = false
   }
 
   /** Forgets what has been gone for long. */
   forget(now) {
     for (const id of this.#gone) {
-      const entry = this.entries.get(id)
-      if (entry !== undefined && entry.changed > now - goneTime && this.#gone.size <= maximumGone) return
+      if (this.entries.get(id).changed > now - goneTime && this.#gone.size <= maximumGone) return
       this.#gone.delete(id)
       this.entries.delete(id)
+      this.version += 1
     }
   }
 
-  #remove(id, now) {
-    const entry = this.entries.get(id)
-    if (entry === undefined || entry.state === "gone") return
-    this.entries.set(id, { ...entry, state: "gone", changed: now })
-    this.#gone.add(id)
+  #clear() {
+    this.entries.clear()
+    this.#gone.clear()
+    this.isCut = false
+    this.version += 1
+  }
+
+  #remove(entry, now) {
+    this.entries.set(entry.id, { ...entry, state: "gone", changed: now })
+    this.#gone.add(entry.id)
     this.forget(now)
   }
 }
 
-/** Which properties differ. */
-export function difference(before, after) {
+/** Which properties of an object differ from what they were; of a large one that is not looked at. */
+function differences(before, after, size) {
+  if (size > maximumCompared) return []
   const changes = []
-  for (const property of new Set([...Object.keys(before), ...Object.keys(after)])) {
+  for (const property of new Set([...Object.keys(before.object), ...Object.keys(after)])) {
     if (changes.length === maximumChanges) break
-    if (JSON.stringify(before[property]) !== JSON.stringify(after[property])) {
-      changes.push({ property, before: before[property], after: after[property] })
+    if (JSON.stringify(before.object[property]) !== JSON.stringify(after[property])) {
+      changes.push({ property, before: before.object[property], after: after[property] })
     }
   }
   return changes

@@ -87,8 +87,8 @@ function navigate() {
     handle.hide?.()
   }
   const isFirst = !current
-  current = view
   const { root, handle } = mounted.get(view.id) ?? mount(view)
+  current = view
   root.hidden = false
   handle.show?.()
   document.title = `${view.title} – Coaty gateway`

@@ -176,3 +176,4 @@ export function frames(draw, perSecond) {
     },
   }
 }
+export { prettyJSON as jsonText } from "./json-print.js"

@@ -1,10 +1,13 @@
 // One event, opened.
 
-import { clock, copyButton, h, jsonText, plural, replace, shortId } from "./dom.js"
-import { responses, senderId, subject } from "./summary.js"
+import { clock, copyButton, h, line, plural, replace } from "./dom.js"
+import { maximumShown, prettyJSON } from "./json-print.js"
+import { isRequest, senderId, subject } from "./summary.js"
 
 /** How many events that belong to it are listed. */
 const maximumRelated = 20
+/** The most characters of a topic or an id. */
+const maximumText = 1000
 
 /**
  * Shows an event: what it carries, who sent it, on which topic, and what belongs to it.
@@ -21,9 +24,9 @@ export function showEvent(aside, { item, names, related, open, close }) {
     ["Came", h("span", { className: "num" }, clock(at))],
     frame.event === "iovalue" ? ["IO source", named(id, names)] : id && ["Sender", named(id, names)],
     frame.topic && ["Topic", mono(frame.topic)],
-    frame.channelId && ["Channel", frame.channelId],
-    frame.operation && ["Operation", frame.operation],
-    frame.contextName && ["IO context", frame.contextName],
+    frame.channelId && ["Channel", line(frame.channelId)],
+    frame.operation && ["Operation", line(frame.operation)],
+    frame.contextName && ["IO context", line(frame.contextName)],
     frame.correlationId && ["Correlation", mono(frame.correlationId)],
   ].filter(Boolean)
   replace(
@@ -32,8 +35,8 @@ export function showEvent(aside, { item, names, related, open, close }) {
     h("dl", { className: "facts" }, facts.map(([term, what]) => [h("dt", {}, term), h("dd", {}, what)])),
     relatedList(item, names, related, open),
     h("div", {},
-      h("div", { className: "detail-header" }, h("h3", {}, "Data"), copyButton(() => JSON.stringify(frame.data, null, 2), "Copy data")),
-      h("pre", { className: "json", tabIndex: 0, "aria-label": "Data" }, jsonText(frame.data))),
+      h("div", { className: "detail-header" }, h("h3", {}, "Data"), copyButton(() => prettyJSON(frame.data), "Copy data")),
+      h("pre", { className: "json", tabIndex: 0, "aria-label": "Data" }, prettyJSON(frame.data, { maximum: maximumShown }))),
   )
   aside.scrollTop = 0
   heading.focus({ preventScroll: true })
@@ -41,11 +44,11 @@ export function showEvent(aside, { item, names, related, open, close }) {
 
 function relatedList(item, names, related, open) {
   if (!item.frame.correlationId) return undefined
-  const isRequest = item.frame.event in responses
+  const asks = isRequest(item.frame.event)
   const shown = related.slice(0, maximumRelated)
-  const title = isRequest ? plural(related.length, "response") : "Answers"
+  const title = asks ? plural(related.length, "response") : "Answers"
   const rest = related.length > shown.length ? h("p", { className: "muted" }, `and ${related.length - shown.length} more`) : undefined
-  const none = isRequest ? "None so far, among the events that are shown." : "Its request is not among the events that are kept."
+  const none = asks ? "None so far, among the events that are shown." : "Its request is not among the events that are kept."
   return h("div", {},
     h("h3", {}, title),
     shown.length === 0
@@ -63,5 +66,5 @@ function named(id, names) {
 }
 
 function mono(text, extra = "") {
-  return h("span", { className: `mono ${extra}`.trim() }, text.length > 400 ? shortId(text) : text)
+  return h("span", { className: `mono ${extra}`.trim() }, line(text, maximumText))
 }

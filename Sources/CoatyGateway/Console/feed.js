@@ -1,10 +1,12 @@
 // The live feed: what the agents say, as they say it.
 
-import { clock, count, frames, h, plural, replace, setHidden, setText } from "./dom.js"
+import { clock, count, frames, plural, setCovering, setHidden, setText } from "./dom.js"
 import { showEvent } from "./event-detail.js"
+import { cells, feedPage } from "./feed-page.js"
+import { parseJSON } from "./json-text.js"
 import { Ring } from "./ring.js"
 import { RowList } from "./row-list.js"
-import { isResponse, kind, responses, sender, subject, trafficEvents } from "./summary.js"
+import { isResponse, kind, sender, subject } from "./summary.js"
 
 const drawsPerSecond = 5
 /** How many events of the connection wait at the gateway while the page is busy. */
@@ -12,8 +14,8 @@ const gatewayBuffer = 4096
 const rowsPerPage = 100
 /** Milliseconds for which the list stands still after somebody has moved in it. */
 const holdTime = 4000
-/** Of a row: when, what, about what, of which type, from whom. */
-const cells = ["num muted", "tag", "clip", "clip muted", "clip"]
+/** How many events that belong to one are looked for. */
+const maximumRelated = 1000
 
 export const view = {
   id: "feed",
@@ -35,7 +37,8 @@ class Feed {
   #opened
   #rows = rowsPerPage
   #isShown = false
-  #subscription
+  /** What is observed, by what it is, and what ends it. */
+  #observed = new Map()
   /** How many gaps have come among the events, and how many events are known to be missing in them. */
   #gaps = { count: 0, lost: 0 }
   #rate = { total: 0, at: performance.now(), value: 0 }
@@ -45,68 +48,93 @@ class Feed {
 
   constructor(root, app) {
     this.#app = app
-    this.#ui = build(this, root)
+    this.#ui = feedPage(root, {
+      choose: () => this.#observe(),
+      find: () => this.#startOver(),
+      togglePause: () => this.#togglePause(),
+      clear: () => this.#clear(),
+      hold: () => this.#hold(),
+      release: () => this.#release(),
+      more: () => this.#more(),
+      close: () => this.#close(),
+    })
     this.#list = new RowList(this.#ui.rows, cells, (item) => this.#open(item), (entry) => this.#row(entry))
-    app.names.addEventListener("change", () => this.#drawing.request())
-    this.observe()
+    app.names.addEventListener("change", () => this.#request())
+    this.#observe()
     setInterval(() => this.#measure(), 1000)
   }
 
   show() {
     this.#isShown = true
-    this.#drawing.request()
+    if (this.#opened) setCovering(this.#ui.detail, true)
+    this.#request()
   }
 
   hide() {
     this.#isShown = false
+    if (this.#opened) setCovering(this.#ui.detail, false)
     this.#drawing.stop()
+  }
+
+  #request() {
+    if (this.#isShown) this.#drawing.request()
   }
 
   // MARK: - Receiving
 
-  /** Observes what is chosen, and nothing else any more. */
-  observe() {
-    this.#subscription?.abort()
-    const controller = this.#subscription = new AbortController()
+  /** Observes what is chosen, and goes on with what was observed before. */
+  #observe() {
     const ui = this.#ui
-    ui.filter.removeAttribute("aria-invalid")
-    setText(ui.filterError, "")
+    const events = ui.chips.filter((chip) => chip.checked).map((chip) => chip.value)
+    const condition = ui.filter.value.trim()
+    const topic = ui.topic.value.trim()
     let filter
     try {
-      filter = ui.filter.value.trim() === "" ? undefined : JSON.parse(ui.filter.value)
+      filter = condition === "" ? undefined : parseJSON(condition)
     } catch (error) {
-      return this.#refuse(ui.filter, ui.filterError, `No JSON: ${error.message}`)
+      return this.#refuse("filter", error.message)
     }
-    const events = ui.chips.filter((chip) => chip.checked).map((chip) => chip.value)
-    const options = { ...(filter && { filter }), buffer: gatewayBuffer }
-    this.#follow({ event: "traffic", ...(events.length > 0 && { events }), ...options }, controller.signal, ui.filter, ui.filterError)
-    const topic = ui.topic.value.trim()
-    setText(ui.topicError, "")
-    ui.topic.removeAttribute("aria-invalid")
-    if (topic !== "") this.#follow({ event: "raw", topic, buffer: gatewayBuffer }, controller.signal, ui.topic, ui.topicError)
+    this.#observeOnly("filter", { event: "traffic", ...(events.length > 0 && { events }), ...(filter !== undefined && { filter }) })
+    this.#observeOnly("topic", topic === "" ? undefined : { event: "raw", topic })
   }
 
-  async #follow(what, signal, field, message) {
+  /** @param {"filter" | "topic"} field the one to be mended where it is refused */
+  #observeOnly(field, what) {
+    const key = JSON.stringify(what)
+    const before = this.#observed.get(field)
+    if (before === undefined ? what === undefined : before.key === key && !before.isRefused) return
+    before?.controller.abort()
+    this.#ui[field].removeAttribute("aria-invalid")
+    setText(this.#ui[`${field}Error`], "")
+    if (what === undefined) return this.#observed.delete(field)
+    const controller = new AbortController()
+    this.#observed.set(field, { key, controller, isRefused: false })
+    this.#follow(field, { ...what, buffer: gatewayBuffer }, controller.signal)
+  }
+
+  async #follow(field, what, signal) {
     try {
       for await (const frame of this.#app.client.subscribe(what, { signal })) {
         if (frame.op === "gap") this.#gaps = { count: this.#gaps.count + 1, lost: this.#gaps.lost + (frame.lost ?? 0) }
-        this.#ring.push({ number: this.#ring.total + 1, at: Date.now(), frame }, frame.size)
-        if (this.#isShown) this.#drawing.request()
+        this.#ring.push({ at: Date.now(), frame }, frame.size)
+        this.#request()
       }
     } catch (error) {
-      if (!signal.aborted) this.#refuse(field, message, error.detail ?? error.message)
+      if (!signal.aborted) this.#refuse(field, error.detail ?? error.message)
     }
   }
 
-  #refuse(field, message, text) {
-    field.setAttribute("aria-invalid", "true")
-    setText(message, text)
+  #refuse(field, text) {
+    const observed = this.#observed.get(field)
+    if (observed) observed.isRefused = true
+    this.#ui[field].setAttribute("aria-invalid", "true")
+    setText(this.#ui[`${field}Error`], text)
     this.#ui.filters.open = true
   }
 
   // MARK: - Pausing
 
-  togglePause() {
+  #togglePause() {
     if (this.#isPaused) return this.#resume()
     this.#stop("asked")
     this.#app.announce("Paused")
@@ -117,22 +145,25 @@ class Feed {
     return this.#pause !== undefined && this.#pause.reason !== "held"
   }
 
-  /** Lets the list stand still while somebody moves in it. */
-  hold() {
+  /** Lets the list stand still while somebody moves in it, or is in it with the keyboard. */
+  #hold() {
     if (!this.#pause) this.#stop("held")
     clearTimeout(this.#holdTimer)
-    this.#holdTimer = setTimeout(() => this.release(), holdTime)
+    this.#holdTimer = setTimeout(() => this.#release(), holdTime)
   }
 
-  release() {
+  #release() {
     clearTimeout(this.#holdTimer)
-    if (this.#pause?.reason === "held") this.#resume()
+    if (this.#pause?.reason === "held" && !this.#ui.rows.querySelector(":focus-visible")) this.#resume()
   }
 
   #stop(reason) {
-    if (!this.#pause) this.#pause = { reason, at: this.#ring.total, items: this.#ring.filter(() => true, Infinity) }
-    else if (!this.#isPaused) this.#pause.reason = reason
-    this.#drawing.request()
+    if (!this.#pause) {
+      this.#pause = { reason, at: this.#ring.total, gaps: this.#gaps.count, items: this.#ring.filter(() => true, Infinity) }
+    } else if (!this.#isPaused) {
+      this.#pause.reason = reason
+    }
+    this.#request()
   }
 
   #resume() {
@@ -144,31 +175,30 @@ class Feed {
     }
     this.#marks = this.#marks.filter(({ number }) => number >= this.#ring.first - 1)
     this.#pause = undefined
-    this.#drawing.request()
+    this.#request()
   }
 
-  /** What has come since the pause, and how much of it is not kept. */
+  /** How many events have come since the pause, and how many of them are not kept. */
   #missed() {
-    const came = this.#ring.total - this.#pause.at
+    const came = this.#ring.total - this.#pause.at - (this.#gaps.count - this.#pause.gaps)
     return { came, gone: Math.max(0, this.#ring.first - this.#pause.at - 1) }
   }
 
-  clear() {
+  #clear() {
     if (this.#pause) this.#resume()
     this.#ring.clear()
     this.#marks = []
-    this.#rows = rowsPerPage
-    this.#drawing.request()
+    this.#startOver()
   }
 
-  more() {
+  #more() {
     this.#rows += rowsPerPage
-    this.#drawing.request()
+    this.#request()
   }
 
-  find() {
+  #startOver() {
     this.#rows = rowsPerPage
-    this.#drawing.request()
+    this.#request()
   }
 
   // MARK: - One event
@@ -179,25 +209,30 @@ class Feed {
     const ui = this.#ui
     setHidden(ui.detail, false)
     ui.split.classList.add("open")
+    setCovering(ui.detail, true)
     const { correlationId, event } = item.frame
     const related = correlationId === undefined ? [] : this.#ring.filter(
-      (other) => other.frame.correlationId === correlationId && isResponse(other.frame.event) !== isResponse(event), 1000)
+      ({ frame }) => frame.correlationId === correlationId && isResponse(frame.event) !== isResponse(event), maximumRelated)
     showEvent(ui.detail, {
       item, related,
       names: this.#app.names,
       open: (other) => this.#open(other),
-      close: () => this.close(),
+      close: () => this.#close(),
     })
   }
 
-  close() {
+  #close() {
     const opened = this.#opened
     if (!opened) return
     this.#opened = undefined
+    setCovering(this.#ui.detail, false)
     setHidden(this.#ui.detail, true)
     this.#ui.split.classList.remove("open")
-    this.#list.focus(opened)
-    if (this.#pause?.reason === "opened") this.#resume()
+    if (!this.#list.focus(opened)) this.#ui.pauseButton.focus()
+    if (this.#pause?.reason === "opened") {
+      this.#pause.reason = "held"
+      this.#hold()
+    }
   }
 
   // MARK: - Drawing
@@ -205,7 +240,7 @@ class Feed {
   #measure() {
     const now = performance.now()
     this.#rate = { total: this.#ring.total, at: now, value: (this.#ring.total - this.#rate.total) / ((now - this.#rate.at) / 1000) }
-    if (this.#isShown) this.#drawing.request()
+    this.#request()
   }
 
   #draw() {
@@ -291,62 +326,3 @@ const gapText = ({ lost, where }) =>
   lost === null ? "The link was interrupted. What was said here was missed, and nobody knows how much it was."
   : where === "client" ? `${plural(lost, "event")} passed too fast for this page.`
   : `${plural(lost, "event")} passed too fast for the connection.`
-
-// MARK: - Elements
-
-function build(feed, root) {
-  const field = (label, id, input, hint) => h("div", { className: "field" }, h("label", { for: id }, label), input, hint)
-  const message = (id) => h("p", { className: "error", id, role: "alert" })
-
-  const chips = trafficEvents.map((event) => h("input", { type: "checkbox", value: event, onchange: () => chosen() }))
-  const all = h("input", { type: "checkbox", checked: true, onchange: () => { for (const chip of chips) chip.checked = false; chosen() } })
-  function chosen() {
-    all.checked = chips.every((chip) => !chip.checked)
-    feed.observe()
-  }
-
-  const filterError = message("feed-filter-error")
-  const filter = h("input", { id: "feed-filter", className: "mono", placeholder: '["name", ["Like", "%door%"]]', spellcheck: false, autocomplete: "off", "aria-describedby": "feed-filter-error" })
-  const topicError = message("feed-topic-error")
-  const topic = h("input", { id: "feed-topic", className: "mono", placeholder: "sensors/#", spellcheck: false, autocomplete: "off", "aria-describedby": "feed-topic-error" })
-  const find = h("input", { id: "feed-find", type: "search", placeholder: "name, type, sender …", oninput: () => feed.find() })
-  const form = h("form", { className: "form-row", onsubmit: (event) => { event.preventDefault(); feed.observe() } },
-    field("Find in what is kept", "feed-find", find),
-    field("Filter", "feed-filter", filter, filterError),
-    field("Raw topics", "feed-topic", topic, topicError),
-    h("button", { className: "button", type: "submit" }, "Apply"))
-  const filters = h("details", { className: "filters" }, h("summary", {}, "Filters"), form)
-
-  const pauseButton = h("button", { className: "button", type: "button", onclick: () => feed.togglePause() }, "Pause")
-  const toolbar = h("div", { className: "toolbar" }, pauseButton,
-    h("button", { className: "button", type: "button", onclick: () => feed.clear() }, "Clear"))
-  root.querySelector(".view-header").append(toolbar)
-
-  const hold = () => feed.hold()
-  const rows = h("ol", {
-    className: "rows events", "aria-label": "Events",
-    onpointermove: hold, onpointerdown: hold, onkeydown: hold, onpointerleave: () => feed.release(),
-  })
-  const more = h("button", { className: "button quiet", type: "button", hidden: true, onclick: () => feed.more() }, "Show more")
-  const footer = h("p", { className: "pane-footer num" })
-  const pane = h("div", { className: "pane", hidden: true }, h("div", { className: "pane-scroll" }, rows, more), footer)
-  const emptyTitle = h("h2")
-  const emptyText = h("p")
-  const emptyHint = h("pre", {}, example())
-  const empty = h("div", { className: "empty" }, emptyTitle, emptyText, emptyHint)
-  const detail = h("aside", { className: "pane detail", "aria-label": "Event", hidden: true, onkeydown: (event) => { if (event.key === "Escape") feed.close() } })
-  const split = h("div", { className: "split" }, h("div", { className: "feed-main" }, pane, empty), detail)
-  root.append(h("div", { className: "view-body feed" },
-    h("fieldset", { className: "chips" }, h("legend", { className: "visually-hidden" }, "Events"),
-      chip(all, "all"), chips.map((input) => chip(input, input.value))),
-    filters, split))
-  return { chips, filter, filterError, topic, topicError, find, filters, pauseButton, rows, more, footer, pane, empty, emptyTitle, emptyText, emptyHint, detail, split }
-}
-
-const chip = (input, text) => h("label", { className: "chip" }, input, text)
-
-function example() {
-  const object = { coreType: "CoatyObject", objectType: "com.example.Door", objectId: crypto.randomUUID?.() ?? "5a9c1f6e-3b52-4d0a-8f6e-2f6f0a3c7d11", name: "Front door" }
-  const lines = JSON.stringify({ object }, null, 1).replace(/\n */g, " ").replace(/, ("objectId")/, ",\n      $1")
-  return `curl ${new URL("v1/advertise", document.baseURI)} \\\n  -H 'content-type: application/json' \\\n  -d '${lines}'`
-}

@@ -1,6 +1,6 @@
 // The gateway itself: its link to the broker, rates, what waits, and clients that read too slowly.
 
-import { clock, count, duration, h, plural, replace, setHidden, setText } from "./dom.js"
+import { count, dateTime, duration, h, plural, replace, setHidden, setText } from "./dom.js"
 import { Rates, rateText } from "./rates.js"
 import { Sparkline } from "./sparkline.js"
 
@@ -153,8 +153,7 @@ const transportName = { websocket: "WebSocket", sse: "event stream" }
 const overflowName = { dropOldest: "loses the oldest", latest: "keeps the latest", close: "ends" }
 
 const lasting = (ms) => duration(Math.max(0, Date.now() - ms) / 1000)
-const isToday = (ms) => new Date(ms).toDateString() === new Date().toDateString()
-const since = (ms) => `${isToday(ms) ? "" : `${new Date(ms).toLocaleDateString("en-CA")} `}${clock(ms).slice(0, 8)}`
+const since = (ms) => dateTime(ms).replace(/\.\d+$/, "")
 
 /** "512 B", "2.1 KiB", "256 MiB". */
 export function bytes(number) {

@@ -1,8 +1,8 @@
 // The newest of what has come, in bounds.
 
-/** The most items, and about the most bytes of them. */
+/** The most items, and the most bytes of the texts that they came as; what is made of these may take many times as much. */
 export const maximumItems = 2000
-export const maximumBytes = 8 << 20
+export const maximumBytes = 4 << 20
 
 /** Keeps the newest items, numbered from 1 in the order in which they came. */
 export class Ring {

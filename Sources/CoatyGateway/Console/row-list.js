@@ -37,9 +37,15 @@ export class RowList {
     })
   }
 
-  /** Puts the focus on the row of an entry, if it is there. */
+  /**
+   * Puts the focus on the row of an entry.
+   *
+   * @returns whether it is there
+   */
   focus(entry) {
-    this.#rows.find((row) => row.entry === entry)?.button.focus()
+    const row = this.#rows.find((row) => row.entry === entry)
+    row?.button.focus()
+    return row !== undefined
   }
 
   #append() {

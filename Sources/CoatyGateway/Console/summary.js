@@ -98,3 +98,4 @@ function parameters(value) {
 }
 
 const list = (value) => (Array.isArray(value) ? value : [])
+export { line as value } from "./dom.js"

@@ -1,20 +1,35 @@
 import assert from "node:assert/strict"
 import test from "node:test"
-import { AliveObjects, difference } from "../../../Sources/CoatyGateway/Console/alive-objects.js"
+import { AliveObjects, maximumObjects } from "../../../Sources/CoatyGateway/Console/alive-objects.js"
 
-const event = (change, object, more = {}) => ({ op: "event", event: "advertise", change, sourceId: "agent", data: { object: { objectId: "o-1", ...object } }, ...more })
+const event = (change, object, more = {}) =>
+  ({ op: "event", event: "advertise", change, sourceId: "agent", size: 100, data: { object: { objectId: "o-1", ...object } }, ...more })
 
 test("tells what has changed", () => {
   const alive = new AliveObjects()
   alive.take(event("added", { status: 0, name: "Job" }, { since: 5, changed: 6 }), 100)
-  assert.deepEqual(alive.entries.get("o-1").state, "added")
-  assert.equal(alive.entries.get("o-1").since, 5)
-  assert.equal(alive.entries.get("o-1").changed, 6)
-  alive.take(event("changed", { status: 1, name: "Job", litres: 2 }), 200)
+  const { name, state, since, changed } = alive.entries.get("o-1")
+  assert.deepEqual({ name, state, since, changed }, { name: "Job", state: "added", since: 5, changed: 6 })
+  alive.take(event("changed", { status: 1, name: "Job", litres: 2 }, { since: 5, changed: 9 }), 200)
   const entry = alive.entries.get("o-1")
   assert.equal(entry.state, "changed")
   assert.deepEqual(entry.changes, [{ property: "status", before: 0, after: 1 }, { property: "litres", before: undefined, after: 2 }])
-  assert.equal(entry.since, 5)
+  // Only its owner may be another one.
+  alive.take(event("changed", { status: 1, name: "Job", litres: 2 }, { sourceId: "other" }), 300)
+  assert.equal(alive.entries.get("o-1").owner, "other")
+  assert.deepEqual(alive.entries.get("o-1").changes, entry.changes)
+})
+
+test("compares no large objects, and takes any", () => {
+  const alive = new AliveObjects()
+  alive.take(event("added", { n: 1 }), 0)
+  alive.take(event("changed", { n: 2 }, { size: 1e6 }), 0)
+  assert.deepEqual(alive.entries.get("o-1").changes, [])
+  for (const object of [{ name: {} }, { name: null, objectType: 7 }, JSON.parse('{"__proto__":{"name":"x"}}'), Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [n, n]))]) {
+    alive.take(event("changed", object), 0)
+    assert.equal(typeof alive.entries.get("o-1").name, "string")
+    assert.ok(alive.entries.get("o-1").changes.length <= 12)
+  }
 })
 
 test("keeps what has gone for a while", () => {
@@ -37,15 +52,49 @@ test("takes back what has gone", () => {
   assert.equal(alive.entries.get("o-1").state, "added")
 })
 
-test("keeps few of many that have gone", () => {
+test("keeps few of many that have gone, and no more objects than it may", () => {
   const alive = new AliveObjects()
   for (let number = 0; number < 1000; number += 1) {
     alive.take(event("added", { objectId: `o-${number}` }), 0)
     alive.take(event("removed", { objectId: `o-${number}` }), 1)
   }
   assert.equal(alive.entries.size, 200)
+  for (let number = 0; number < maximumObjects + 10; number += 1) alive.take(event("added", { objectId: `p-${number}` }), 2)
+  assert.equal(alive.entries.size, maximumObjects + 200)
+  assert.equal(alive.isCut, true)
 })
 
-test("compares properties as JSON", () => {
-  assert.deepEqual(difference({ a: { b: [1] }, c: 1 }, { a: { b: [1] } }), [{ property: "c", before: 1, after: undefined }])
+/** A client whose next subscription gives these frames, and no more. */
+const client = (frames) => ({
+  subscribe: () => ({ ready: Promise.resolve(), async *[Symbol.asyncIterator]() { yield* frames } }),
+})
+const gap = (more) => ({ op: "gap", size: 0, ...more })
+
+test("begins anew where changes were missed", async () => {
+  for (const missed of [gap({ lost: null }), gap({ lost: 3 }), gap({ lost: 3, cursor: "c" }), gap({ lost: null, cursor: "c" })]) {
+    const alive = new AliveObjects()
+    const rest = event("added", { objectId: "o-2" })
+    await alive.follow(client([event("added", {}), missed, rest]), () => {})
+    assert.deepEqual([...alive.entries.keys()], ["o-1"], "what is known stays until the snapshot comes")
+    // A gap before the first object is that of a gateway without its broker.
+    await alive.follow(client([gap({ lost: null }), rest]), () => {})
+    assert.deepEqual([...alive.entries.keys()], ["o-2"])
+  }
+})
+
+test("forgets what was there when it is told that nothing is", async () => {
+  const alive = new AliveObjects()
+  let changes = 0
+  await alive.follow(client([event("added", {})]), () => { changes += 1 })
+  await alive.follow(client([]), () => { changes += 1 })
+  assert.equal(alive.entries.size, 0)
+  assert.equal(changes, 3)
+})
+
+test("fails where it is refused, and keeps what it knows", async () => {
+  const alive = new AliveObjects()
+  await alive.follow(client([event("added", {})]), () => {})
+  const refusing = { subscribe: () => ({ ready: Promise.reject(new Error("no")), async *[Symbol.asyncIterator]() {} }) }
+  await assert.rejects(alive.follow(refusing, () => {}), /no/)
+  assert.equal(alive.entries.size, 1)
 })
