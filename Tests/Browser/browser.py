@@ -87,7 +87,8 @@ class Browser:
         width, height = size
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 720}
         self.cdp("Emulation.setDeviceMetricsOverride", **metrics)
-        self.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        features = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+        self.cdp("Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in features.items()])
 
     # What the page is asked, and does.
 

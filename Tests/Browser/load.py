@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Publishes Channel events at a rate, and says how many they were: load PORT RATE SECONDS
+"""Publishes Channel events at a rate, and says how many they were: load PORT RATE SECONDS [NAMESPACE]
 
 It speaks MQTT 3.1.1 with QoS 0 over a plain socket, in batches of a hundredth of a second. The events are numbered from 0,
 and come from one agent that advertises nothing. It prints {"sent":…,"seconds":…}.
@@ -10,24 +10,13 @@ import sys
 import time
 import uuid
 
-from stack import connect_mqtt
+from stack import connect_mqtt, publish_packet
 
 BATCHES_PER_SECOND = 100
 NAME = "Temperature of the hall, sensor"
 
 
-def packet(topic, payload):
-    rest = len(topic) + 2 + len(payload)
-    head = bytearray([0x30])
-    while True:
-        head.append((rest & 0x7F) | (0x80 if rest > 0x7F else 0))
-        rest >>= 7
-        if rest == 0:
-            break
-    return bytes(head) + len(topic).to_bytes(2, "big") + topic + payload
-
-
-def template():
+def template(namespace):
     """A packet whose number, of seven digits, is left to `%`."""
     thing = {
         "coreType": "CoatyObject",
@@ -38,14 +27,14 @@ def template():
         "location": {"building": 7, "floor": 3, "room": "Hall of the turbines"},
         "value": 21.5,
     }
-    topic = f"coaty/3/-/CHN:load/{uuid.uuid4()}".encode()
+    topic = f"coaty/3/{namespace}/CHN:load/{uuid.uuid4()}".encode()
     payload = json.dumps({"object": thing}, separators=(",", ":")).encode()
-    return packet(topic, payload).replace(b"0000000", b"%07d")
+    return publish_packet(topic, payload).replace(b"0000000", b"%07d")
 
 
 def main():
     port, rate, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-    event = template()
+    event = template(*(sys.argv[4:] or ["-"]))
     total = int(rate * seconds)
     sent = 0
     with connect_mqtt(port) as link:

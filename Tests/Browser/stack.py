@@ -136,6 +136,25 @@ def connect_mqtt(port):
     return link
 
 
+def publish_packet(topic, payload):
+    """A PUBLISH of QoS 0 of MQTT 3.1.1."""
+    rest = len(topic) + 2 + len(payload)
+    head = bytearray([0x30])
+    while True:
+        head.append((rest & 0x7F) | (0x80 if rest > 0x7F else 0))
+        rest >>= 7
+        if rest == 0:
+            break
+    return bytes(head) + len(topic).to_bytes(2, "big") + topic + payload
+
+
+def say(broker, topic, data):
+    """Publishes JSON on any topic, as an agent that checks nothing might."""
+    with connect_mqtt(broker.port) as link:
+        link.sendall(publish_packet(topic.encode(), json.dumps(data).encode()) + bytes([0xE0, 0]))
+        link.recv(1)
+
+
 class Gateway:
     """The gateway under test, which can be killed and started anew on its port."""
 
@@ -245,9 +264,9 @@ class Stack:
         self._parts.append(child.end)
         return child
 
-    def load(self, broker, rate, seconds):
+    def load(self, broker, rate, seconds, namespace="-"):
         log = self.folder / f"load-{uuid.uuid4()}.log"
-        child = Child(log, [sys.executable, "-B", HERE / "load.py", broker.port, rate, seconds])
+        child = Child(log, [sys.executable, "-B", HERE / "load.py", broker.port, rate, seconds, namespace])
         self._parts.append(child.end)
         return child
 

@@ -1,0 +1,135 @@
+"""The form of each pattern, and calls that are answered by hand."""
+
+import json
+import subprocess
+import uuid
+
+from browser import ConsoleCase
+
+PATTERNS = ["advertise", "deadvertise", "channel", "discover", "query", "update", "call", "raw"]
+
+
+class SendTests(ConsoleCase):
+    def setUp(self):
+        self.open("send")
+
+    def choose(self, pattern):
+        self.browser.choose("Pattern", pattern)
+
+    def answers(self):
+        return self.browser.js("""return all('[aria-label="Answers"] > li').map(text)""")
+
+    def command(self):
+        return self.browser.js("""return all('pre[aria-label="Equal curl command"]')[0].textContent""")
+
+    def run_command(self):
+        """What the shell makes of the command as it stands in the page."""
+        answer = subprocess.run(["sh", "-c", self.command()], capture_output=True, text=True, timeout=60, check=True)
+        return json.loads(answer.stdout)
+
+    def test_discovers_an_agent(self):
+        agent = self.stack.agent(self.broker)
+        self.choose("discover")
+        self.browser.fill("Timeout (ms)", "1000")
+        self.browser.press("Send")
+        script = """return all('[aria-label="Answers"] > li').some((answer) => answer.textContent.includes(arguments[0]))"""
+        self.browser.wait("the agent's answer", script, "Test agent")
+        self.browser.wait_for_text("timeout after 1,000 ms")
+        found = [answer["data"]["object"]["objectId"] for answer in self.run_command()["responses"]]
+        self.assertIn(agent.id, found, "curl finds the same")
+        agent.stop()
+
+    def test_discovers_objects_of_a_type(self):
+        agent = self.stack.agent(self.broker)
+        self.choose("discover")
+        self.browser.choose("Look for", "Object types")
+        self.browser.fill("Object types", "com.example.Thing")
+        self.browser.fill("Limit", "1")
+        self.browser.press("Send")
+        self.browser.wait_for_text("1 answer · limit")
+        self.assertIn("resolved", self.answers()[0])
+        agent.stop()
+
+    def test_calls_an_operation_of_an_agent(self):
+        agent = self.stack.agent(self.broker)
+        self.choose("call")
+        self.browser.fill("Operation", "com.example.add", self.browser.find("form[aria-label=Event]"))
+        body = self.browser.field("Body")
+        body.clear()
+        body.send_keys('{"parameters": [3, 4]}')
+        self.browser.press("Send")
+        self.browser.wait_for_text("1 answer · limit")
+        self.assertIn("7", self.answers()[0])
+        self.assertEqual(self.run_command()["responses"][0]["data"], {"result": 7})
+        agent.stop()
+
+    def test_advertises_what_the_feed_then_shows(self):
+        name = f"Window {uuid.uuid4()}"
+        self.choose("advertise")
+        self.browser.fill("Name", name)
+        self.browser.press("Send")
+        self.browser.wait_for_text("Published at")
+        self.browser.go("Live feed")
+        self.open("alive")
+        self.browser.js("""all("button").find((button) => text(button).startsWith("Objects")).click()""")
+        self.browser.wait_for_row(name, "Alive")
+
+    def test_every_pattern_has_a_form_and_a_command_that_the_gateway_takes(self):
+        values = {"Channel": "news", "Operation": "com.example.nobody", "Topic": "greenhouse/door", "Object ids": str(uuid.uuid4())}
+        for pattern in PATTERNS:
+            with self.subTest(pattern):
+                self.choose(pattern)
+                form = self.browser.find("form[aria-label=Event]")
+                for label, value in values.items():
+                    if self.browser.js("return all('label', arguments[0]).some((label) => text(label) === arguments[1])", form, label):
+                        self.browser.fill(label, value, form)
+                self.browser.js("""for (const field of all("input[type=number]", arguments[0])) if (field.id.endsWith("timeout")) {
+                  field.value = 300
+                  field.dispatchEvent(new Event("input", { bubbles: true }))
+                }""", form)
+                answer = self.run_command()
+                # Nobody answers, and who waits for one answer is told so.
+                self.assertTrue("deferred" in answer or "responses" in answer or answer.get("status") == 504, answer)
+                self.browser.press("Send")
+                self.browser.wait_for_text("Published at" if pattern in ("advertise", "deadvertise", "channel", "raw") else "timeout after 300 ms")
+
+    def test_body_that_is_no_json_is_explained(self):
+        self.choose("advertise")
+        body = self.browser.field("Body")
+        body.clear()
+        body.send_keys('{"object": ')
+        self.browser.wait_for_text("ine 1")
+        self.browser.press("Send")
+        self.assertEqual(body.get_attribute("aria-invalid"), "true")
+
+    def test_what_the_gateway_refuses_is_told(self):
+        self.choose("advertise")
+        body = self.browser.field("Body")
+        body.clear()
+        body.send_keys('{"object": {"name": "No type"}}')
+        self.browser.press("Send")
+        self.browser.wait("the reason", """return all('.notice[data-kind=bad]').some((notice) => text(notice) !== "")""")
+
+    def test_call_is_answered_by_hand_and_the_caller_gets_the_result(self):
+        browser = self.browser
+        operation = f"com.example.ask-{uuid.uuid4()}"
+        card = browser.find(".send-calls")
+        browser.fill("Operation", operation, card)
+        browser.press("Answer calls", card)
+        browser.wait_for_text("Waiting for calls")
+        caller = self.gateway.start_curl("POST", f"/v1/call/{operation}?timeout=30000", {"parameters": {"question": "Which door?"}})
+        browser.wait("the call", """return all('[aria-label="Calls"] > li').some((call) => call.textContent.includes("Which door?"))""")
+        browser.fill("Result", '{"answer": "The north door"}', card)
+        browser.press("Return", card)
+        answer = json.loads(caller.communicate(timeout=60)[0])
+        self.assertEqual(answer["responses"][0]["data"], {"result": {"answer": "The north door"}})
+        browser.wait("no call waits", """return all('[aria-label="Calls"] > li').length === 0""")
+        caller = self.gateway.start_curl("POST", f"/v1/call/{operation}?timeout=30000", {"parameters": []})
+        browser.wait("the next call", """return all('[aria-label="Calls"] > li').length === 1""")
+        browser.js("""all("input[type=checkbox]", arguments[0])[0].click()""", card)
+        browser.fill("Message", "The door is locked", card)
+        browser.press("Return", card)
+        answer = json.loads(caller.communicate(timeout=60)[0])
+        self.assertEqual(answer["responses"][0]["data"]["error"]["message"], "The door is locked")
+        browser.press("Stop", card)
+        self.browser.wait_for_text("Be a responder")
