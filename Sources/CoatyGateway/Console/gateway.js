@@ -201,6 +201,8 @@ function build(root) {
     h("h2", {}, "All clients keep up"),
     h("p", {}, "A subscription comes here when its client reads more slowly than events come: what waits for it, and what it has lost."))
 
+  // It scrolls, and may hold nothing that takes the focus: then keys could not.
+  root.tabIndex = 0
   root.append(h("div", { className: "view-body gateway" },
     notice,
     h("div", { className: "rates" }, tiles),
