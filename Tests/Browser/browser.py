@@ -130,6 +130,10 @@ class Browser:
     def press(self, name, within=None):
         self.button(name, within).click()
 
+    def choose_objects(self):
+        """Shows the objects rather than the agents that are alive; the button says how many there are."""
+        self.wait("the button Objects", """return all("button", shown()).find((button) => /^Objects \\d/.test(text(button)))""").click()
+
     def field(self, label, within=None):
         script = """
         return all("input, select, textarea", arguments[1] ?? shown()).find((field) =>

@@ -91,7 +91,7 @@ class FullTests(AccessibilityCase):
         self.browser.wait_for_row("Test agent", "Alive").click()
         self.check("opened agent")
         self.browser.press("Close")
-        self.browser.js("""all("button").find((button) => text(button).startsWith("Objects")).click()""")
+        self.browser.choose_objects()
         self.browser.wait_for_row("Lamp of the hall", "Alive")
         self.check("objects")
         self.browser.wait_for_row("Lamp of the hall", "Alive").click()

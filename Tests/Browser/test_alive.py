@@ -22,7 +22,7 @@ class AliveTests(ConsoleCase):
     def test_object_tells_its_last_change(self):
         browser = self.browser
         lamp = self.gateway.advertise("Lamp of the hall", "com.example.Lamp", isOn=False, brightness=20)
-        browser.js("""all("button").find((button) => text(button).startsWith("Objects")).click()""")
+        browser.choose_objects()
         browser.wait_for_row("Lamp of the hall", "Alive").click()
         self.gateway.advertise("Lamp of the hall", "com.example.Lamp", objectId=lamp["objectId"], isOn=True, brightness=20)
         detail = "aside[aria-label=Object]"
@@ -40,7 +40,7 @@ class AliveTests(ConsoleCase):
         browser = self.browser
         self.gateway.advertise("One", "com.example.Wanted")
         self.gateway.advertise("Other", "com.example.Unwanted")
-        browser.js("""all("button").find((button) => text(button).startsWith("Objects")).click()""")
+        browser.choose_objects()
         browser.wait_for_row("Other", "Alive")
         browser.fill("Find", "example.wanted")
         script = """return all('[aria-label="Alive"] li').map((row) => text(row.querySelector(".name"))).join() === "One" """

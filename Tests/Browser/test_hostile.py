@@ -145,7 +145,7 @@ class HostileTests(ConsoleCase):
         things = [thing(text, level) for text, level in zip(TEXTS, LEVELS)]
         for one, agent in zip(things, agents):
             self.say("ADV:CoatyObject", {"object": one}, agent)
-        self.browser.js("""all("button").find((button) => text(button).startsWith("Objects")).click()""")
+        self.browser.choose_objects()
         self.assert_all_shown(TEXTS + LEVELS, '[aria-label="Alive"]')
         for one, agent in zip(things, agents):
             text = one["name"]

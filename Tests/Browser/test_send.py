@@ -71,7 +71,7 @@ class SendTests(ConsoleCase):
         self.browser.wait_for_text("Published at")
         self.browser.go("Live feed")
         self.open("alive")
-        self.browser.js("""all("button").find((button) => text(button).startsWith("Objects")).click()""")
+        self.browser.choose_objects()
         self.browser.wait_for_row(name, "Alive")
 
     def test_every_pattern_has_a_form_and_a_command_that_the_gateway_takes(self):
