@@ -76,7 +76,7 @@ BROWSER_PRODUCTS := coaty-gateway test-agent hello-world remote-operations-light
 
 test-browser: deps-browser ## test the client module with node, and it and the console in chromium; TESTS="test_feed" runs some
 	for product in $(BROWSER_PRODUCTS); do swift build $(BUILD_FLAGS) --product $$product || exit; done
-	node --test Tests/Browser/console/
+	node --test Tests/Browser/console/*.test.mjs
 	Tests/Browser/client/run "$$(swift build $(BUILD_FLAGS) --show-bin-path)/coaty-gateway"
 	Tests/Browser/run $(SCRATCH)/browser "$$(swift build $(BUILD_FLAGS) --show-bin-path)" $(TESTS)
 

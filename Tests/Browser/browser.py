@@ -183,7 +183,7 @@ class Browser:
 
     def _note(self):
         try:
-            seen = self.js("return window.watched ?? {}")
+            seen = self.js("const seen = window.watched ?? {}; window.watched = { violations: [], ran: [] }; return seen")
         except WebDriverException as problem:
             seen = {"violations": [f"the page does not answer: {problem}"]}
         self._problems += [f"violation of the policy: {violation}" for violation in seen.get("violations", [])]

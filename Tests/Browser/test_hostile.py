@@ -97,6 +97,20 @@ class HostileTests(ConsoleCase):
         self.assert_no_markup()
         super().tearDown()
 
+    def test_what_is_watched_for_would_be_noticed(self):
+        script = """
+        const image = document.createElement("img")
+        image.src = "data:,"
+        try { image.setAttribute("onclick", "watched.ran.push('click')") } catch { }
+        watched.ran.push("a test's own code")
+        console.error("a test's own error")
+        """
+        self.browser.js(script)
+        self.browser.wait("the violations", "return watched.violations.length === 2")
+        problems = "\n".join(self.browser.problems())
+        for expected in ("img-src: data", "require-trusted-types-for", "a test's own code", "a test's own error"):
+            self.assertIn(expected, problems)
+
     def test_feed(self):
         for number, (text, level) in enumerate(zip(TEXTS, LEVELS)):
             agent = self.join(number)

@@ -8,6 +8,9 @@ from stack import PATIENCE, eventually
 
 RATE = 5000
 SECONDS = 30
+# Many more than wait for a page.
+BURST_RATE = 20_000
+BURST_SECONDS = 6
 # Milliseconds from a click to the frame that shows what it did: the acceptance's own limit.
 MAXIMUM_RESPONSE = 100
 # Bytes that the heap may have grown between two times under load, behind a collection of garbage: what is kept of the feed
@@ -50,8 +53,7 @@ class LoadTests(ConsoleCase):
                 samples.append(self.measure())
         browser.go("Live feed")
         samples.append(self.measure())
-        sent = load.wait_for_output("the load", r'\{"sent": (\d+), "seconds": ([\d.]+)\}')
-        total, seconds = int(sent[1]), float(sent[2])
+        total, seconds = self.sent(load)
         responses = browser.js("return responses")[: clicks]
         print(
             f"\n{total} events in {seconds} s; "
@@ -61,23 +63,42 @@ class LoadTests(ConsoleCase):
             flush=True,
         )
         self.assertGreaterEqual(total / seconds, RATE * 0.98, "the load is slower than it is to be")
-        told = (0, 0)
-
-        def all_told():
-            nonlocal told
-            told = self.counts(before)
-            return sum(told) >= total
-
-        try:
-            eventually("all is received, or told as lost", all_told)
-        finally:
-            print(f"{told[0]} received, {told[1]} told as lost", flush=True)
-        self.assertEqual(sum(told), total)
+        self.wait_for_all(total, before)
         self.assertGreaterEqual(clicks, 30)
         self.assertLess(max(responses), MAXIMUM_RESPONSE)
         loaded = [heap for heap, _ in samples[1:]]
         self.assertLess(max(loaded) - samples[0][0], MAXIMUM_GROWTH)
         self.assertLess(max(nodes for _, nodes in samples), MAXIMUM_NODES)
+
+    def test_burst_that_is_too_fast_is_told_to_the_last_event(self):
+        before = self.counts()
+        load = self.stack.load(self.broker, BURST_RATE, BURST_SECONDS)
+        # A page that is busy with something else reads nothing.
+        self.browser.js("const end = performance.now() + arguments[0]; while (performance.now() < end);", BURST_SECONDS * 1000)
+        told = self.wait_for_all(self.sent(load)[0], before)
+        self.assertGreater(told[1], 0, "the burst is too small: nothing was lost")
+        self.assertLess(self.measure()[0], MAXIMUM_GROWTH)
+
+    def sent(self, load):
+        """How many events a load has published, and in how many seconds."""
+        sent = load.wait_for_output("the load", r'\{"sent": (\d+), "seconds": ([\d.]+)\}')
+        return int(sent[1]), float(sent[2])
+
+    def wait_for_all(self, total, before):
+        """Waits until each event is received, or told as lost."""
+        told = (0, 0)
+
+        def is_all_told():
+            nonlocal told
+            told = self.counts(before)
+            return sum(told) >= total
+
+        try:
+            eventually("all is received, or told as lost", is_all_told, 4 * PATIENCE)
+        finally:
+            print(f"of {total} events {told[0]} are received, {told[1]} told as lost", flush=True)
+        self.assertEqual(sum(told), total)
+        return told
 
     def click(self, target):
         if target in ("pause", "resume"):
