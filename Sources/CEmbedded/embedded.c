@@ -146,6 +146,9 @@ static const EmbeddedFile console[] = {
     {"summary.js", (const char[]){
 #embed "../CoatyGateway/Console/summary.js" suffix(, 0)
     }},
+    {"timeline.js", (const char[]){
+#embed "../CoatyGateway/Console/timeline.js" suffix(, 0)
+    }},
 };
 
 const char *embedded_contract(void) { return contract; }

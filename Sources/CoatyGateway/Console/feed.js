@@ -4,9 +4,9 @@ import { clock, count, frames, plural, setCovering, setHidden, setText } from ".
 import { showEvent } from "./event-detail.js"
 import { cells, feedPage } from "./feed-page.js"
 import { parseJSON } from "./json-text.js"
-import { Ring } from "./ring.js"
 import { RowList } from "./row-list.js"
 import { isResponse, kind, sender, subject } from "./summary.js"
+import { Timeline } from "./timeline.js"
 
 const drawsPerSecond = 5
 /** How many events of the connection wait at the gateway while the page is busy. */
@@ -25,23 +25,14 @@ export const view = {
 
 class Feed {
   #app
-  #ring = new Ring()
-  /**
-   * What the feed shows while it stands still, since when, and why: it was `asked` to, an event is `opened`, or somebody
-   * points at the list, which is `held` so that it does not slip away. Undefined while it goes on.
-   */
-  #pause
+  #timeline = new Timeline()
   #holdTimer
-  /** Where the feed was paused: how much came meanwhile, and how much of it is not kept. */
-  #marks = []
   #opened
   #rows = rowsPerPage
   #isShown = false
   /** What is observed, by what it is, and what ends it. */
   #observed = new Map()
-  /** How many gaps have come among the events, and how many events are known to be missing in them. */
-  #gaps = { count: 0, lost: 0 }
-  #rate = { total: 0, at: performance.now(), value: 0 }
+  #rate = { events: 0, at: performance.now(), value: 0 }
   #drawing = frames(() => this.#draw(), drawsPerSecond)
   #ui
   #list
@@ -115,8 +106,7 @@ class Feed {
   async #follow(field, what, signal) {
     try {
       for await (const frame of this.#app.client.subscribe(what, { signal })) {
-        if (frame.op === "gap") this.#gaps = { count: this.#gaps.count + 1, lost: this.#gaps.lost + (frame.lost ?? 0) }
-        this.#ring.push({ at: Date.now(), frame }, frame.size)
+        this.#timeline.push(frame, Date.now())
         this.#request()
       }
     } catch (error) {
@@ -135,59 +125,36 @@ class Feed {
   // MARK: - Pausing
 
   #togglePause() {
-    if (this.#isPaused) return this.#resume()
+    if (this.#timeline.isPaused) return this.#resume()
     this.#stop("asked")
     this.#app.announce("Paused")
   }
 
-  /** Whether the list stands still until somebody wants it to go on. */
-  get #isPaused() {
-    return this.#pause !== undefined && this.#pause.reason !== "held"
-  }
-
   /** Lets the list stand still while somebody moves in it, or is in it with the keyboard. */
   #hold() {
-    if (!this.#pause) this.#stop("held")
+    if (!this.#timeline.reason) this.#stop("held")
     clearTimeout(this.#holdTimer)
     this.#holdTimer = setTimeout(() => this.#release(), holdTime)
   }
 
   #release() {
     clearTimeout(this.#holdTimer)
-    if (this.#pause?.reason === "held" && !this.#ui.rows.querySelector(":focus-visible")) this.#resume()
+    if (this.#timeline.reason === "held" && !this.#ui.rows.querySelector(":focus-visible")) this.#resume()
   }
 
   #stop(reason) {
-    if (!this.#pause) {
-      this.#pause = { reason, at: this.#ring.total, gaps: this.#gaps.count, items: this.#ring.filter(() => true, Infinity) }
-    } else if (!this.#isPaused) {
-      this.#pause.reason = reason
-    }
+    this.#timeline.stop(reason)
     this.#request()
   }
 
   #resume() {
-    const { at } = this.#pause
-    const { came, gone } = this.#missed()
-    if (came > 0 && this.#isPaused) {
-      this.#marks.push({ number: at, text: `Paused here. ${sinceText(came, gone)}` })
-      this.#app.announce(sinceText(came, gone))
-    }
-    this.#marks = this.#marks.filter(({ number }) => number >= this.#ring.first - 1)
-    this.#pause = undefined
+    if (this.#timeline.isPaused) this.#app.announce(sinceText(this.#timeline.missed()))
+    this.#timeline.resume()
     this.#request()
   }
 
-  /** How many events have come since the pause, and how many of them are not kept. */
-  #missed() {
-    const came = this.#ring.total - this.#pause.at - (this.#gaps.count - this.#pause.gaps)
-    return { came, gone: Math.max(0, this.#ring.first - this.#pause.at - 1) }
-  }
-
   #clear() {
-    if (this.#pause) this.#resume()
-    this.#ring.clear()
-    this.#marks = []
+    this.#timeline.clear()
     this.#startOver()
   }
 
@@ -205,13 +172,13 @@ class Feed {
 
   #open(item) {
     this.#opened = item
-    this.#stop("opened")
+    if (!this.#timeline.isPaused) this.#stop("opened")
     const ui = this.#ui
     setHidden(ui.detail, false)
     ui.split.classList.add("open")
     setCovering(ui.detail, true)
     const { correlationId, event } = item.frame
-    const related = correlationId === undefined ? [] : this.#ring.filter(
+    const related = correlationId === undefined ? [] : this.#timeline.filter(
       ({ frame }) => frame.correlationId === correlationId && isResponse(frame.event) !== isResponse(event), maximumRelated)
     showEvent(ui.detail, {
       item, related,
@@ -229,65 +196,49 @@ class Feed {
     setHidden(this.#ui.detail, true)
     this.#ui.split.classList.remove("open")
     if (!this.#list.focus(opened)) this.#ui.pauseButton.focus()
-    if (this.#pause?.reason === "opened") {
-      this.#pause.reason = "held"
-      this.#hold()
-    }
+    if (this.#timeline.reason === "opened") this.#resume()
+    if (this.#ui.rows.contains(document.activeElement)) this.#hold()
   }
 
   // MARK: - Drawing
 
   #measure() {
+    const { events } = this.#timeline
     const now = performance.now()
-    this.#rate = { total: this.#ring.total, at: now, value: (this.#ring.total - this.#rate.total) / ((now - this.#rate.at) / 1000) }
+    this.#rate = { events, at: now, value: (events - this.#rate.events) / ((now - this.#rate.at) / 1000) }
     this.#request()
   }
 
   #draw() {
     const ui = this.#ui
-    const entries = this.#entries()
+    const text = ui.find.value.trim().toLowerCase()
+    const isWanted = (item) => text === "" || (item.frame.op !== "gap" && this.#summary(item).text.includes(text))
+    // One more than are shown tells whether there are more.
+    const entries = this.#timeline.entries(isWanted, this.#rows + 1)
     this.#list.draw(entries.slice(0, this.#rows), this.#opened)
     const isEmpty = entries.length === 0
     setHidden(ui.pane, isEmpty)
     setHidden(ui.empty, !isEmpty)
     if (isEmpty) this.#showEmpty()
     setHidden(ui.more, entries.length <= this.#rows)
-    setText(ui.pauseButton, this.#isPaused ? "Resume" : "Pause")
-    ui.pauseButton.classList.toggle("primary", this.#isPaused)
-    ui.footer.toggleAttribute("data-paused", this.#isPaused)
+    const { isPaused } = this.#timeline
+    setText(ui.pauseButton, isPaused ? "Resume" : "Pause")
+    ui.pauseButton.classList.toggle("primary", isPaused)
+    ui.footer.toggleAttribute("data-paused", isPaused)
     setText(ui.footer, this.#footerText())
   }
 
   #footerText() {
-    if (this.#pause) {
-      const { came, gone } = this.#missed()
-      return `${this.#isPaused ? "Paused" : "Held while you point at it"}. ${sinceText(came, gone)}`
-    }
+    const { reason, isPaused, events, lost, kept } = this.#timeline
+    if (reason) return `${isPaused ? "Paused" : "Held while you point at it"}. ${sinceText(this.#timeline.missed())}`
     const rate = this.#rate.value
     const perSecond = rate >= 10 ? count(Math.round(rate)) : rate.toFixed(rate > 0 ? 1 : 0)
-    const { count: gaps, lost } = this.#gaps
     const lostText = lost > 0 ? ` · ${count(lost)} lost` : ""
-    return `${plural(this.#ring.total - gaps, "event")}${lostText} · ${perSecond} per second · the latest ${count(this.#ring.length)} are kept`
-  }
-
-  /** What there is to be shown, the newest first. */
-  #entries() {
-    const text = this.#ui.find.value.trim().toLowerCase()
-    const items = this.#pause?.items
-    const entries = []
-    const last = this.#pause ? this.#pause.at : this.#ring.total
-    const marks = this.#marks.filter(({ number }) => number < last).reverse()
-    const first = this.#pause ? last - items.length + 1 : this.#ring.first
-    for (let number = last; number >= first && entries.length <= this.#rows; number -= 1) {
-      while (marks.length > 0 && marks[0].number >= number) entries.push({ mark: marks.shift().text })
-      const item = items ? items[number - first] : this.#ring.at(number)
-      if (text === "" || item.frame.op !== "gap" && this.#summary(item).text.includes(text)) entries.push(item)
-    }
-    return entries
+    return `${plural(events, "event")}${lostText} · ${perSecond} per second · the latest ${count(kept)} are kept`
   }
 
   #row(entry) {
-    if (entry.mark !== undefined) return { note: entry.mark }
+    if (entry.came !== undefined) return { note: `Paused here. ${sinceText(entry)}` }
     if (entry.frame.op === "gap") return { note: gapText(entry.frame) }
     const { time, event, subject, kind, sender } = this.#summary(entry)
     return { cells: [time, event, subject, kind, sender], pattern: event }
@@ -317,7 +268,7 @@ class Feed {
   }
 }
 
-function sinceText(came, gone) {
+function sinceText({ came, gone }) {
   if (came === 0) return "Nothing has come since."
   return `${plural(came, "event")} came since${gone > 0 ? `, of which ${count(gone)} are no longer kept` : ""}.`
 }

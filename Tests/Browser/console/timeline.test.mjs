@@ -1,0 +1,95 @@
+import assert from "node:assert/strict"
+import test from "node:test"
+import { maximumItems } from "../../../Sources/CoatyGateway/Console/ring.js"
+import { Timeline } from "../../../Sources/CoatyGateway/Console/timeline.js"
+
+const all = () => true
+
+function heard(timeline, ...numbers) {
+  for (const number of numbers) timeline.push({ op: "event", number, size: 1 }, number)
+}
+
+/** What is shown: numbers of events, texts for the rest. */
+const shown = (timeline, limit = 100) => timeline.entries(all, limit).map(({ frame, came, gone }) =>
+  frame === undefined ? `${came} came, ${gone} gone` : frame.op === "gap" ? "gap" : frame.number)
+
+test("shows the newest first", () => {
+  const timeline = new Timeline()
+  heard(timeline, 1, 2, 3)
+  assert.deepEqual(shown(timeline), [3, 2, 1])
+  assert.deepEqual(shown(timeline, 2), [3, 2])
+  assert.deepEqual(timeline.entries(({ frame }) => frame.number !== 2, 100).map(({ frame }) => frame.number), [3, 1])
+})
+
+test("stands still, and tells what came meanwhile", () => {
+  const timeline = new Timeline()
+  heard(timeline, 1, 2)
+  timeline.stop("asked")
+  heard(timeline, 3, 4)
+  assert.equal(timeline.isPaused, true)
+  assert.deepEqual(shown(timeline), [2, 1])
+  assert.deepEqual(timeline.missed(), { came: 2, gone: 0 })
+  timeline.resume()
+  assert.equal(timeline.reason, undefined)
+  assert.deepEqual(shown(timeline), [4, 3, "2 came, 0 gone", 2, 1])
+  timeline.stop("asked")
+  assert.deepEqual(shown(timeline), [4, 3, "2 came, 0 gone", 2, 1])
+  timeline.resume()
+  assert.deepEqual(shown(timeline), [4, 3, "2 came, 0 gone", 2, 1], "nothing came")
+})
+
+test("leaves no mark where somebody only pointed at it", () => {
+  const timeline = new Timeline()
+  heard(timeline, 1)
+  timeline.stop("held")
+  assert.equal(timeline.isPaused, false)
+  heard(timeline, 2)
+  assert.deepEqual(shown(timeline), [1])
+  timeline.stop("opened")
+  assert.deepEqual(shown(timeline), [1], "what is shown stays when the event that was pointed at is opened")
+  assert.equal(timeline.isPaused, true)
+  timeline.stop("held")
+  timeline.resume()
+  assert.deepEqual(shown(timeline), [2, 1])
+})
+
+test("keeps what it shows while more comes than is kept, and says what is gone", () => {
+  const timeline = new Timeline()
+  heard(timeline, 1, 2)
+  timeline.stop("asked")
+  heard(timeline, ...Array.from({ length: maximumItems + 5 }, (_, number) => number + 3))
+  assert.deepEqual(shown(timeline), [2, 1])
+  assert.deepEqual(timeline.missed(), { came: maximumItems + 5, gone: 5 })
+  timeline.resume()
+  assert.equal(timeline.kept, maximumItems)
+  const entries = shown(timeline, Infinity)
+  assert.equal(entries[0], maximumItems + 7)
+  assert.deepEqual(entries.slice(-2), [8, `${maximumItems + 5} came, 5 gone`])
+  heard(timeline, ...Array.from({ length: maximumItems }, () => 0))
+  assert.deepEqual(shown(timeline, Infinity).slice(-1), [0], "what came meanwhile is gone, too")
+})
+
+test("counts gaps as what was lost, and not as events", () => {
+  const timeline = new Timeline()
+  heard(timeline, 1)
+  timeline.stop("asked")
+  timeline.push({ op: "gap", lost: 7, size: 0 }, 2)
+  timeline.push({ op: "gap", lost: null, size: 0 }, 2)
+  heard(timeline, 2)
+  assert.deepEqual(timeline.missed(), { came: 1, gone: 0 })
+  timeline.resume()
+  assert.equal(timeline.events, 2)
+  assert.equal(timeline.lost, 7)
+  assert.deepEqual(shown(timeline), [2, "gap", "gap", "1 came, 0 gone", 1])
+})
+
+test("forgets, and goes on", () => {
+  const timeline = new Timeline()
+  heard(timeline, 1)
+  timeline.stop("asked")
+  heard(timeline, 2)
+  timeline.clear()
+  heard(timeline, 3)
+  assert.deepEqual(shown(timeline), [3])
+  assert.equal(timeline.events, 3)
+})
