@@ -71,6 +71,9 @@ static const EmbeddedFile console[] = {
     {"icon.svg", (const char[]){
 #embed "../CoatyGateway/Console/icon.svg" suffix(, 0)
     }},
+    {"ids.js", (const char[]){
+#embed "../CoatyGateway/Console/ids.js" suffix(, 0)
+    }},
     {"index.html", (const char[]){
 #embed "../CoatyGateway/Console/index.html" suffix(, 0)
     }},

@@ -2,20 +2,13 @@
 //
 // The body is the event's payload. A field is a view of a part of it, or a parameter beside it.
 
+import { newId } from "./ids.js"
+
 /** The core types of objects. */
 export const coreTypes = [
   "CoatyObject", "User", "Annotation", "Task", "IoContext", "IoNode", "IoSource", "IoActor", "Identity", "Log",
   "Location", "Snapshot",
 ]
-
-/** A random id (RFC 9562, version 4): `crypto.randomUUID` is for secure origins alone. */
-export function newId() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  bytes[6] = (bytes[6] & 0x0f) | 0x40
-  bytes[8] = (bytes[8] & 0x3f) | 0x80
-  const digits = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
-  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
-}
 
 /** What objects of a core type must have besides. */
 function required(coreType) {
@@ -37,7 +30,8 @@ const exampleObject = () => ({ coreType: "CoatyObject", objectType: "com.example
 /** Makes an object one of another core type: what the former one demands goes. */
 function setCoreType(body, coreType) {
   const former = objectOf(body)
-  const kept = Object.fromEntries(Object.entries(former).filter(([name]) => !(name in required(former.coreType))))
+  const demanded = required(former.coreType)
+  const kept = Object.fromEntries(Object.entries(former).filter(([name]) => !Object.hasOwn(demanded, name)))
   const isOwnType = former.objectType === `coaty.${former.coreType}`
   body.object = { ...kept, coreType, ...(isOwnType && { objectType: `coaty.${coreType}` }), ...required(coreType) }
 }
@@ -66,7 +60,7 @@ const objectFields = [
 /** By what objects are looked for, and how their texts are read. */
 const selectors = { objectTypes: "Object types", coreTypes: "Core types", objectId: "Object id", externalId: "External id" }
 const isList = (selector) => selector.endsWith("s")
-const selectorOf = (body) => Object.keys(selectors).find((name) => isObject(body) && name in body) ?? "objectTypes"
+const selectorOf = (body) => Object.keys(selectors).find((name) => isObject(body) && Object.hasOwn(body, name)) ?? "objectTypes"
 
 /** Fields for what is looked for. */
 const selectorFields = (names) => [

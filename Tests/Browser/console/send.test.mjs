@@ -8,8 +8,9 @@ import { createServer } from "node:http"
 import { after, before, test } from "node:test"
 import { promisify } from "node:util"
 import { curlCommand, quote } from "../../../Sources/CoatyGateway/Console/curl.js"
+import { newId } from "../../../Sources/CoatyGateway/Console/ids.js"
 import { parseJSON, prettyJSON } from "../../../Sources/CoatyGateway/Console/json-text.js"
-import { coreTypes, newId, patterns, restRequest } from "../../../Sources/CoatyGateway/Console/patterns.js"
+import { coreTypes, patterns, restRequest } from "../../../Sources/CoatyGateway/Console/patterns.js"
 import { Broker, Gateway } from "../client/support.mjs"
 
 // Browsers have it, and not every node.
@@ -138,6 +139,14 @@ test("An object of each core type has what it must have", async () => {
   objectType.set(body, "coaty.CoatyObject")
   coreType.set(body, "Task")
   assert.equal(body.object.objectType, "coaty.Task")
+})
+
+test("What an application calls its properties does not matter", () => {
+  const { fields, example } = patterns.find(({ event }) => event === "advertise")
+  const own = JSON.parse('{"constructor":1,"toString":2,"__proto__":3,"hasOwnProperty":4}')
+  const body = { object: { ...example().object, ...own } }
+  for (const name of ["Task", "User", "CoatyObject"]) fields[0].set(body, name)
+  for (const [name, value] of Object.entries(own)) assert.equal(Object.getOwnPropertyDescriptor(body.object, name)?.value, value, name)
 })
 
 test("Fields say what the body says, whatever that is", () => {
