@@ -10,6 +10,19 @@ export class JSONTextError extends Error {
   }
 }
 
+/** A number that would become another one. */
+export class NumberError extends JSONTextError {
+  constructor(literal, kept, text, position) {
+    const shown = literal.length > maximumLiteral ? literal.slice(0, maximumLiteral) + "…" : literal
+    super(`${shown} would become ${kept}`, text, position)
+  }
+}
+
+/** The most characters of a number that are shown. */
+const maximumLiteral = 40
+/** The deepest lists and objects: the gateway takes 512, of which the frame around them is one. */
+const maximumDepth = 511
+
 /**
  * Reads JSON.
  *
@@ -23,23 +36,42 @@ export function parseJSON(text) {
   }
 }
 
-/** JSON to be read and changed: a list without objects stands in one line, where that is short. */
-export function prettyJSON(value, indent = "") {
-  if (typeof value !== "object" || value === null) return JSON.stringify(value)
-  if (Array.isArray(value) && hasNoObject(value)) {
-    const line = `[${value.map((item) => prettyJSON(item)).join(", ")}]`
-    if (line.length <= maximumLine && !line.includes("\n")) return line
+/**
+ * Reads JSON that goes on with the values that the text has.
+ *
+ * @throws JSONTextError as `parseJSON`, and for a number that would become another one, and for a body that nobody takes
+ */
+export function parseExactJSON(text) {
+  const value = parseJSON(text)
+  let depth = 0
+  for (const { 0: part, index } of text.matchAll(parts)) {
+    if (part === "[" || part === "{") {
+      depth += 1
+      if (depth > maximumDepth) throw new JSONTextError(`nested deeper than ${maximumDepth} levels`, text, index)
+    } else if (part === "]" || part === "}") {
+      depth -= 1
+    } else if (part[0] !== '"') {
+      const kept = JSON.stringify(Number(part))
+      if (kept !== part && decimal(kept) !== decimal(part)) throw new NumberError(part, kept, text, index)
+    }
   }
-  const inner = indent + "  "
-  const parts = Array.isArray(value)
-    ? value.map((item) => inner + prettyJSON(item, inner))
-    : Object.entries(value).map(([name, item]) => `${inner}${JSON.stringify(name)}: ${prettyJSON(item, inner)}`)
-  const [open, close] = Array.isArray(value) ? "[]" : "{}"
-  return parts.length === 0 ? open + close : `${open}\n${parts.join(",\n")}\n${indent}${close}`
+  return value
 }
 
-const maximumLine = 60
-const hasNoObject = (value) => Array.isArray(value) ? value.every(hasNoObject) : typeof value !== "object" || value === null
+/** The brackets, strings and numbers of a text that is JSON. */
+const parts = /[[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g
+
+/** What a number is, the same for all ways to write it; but for -0, which JSON.stringify does not keep. */
+function decimal(literal) {
+  const [, sign, whole, fraction = "", exponent = "0"] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal) ?? []
+  if (whole === undefined) return literal
+  const digits = whole + fraction
+  let [start, end] = [0, digits.length]
+  while (digits[start] === "0") start += 1
+  if (start === end) return `${sign}0`
+  while (digits[end - 1] === "0") end -= 1
+  return `${sign}${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`
+}
 
 const token = /[ \t\n\r]*(?:([[\]{}:,])|("[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\u0000-\u001f]*)*")|(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.]))/y
 const blank = /[ \t\n\r]*/y

@@ -3,7 +3,8 @@
 import { Answers } from "./answers.js"
 import { curlCommand } from "./curl.js"
 import { copyButton, h, replace, setHidden, setText } from "./dom.js"
-import { parseJSON, prettyJSON } from "./json-text.js"
+import { prettyJSON } from "./json-print.js"
+import { parseExactJSON } from "./json-text.js"
 import { patterns, restRequest } from "./patterns.js"
 import { Responder } from "./responder.js"
 
@@ -118,7 +119,7 @@ class Send {
     if (text.length > maximumBody) return { error: `It is too long: ${maximumBody.toLocaleString("en-US")} characters go at most.` }
     if (this.#pattern.isText) return { body: text }
     try {
-      const body = parseJSON(text)
+      const body = parseExactJSON(text)
       if (typeof body === "object" && body !== null && !Array.isArray(body)) return { body }
       return { error: "Line 1, column 1: the body must be an object, { … }." }
     } catch (error) {

@@ -9,7 +9,8 @@ import { after, before, test } from "node:test"
 import { promisify } from "node:util"
 import { curlCommand, quote } from "../../../Sources/CoatyGateway/Console/curl.js"
 import { newId } from "../../../Sources/CoatyGateway/Console/ids.js"
-import { parseJSON, prettyJSON } from "../../../Sources/CoatyGateway/Console/json-text.js"
+import { NumberError, parseExactJSON, parseJSON } from "../../../Sources/CoatyGateway/Console/json-text.js"
+import { prettyJSON } from "../../../Sources/CoatyGateway/Console/json-print.js"
 import { coreTypes, patterns, restRequest } from "../../../Sources/CoatyGateway/Console/patterns.js"
 import { Broker, Gateway } from "../client/support.mjs"
 
@@ -65,10 +66,45 @@ test("What the browser does not read has a place where it is wrong", () => {
   assert.throws(() => parseJSON(long), { message: /^Line 1, column 1000011: / })
 })
 
-test("JSON that is laid out says the same", () => {
-  const values = [{}, [], null, 1, "a", { a: [1, [2, "x\ny"]] }, [{ a: 1 }, {}, []], { a: { b: [{ c: [] }] }, long: Array(40).fill("long") }]
-  for (const value of values) assert.deepEqual(JSON.parse(prettyJSON(value)), value)
-  assert.equal(prettyJSON({ a: [1, 2], b: { c: [] } }), '{\n  "a": [1, 2],\n  "b": {\n    "c": []\n  }\n}')
+test("Numbers that would become others are refused", () => {
+  const others = {
+    "9007199254740993": "9007199254740992", "-9007199254740993": "-9007199254740992", "1e400": "null", "-1E+400": "null",
+    "1e-400": "0", "-0": "0", "-0.0e5": "0", "3.14159265358979323846": "3.141592653589793", "0.1000000000000000000001": "0.1",
+    "123456789012345678901234567890": "1.2345678901234568e+29", "1e99999999999999999999": "null",
+  }
+  for (const [literal, kept] of Object.entries(others)) {
+    const text = `{\n "a": [1, ${literal}, "x"]}`
+    assert.throws(() => parseExactJSON(text), (error) => {
+      assert.ok(error instanceof NumberError)
+      assert.equal(error.message, `Line 2, column 11: ${literal} would become ${kept}.`)
+      return true
+    })
+  }
+  assert.throws(() => parseExactJSON("1".repeat(1000)), { message: /^Line 1, column 1: 1{40}… would become null\.$/ })
+  const same = [
+    "0", "1", "-1", "1.0", "-1.50", "1e2", "1E+2", "100e-2", "0.1", "0e5", "0.000", "9007199254740992", "9007199254740994", "1e21", "1.5e-7",
+    "123456789012345680000", "5e-324", "1.7976931348623157e308", "0.30000000000000004", `1${"0".repeat(300)}`, `0.${"0".repeat(5)}1`,
+  ]
+  for (const literal of same) assert.equal(parseExactJSON(`[${literal}]`)[0], Number(literal), literal)
+  // What stands in a string is none.
+  for (const text of ['"1e400"', '{"9007199254740993": "\\"1e400"}', '["\\\\", "1e400", "\\\\\\"1e400"]']) assert.deepEqual(parseExactJSON(text), JSON.parse(text))
+})
+
+test("Exact JSON is read at a cost that grows with its text", () => {
+  const texts = [
+    `["${"\\n".repeat(500_000)}"]`, `["${"x".repeat(1_000_000)}"]`, `[${Array(300_000).fill("1.5").join(",")}]`,
+    `[${Array(300_000).fill('"1"').join(",")}]`, `{"a":[${Array(400_000).fill("[]").join(",")}]}`, `[1${"0".repeat(300)}]`,
+  ]
+  for (const text of texts) assert.deepEqual(parseExactJSON(text), JSON.parse(text))
+  assert.throws(() => parseExactJSON(`0.1${"0".repeat(1_000_000)}1`), NumberError)
+  assert.throws(() => parseExactJSON(`1${"0".repeat(1_000_000)}1`), NumberError)
+})
+
+test("What is nested deeper than the gateway takes is refused", () => {
+  const nested = (depth) => "[".repeat(depth) + "]".repeat(depth)
+  assert.equal(JSON.stringify(parseExactJSON(nested(511))), nested(511))
+  assert.deepEqual(JSON.parse(prettyJSON(parseExactJSON(nested(511)))), JSON.parse(nested(511)))
+  assert.throws(() => parseExactJSON(nested(512)), { message: "Line 1, column 512: nested deeper than 511 levels." })
 })
 
 test("A shell reads what was quoted", async () => {
