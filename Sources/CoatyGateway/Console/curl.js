@@ -5,6 +5,9 @@ export function quote(text) {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
+/** Linux gives no program an argument of more bytes. */
+const maximumArgument = 128 * 1024 - 1
+
 /**
  * The curl command that sends what the form would.
  *
@@ -16,6 +19,9 @@ export function curlCommand({ path, query = {}, body, isJSON = true }, base) {
   const url = new URL(path, base)
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
   const type = isJSON ? "application/json" : "application/octet-stream"
+  const command = `curl -sS ${quote(url.href)} \\\n  -H ${quote(`content-type: ${type}`)} \\\n `
+  // A shell's own printf takes what it can't give to a program, and adds no line's end as a here-document would.
+  if (new TextEncoder().encode(body).length > maximumArgument) return `printf %s ${quote(body)} | ${command} --data-binary @-`
   // Raw, so that a text which begins with @ names no file.
-  return `curl -sS ${quote(url.href)} \\\n  -H ${quote(`content-type: ${type}`)} \\\n  --data-raw ${quote(body)}`
+  return `${command} --data-raw ${quote(body)}`
 }

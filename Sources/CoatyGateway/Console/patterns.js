@@ -160,3 +160,32 @@ export function restRequest(pattern, parameters, body) {
   const query = pattern.isRequest ? { timeout, limit } : retain ? { retain } : {}
   return { path: pattern.path?.(parameters) ?? `v1/${pattern.event}`, query, body, isJSON: !pattern.isText }
 }
+
+/** What goes over the connection, and how it is answered. */
+export function socketRequest(pattern, parameters, body) {
+  const { timeout, limit, ...more } = parameters
+  const data = pattern.isText ? { encoding: "utf8", value: body } : body
+  return { what: { event: pattern.event, ...more, data }, options: pattern.isRequest ? { timeout, limit } : {} }
+}
+
+/** The most bytes of a frame that the gateway takes, where it isn't told otherwise: a larger one costs the connection. */
+export const maximumFrame = 1 << 20
+
+/** How many bytes what goes over the connection has, with the longest id of a client. */
+export function frameSize({ what, options }) {
+  return new TextEncoder().encode(JSON.stringify({ ...what, ...options, op: "publish", id: "9007199254740991" })).length
+}
+
+/** What is wrong with the value of a parameter, in words. */
+export function fault(field, value) {
+  if (field.kind === "checkbox") return undefined
+  if (field.kind === "number") {
+    return Number.isInteger(value) && value >= field.minimum ? undefined : `A whole number of ${field.minimum} or more belongs here.`
+  }
+  if (value === "") return "This is needed."
+  if (hasHalfCharacter(value)) return "It has half of a character."
+  return value === "." || value === ".." ? "“.” and “..” can't stand in an address." : undefined
+}
+
+/** Whether a text can't be sent because of a surrogate without its other half. */
+export const hasHalfCharacter = (text) => /\p{Surrogate}/u.test(text)

@@ -11,15 +11,21 @@ import { curlCommand, quote } from "../../../Sources/CoatyGateway/Console/curl.j
 import { newId } from "../../../Sources/CoatyGateway/Console/ids.js"
 import { NumberError, parseExactJSON, parseJSON } from "../../../Sources/CoatyGateway/Console/json-text.js"
 import { prettyJSON } from "../../../Sources/CoatyGateway/Console/json-print.js"
-import { coreTypes, patterns, restRequest } from "../../../Sources/CoatyGateway/Console/patterns.js"
-import { Broker, Gateway } from "../client/support.mjs"
+import { coreTypes, fault, frameSize, hasHalfCharacter, maximumFrame, patterns, restRequest, socketRequest } from "../../../Sources/CoatyGateway/Console/patterns.js"
+import { Broker, Gateway, connect } from "../client/support.mjs"
 
 // Browsers have it, and not every node.
 globalThis.crypto ??= webcrypto
 
 const nasty = ["", "'", "''", "it's", "$(date) `date` $HOME", "a\nb", '"\\n\\"', "@/etc/passwd", "~ * ? ! #", "-rf", "ü 漢 🚪", "a/b?c=d&e#f%20"]
 
-const shell = (command) => promisify(execFile)("sh", ["-c", command], { encoding: "utf8" })
+/** Runs a command as it is typed: as an argument of a shell a long one would not get there. */
+async function shell(command, name = "sh") {
+  const running = promisify(execFile)(name, [], { encoding: "utf8" })
+  running.child.stdin.end(command + "\n")
+  return running
+}
+const by = Object.fromEntries(patterns.map((pattern) => [pattern.event, pattern]))
 
 let gateway
 const ends = []
@@ -111,7 +117,8 @@ test("A shell reads what was quoted", async () => {
   for (const text of nasty) assert.equal((await shell(`printf %s ${quote(text)}`)).stdout, text)
 })
 
-test("The command sends what the form would", async (t) => {
+/** A server that says what it was sent. */
+async function listen(t) {
   const received = []
   const server = createServer(async (request, response) => {
     const chunks = []
@@ -122,11 +129,15 @@ test("The command sends what the form would", async (t) => {
   await once(server, "listening")
   t.after(() => server.close())
   const base = `http://127.0.0.1:${server.address().port}/below/it/`
-  const send = async (...of) => {
-    await shell(curlCommand(restRequest(...of), base))
+  return async (command, name) => {
+    await shell(command(base), name)
     return received.pop()
   }
-  const by = Object.fromEntries(patterns.map((pattern) => [pattern.event, pattern]))
+}
+
+test("The command sends what the form would", async (t) => {
+  const run = await listen(t)
+  const send = (...of) => run((base) => curlCommand(restRequest(...of), base))
   for (const text of nasty.filter((text) => text !== "")) {
     const channel = await send(by.channel, { channelId: text }, JSON.stringify({ text }))
     assert.equal(channel.method, "POST")
@@ -140,6 +151,55 @@ test("The command sends what the form would", async (t) => {
   }
   const call = await send(by.call, { operation: "com.example.add", timeout: 100, limit: 0 }, "{}")
   assert.equal(call.url, "/below/it/v1/call/com.example.add?timeout=100&limit=0")
+})
+
+test("The command sends what is too long for an argument", async (t) => {
+  const run = await listen(t)
+  const argument = 128 * 1024
+  for (const name of ["sh", "bash"]) {
+    for (const body of ["x".repeat(argument - 1), "x".repeat(argument), "é".repeat(argument / 2), "it's %s \\n 🚪\n".repeat(60_000), "\n".repeat(argument)]) {
+      const sent = await run((base) => curlCommand(restRequest(by.raw, { topic: "a/b" }, body), base), name)
+      assert.ok(sent.body === body, `${name}: ${sent.body.length} of ${body.length} characters`)
+      assert.equal(sent.url, "/below/it/v1/raw/a%2Fb")
+      assert.equal(sent.type, "application/octet-stream")
+    }
+  }
+})
+
+test("The size of a frame is that of its bytes", async (t) => {
+  const client = connect(t, gateway.url)
+  await client.online()
+  /** A text that makes a frame of a size. */
+  const frame = (character, size) => {
+    const of = (text) => socketRequest(by.raw, { topic: "ä/b", retain: false }, text)
+    const each = frameSize(of(character)) - frameSize(of(""))
+    const rest = size - frameSize(of(""))
+    return of(character.repeat(Math.floor(rest / each)) + "x".repeat(rest % each))
+  }
+  for (const character of ["x", "é", "漢", "🚪", "\n", "\u0001"]) {
+    const largest = frame(character, maximumFrame)
+    assert.equal(frameSize(largest), maximumFrame)
+    assert.deepEqual(await client.publish(largest.what), { deferred: false }, character)
+  }
+  await assert.rejects(client.publish(frame("漢", maximumFrame + 100).what), { type: "urn:coaty-client:problem:disconnected" })
+  const { what, options } = socketRequest(by.call, { operation: "a", timeout: 100, limit: 1 }, { parameters: [1] })
+  assert.deepEqual({ what, options }, { what: { event: "call", operation: "a", data: { parameters: [1] } }, options: { timeout: 100, limit: 1 } })
+})
+
+test("What can't stand in an address is a fault of its field", () => {
+  const [operation, timeout] = by.call.fields
+  for (const value of ["", ".", "..", "\ud83d", "a\udead", "\udeab\ud83d"]) {
+    assert.equal(typeof fault(operation, value), "string", JSON.stringify(value))
+  }
+  for (const value of ["...", "a/..", "../a", "%2e%2e", ". ", "🚪", "ü"]) {
+    assert.equal(fault(operation, value), undefined, JSON.stringify(value))
+    const { pathname } = new URL(restRequest(by.call, { operation: value }, "").path, "http://gateway.example/below/")
+    assert.equal(pathname, `/below/v1/call/${encodeURIComponent(value)}`)
+  }
+  for (const value of [NaN, 0, -1, 1.5]) assert.equal(typeof fault(timeout, value), "string")
+  assert.equal(fault(timeout, 1), undefined)
+  assert.equal(fault({ kind: "checkbox" }, false), undefined)
+  assert.ok(hasHalfCharacter("a\ud83d") && !hasHalfCharacter("a🚪"))
 })
 
 test("What each pattern begins with is taken by the gateway", async () => {
