@@ -1,15 +1,18 @@
 // What comes back of what was sent.
 
-import { clock, copyButton, count, frames, h, jsonText, plural, replace, setHidden, setText } from "./dom.js"
+import { clock, copyButton, count, frames, h, plural, replace, setHidden, setText } from "./dom.js"
+import { maximumShown, prettyJSON } from "./json-print.js"
 import { subject } from "./summary.js"
 
-/** How many answers are shown; the others are counted. */
-const maximumAnswers = 200
+/** How many answers are kept to be shown, and how many bytes of them; the others are counted. */
+export const maximumAnswers = 200
+export const maximumBytes = 16 << 20
 const drawsPerSecond = 4
 /** How often those who listen are told how many answers there are. */
 const announcementsPerSecond = 0.5
 
 const reasons = {
+  __proto__: null,
   limit: () => "limit",
   timeout: (timeout) => `timeout after ${count(timeout)} ms`,
   cancelled: () => "cancelled",
@@ -19,24 +22,68 @@ const reasons = {
   closed: () => "the connection was closed",
 }
 
+/** The problem of the client in which nobody knows whether something was sent. */
+const disconnected = "urn:coaty-client:problem:disconnected"
+
+/** What a request was answered, as much as is kept of it. */
+export class Kept {
+  /** What waits to be drawn. */
+  #waiting = []
+  #bytes = 0
+  kept = 0
+  total = 0
+
+  /** Keeps a frame, unless it or one before it is one too many: those that are kept are the first. */
+  add(frame) {
+    const isFull = this.more > 0 || this.kept === maximumAnswers || this.#bytes + frame.size > maximumBytes
+    this.total += 1
+    if (isFull) return
+    this.#waiting.push(frame)
+    this.#bytes += frame.size
+    this.kept += 1
+  }
+
+  /** How many are not kept. */
+  get more() {
+    return this.total - this.kept
+  }
+
+  /** Takes one out to be drawn. */
+  take() {
+    return this.#waiting.shift()
+  }
+}
+
 /** The card with the answers. */
 export class Answers {
   #app
   #ui
   #responses
-  /** What waits to be drawn. */
-  #arrived = []
-  #shown = 0
-  #total = 0
+  #answers = new Kept()
+  /** How the request has ended. */
+  #outcome
+  #isShown = false
   #drawing = frames(() => this.#draw(), drawsPerSecond)
-  #announcing = frames(() => this.#app.announce(plural(this.#total, "answer")), announcementsPerSecond)
+  #announcing = frames(() => this.#app.announce(plural(this.#answers.total, "answer")), announcementsPerSecond)
 
   /** @param {HTMLElement} card */
   constructor(card, app) {
     this.#app = app
     this.#ui = build(card, () => this.#responses?.cancel())
-    app.names.addEventListener("change", () => this.#name())
+    app.names.addEventListener("change", () => { if (this.#isShown) this.#name() })
     this.#showEmpty("Nothing has been sent", "Choose a pattern, and press Send. What is answered comes here as it arrives.")
+  }
+
+  show() {
+    this.#isShown = true
+    this.#name()
+    this.#request()
+  }
+
+  /** The answers come on. */
+  hide() {
+    this.#isShown = false
+    this.#drawing.stop()
   }
 
   /** Shows the answers to a request until it ends, or until something else is sent. */
@@ -47,15 +94,16 @@ export class Answers {
     try {
       for await (const frame of responses) {
         if (responses !== this.#responses) return
-        this.#total += 1
-        if (this.#shown + this.#arrived.length < maximumAnswers) this.#arrived.push(frame)
-        this.#drawing.request()
+        this.#answers.add(frame)
+        this.#request()
         this.#announcing.request()
       }
       if (responses !== this.#responses) return
       this.#finish(reasons[responses.reason]?.(timeout) ?? String(responses.reason), timeout)
     } catch (error) {
-      if (responses === this.#responses) this.refuse(event, error)
+      if (responses !== this.#responses) return
+      if (this.#answers.total > 0) this.#finish(error.message, timeout)
+      else this.refuse(event, error)
     }
   }
 
@@ -68,20 +116,21 @@ export class Answers {
     this.#app.announce(text)
   }
 
-  /** Shows that something was refused. */
+  /** Shows that something was refused, or that nobody knows. */
   refuse(event, error) {
     this.#begin(event)
     const isToldWhere = !error.pointer || error.message.includes(error.pointer)
     this.#notify("bad", isToldWhere ? error.message : `${error.message} (at ${error.pointer})`)
-    this.#showEmpty("Nothing was sent", "Mend what is wrong, and send it again.")
+    if (error.type === disconnected) this.#showEmpty("Perhaps it was sent", "The connection was lost meanwhile. Look whether it came about before you send it again.", h("a", { href: "#feed" }, "Live feed"))
+    else this.#showEmpty("Nothing was sent", "Mend what is wrong, and send it again.")
     this.#app.announce(error.message)
   }
 
   #begin(event, responses) {
     this.#responses?.cancel()
     this.#responses = responses
-    this.#arrived = []
-    this.#shown = this.#total = 0
+    this.#answers = new Kept()
+    this.#outcome = undefined
     this.#drawing.stop()
     this.#announcing.stop()
     const { tag, list, status, cancel, notice, more } = this.#ui
@@ -95,28 +144,42 @@ export class Answers {
 
   #finish(reason, timeout) {
     this.#responses = undefined
-    this.#drawing.stop()
+    const { total } = this.#answers
+    this.#outcome = `${plural(total, "answer")} · ${reason}`
     this.#announcing.stop()
-    this.#draw()
-    const text = `${plural(this.#total, "answer")} · ${reason}`
-    setText(this.#ui.status, text)
     setHidden(this.#ui.cancel, true)
-    if (this.#total === 0) this.#showEmpty("Nobody answered", reason.startsWith("timeout") ? `Not within ${count(timeout)} ms. Agents that have nothing to say are silent; look at those that are there under “Agents & objects”.` : `The request has ended: ${reason}.`)
-    this.#app.announce(text)
+    if (total === 0) this.#showEmpty("Nobody answered", reason.startsWith("timeout") ? `Not within ${count(timeout)} ms. Agents that have nothing to say are silent; look at those that are there under “Agents & objects”.` : `The request has ended: ${reason}.`)
+    this.#app.announce(this.#outcome)
+    this.#request()
+  }
+
+  #request() {
+    if (this.#isShown) this.#drawing.request()
   }
 
   #draw() {
     const { list, empty, status, more } = this.#ui
-    for (const frame of this.#arrived) list.append(this.#item(frame, this.#shown++ === 0))
-    this.#arrived = []
-    setHidden(empty, this.#total > 0)
-    setHidden(list, this.#total === 0)
-    setText(status, `${plural(this.#total, "answer")} so far`)
-    setHidden(more, this.#total === this.#shown)
-    setText(more, `${plural(this.#total - this.#shown, "more answer")} not shown.`)
+    const answers = this.#answers
+    const isRequest = this.#responses !== undefined || this.#outcome !== undefined
+    if (!isRequest) return
+    for (let frame = answers.take(); frame !== undefined; frame = answers.take()) list.append(this.#item(frame))
+    setHidden(empty, answers.total > 0)
+    setHidden(list, answers.total === 0)
+    setText(status, this.#outcome ?? `${plural(answers.total, "answer")} so far`)
+    setHidden(more, answers.more === 0)
+    setText(more, `${plural(answers.more, "more answer")} not shown.`)
   }
 
-  #item(frame, isFirst) {
+  /** A row; one that can't be made says so, and stops nothing. */
+  #item(frame) {
+    try {
+      return this.#row(frame, this.#ui.list.children.length === 0)
+    } catch (error) {
+      return h("li", { className: "note" }, `An answer can't be shown: ${error.message}`)
+    }
+  }
+
+  #row(frame, isFirst) {
     const sender = h("span", { "data-sender": frame.sourceId }, this.#app.names.of(frame.sourceId))
     const summary = h("summary", { className: "answer-line" },
       h("span", { className: "tag", "data-pattern": frame.event }, frame.event),
@@ -127,8 +190,8 @@ export class Answers {
     const fill = () => {
       if (!details.open || details.children.length > 1) return
       details.append(
-        h("pre", { className: "json", tabIndex: 0, "aria-label": "Answer" }, jsonText(frame.data)),
-        copyButton(() => JSON.stringify(frame.data, null, 2), "Copy data"))
+        h("pre", { className: "json", tabIndex: 0, "aria-label": "Answer" }, prettyJSON(frame.data, { maximum: maximumShown })),
+        copyButton(() => prettyJSON(frame.data), "Copy data"))
     }
     details.addEventListener("toggle", fill)
     fill()

@@ -16,6 +16,7 @@ const maximumArgument = 128 * 1024 - 1
  * @param {string} base the address
  */
 export function curlCommand({ path, query = {}, body, isJSON = true }, base) {
+  if (body.includes("\0")) return "# No shell reads a text with NUL in it."
   const url = new URL(path, base)
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
   const type = isJSON ? "application/json" : "application/octet-stream"

@@ -1,7 +1,10 @@
 // Answers calls of an operation by hand.
 
-import { ago, clock, count, frames, h, jsonText, line, plural, replace, setHidden, setText } from "./dom.js"
-import { parseJSON } from "./json-text.js"
+import { ago, clock, count, frames, h, line, plural, replace, setHidden, setText } from "./dom.js"
+import { showFault } from "./fault.js"
+import { prettyJSON } from "./json-print.js"
+import { parseExactJSON } from "./json-text.js"
+import { frameSize, maximumFrame } from "./patterns.js"
 import { value } from "./summary.js"
 
 /** How many calls wait to be answered. More are passed over … */
@@ -10,9 +13,11 @@ const maximumCalls = 100
 const keptTime = 10_000
 /** How many of the answered ones are listed; the oldest go. */
 const maximumAnswered = 20
-/** Parameters of so many characters stand in one line. */
-const shortParameters = 60
+/** The most characters of a call's parameters that are kept; the feed shows more of them. */
+const maximumParameters = 20_000
 const drawsPerSecond = 4
+/** How often those who listen are told of new calls. */
+const announcementsPerSecond = 0.5
 /** Milliseconds in which the ages are shown anew. */
 const agingInterval = 1000
 
@@ -26,22 +31,25 @@ export class Responder {
   #calls = []
   #answered = []
   #passed = 0
+  /** How many have come of which those who listen have not been told. */
+  #unannounced = 0
   #note
   #isShown = false
   #aging
   #drawing = frames(() => this.#draw(), drawsPerSecond)
+  #announcing = frames(() => this.#announce(), announcementsPerSecond)
 
   /** @param {HTMLElement} card */
   constructor(card, app) {
     this.#app = app
     this.#ui = this.#build(card)
-    app.names.addEventListener("change", () => this.#drawing.request())
+    app.names.addEventListener("change", () => this.#request())
     this.#draw()
   }
 
   show() {
     this.#isShown = true
-    this.#drawing.request()
+    this.#request()
     this.#aging = setInterval(() => this.#age(), agingInterval)
   }
 
@@ -49,6 +57,8 @@ export class Responder {
   hide() {
     this.#isShown = false
     this.#drawing.stop()
+    this.#announcing.stop()
+    this.#unannounced = 0
     clearInterval(this.#aging)
   }
 
@@ -76,13 +86,11 @@ export class Responder {
   #end() {
     this.#subscription?.close()
     this.#subscription = undefined
-    this.#draw()
+    this.#request()
   }
 
   #refuse(text) {
-    setText(this.#ui.error, text)
-    setHidden(this.#ui.error, false)
-    this.#ui.operation.setAttribute("aria-invalid", "true")
+    showFault(this.#ui.operation, this.#ui.error, text)
     this.#ui.operation.focus()
     this.#app.announce(text)
   }
@@ -90,34 +98,43 @@ export class Responder {
   #came(frame) {
     if (frame.op === "gap") {
       this.#note = frame.lost === null ? "The link was interrupted: calls may have been missed." : `${plural(frame.lost, "call")} passed too fast.`
-      return this.#drawing.request()
+      return this.#request()
     }
     if (this.#calls.length >= maximumCalls) {
       this.#passed += 1
       const isOver = this.#calls.find((call) => !call.isTouched())
-      if (!isOver || isOver.milliseconds < keptTime) return this.#drawing.request()
+      if (!isOver || isOver.milliseconds < keptTime) return this.#request()
       this.#remove(isOver)
     }
     this.#calls.push(new Call(frame, this.#app, (call, data) => this.#answer(call, data), (call) => this.#dismiss(call)))
-    if (!this.#isShown && this.#calls.length === 1) this.#app.toast(`A call of ${line(this.#operation, 60)} waits for an answer`)
-    this.#drawing.request()
+    if (this.#isShown) {
+      this.#unannounced += 1
+      this.#announcing.request()
+    } else if (this.#calls.length === 1) {
+      // It is announced, too.
+      this.#app.toast(`A call of ${line(this.#operation, 60)} waits for an answer`)
+    }
+    this.#request()
+  }
+
+  #announce() {
+    this.#app.announce(`${plural(this.#unannounced, "new call")} of ${line(this.#operation, 60)}`)
+    this.#unannounced = 0
   }
 
   /** Returns what a person wrote. */
   async #answer(call, data) {
     await this.#app.client.respond(call.frame, data)
     this.#remove(call)
-    this.#answered.unshift({ at: Date.now(), sender: call.frame.sourceId, operation: this.#operation, data })
+    this.#answered.unshift({ at: Date.now(), sender: call.frame.sourceId, operation: call.frame.operation, data })
     this.#answered.length = Math.min(this.#answered.length, maximumAnswered)
     this.#app.announce("Returned")
-    this.#draw()
-    this.#focusNext()
+    this.#goOn()
   }
 
   #dismiss(call) {
     this.#remove(call)
-    this.#draw()
-    this.#focusNext()
+    this.#goOn()
   }
 
   #remove(call) {
@@ -126,20 +143,23 @@ export class Responder {
   }
 
   /** Who has dealt with a call goes on with the next one. */
-  #focusNext() {
+  #goOn() {
+    if (!this.#isShown) return
+    this.#draw();
     (this.#calls[0]?.textarea ?? this.#ui.heading).focus()
   }
 
   // MARK: - Drawing
 
+  #request() {
+    if (this.#isShown) this.#drawing.request()
+  }
+
   #draw() {
     const ui = this.#ui
     const isAnswering = this.#subscription !== undefined
     ui.operation.readOnly = isAnswering
-    if (isAnswering) {
-      setHidden(ui.error, true)
-      ui.operation.removeAttribute("aria-invalid")
-    }
+    if (isAnswering) showFault(ui.operation, ui.error)
     setText(ui.button, isAnswering ? "Stop" : "Answer calls")
     ui.button.classList.toggle("primary", !isAnswering)
     for (const call of this.#calls) if (!call.element) ui.calls.append(call.build())
@@ -176,7 +196,7 @@ export class Responder {
   #build(card) {
     const heading = h("h2", { tabIndex: -1 }, "Answer calls by hand")
     const error = h("p", { className: "error", id: "responder-error", hidden: true })
-    const operation = h("input", { id: "responder-operation", type: "text", spellcheck: false, autocomplete: "off", placeholder: "com.example.add", "aria-describedby": error.id })
+    const operation = h("input", { id: "responder-operation", type: "text", spellcheck: false, autocomplete: "off", placeholder: "com.example.add", "aria-describedby": error.id, oninput: () => showFault(operation, error) })
     const button = h("button", { className: "button primary", type: "submit" }, "Answer calls")
     const form = h("form", { className: "field", noValidate: true, onsubmit: (event) => { event.preventDefault(); this.#subscription ? this.#end() : this.#begin() } },
       h("label", { for: operation.id }, "Operation"),
@@ -193,18 +213,24 @@ export class Responder {
   }
 }
 
+/** The number of the next call: ids from the network may be anything. */
+let lastNumber = 0
+
 /** A call that waits. */
 class Call {
   element
   textarea
   #app
   #at = Date.now()
+  #parameters
   #answer
   #dismiss
+  #isReturning = false
   #ui
 
-  constructor(frame, app, answer, dismiss) {
+  constructor({ data, ...frame }, app, answer, dismiss) {
     this.frame = frame
+    this.#parameters = shownParameters(data)
     this.#app = app
     this.#answer = answer
     this.#dismiss = dismiss
@@ -212,7 +238,9 @@ class Call {
 
   /** Whether somebody has begun to answer it. */
   isTouched() {
-    return this.element !== undefined && (this.textarea.value !== "" || this.element.contains(document.activeElement))
+    if (!this.#ui) return false
+    const { isError, code } = this.#ui
+    return this.#isReturning || this.textarea.value !== "" || isError.checked || code.value !== code.defaultValue || this.element.contains(document.activeElement)
   }
 
   /** How long it has waited. */
@@ -227,15 +255,13 @@ class Call {
   }
 
   build() {
-    const id = `call-${this.frame.correlationId}`
-    const { parameters } = this.frame.data
-    const short = JSON.stringify(parameters) ?? ""
+    const id = `call-${lastNumber += 1}`
     const sender = h("strong", { className: "clip" })
     const age = h("span", { className: "num muted" })
     const error = h("p", { className: "error", id: `${id}-error`, hidden: true })
     const label = h("label", { for: id }, "Result")
-    const textarea = h("textarea", { id, rows: 2, spellcheck: false, autocomplete: "off", placeholder: "JSON; empty is null", "aria-describedby": error.id })
-    const code = h("input", { id: `${id}-code`, type: "number", step: "1", value: "1" })
+    const textarea = h("textarea", { id, rows: 2, spellcheck: false, autocomplete: "off", placeholder: "JSON; empty is null", "aria-describedby": error.id, oninput: () => this.#showFault() })
+    const code = h("input", { id: `${id}-code`, type: "number", step: "1", defaultValue: "1", "aria-describedby": error.id, oninput: () => this.#showFault() })
     const codeField = h("div", { className: "field call-code", hidden: true }, h("label", { for: code.id }, "Code"), code)
     const isError = h("input", {
       type: "checkbox",
@@ -243,14 +269,14 @@ class Call {
         setText(label, isError.checked ? "Message" : "Result")
         textarea.placeholder = isError.checked ? "What went wrong" : "JSON; empty is null"
         setHidden(codeField, !isError.checked)
-        setHidden(error, true)
+        this.#showFault()
       },
     })
     this.textarea = textarea
     this.#ui = { sender, age, error, isError, code }
     this.element = h("li", {}, h("form", { className: "call", noValidate: true, onsubmit: (event) => { event.preventDefault(); this.#submit() } },
       h("div", { className: "call-line" }, sender, age),
-      parameters === undefined ? h("p", { className: "muted" }, "Without parameters") : h("pre", { className: "json", tabIndex: 0, "aria-label": "Parameters" }, short.length <= shortParameters ? short : jsonText(parameters)),
+      this.#parameters === undefined ? h("p", { className: "muted" }, "Without parameters") : h("pre", { className: "json", tabIndex: 0, "aria-label": "Parameters" }, this.#parameters),
       h("div", { className: "call-result" }, codeField, h("div", { className: "field" }, label, textarea, error)),
       h("div", { className: "toolbar" },
         h("button", { className: "button primary", type: "submit" }, "Return"),
@@ -260,25 +286,52 @@ class Call {
     return this.element
   }
 
-  /** What is returned. */
-  #data() {
+  /** What is returned, or what is wrong with it, and where. */
+  #read() {
     const text = this.textarea.value
     const { isError, code } = this.#ui
-    if (!isError.checked) return { result: text.trim() === "" ? null : parseJSON(text) }
-    if (!Number.isInteger(code.valueAsNumber)) throw new Error("The code must be a whole number.")
-    return { error: { code: code.valueAsNumber, message: text } }
+    const number = code.valueAsNumber
+    if (isError.checked && !Number.isSafeInteger(number)) return { input: code, fault: "The code must be a whole number." }
+    try {
+      const data = isError.checked ? { error: { code: number, message: text } } : { result: text.trim() === "" ? null : parseExactJSON(text) }
+      if (frameSize({ what: { ...this.frame, data } }) <= maximumFrame) return { data }
+      return { input: this.textarea, fault: `It is too long: the gateway takes ${count(maximumFrame)} bytes, with all that is around it.` }
+    } catch (problem) {
+      return { input: this.textarea, fault: problem.message }
+    }
   }
 
   async #submit() {
+    if (this.#isReturning) return
+    const { data, input, fault } = this.#read()
+    this.#showFault(input, fault)
+    if (fault !== undefined) return
+    this.#isReturning = true
     try {
-      await this.#answer(this, this.#data())
+      await this.#answer(this, data)
     } catch (problem) {
-      const { error } = this.#ui
-      setText(error, problem.message)
-      setHidden(error, false)
-      this.textarea.setAttribute("aria-invalid", "true")
-      this.textarea.focus()
-      this.#app.announce(problem.message)
+      this.#showFault(this.textarea, problem.message)
+    } finally {
+      this.#isReturning = false
     }
+  }
+
+  /** Shows what is wrong with an input; without one, that nothing is. */
+  #showFault(input, text) {
+    const { error, code } = this.#ui
+    for (const each of [this.textarea, code]) showFault(each, error)
+    if (!input) return
+    showFault(input, error, text)
+    input.focus()
+    this.#app.announce(text)
+  }
+}
+
+/** The parameters of a call as they are shown, whatever they are; undefined where there are none. */
+function shownParameters(data) {
+  try {
+    return data.parameters === undefined ? undefined : prettyJSON(data.parameters, { maximum: maximumParameters })
+  } catch (error) {
+    return `They can't be shown: ${error.message}`
   }
 }

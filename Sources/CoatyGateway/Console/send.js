@@ -2,14 +2,13 @@
 
 import { Answers } from "./answers.js"
 import { curlCommand } from "./curl.js"
-import { copyButton, h, replace, setHidden, setText } from "./dom.js"
-import { prettyJSON } from "./json-print.js"
-import { parseExactJSON } from "./json-text.js"
-import { patterns, restRequest } from "./patterns.js"
+import { copyButton, count, h, replace, setHidden, setText } from "./dom.js"
+import { showFault } from "./fault.js"
+import { maximumShown, prettyJSON } from "./json-print.js"
+import { NumberError, parseExactJSON } from "./json-text.js"
+import { fault, frameSize, hasHalfCharacter, maximumFrame, patterns, restRequest, socketRequest } from "./patterns.js"
 import { Responder } from "./responder.js"
 
-/** The most characters of a body. A frame that is larger than the gateway takes costs the connection. */
-const maximumBody = 1_000_000
 const minimumRows = 4
 const maximumRows = 16
 
@@ -40,10 +39,12 @@ class Send {
   }
 
   show() {
+    this.#answers.show()
     this.#responder.show()
   }
 
   hide() {
+    this.#answers.hide()
     this.#responder.hide()
   }
 
@@ -90,10 +91,10 @@ class Send {
   #typed(field, input) {
     const draft = this.#draft
     if (field.isParameter) {
-      draft.parameters[field.id] = field.kind === "checkbox" ? input.checked : field.kind === "number" ? input.valueAsNumber : input.value
+      draft.parameters[field.id] = valueOf(field, input)
     } else {
-      const { body } = this.#read()
-      if (field.get(body) === input.value) return
+      const { body, error } = this.#read()
+      if (error !== undefined || field.get(body) === input.value) return
       field.set(body, input.value)
       draft.text = prettyJSON(body)
       this.#showBody()
@@ -113,17 +114,22 @@ class Send {
     this.#refresh()
   }
 
-  /** The body, or what is wrong with it. */
+  /** The body and its frame, or what is wrong with it. */
   #read() {
-    const { text } = this.#draft
-    if (text.length > maximumBody) return { error: `It is too long: ${maximumBody.toLocaleString("en-US")} characters go at most.` }
-    if (this.#pattern.isText) return { body: text }
+    const { text, parameters } = this.#draft
+    const pattern = this.#pattern
+    const tooLong = { error: `It is too long: the gateway takes ${count(maximumFrame)} bytes, with all that is around it.` }
+    if (text.length > maximumFrame) return tooLong
+    if (hasHalfCharacter(text)) return { error: "It has half of a character." }
     try {
-      const body = parseExactJSON(text)
-      if (typeof body === "object" && body !== null && !Array.isArray(body)) return { body }
-      return { error: "Line 1, column 1: the body must be an object, { … }." }
+      const body = pattern.isText ? text : parseExactJSON(text)
+      if (!pattern.isText && (typeof body !== "object" || body === null || Array.isArray(body))) {
+        return { error: "Line 1, column 1: the body must be an object, { … }." }
+      }
+      const frame = socketRequest(pattern, parameters, body)
+      return frameSize(frame) > maximumFrame ? tooLong : { body, frame }
     } catch (error) {
-      return { error: error.message }
+      return { error: error instanceof NumberError ? `${error.message} The curl command sends it as it stands.` : error.message }
     }
   }
 
@@ -131,14 +137,16 @@ class Send {
   #refresh(typed) {
     const { parameters } = this.#draft
     const { body, error } = this.#read()
-    this.#showBodyError(error)
+    showFault(this.#ui.body, this.#ui.bodyError, error)
     for (const { field, input, label, error: message, makeNew } of this.#fields) {
-      setHidden(message, true)
-      input.removeAttribute("aria-invalid")
       if (field.isParameter) {
+        const value = parameters[field.id]
+        // What is still to be typed is no fault until it is sent.
+        const isBlank = value === "" || Number.isNaN(value)
+        showFault(input, message, isBlank ? undefined : fault(field, value))
         if (field === typed) continue
-        if (field.kind === "checkbox") input.checked = parameters[field.id]
-        else if (!Number.isNaN(parameters[field.id])) input.value = parameters[field.id]
+        if (field.kind === "checkbox") input.checked = value
+        else if (!Number.isNaN(value)) input.value = value
         continue
       }
       // The body is what counts: while it can't be read, nobody knows what a field would change.
@@ -151,33 +159,34 @@ class Send {
   }
 
   #refreshCommand() {
-    setText(this.#ui.command, this.#command())
+    const text = this.#command()
+    setText(this.#ui.command, text.length > maximumShown ? `${text.slice(0, maximumShown)}\n… and more, which is copied, too` : text)
   }
 
   #command() {
-    return curlCommand(restRequest(this.#pattern, this.#draft.parameters, this.#draft.text), document.baseURI)
-  }
-
-  #showBodyError(text) {
-    const { body, bodyError } = this.#ui
-    setHidden(bodyError, text === undefined)
-    setText(bodyError, text ?? "")
-    if (text === undefined) body.removeAttribute("aria-invalid")
-    else body.setAttribute("aria-invalid", "true")
+    const { text, parameters } = this.#draft
+    for (const { field } of this.#fields) {
+      const value = parameters[field.id]
+      const text = field.isParameter && value !== "" ? fault(field, value) : undefined
+      if (text) return `# ${field.label}: ${text}`
+    }
+    return curlCommand(restRequest(this.#pattern, parameters, text), document.baseURI)
   }
 
   // MARK: - Sending
 
   async #send() {
-    const { body, error } = this.#read()
-    if (error !== undefined) return this.#blame(this.#ui.body, error)
-    const wrong = this.#fields.find(({ field, input }) => field.isParameter && fault(field, input))
-    if (wrong) return this.#blameField(wrong, fault(wrong.field, wrong.input))
-    const { event, isRequest, isText } = this.#pattern
-    const { timeout, limit, ...parameters } = this.#draft.parameters
-    const what = { event, ...parameters, data: isText ? { encoding: "utf8", value: body } : body }
+    const { frame, error } = this.#read()
+    const { body, bodyError } = this.#ui
+    if (error !== undefined) return this.#blame(body, bodyError, error)
+    for (const { field, input, error } of this.#fields) {
+      const text = field.isParameter ? fault(field, valueOf(field, input)) : undefined
+      if (text) return this.#blame(input, error, text)
+    }
+    const { event, isRequest } = this.#pattern
+    const { what, options } = frame
     const { client } = this.#app
-    if (isRequest) return this.#answers.follow(event, client.request(what, { timeout, limit }), timeout)
+    if (isRequest) return this.#answers.follow(event, client.request(what, options), options.timeout)
     try {
       this.#answers.deliver(event, await client.publish(what))
     } catch (error) {
@@ -185,14 +194,8 @@ class Send {
     }
   }
 
-  #blameField({ input, error }, text) {
-    setText(error, text)
-    setHidden(error, false)
-    this.#blame(input, text)
-  }
-
-  #blame(input, text) {
-    input.setAttribute("aria-invalid", "true")
+  #blame(input, element, text) {
+    showFault(input, element, text)
     input.focus()
     this.#app.announce(text)
   }
@@ -260,11 +263,4 @@ function inputFor(field, id) {
   }
 }
 
-/** What is wrong with a parameter, in words. */
-function fault(field, input) {
-  if (field.kind === "number") {
-    const number = input.valueAsNumber
-    return Number.isInteger(number) && number >= field.minimum ? undefined : `A whole number of ${field.minimum} or more belongs here.`
-  }
-  return field.kind !== "checkbox" && input.value === "" ? "This is needed." : undefined
-}
+const valueOf = (field, input) => (field.kind === "checkbox" ? input.checked : field.kind === "number" ? input.valueAsNumber : input.value)

@@ -7,6 +7,7 @@ import { once } from "node:events"
 import { createServer } from "node:http"
 import { after, before, test } from "node:test"
 import { promisify } from "node:util"
+import { Kept, maximumAnswers, maximumBytes } from "../../../Sources/CoatyGateway/Console/answers.js"
 import { curlCommand, quote } from "../../../Sources/CoatyGateway/Console/curl.js"
 import { newId } from "../../../Sources/CoatyGateway/Console/ids.js"
 import { NumberError, parseExactJSON, parseJSON } from "../../../Sources/CoatyGateway/Console/json-text.js"
@@ -186,6 +187,10 @@ test("The size of a frame is that of its bytes", async (t) => {
   assert.deepEqual({ what, options }, { what: { event: "call", operation: "a", data: { parameters: [1] } }, options: { timeout: 100, limit: 1 } })
 })
 
+test("What no shell reads is no command", () => {
+  assert.match(curlCommand(restRequest(by.raw, { topic: "a" }, "a\0b"), "http://gateway.example"), /^# /)
+})
+
 test("What can't stand in an address is a fault of its field", () => {
   const [operation, timeout] = by.call.fields
   for (const value of ["", ".", "..", "\ud83d", "a\udead", "\udeab\ud83d"]) {
@@ -258,6 +263,23 @@ test("Fields say what the body says, whatever that is", () => {
       }
     }
   }
+})
+
+test("Answers are kept up to a number, and up to their bytes", () => {
+  const many = new Kept()
+  for (let number = 0; number < maximumAnswers + 50; number += 1) many.add({ number, size: 10 })
+  assert.deepEqual([many.total, many.kept, many.more], [maximumAnswers + 50, maximumAnswers, 50])
+  assert.equal(many.take().number, 0)
+  assert.equal(many.take().number, 1)
+  // What was taken is shown: it counts on.
+  many.add({ size: 10 })
+  assert.equal(many.more, 51)
+
+  const large = new Kept()
+  for (const size of [maximumBytes / 2, maximumBytes / 2 - 1, 2, 1]) large.add({ size })
+  // The first are kept: none that comes behind one that is not.
+  assert.deepEqual([large.kept, large.more], [2, 2])
+  assert.deepEqual([large.take(), large.take(), large.take()], [{ size: maximumBytes / 2 }, { size: maximumBytes / 2 - 1 }, undefined])
 })
 
 test("Ids are random ones", () => {
