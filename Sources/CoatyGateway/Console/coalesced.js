@@ -19,6 +19,14 @@ export class Coalesced {
     if (!this.#isRunning) this.#timer ??= setTimeout(() => this.#turn(), this.#spacing)
   }
 
+  /** Runs it without the spacing: at once, or after the run that there is. */
+  hurry() {
+    this.#isWanted = true
+    if (this.#isRunning) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#turn(), 0)
+  }
+
   stop() {
     clearTimeout(this.#timer)
     this.#timer = undefined

@@ -1,11 +1,19 @@
 // Why a source and an actor are associated, or are not, in words. Pure.
 
+import { line } from "./dom.js"
+
+/** How deep a condition is told; the gateway evaluates none that is deeper. */
+const maximumDepth = 64
+/** Of a text from the network, in characters. */
+const maximumLength = 200
+
 /**
  * @param explanation as the gateway gives it
  * @returns `{isAssociated, verdict, parts}`: a sentence, and what decided, `[{holds, text, parts?}]`
  */
 export function explain(explanation, sourceName, actorName) {
-  const { associated, compatible, valueTypes, useRawIoValues, rules, decidedBy } = explanation
+  const { associated, compatible, valueTypes, useRawIoValues, decidedBy } = explanation ?? {}
+  const rules = objects(explanation?.rules)
   const pair = `“${sourceName}” and “${actorName}”`
   const isAssociated = associated === true
   const told = (reason, parts = []) => ({
@@ -14,20 +22,20 @@ export function explain(explanation, sourceName, actorName) {
     parts,
   })
   if (!compatible) {
-    if (valueTypes.source !== valueTypes.actor) {
+    if (valueTypes?.source !== valueTypes?.actor) {
       return told(`: the source gives ${quoted(valueTypes.source)}, the actor takes ${quoted(valueTypes.actor)}.`)
     }
     const kind = (isRaw) => (isRaw ? "raw values" : "JSON values")
-    return told(`: the source gives ${kind(useRawIoValues.source)}, the actor takes ${kind(useRawIoValues.actor)}.`)
+    return told(`: the source gives ${kind(useRawIoValues?.source)}, the actor takes ${kind(useRawIoValues?.actor)}.`)
   }
   const parts = rules.map(({ name, holds, condition }) => ({
-    holds,
-    text: `Rule “${name}” ${holds ? "holds" : "does not hold"}${condition ? ":" : "."}`,
-    parts: condition ? [inWords(condition)] : [],
+    holds: holds === true,
+    text: `Rule ${quoted(name)} ${holds === true ? "holds" : "does not hold"}${isObject(condition) ? ":" : "."}`,
+    parts: isObject(condition) ? [inWords(condition)] : [],
   }))
-  if (rules.length === 0) return told(`: no rule is for ${quoted(valueTypes.source)}.`)
+  if (rules.length === 0) return told(`: no rule is for ${quoted(valueTypes?.source)}.`)
   if (decidedBy === undefined) return told(rules.length === 1 ? ": its rule does not hold." : ": no rule holds.", parts)
-  return told(isAssociated ? ` by the rule “${decidedBy}”.` : `, though the rule “${decidedBy}” holds.`, parts)
+  return told(isAssociated ? ` by the rule ${quoted(decidedBy)}.` : `, though the rule ${quoted(decidedBy)} holds.`, parts)
 }
 
 /** What has to hold of a value, by the operator: where it does, and where it does not. */
@@ -50,21 +58,23 @@ const operators = {
 }
 
 /** A condition with the values that were compared. */
-function inWords(condition) {
-  const { holds } = condition
-  if (condition.and?.length === 0) return { holds, text: "It asks for nothing." }
-  if (condition.and) return { holds, text: "All of these hold:", parts: condition.and.map(inWords) }
-  if (condition.or) return { holds, text: "One of these holds at least:", parts: condition.or.map(inWords) }
-  if (condition.not) return { holds, text: "This does not hold:", parts: [inWords(condition.not)] }
-  if (condition.tooDeep) return { holds, text: "The condition is nested too deep." }
+function inWords(condition, depth = 0) {
+  const holds = condition.holds === true
+  if (condition.tooDeep || depth === maximumDepth) return { holds, text: "The condition is nested too deep." }
   if (condition.exhausted) return { holds, text: "The condition takes too much work." }
+  const all = (conditions) => objects(conditions).map((condition) => inWords(condition, depth + 1))
+  if (Array.isArray(condition.and) && condition.and.length === 0) return { holds, text: "It asks for nothing." }
+  if (condition.and) return { holds, text: "All of these hold:", parts: all(condition.and) }
+  if (condition.or) return { holds, text: "One of these holds at least:", parts: all(condition.or) }
+  if (condition.not) return { holds, text: "This does not hold:", parts: all([condition.not]) }
+  const operator = line(condition.operator, maximumLength)
   const name = path(condition.property)
-  const words = operators[condition.operator]?.[holds ? 0 : 1] ?? condition.operator
-  const operands = (condition.operands ?? []).map(operand).join(" and ")
-  if (condition.operator === "Exists" || condition.operator === "NotExists") {
+  const words = Object.hasOwn(operators, operator) ? operators[operator][holds ? 0 : 1] : operator
+  if (operator === "Exists" || operator === "NotExists") {
     const value = valueText(condition)
     return { holds, text: value === undefined ? `${name} ${words}.` : `${name} ${words}: ${value}.` }
   }
+  const operands = objects(condition.operands).map(operand).join(" and ")
   return { holds, text: `${name} is ${valueText(condition) ?? "not there"}; it ${words} ${operands}.` }
 }
 
@@ -73,12 +83,17 @@ function operand(operand) {
   return `${path(operand.property)}, which is ${valueText(operand) ?? "not there"}`
 }
 
-const path = (property) => (Array.isArray(property) ? property.join(".") : String(property))
+function path(property) {
+  return Array.isArray(property) ? line(property.map((name) => line(name, maximumLength)).join("."), maximumLength) : line(property, maximumLength)
+}
 
 /** Undefined where there is no value. */
 function valueText({ value, valueBegins, valueLength }) {
-  if (valueBegins !== undefined) return `${valueBegins}… (${valueLength} bytes)`
-  return value === undefined ? undefined : JSON.stringify(value)
+  if (valueBegins !== undefined) return `${line(valueBegins, maximumLength)}… (${line(valueLength)} bytes)`
+  if (value === undefined) return undefined
+  return typeof value === "string" ? JSON.stringify(value.length > maximumLength ? value.slice(0, maximumLength) + "…" : value) : line(value, maximumLength)
 }
 
-const quoted = (text) => `“${text}”`
+const quoted = (text) => `“${line(text, maximumLength)}”`
+const isObject = (value) => typeof value === "object" && value !== null
+const objects = (value) => (Array.isArray(value) ? value.filter(isObject) : [])

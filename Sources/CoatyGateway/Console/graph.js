@@ -1,7 +1,8 @@
 // Draws the graph of an IO context as SVG, and changes what is there rather than draw it anew: edges that move are seen moving.
 
-import { s, setText } from "./dom.js"
+import { s } from "./dom.js"
 import { arrow, lineHeight, padding, port, smallLineHeight, wrap } from "./layout.js"
+import { TextWidths } from "./text-widths.js"
 
 /** How many values are seen passing at a time. */
 const maximumPulses = 80
@@ -24,7 +25,6 @@ export class Graph {
   #values = new Map()
   #points = []
   #pulses = 0
-  #canvas = document.createElement("canvas").getContext("2d")
   #isStill = matchMedia("(prefers-reduced-motion: reduce)")
 
   /** @param onPoint `(side, id)`: a source or an actor was clicked */
@@ -37,11 +37,7 @@ export class Graph {
   }
 
   /** The width of a text in pixels. @param style `title`, `name`, `value` or `type` */
-  measure = (text, style) => {
-    const computed = getComputedStyle(document.documentElement)
-    this.#canvas.font = `${fonts[style]} ${computed.getPropertyValue(style === "type" ? "--mono" : "--sans")}`
-    return this.#canvas.measureText(text).width
-  }
+  measure = measuring()
 
   /**
    * @param plan of `layout`
@@ -75,9 +71,11 @@ export class Graph {
   show(values) {
     for (const [sourceId, { text }] of values) {
       const value = this.#values.get(sourceId)
-      if (!value) continue
+      if (!value || value.text === text) continue
+      value.text = text
       value.element.removeAttribute("data-none")
-      setText(value.element, wrap(text, value.width, 1, (text) => this.measure(text, "value"))[0])
+      const [shown] = wrap(text, value.width, 1, (text) => this.measure(text, "value"))
+      value.element.replaceChildren(...textChildren(shown, text))
     }
   }
 
@@ -113,10 +111,10 @@ export class Graph {
   #box(box) {
     const group = s("g", { class: "box" })
     const { x, y, width, height } = box
-    const heading = s("g", {}, s("title", {}, box.full))
+    const heading = s("g", {})
     let baseline = y + padding - 5
-    for (const line of box.titles) heading.append(s("text", { class: "title", x: x + padding, y: (baseline += lineHeight) }, line))
-    for (const line of box.notes) heading.append(s("text", { class: "type", x: x + padding, y: (baseline += smallLineHeight) }, line))
+    heading.append(...texts("title", x + padding, box.titles, box.title, () => (baseline += lineHeight)))
+    for (const { shown, whole } of box.notes) heading.append(...texts("type", x + padding, [shown], whole, () => (baseline += smallLineHeight)))
     const frame = s("rect", { class: "frame", x: x + 0.5, y: y + 0.5, width: width - 1, height: height - 1, rx: 8 })
     group.append(frame, heading)
     for (const point of box.points) group.append(this.#point(point))
@@ -127,18 +125,17 @@ export class Graph {
     const { side, id, x, y, width, height, lines, type, value } = point
     const group = s("g", { class: "point", "data-point": id, "data-side": side })
     group.append(
-      s("title", {}, [point.name, point.valueType].filter(Boolean).join("\n")),
       s("rect", { class: "hit", x: x + 1, y, width: width - 2, height: height - 1, rx: 7 }),
       s("line", { class: "rule", x1: x + 1, x2: x + width - 1, y1: y, y2: y }),
     )
     let baseline = y + 3
-    for (const line of lines) group.append(s("text", { class: "name", x: x + padding, y: (baseline += lineHeight) }, line))
-    if (type) group.append(s("text", { class: "type", x: x + padding, y: (baseline += smallLineHeight) }, type))
+    group.append(...texts("name", x + padding, lines, point.name, () => (baseline += lineHeight)))
+    if (type) group.append(...texts("type", x + padding, [type], point.valueType, () => (baseline += smallLineHeight)))
     if (value) {
       const anchor = value.isBeside ? "end" : "start"
       const place = { x: x + value.dx, y: y + value.dy, "text-anchor": anchor }
       const element = s("text", { class: "value", ...place, "data-none": "" }, "no value yet")
-      this.#values.set(id, { element, width: value.width })
+      this.#values.set(id, { element, width: value.width, text: undefined })
       group.append(element)
     }
     const end = port(point)
@@ -206,6 +203,29 @@ export class Graph {
     }
     this.#rates.replaceChildren(...labels)
   }
+}
+
+/** The fonts are looked up once: they are the page's, in the light and in the dark. */
+function measuring() {
+  const context = document.createElement("canvas").getContext("2d")
+  const computed = getComputedStyle(document.documentElement)
+  const [sans, mono] = ["--sans", "--mono"].map((name) => computed.getPropertyValue(name))
+  const widths = new TextWidths((text, style) => {
+    context.font = `${fonts[style]} ${style === "type" ? mono : sans}`
+    return context.measureText(text).width
+  })
+  return (text, style) => widths.of(text, style)
+}
+
+/** A text in lines. @param nextBaseline gives the baseline of each */
+function texts(style, x, lines, whole, nextBaseline) {
+  const isWhole = lines.length > 1 && !lines.at(-1).endsWith("…")
+  return lines.map((line) => s("text", { class: style, x, y: nextBaseline() }, textChildren(line, isWhole ? line : whole)))
+}
+
+/** What is cut has the whole as its title. */
+function textChildren(shown, whole) {
+  return shown === whole ? [document.createTextNode(shown)] : [s("title", {}, whole), document.createTextNode(shown)]
 }
 
 function takeOne(list, matches) {

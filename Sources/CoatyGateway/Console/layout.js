@@ -101,8 +101,8 @@ function column(nodes, side, x, width, isDense, measure) {
   const inner = width - 2 * padding
   const boxes = nodes.map((node) => {
     const titles = wrap(node.title, inner, 2, (text) => measure(text, "title"))
-    const notes = node.notes.map((note) => keepEnd(note, inner, (text) => measure(text, "type")))
-    const box = { nodeId: node.id, side, x, y, width, titles, notes, full: [node.title, ...node.notes].join("\n"), points: [] }
+    const notes = node.notes.map((whole) => ({ whole, shown: keepEnd(whole, inner, (text) => measure(text, "type")) }))
+    const box = { nodeId: node.id, side, x, y, width, titles, title: node.title, notes, points: [] }
     y += padding + titles.length * lineHeight + notes.length * smallLineHeight + padding / 2
     for (const point of node.points) {
       const placed = row(point, side, x, y, width, isDense, measure)

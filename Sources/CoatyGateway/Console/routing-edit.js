@@ -1,11 +1,15 @@
 // The context edited in place: saved where nobody else has changed it, or only tried.
 
-import { h, jsonText, plural, replace, setHidden } from "./dom.js"
+import { h, line, plural, replace, setHidden } from "./dom.js"
+import { parseJSON } from "./json-text.js"
 import { mergePatch } from "./merge-patch.js"
+import { ContextDraft } from "./routing-draft.js"
 import { rateText } from "./routing-model.js"
 
 /** How many changed associations are listed. */
 const maximumListed = 12
+/** How tall the text is at first, where a browser does not fit it to what is in it. */
+const maximumRows = 18
 
 export class ContextEditor {
   element
@@ -14,14 +18,13 @@ export class ContextEditor {
   #text
   #error
   #outcome
+  #saving
   #whatIf
   #revert
-  /** As the text was made of it: `{context, version, isHosted}`. */
-  #base
-  #isEdited = false
+  #draft = new ContextDraft()
 
   /**
-   * @param callbacks `onWhatIf(changes)`, null where what was tried is edited again; `onSaved(answer, version)`;
+   * @param callbacks `onWhatIf(changes)`, null where what was tried is edited again; `onSaved()`, also where it was refused;
    *   `onLoad()`, which brings the context as it is by `take(…, true)`; `nameOf(pointId)`
    */
   constructor(app, callbacks) {
@@ -33,12 +36,12 @@ export class ContextEditor {
     })
     this.#error = h("p", { className: "error", id: "routing-context-error" })
     this.#outcome = h("div", { className: "outcome" })
+    this.#saving = h("button", { className: "button primary", type: "submit" }, "Save")
     this.#whatIf = h("button", { className: "button", type: "button", onclick: () => this.#try() }, "What if")
-    this.#revert = h("button", { className: "button quiet", type: "button", onclick: () => this.#reset() }, "Undo edits")
+    this.#revert = h("button", { className: "button quiet", type: "button", onclick: () => this.#undo() }, "Undo edits")
     const form = h("form", { className: "form" },
       h("div", { className: "field" }, h("label", { for: this.#text.id }, "Context"), this.#text, this.#error),
-      h("div", { className: "toolbar" },
-        h("button", { className: "button primary", type: "submit" }, "Save"), this.#whatIf, this.#revert),
+      h("div", { className: "toolbar" }, this.#saving, this.#whatIf, this.#revert),
       this.#outcome)
     form.addEventListener("submit", (event) => {
       event.preventDefault()
@@ -48,33 +51,45 @@ export class ContextEditor {
   }
 
   /**
-   * Takes the context as it is. A text that was edited stays, and who edits it is told.
+   * Takes the context as it is. A text that was edited stays, and who edits it is told; so it is when another context takes
+   * its place, and when it comes back.
    *
    * @param isForced whether to drop what was edited
    */
   take(context, version, isHosted, isForced = false) {
-    const isSame = this.#base?.version === version && this.#base.context.objectId === context.objectId
     setHidden(this.#whatIf, !isHosted)
-    if (isSame && !isForced) return
-    if (this.#base && this.#base.context.objectId !== context.objectId) isForced = true
-    if (this.#isEdited && !isForced) return this.#tellChanged("The context has been changed by somebody else.")
-    this.#base = { context, version, isHosted }
-    this.#reset()
+    const wasBehind = this.#draft.isBehind
+    const { change, left } = this.#draft.take({ context, version }, isForced)
+    if (left) this.#app.toast(`What you have edited of “${line(left.name, 60)}” is kept, and not saved.`)
+    if (change === "loaded" || change === "restored") this.#show()
+    if (this.#draft.isBehind && (change === "behind" || change === "restored")) {
+      this.#tellChanged("The context has been changed by somebody else.")
+    } else if (change === "restored") {
+      this.#say("info", "What you have edited here is not saved yet.")
+    } else if (wasBehind && !this.#draft.isBehind) {
+      this.#say()
+    }
   }
 
-  #reset() {
-    if (!this.#base) return
-    const text = jsonText(this.#base.context)
+  /** Shows the text of the draft. */
+  #show() {
+    const { text, isEdited } = this.#draft
     this.#text.value = text
-    this.#text.rows = Math.min(text.split("\n").length + 1, 18)
-    this.#isEdited = false
-    setHidden(this.#revert, true)
+    this.#text.rows = Math.min(text.split("\n", maximumRows).length + 1, maximumRows)
+    setHidden(this.#revert, !isEdited)
     this.#clear()
   }
 
+  #undo() {
+    this.#draft.reset()
+    this.#show()
+    // Undone are the edits; what is behind is so still.
+    if (this.#draft.isBehind) this.#callbacks.onLoad()
+  }
+
   #edited() {
-    this.#isEdited = true
-    setHidden(this.#revert, false)
+    this.#draft.text = this.#text.value
+    setHidden(this.#revert, !this.#draft.isEdited)
     this.#clear()
   }
 
@@ -94,55 +109,68 @@ export class ContextEditor {
   /** Undefined where the text is no JSON object. */
   #read() {
     try {
-      const context = JSON.parse(this.#text.value)
+      const context = parseJSON(this.#draft.text)
       if (typeof context === "object" && context !== null && !Array.isArray(context)) return context
       this.#invalid("The context must be a JSON object.")
     } catch (error) {
-      this.#invalid(`This is no JSON: ${error.message}`)
+      this.#invalid(`This is no JSON. ${error.message}`)
     }
     this.#text.focus()
     return undefined
   }
 
   async #save() {
-    const context = this.#base && this.#read()
+    const draft = this.#draft
+    const context = draft.base && !draft.isSaving && this.#read()
     if (!context) return
-    const { context: before, version, isHosted } = this.#base
+    if (draft.isBehind) return this.#tellChanged("It is not saved: the context has changed since it was loaded.")
+    const { context: before, version } = draft.base
     const patch = mergePatch(before, context)
     if (patch && Object.keys(patch).length === 0) return this.#say("info", "Nothing is edited yet.")
     const request = patch
       ? { method: "PATCH", body: patch, headers: { "content-type": "application/merge-patch+json", "if-match": version } }
-      : { method: "PUT", body: this.#text.value, headers: { "if-match": version } }
-    await this.#ask(request, "", ({ json, headers }) => {
-      if (this.#base.context.objectId !== json.context?.objectId) return
-      this.#base = { context: json.context, version: headers.get("etag"), isHosted }
-      this.#reset()
+      : { method: "PUT", body: draft.text, headers: { "if-match": version } }
+    draft.send()
+    this.#saving.disabled = this.#whatIf.disabled = true
+    await this.#ask(request, "", ({ json, headers }, isShown) => {
+      const isWhole = draft.saved({ context: json.context, version: headers.get("etag") })
+      if (!isShown) return this.#app.toast(`“${line(json.context.name, 60)}” is saved.`)
+      if (isWhole) this.#show()
+      const since = isWhole ? "" : " What you have typed since then is not saved."
       const changes = json.associations
-      if (changes) this.#tell("Saved", ["added", "removed", "changed"], changes)
-      else this.#say("info", "Saved. Its router has taken it over, and tells which associations change.")
-      this.#callbacks.onSaved(json, this.#base.version)
+      if (changes) this.#tell("Saved", ["added", "removed", "changed"], changes, since)
+      else this.#say("info", `Saved. Its router has taken it over, and tells which associations change.${since}`)
     })
+    draft.refused()
+    this.#saving.disabled = this.#whatIf.disabled = false
+    this.#callbacks.onSaved()
   }
 
   async #try() {
-    const context = this.#base && this.#read()
+    const context = this.#draft.base && this.#read()
     if (!context) return
-    await this.#ask({ method: "POST", body: { context } }, "/evaluate", ({ json }) => {
+    const { text } = this.#draft
+    await this.#ask({ method: "POST", body: { context } }, "/evaluate", ({ json }, isShown) => {
+      // What was edited meanwhile, the answer says nothing about.
+      if (!isShown || this.#draft.text !== text) return
       this.#callbacks.onWhatIf(json.associations)
       this.#tell("If this were saved", ["would be added", "would be removed", "would have another rate"], json.associations)
     })
   }
 
-  /** Asks the gateway about the context. What was edited meanwhile, an answer says nothing about. */
+  /** Asks the gateway about the context. @param take `(answer, isShown)`: whether it is still that context which is shown */
   async #ask(request, path, take) {
-    const text = this.#text.value
-    const { objectId } = this.#base.context
+    const { id, base } = this.#draft
+    const name = line(base.context.name, 60)
     try {
-      const answer = await this.#app.rest(`v1/routing/contexts/${encodeURIComponent(objectId)}${path}`, request)
-      if (this.#text.value === text || path === "") take(answer)
+      const answer = await this.#app.rest(`v1/routing/contexts/${encodeURIComponent(id)}${path}`, request)
+      take(answer, id === this.#draft.id)
     } catch (error) {
-      if (error.status === 412) return this.#tellChanged("It is not saved: the context has changed since it was loaded.")
-      this.#say("bad", error.detail ?? error.title ?? error.message)
+      const reason = error.detail ?? error.title ?? error.message
+      if (id !== this.#draft.id) return this.#app.toast(`“${name}”: ${reason}`)
+      if (error.status !== 412) return this.#say("bad", reason)
+      this.#draft.isBehind = true
+      this.#tellChanged("It is not saved: the context has changed since it was loaded.")
     }
   }
 
@@ -152,10 +180,10 @@ export class ContextEditor {
     this.#say("warn", [h("p", {}, `${reason} Your text is still here.`), load])
   }
 
-  #tell(beginning, words, changes) {
+  #tell(beginning, words, changes, end = "") {
     const kinds = [changes.added, changes.removed, changes.changed]
     const counts = kinds.map((list, index) => list.length > 0 && `${list.length} ${words[index]}`).filter(Boolean)
-    const sentence = `${beginning}: ${counts.length > 0 ? counts.join(", ") : "no association changes"}.`
+    const sentence = `${beginning}: ${counts.length > 0 ? counts.join(", ") : "no association changes"}.${end}`
     const all = kinds.flatMap((list, index) => list.map((association) => this.#change("+−~"[index], words[index], association)))
     const rest = all.length - maximumListed
     const items = all.slice(0, maximumListed)

@@ -1,13 +1,22 @@
 // What the routing view knows of a context, made of what the gateway tells. Pure; all that comes from the network is taken
 // with whatever types it has.
 
+import { line, plural } from "./dom.js"
+import { octets } from "./summary.js"
+
 /** How many associations are kept; those beyond are left out. */
 export const maximumAssociations = 100_000
+
+/** How many external routes are observed at most. */
+export const maximumExternalRoutes = 32
 
 /** How many characteristics of a node are shown. */
 const maximumNotes = 2
 /** Of names, value types and notes, in characters. */
 const maximumLength = 200
+/** What the gateway takes of a topic, in characters, of which each may be up to three octets, and in levels. */
+const maximumTopic = 21_000
+const maximumLevels = 200
 
 export const edgeKey = (sourceId, actorId) => `${sourceId}:${actorId}`
 
@@ -18,9 +27,8 @@ export class Associations {
 
   /** @param changes `{added, changed, removed}`, each a list of `{ioSourceId, ioActorId, updateRate?}` */
   apply(changes) {
-    for (const gone of list(changes?.removed)) this.#all.delete(edgeKey(gone.ioSourceId, gone.ioActorId))
-    for (const come of [...list(changes?.added), ...list(changes?.changed)]) {
-      const association = toEdge(come)
+    for (const { key } of toEdges(changes?.removed)) this.#all.delete(key)
+    for (const association of [...toEdges(changes?.added), ...toEdges(changes?.changed)]) {
       if (this.#all.size < maximumAssociations || this.#all.has(association.key)) this.#all.set(association.key, association)
       else this.isCut = true
     }
@@ -48,8 +56,12 @@ export class Associations {
   }
 }
 
-function toEdge({ ioSourceId, ioActorId, updateRate }) {
-  return { key: edgeKey(ioSourceId, ioActorId), sourceId: text(ioSourceId), actorId: text(ioActorId), rate: updateRate }
+/** Those that name a source and an actor. */
+function toEdges(associations) {
+  return list(associations)
+    .filter((association) => typeof association?.ioSourceId === "string" && typeof association.ioActorId === "string")
+    .map(({ ioSourceId: sourceId, ioActorId: actorId, updateRate }) =>
+      ({ key: edgeKey(sourceId, actorId), sourceId, actorId, rate: typeof updateRate === "number" ? updateRate : undefined }))
 }
 
 /**
@@ -65,8 +77,8 @@ export function edgesOf(associations, marks, chosen = {}) {
     const real = associations.get(edge.key)
     marked.set(edge.key, { ...edge, ...real, mark: name, isReal: real !== undefined })
   }
-  for (const added of list(marks?.whatIf?.added)) mark(toEdge(added), "added")
-  for (const removed of list(marks?.whatIf?.removed)) mark(toEdge(removed), "removed")
+  for (const added of toEdges(marks?.whatIf?.added)) mark(added, "added")
+  for (const removed of toEdges(marks?.whatIf?.removed)) mark(removed, "removed")
   if (marks?.explained) {
     const { sourceId, actorId } = marks.explained
     mark({ key: edgeKey(sourceId, actorId), sourceId, actorId }, "explained")
@@ -91,18 +103,18 @@ export function edgesOf(associations, marks, chosen = {}) {
 export function graphNodes(nodes, edges, agentName) {
   const known = new Set()
   const points = (values) =>
-    list(values).filter((point) => point && typeof point === "object" && isNew(point.objectId, known)).map(toPoint)
-  const graph = list(nodes).map((node) => ({
+    list(values).filter((point) => isNew(point?.objectId, known)).map(toPoint)
+  const graph = list(nodes).filter((node) => node && typeof node === "object").map((node) => ({
     id: text(node.objectId),
-    title: agentName(node.parentObjectId ?? node.objectId),
+    title: agentName(text(node.parentObjectId) || text(node.objectId)),
     notes: characteristics(node.characteristics),
     sources: points(node.ioSources),
     actors: points(node.ioActors),
   }))
   const stray = { id: "", title: "Not of a known node", notes: [], sources: [], actors: [] }
   for (const { sourceId, actorId } of edges) {
-    if (isNew(sourceId, known)) stray.sources.push({ id: sourceId, name: sourceId, valueType: "" })
-    if (isNew(actorId, known)) stray.actors.push({ id: actorId, name: actorId, valueType: "" })
+    if (isNew(sourceId, known)) stray.sources.push(toPoint({ objectId: sourceId }))
+    if (isNew(actorId, known)) stray.actors.push(toPoint({ objectId: actorId }))
   }
   return stray.sources.length + stray.actors.length > 0 ? [...graph, stray] : graph
 }
@@ -116,7 +128,7 @@ function isNew(id, known) {
 function toPoint(point) {
   return {
     id: point.objectId,
-    name: text(point.name).slice(0, maximumLength) || point.objectId,
+    name: line(text(point.name), maximumLength).trim() || line(point.objectId, maximumLength),
     valueType: text(point.valueType).slice(-maximumLength),
     externalRoute: typeof point.externalRoute === "string" ? point.externalRoute : undefined,
   }
@@ -124,10 +136,51 @@ function toPoint(point) {
 
 /** What is told of a node, in lines. */
 function characteristics(value) {
-  if (!value || typeof value !== "object") return []
-  return Object.entries(value)
-    .slice(0, maximumNotes)
-    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`.slice(0, maximumLength))
+  const notes = []
+  if (!value || typeof value !== "object") return notes
+  for (const name in value) {
+    if (notes.length === maximumNotes) break
+    notes.push(line(`${line(name, maximumLength)}: ${line(value[name], maximumLength)}`, maximumLength))
+  }
+  return notes
+}
+
+/** Whether it is a topic, and not a filter for others, the broker's own or Coaty's. */
+export function isPlainTopic(topic) {
+  return topic.length > 0 && topic.length <= maximumTopic && !/^\$|^coaty\/|[+#\p{Cc}\p{Cs}]/u.test(topic)
+    && topic.split("/").length <= maximumLevels
+}
+
+/**
+ * The external routes of sources.
+ *
+ * @param sources `[{id, externalRoute?}]`
+ * @returns `{routes, improper, beyond}`: the ids of sources by the topics to observe, and how many routes are passed over
+ *   because they are no plain topics or too many
+ */
+export function routesOf(sources) {
+  const routes = new Map()
+  const improper = new Set()
+  const beyond = new Set()
+  for (const { id, externalRoute: topic } of sources) {
+    if (topic === undefined) continue
+    if (!isPlainTopic(topic)) improper.add(topic)
+    else if (routes.has(topic)) routes.get(topic).push(id)
+    else if (routes.size < maximumExternalRoutes) routes.set(topic, [id])
+    else beyond.add(topic)
+  }
+  return { routes, improper: improper.size, beyond: beyond.size }
+}
+
+/** What is said of the routes that are not observed; empty where all are. */
+export function unobservedText({ improper, beyond, refused }) {
+  const reasons = [
+    [improper, "no plain topic", "no plain topics"],
+    [beyond, `beyond the ${maximumExternalRoutes} that are observed`],
+    [refused, "refused by the gateway"],
+  ].filter(([count]) => count > 0).map(([count, one, many = one]) => `${count} ${count === 1 ? `is ${one}` : `are ${many}`}`)
+  const all = improper + beyond + refused
+  return all === 0 ? "" : `Values on ${plural(all, "external route")} are not shown: ${reasons.join(", ")}.`
 }
 
 /** An update rate in words. @param milliseconds undefined where none is recommended */
@@ -152,21 +205,7 @@ export function ratesOfSources(edges) {
 
 /** An IO value as text. @param data `{value}`, or octets `{encoding, value}` */
 export function valueText(data) {
-  if (data?.encoding === "base64" && typeof data.value === "string") return octetsText(data.value)
-  const text = typeof data?.value === "string" ? data.value : JSON.stringify(data?.value)
-  return (text ?? "").slice(0, maximumLength)
-}
-
-function octetsText(base64) {
-  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0
-  const count = (base64.length / 4) * 3 - padding
-  if (count > maximumLength) return `${count} bytes`
-  try {
-    const octets = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
-    return new TextDecoder("utf-8", { fatal: true }).decode(octets)
-  } catch {
-    return `${count} bytes`
-  }
+  return data?.encoding === undefined ? line(data?.value, maximumLength) : octets(data)
 }
 
 const list = (value) => (Array.isArray(value) ? value : [])

@@ -10,7 +10,9 @@ export class RoutingPage {
   #bar
   #grid
   #facts = h("p", { className: "routing-facts" })
-  #notice = h("p", { className: "notice", role: "status", hidden: true })
+  #notices = h("div", { className: "notices", role: "status", hidden: true })
+  /** By what they are about. */
+  #said = new Map()
   #others = h("p", { className: "notice", "data-kind": "warn", hidden: true })
   #elsewhere = h("p", { className: "notice", hidden: true })
   #legend = h("ul", { className: "legend", "aria-hidden": "true" })
@@ -18,17 +20,17 @@ export class RoutingPage {
   #empty = h("div", { hidden: true })
 
   /**
-   * @param beside what stands beside the graph, `why` and `table` what stands below it; each with its `element`
+   * @param beside what stands beside the graph, `table` what stands below it; each with its `element`
    * @param onChoose called with the id of a context
    */
-  constructor(root, beside, why, table, onChoose) {
+  constructor(root, beside, table, onChoose) {
     this.#select = h("select", { id: "routing-context", onchange: () => onChoose(this.#select.value) })
     const field = h("div", { className: "field" }, h("label", { for: this.#select.id }, "Context"), this.#select)
     this.#bar = h("div", { className: "routing-bar", hidden: true }, field, this.#facts)
     const graph = h("section", { className: "card graph-card", "aria-label": "Graph" }, this.canvas, this.#legend, this.#rest)
     const side = h("div", { className: "routing-side" }, this.#elsewhere, beside.map(({ element }) => element))
-    this.#grid = h("div", { className: "routing-grid", hidden: true }, graph, why.element, side, table.element)
-    root.append(h("div", { className: "view-body form" }, this.#notice, this.#bar, this.#others, this.#grid, this.#empty))
+    this.#grid = h("div", { className: "routing-grid", hidden: true }, graph, side, table.element)
+    root.append(h("div", { className: "view-body form" }, this.#notices, this.#bar, this.#others, this.#grid, this.#empty))
   }
 
   /** Lists the contexts to choose from. @param contexts `[{context, hosted}]` */
@@ -59,11 +61,17 @@ export class RoutingPage {
     this.#select.value = contextId
   }
 
-  /** Says something about all of it, or nothing. @param kind `info`, `warn` or `bad` */
-  say(kind, text = "") {
-    this.#notice.dataset.kind = kind ?? ""
-    replace(this.#notice, text)
-    setHidden(this.#notice, text === "")
+  /** Says something until something else, or nothing, is said about the same. @param kind `info`, `warn` or `bad` */
+  say(about, kind, text = "") {
+    if (text === (this.#said.get(about)?.textContent ?? "")) return
+    this.#said.get(about)?.remove()
+    this.#said.delete(about)
+    if (text !== "") {
+      const notice = h("p", { className: "notice", "data-kind": kind }, text)
+      this.#said.set(about, notice)
+      this.#notices.append(notice)
+    }
+    setHidden(this.#notices, this.#said.size === 0)
   }
 
   /** Tells who routes a context, and how much there is of it. @param agentName `(agentId) => name` */

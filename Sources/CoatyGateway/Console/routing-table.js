@@ -15,7 +15,8 @@ export class AssociationsTable {
   constructor() {
     const heads = ["Source", "Actor", "Rate", "Last value"].map((text) => h("th", { scope: "col" }, text))
     const table = h("table", { className: "table", "aria-label": "Associations" }, h("thead", {}, h("tr", {}, heads)), this.#body)
-    this.element = h("section", { className: "card associations" }, h("h2", {}, "Associations"), table)
+    this.element = h("section", { className: "card associations" }, h("h2", {}, "Associations"),
+      h("div", { className: "table-scroll" }, table))
   }
 
   /** @param edges that the graph shows @param nameOf of a source or an actor, by its id */

@@ -2,11 +2,10 @@
 
 import { h, plural, replace, setHidden } from "./dom.js"
 import { explain } from "./explanation.js"
+import { maximumShown, prettyJSON } from "./json-print.js"
 
 /** How many sources, and how many actors, can be chosen from. */
 const maximumOptions = 1000
-/** How many characters are short. */
-const shortJSON = 40
 
 /** "Why?" for a pair that is chosen by two selects, or in the graph. */
 export class Why {
@@ -28,9 +27,10 @@ export class Why {
     this.#selects = { sources: select("routing-source"), actors: select("routing-actor") }
     const field = (label, element) => h("div", { className: "field" }, h("label", { for: element.id }, label), element)
     const form = h("form", { className: "form" },
-      h("div", { className: "why-row" }, field("Source", this.#selects.sources), field("Actor", this.#selects.actors),
-        h("button", { className: "button", type: "submit" }, "Why?")),
-      h("p", { className: "muted" }, "Or click a source, then an actor, in the graph."),
+      h("div", { className: "why-fields" }, field("Source", this.#selects.sources), field("Actor", this.#selects.actors)),
+      h("div", { className: "why-row" },
+        h("button", { className: "button", type: "submit" }, "Why?"),
+        h("p", { className: "muted" }, "Or click a source, then an actor, in the graph.")),
       this.#answer)
     form.addEventListener("submit", (event) => {
       event.preventDefault()
@@ -47,19 +47,21 @@ export class Why {
   take(contextId, nodes) {
     if (contextId !== this.#contextId) this.clear()
     this.#contextId = contextId
-    const points = JSON.stringify(nodes.map(({ sources, actors }) => [sources, actors]))
+    const sides = ["sources", "actors"].map((side) => {
+      const all = nodes.flatMap((node) => node[side])
+      return { side, shown: all.slice(0, maximumOptions), rest: Math.max(0, all.length - maximumOptions) }
+    })
+    const points = JSON.stringify(sides)
     if (points === this.#points) return
     this.#points = points
     this.#names.clear()
-    for (const side of ["sources", "actors"]) {
-      const all = nodes.flatMap((node) => node[side])
-      for (const { id, name } of all) this.#names.set(id, name)
+    for (const { side, shown, rest } of sides) {
       const value = this.#selects[side].value
-      const options = all.slice(0, maximumOptions).map(({ id, name }) => h("option", { value: id }, name))
-      const rest = all.length - options.length
-      if (rest > 0) options.push(h("option", { disabled: true }, `${plural(rest, "other")}`))
+      const options = shown.map(({ id, name }) => h("option", { value: id }, name))
+      if (rest > 0) options.push(h("option", { disabled: true }, plural(rest, "other")))
       replace(this.#selects[side], h("option", { value: "" }, side === "sources" ? "a source" : "an actor"), options)
-      this.#selects[side].value = all.some(({ id }) => id === value) ? value : ""
+      for (const { id, name } of shown) this.#names.set(id, name)
+      this.#selects[side].value = shown.some(({ id }) => id === value) ? value : ""
     }
   }
 
@@ -149,22 +151,11 @@ export class Rules {
       if (contextId !== this.#contextId) return
       const items = json.rules.map(({ name, valueType, condition }) => h("li", {},
         h("h3", {}, name), h("p", { className: "muted" }, valueType ? `for ${valueType}` : "for value types without a rule of their own"),
-        h("pre", { className: "json" }, compactJSON(condition))))
+        h("pre", { className: "json" }, prettyJSON(condition, { maximum: maximumShown }))))
       const none = h("p", { className: "muted" }, "There is no rule: nothing is associated.")
       replace(this.#list, items.length > 0 ? h("ol", {}, items) : none)
     } catch (error) {
       replace(this.#list, h("p", { className: "notice", "data-kind": "bad" }, error.detail ?? error.message))
     }
   }
-}
-
-/** JSON of which what is short stands in one line. */
-function compactJSON(value, indent = "") {
-  const flat = JSON.stringify(value)
-  if (flat.length <= shortJSON || typeof value !== "object") return flat
-  const inner = indent + "  "
-  const [open, close] = Array.isArray(value) ? "[]" : "{}"
-  const lines = Object.entries(value).map(([name, value]) =>
-    inner + (open === "{" ? `${JSON.stringify(name)}: ` : "") + compactJSON(value, inner))
-  return `${open}\n${lines.join(",\n")}\n${indent}${close}`
 }

@@ -1,12 +1,12 @@
 // IO routing: which source of a context feeds which actor, how values pass, and what a change would do.
 
 import { Coalesced } from "./coalesced.js"
-import { frames, line, plural, replace, setHidden } from "./dom.js"
+import { frames, plural, replace, setHidden } from "./dom.js"
 import { Graph } from "./graph.js"
 import { layout } from "./layout.js"
 import { ContextEditor } from "./routing-edit.js"
 import { ExternalRoutes, observe, watchAssociations, watchValues } from "./routing-live.js"
-import { Associations, edgesOf, graphNodes, rateText, ratesOfSources, valueText } from "./routing-model.js"
+import { Associations, edgesOf, graphNodes, rateText, ratesOfSources, unobservedText, valueText } from "./routing-model.js"
 import { RoutingPage } from "./routing-page.js"
 import { AssociationsTable } from "./routing-table.js"
 import { Rules, Why } from "./routing-why.js"
@@ -47,6 +47,8 @@ class Routing {
   #shown = new AbortController()
   #following = new AbortController()
   #isFollowed = false
+  /** Whether the chosen context is there, as far as is known: nobody asks for one that is gone. */
+  #isListed = false
   #lists = new Coalesced(() => this.#loadList(), refreshSpacing)
   #refreshes = new Coalesced(() => this.#load(), refreshSpacing)
   #drawing = frames(() => this.#draw(), drawsPerSecond)
@@ -61,7 +63,7 @@ class Routing {
 
   constructor(root, app) {
     this.#app = app
-    this.#routes = new ExternalRoutes(app.client, (sourceId, data) => this.#takeValue(sourceId, data))
+    this.#routes = new ExternalRoutes(app.client, (sourceId, data) => this.#takeValue(sourceId, data), () => this.#tellRoutes())
     this.#editor = new ContextEditor(app, {
       nameOf: (id) => this.#nameOf(id),
       onWhatIf: (changes) => this.#mark("whatIf", changes),
@@ -76,14 +78,15 @@ class Routing {
       onExplained: (explained) => this.#mark("explained", explained),
     })
     this.#rules = new Rules(app)
-    this.#page = new RoutingPage(root, [this.#editor, this.#rules], this.#why, this.#table, (id) => {
+    this.#page = new RoutingPage(root, [this.#editor, this.#why, this.#rules], this.#table, (id) => {
       this.#wantedId = id
       this.#choose(id)
     })
     new ResizeObserver(() => this.#request()).observe(this.#page.canvas)
     app.names.addEventListener("change", () => this.#request())
     app.client.addEventListener("statechange", () => {
-      if (this.#isShown && app.client.state === "online") this.#lists.request()
+      this.#isListed = false
+      if (this.#isShown) this.#lists.hurry()
     })
   }
 
@@ -92,21 +95,25 @@ class Routing {
     this.#shown = new AbortController()
     const { client } = this.#app
     const { signal } = this.#shown
-    const fail = (error) => this.#page.say("warn", error.detail ?? error.message)
-    const list = () => this.#lists.request()
+    const told = (about, beginning = "") => (error) =>
+      this.#page.say(about, "warn", error && beginning + (error.detail ?? error.message))
     const context = () => this.#refreshes.request()
+    const list = ({ op, change, data }) => {
+      if (op === "event" && change === "removed" && data.object.objectId === this.#chosenId) this.#isListed = false
+      this.#lists.request()
+    }
     const what = { event: "advertise", snapshot: true }
-    observe(client, { ...what, coreType: "IoContext", fields: ["name"] }, signal, list, fail)
-    observe(client, { ...what, coreType: "IoNode", fields: ["name"] }, signal, context, fail)
-    observe(client, { event: "update", coreType: "IoContext" }, signal, context, fail)
+    observe(client, { ...what, coreType: "IoContext", fields: ["name"] }, signal, list, told("contexts"))
+    observe(client, { ...what, coreType: "IoNode", fields: ["name"] }, signal, context, told("nodes"))
+    observe(client, { event: "update", coreType: "IoContext" }, signal, context, told("updates"))
     const take = (sourceId, data) => this.#takeValue(sourceId, data)
-    watchValues(client, signal, take, (error) => this.#page.say("warn", `Values are not shown: ${error.detail ?? error.message}`))
-    this.#loadList()
+    watchValues(client, signal, take, told("values", "Values are not shown: "))
+    this.#lists.hurry()
     if (this.#chosenId) this.#follow()
   }
 
   hide() {
-    this.#isShown = false
+    this.#isShown = this.#isListed = false
     this.#shown.abort()
     this.#following.abort()
     this.#routes.follow([])
@@ -116,18 +123,21 @@ class Routing {
   // MARK: - Contexts
 
   async #loadList() {
+    // The console says that the gateway is away, and all is asked for anew when it is back.
+    if (this.#app.client.state !== "online") return
     let answer
     try {
       answer = await this.#app.rest(path)
     } catch (error) {
-      return this.#fail(error)
+      return this.#fail("list", error)
     }
     if (!this.#isShown) return
-    this.#page.say()
+    this.#page.say("list")
     const contexts = answer.json.contexts.slice(0, maximumContexts)
     this.#page.list(contexts)
     const ids = contexts.map(({ context }) => context.objectId)
     const id = [this.#wantedId, this.#chosenId].find((id) => ids.includes(id)) ?? ids[0]
+    this.#isListed = id !== undefined
     if (id !== this.#chosenId) return this.#choose(id)
     if (id && !this.#isFollowed) this.#follow()
     this.#refreshes.request()
@@ -141,6 +151,8 @@ class Routing {
     this.#values.clear()
     this.#fresh.clear()
     this.#marks = null
+    for (const about of ["context", "associations", "routes"]) this.#page.say(about)
+    this.#routes.follow([])
     if (!id) return
     this.#page.choose(id)
     this.#follow()
@@ -159,13 +171,11 @@ class Routing {
       // Who changes associations may have changed the context.
       this.#refreshes.request()
     }
-    let problem
-    const fail = (error) => { problem = error }
-    await watchAssociations(this.#app.client, this.#chosenId, signal, this.#associations, changed, fail)
+    const report = (error) => this.#page.say("associations", "warn", error && `Associations are not shown: ${error.detail ?? error.message}`)
+    await watchAssociations(this.#app.client, this.#chosenId, signal, this.#associations, changed, report)
     if (signal.aborted) return
-    if (problem && problem.status !== 404) return this.#page.say("warn", problem.detail ?? problem.message)
     // The context is gone, but it may be back already.
-    this.#isFollowed = false
+    this.#isFollowed = this.#isListed = false
     this.#lists.request()
   }
 
@@ -174,16 +184,22 @@ class Routing {
     const id = this.#chosenId
     const saves = this.#saves
     if (!id) return
+    if (!this.#isListed) return this.#lists.request()
     let answer
     try {
       answer = await this.#app.rest(`${path}/${encodeURIComponent(id)}`)
     } catch (error) {
-      if (error.status === 404) return this.#lists.request()
-      return this.#fail(error)
+      if (id !== this.#chosenId) return
+      if (error.status === 404) {
+        this.#isListed = false
+        return this.#lists.request()
+      }
+      return this.#fail("context", error)
     }
     if (id !== this.#chosenId || !this.#isShown) return
     // What was saved meanwhile is newer than this.
     if (saves !== this.#saves) return this.#refreshes.request()
+    this.#page.say("context")
     this.#chosen = answer.json
     this.#editor.take(answer.json.context, answer.headers.get("etag"), answer.json.hosted, isForced)
     this.#rules.take(answer.json.hosted ? id : undefined)
@@ -191,9 +207,8 @@ class Routing {
     this.#request()
   }
 
-  /** Where the gateway is away, the console says so already, and all is asked for anew when it is back. */
-  #fail(error) {
-    if (this.#app.client.state === "online") this.#page.say("bad", error.detail ?? error.message)
+  #fail(about, error) {
+    if (this.#app.client.state === "online") this.#page.say(about, "bad", error.detail ?? error.message)
   }
 
   // MARK: - Drawing
@@ -216,12 +231,12 @@ class Routing {
 
   #draw() {
     if (!this.#chosen) return
-    const agentName = (id) => line(this.#app.names.of(id))
+    const agentName = (id) => this.#app.names.of(id)
     const { chosen } = this.#why
     const edges = edgesOf(this.#associations, this.#marks, chosen)
     this.#nodes = graphNodes(this.#chosen.nodes, edges, agentName)
     const points = this.#nodes.flatMap(({ sources, actors }) => [...sources, ...actors])
-    this.#names = new Map(points.map(({ id, name }) => [id, line(name)]))
+    this.#names = new Map(points.map(({ id, name }) => [id, name]))
     this.#why.take(this.#chosenId, this.#nodes)
     this.#page.tell(this.#chosen, this.#associations.size, agentName)
     const { canvas } = this.#page
@@ -243,7 +258,12 @@ class Routing {
     this.#drawnSources = new Set(sources.map(({ id }) => id))
     for (const id of this.#values.keys()) if (!this.#drawnSources.has(id)) this.#values.delete(id)
     this.#routes.follow(this.#nodes.flatMap((node) => node.sources).filter(({ id }) => this.#drawnSources.has(id)))
+    this.#tellRoutes()
     this.#tell(this.#values.keys())
+  }
+
+  #tellRoutes() {
+    this.#page.say("routes", "warn", unobservedText(this.#routes.unobserved))
   }
 
   #description() {
@@ -271,7 +291,7 @@ class Routing {
     const texts = new Map()
     for (const id of sourceIds) {
       const value = this.#values.get(id)
-      if (value) texts.set(id, { text: line(valueText(value.data)), time: value.time })
+      if (value) texts.set(id, { text: valueText(value.data), time: value.time })
     }
     this.#graph.show(texts)
     this.#table.show(texts)

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { Associations, edgesOf, graphNodes, rateText, ratesOfSources, valueText } from "../../../Sources/CoatyGateway/Console/routing-model.js"
+import { Associations, edgesOf, graphNodes, isPlainTopic, maximumExternalRoutes, rateText, ratesOfSources, routesOf, unobservedText, valueText } from "../../../Sources/CoatyGateway/Console/routing-model.js"
 
 const pair = (ioSourceId, ioActorId, updateRate) => ({ ioSourceId, ioActorId, updateRate })
 const keys = (associations) => [...associations.values()].map(({ key }) => key)
@@ -57,7 +57,7 @@ test("nodes have the names of their agents, and their points", () => {
     }],
     [], name)
   assert.deepEqual(node, {
-    id: "n", title: "agent p", notes: ["floor: 3", 'owner: {"a":1}'],
+    id: "n", title: "agent p", notes: ["floor: 3", 'owner: { "a": 1 }'],
     sources: [{ id: "s", name: "Probe", valueType: "t", externalRoute: "plant/1" }], actors: [],
   })
 })
@@ -89,10 +89,28 @@ test("a source has the rate of its associations where they agree", () => {
 
 test("values are told as text, and no more of them than fits a line", () => {
   const octets = (bytes) => ({ encoding: "base64", value: Buffer.from(bytes).toString("base64") })
-  assert.deepEqual([{ value: 20.5 }, { value: "warm" }, { value: null }, { value: { a: [1] } }].map(valueText), ["20.5", "warm", "null", '{"a":[1]}'])
-  assert.equal(valueText({ value: "x".repeat(5000) }).length, 200)
+  assert.deepEqual([{ value: 20.5 }, { value: "warm" }, { value: null }, { value: { a: [1] } }].map(valueText), ["20.5", "warm", "null", '{ "a": [1] }'])
+  assert.equal(valueText({ value: "x".repeat(5000) }).length, 201)
   assert.equal(valueText(octets("23.75 °C")), "23.75 °C")
-  assert.equal(valueText(octets([0xff, 0xfe, 0x00])), "3 bytes")
-  assert.equal(valueText(octets("x".repeat(5000))), "5000 bytes")
+  assert.equal(valueText(octets([0xff, 0xfe, 0x00])), "3 octets")
+  assert.equal(valueText(octets("x".repeat(5000))).length, 201)
   assert.deepEqual([undefined, null, {}].map(valueText), ["", "", ""])
+})
+
+test("a plain topic is one that values can be published on", () => {
+  const plain = ["plant/1", "/", "a", "ö/雪", "coat", "a/$b"]
+  const others = ["", "#", "+", "a/+/b", "a/#", "$SYS/broker", "$share/g/a", "coaty/3/-/IOV/x", "a\u0000", "a\n", "\ud800", "x".repeat(70_000), "a/".repeat(300)]
+  assert.deepEqual(plain.filter((topic) => !isPlainTopic(topic)), [])
+  assert.deepEqual(others.filter(isPlainTopic), [])
+})
+
+test("routes are observed up to a bound, and what is not is told", () => {
+  const sources = Array.from({ length: maximumExternalRoutes + 2 }, (_, index) => ({ id: `s${index}`, externalRoute: `r/${index}` }))
+  const { routes, improper, beyond } = routesOf([...sources, { id: "a", externalRoute: "#" }, { id: "b", externalRoute: "r/0" }, { id: "c" }])
+  assert.deepEqual([routes.size, routes.get("r/0"), improper, beyond], [maximumExternalRoutes, ["s0", "b"], 1, 2])
+  assert.equal(
+    unobservedText({ improper, beyond, refused: 1 }),
+    "Values on 4 external routes are not shown: 1 is no plain topic, 2 are beyond the 32 that are observed, 1 is refused by the gateway.")
+  assert.equal(unobservedText({ improper: 1, beyond: 0, refused: 0 }), "Values on 1 external route are not shown: 1 is no plain topic.")
+  assert.equal(unobservedText({ improper: 0, beyond: 0, refused: 0 }), "")
 })
