@@ -17,7 +17,7 @@ export const lineHeight = 18
 export const smallLineHeight = 16
 const headingHeight = 28
 /** Columns as narrow as on a phone have the value below the name. */
-const narrowColumn = 220
+const narrowColumn = 240
 /** Lines of columns narrower than this have no room for a value. */
 const narrowestColumnWithValue = 180
 const widestColumn = 360
@@ -32,7 +32,7 @@ const widestValue = 96
  * @returns `{width, height, isDense, columns, boxes, points, edges, hidden: {sources, actors, edges}}`
  */
 export function layout({ nodes, edges, width, measure, wanted = new Set() }) {
-  const gap = Math.min(Math.max(width * 0.3, 84), 340)
+  const gap = Math.min(Math.max(width * 0.24, 84), 340)
   const columnWidth = Math.floor(Math.min((width - gap) / 2, widestColumn))
   const picked = { sources: pick(nodes, "sources", wanted), actors: pick(nodes, "actors", wanted) }
   const isDense = Math.max(picked.sources.count, picked.actors.count) > maximumRoomyPoints

@@ -130,7 +130,7 @@ function toPoint(point) {
     id: point.objectId,
     name: line(text(point.name), maximumLength).trim() || line(point.objectId, maximumLength),
     valueType: text(point.valueType).slice(-maximumLength),
-    externalRoute: typeof point.externalRoute === "string" ? point.externalRoute : undefined,
+    externalRoute: text(point.externalRoute) || undefined,
   }
 }
 
@@ -145,9 +145,9 @@ function characteristics(value) {
   return notes
 }
 
-/** Whether it is a topic, and not a filter for others, the broker's own or Coaty's. */
+/** Whether it is a topic, and not a filter for others or the broker's own. */
 export function isPlainTopic(topic) {
-  return topic.length > 0 && topic.length <= maximumTopic && !/^\$|^coaty\/|[+#\p{Cc}\p{Cs}]/u.test(topic)
+  return topic.length > 0 && topic.length <= maximumTopic && !/^\$|[+#\p{Cc}\p{Cs}]/u.test(topic)
     && topic.split("/").length <= maximumLevels
 }
 
@@ -163,7 +163,8 @@ export function routesOf(sources) {
   const improper = new Set()
   const beyond = new Set()
   for (const { id, externalRoute: topic } of sources) {
-    if (topic === undefined) continue
+    // The values on Coaty's own topics are told with those of all sources.
+    if (topic === undefined || topic.startsWith("coaty/")) continue
     if (!isPlainTopic(topic)) improper.add(topic)
     else if (routes.has(topic)) routes.get(topic).push(id)
     else if (routes.size < maximumExternalRoutes) routes.set(topic, [id])
