@@ -4,150 +4,150 @@
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const char contract[] = {
-#embed "../../openapi.yaml" suffix(, 0)
+#embed "../../openapi.yaml" suffix(, 0) if_empty(0)
 };
 
 static const EmbeddedFile console[] = {
     {"again.js", (const char[]){
-#embed "../CoatyGateway/Console/again.js" suffix(, 0)
+#embed "../CoatyGateway/Console/again.js" suffix(, 0) if_empty(0)
     }},
     {"alive-objects.js", (const char[]){
-#embed "../CoatyGateway/Console/alive-objects.js" suffix(, 0)
+#embed "../CoatyGateway/Console/alive-objects.js" suffix(, 0) if_empty(0)
     }},
     {"alive.css", (const char[]){
-#embed "../CoatyGateway/Console/alive.css" suffix(, 0)
+#embed "../CoatyGateway/Console/alive.css" suffix(, 0) if_empty(0)
     }},
     {"alive.js", (const char[]){
-#embed "../CoatyGateway/Console/alive.js" suffix(, 0)
+#embed "../CoatyGateway/Console/alive.js" suffix(, 0) if_empty(0)
     }},
     {"answers.js", (const char[]){
-#embed "../CoatyGateway/Console/answers.js" suffix(, 0)
+#embed "../CoatyGateway/Console/answers.js" suffix(, 0) if_empty(0)
     }},
     {"app.js", (const char[]){
-#embed "../CoatyGateway/Console/app.js" suffix(, 0)
+#embed "../CoatyGateway/Console/app.js" suffix(, 0) if_empty(0)
     }},
     {"client.d.ts", (const char[]){
-#embed "../CoatyGateway/Console/client.d.ts" suffix(, 0)
+#embed "../CoatyGateway/Console/client.d.ts" suffix(, 0) if_empty(0)
     }},
     {"client.js", (const char[]){
-#embed "../CoatyGateway/Console/client.js" suffix(, 0)
+#embed "../CoatyGateway/Console/client.js" suffix(, 0) if_empty(0)
     }},
     {"coalesced.js", (const char[]){
-#embed "../CoatyGateway/Console/coalesced.js" suffix(, 0)
+#embed "../CoatyGateway/Console/coalesced.js" suffix(, 0) if_empty(0)
     }},
     {"console.css", (const char[]){
-#embed "../CoatyGateway/Console/console.css" suffix(, 0)
+#embed "../CoatyGateway/Console/console.css" suffix(, 0) if_empty(0)
     }},
     {"curl.js", (const char[]){
-#embed "../CoatyGateway/Console/curl.js" suffix(, 0)
+#embed "../CoatyGateway/Console/curl.js" suffix(, 0) if_empty(0)
     }},
     {"dom.js", (const char[]){
-#embed "../CoatyGateway/Console/dom.js" suffix(, 0)
+#embed "../CoatyGateway/Console/dom.js" suffix(, 0) if_empty(0)
     }},
     {"event-detail.js", (const char[]){
-#embed "../CoatyGateway/Console/event-detail.js" suffix(, 0)
+#embed "../CoatyGateway/Console/event-detail.js" suffix(, 0) if_empty(0)
     }},
     {"explanation.js", (const char[]){
-#embed "../CoatyGateway/Console/explanation.js" suffix(, 0)
+#embed "../CoatyGateway/Console/explanation.js" suffix(, 0) if_empty(0)
     }},
     {"feed-page.js", (const char[]){
-#embed "../CoatyGateway/Console/feed-page.js" suffix(, 0)
+#embed "../CoatyGateway/Console/feed-page.js" suffix(, 0) if_empty(0)
     }},
     {"feed.css", (const char[]){
-#embed "../CoatyGateway/Console/feed.css" suffix(, 0)
+#embed "../CoatyGateway/Console/feed.css" suffix(, 0) if_empty(0)
     }},
     {"feed.js", (const char[]){
-#embed "../CoatyGateway/Console/feed.js" suffix(, 0)
+#embed "../CoatyGateway/Console/feed.js" suffix(, 0) if_empty(0)
     }},
     {"gateway.css", (const char[]){
-#embed "../CoatyGateway/Console/gateway.css" suffix(, 0)
+#embed "../CoatyGateway/Console/gateway.css" suffix(, 0) if_empty(0)
     }},
     {"gateway.js", (const char[]){
-#embed "../CoatyGateway/Console/gateway.js" suffix(, 0)
+#embed "../CoatyGateway/Console/gateway.js" suffix(, 0) if_empty(0)
     }},
     {"graph.js", (const char[]){
-#embed "../CoatyGateway/Console/graph.js" suffix(, 0)
+#embed "../CoatyGateway/Console/graph.js" suffix(, 0) if_empty(0)
     }},
     {"icon.svg", (const char[]){
-#embed "../CoatyGateway/Console/icon.svg" suffix(, 0)
+#embed "../CoatyGateway/Console/icon.svg" suffix(, 0) if_empty(0)
     }},
     {"ids.js", (const char[]){
 #embed "../CoatyGateway/Console/ids.js" suffix(, 0)
     }},
     {"index.html", (const char[]){
-#embed "../CoatyGateway/Console/index.html" suffix(, 0)
+#embed "../CoatyGateway/Console/index.html" suffix(, 0) if_empty(0)
     }},
     {"json-print.js", (const char[]){
-#embed "../CoatyGateway/Console/json-print.js" suffix(, 0)
+#embed "../CoatyGateway/Console/json-print.js" suffix(, 0) if_empty(0)
     }},
     {"json-text.js", (const char[]){
-#embed "../CoatyGateway/Console/json-text.js" suffix(, 0)
+#embed "../CoatyGateway/Console/json-text.js" suffix(, 0) if_empty(0)
     }},
     {"layout.js", (const char[]){
-#embed "../CoatyGateway/Console/layout.js" suffix(, 0)
+#embed "../CoatyGateway/Console/layout.js" suffix(, 0) if_empty(0)
     }},
     {"merge-patch.js", (const char[]){
-#embed "../CoatyGateway/Console/merge-patch.js" suffix(, 0)
+#embed "../CoatyGateway/Console/merge-patch.js" suffix(, 0) if_empty(0)
     }},
     {"names.js", (const char[]){
-#embed "../CoatyGateway/Console/names.js" suffix(, 0)
+#embed "../CoatyGateway/Console/names.js" suffix(, 0) if_empty(0)
     }},
     {"object-detail.js", (const char[]){
-#embed "../CoatyGateway/Console/object-detail.js" suffix(, 0)
+#embed "../CoatyGateway/Console/object-detail.js" suffix(, 0) if_empty(0)
     }},
     {"patterns.js", (const char[]){
-#embed "../CoatyGateway/Console/patterns.js" suffix(, 0)
+#embed "../CoatyGateway/Console/patterns.js" suffix(, 0) if_empty(0)
     }},
     {"rates.js", (const char[]){
-#embed "../CoatyGateway/Console/rates.js" suffix(, 0)
+#embed "../CoatyGateway/Console/rates.js" suffix(, 0) if_empty(0)
     }},
     {"responder.js", (const char[]){
-#embed "../CoatyGateway/Console/responder.js" suffix(, 0)
+#embed "../CoatyGateway/Console/responder.js" suffix(, 0) if_empty(0)
     }},
     {"ring.js", (const char[]){
-#embed "../CoatyGateway/Console/ring.js" suffix(, 0)
+#embed "../CoatyGateway/Console/ring.js" suffix(, 0) if_empty(0)
     }},
     {"routing-edit.js", (const char[]){
-#embed "../CoatyGateway/Console/routing-edit.js" suffix(, 0)
+#embed "../CoatyGateway/Console/routing-edit.js" suffix(, 0) if_empty(0)
     }},
     {"routing-live.js", (const char[]){
-#embed "../CoatyGateway/Console/routing-live.js" suffix(, 0)
+#embed "../CoatyGateway/Console/routing-live.js" suffix(, 0) if_empty(0)
     }},
     {"routing-model.js", (const char[]){
-#embed "../CoatyGateway/Console/routing-model.js" suffix(, 0)
+#embed "../CoatyGateway/Console/routing-model.js" suffix(, 0) if_empty(0)
     }},
     {"routing-page.js", (const char[]){
-#embed "../CoatyGateway/Console/routing-page.js" suffix(, 0)
+#embed "../CoatyGateway/Console/routing-page.js" suffix(, 0) if_empty(0)
     }},
     {"routing-table.js", (const char[]){
-#embed "../CoatyGateway/Console/routing-table.js" suffix(, 0)
+#embed "../CoatyGateway/Console/routing-table.js" suffix(, 0) if_empty(0)
     }},
     {"routing-why.js", (const char[]){
-#embed "../CoatyGateway/Console/routing-why.js" suffix(, 0)
+#embed "../CoatyGateway/Console/routing-why.js" suffix(, 0) if_empty(0)
     }},
     {"routing.css", (const char[]){
-#embed "../CoatyGateway/Console/routing.css" suffix(, 0)
+#embed "../CoatyGateway/Console/routing.css" suffix(, 0) if_empty(0)
     }},
     {"routing.js", (const char[]){
-#embed "../CoatyGateway/Console/routing.js" suffix(, 0)
+#embed "../CoatyGateway/Console/routing.js" suffix(, 0) if_empty(0)
     }},
     {"row-list.js", (const char[]){
-#embed "../CoatyGateway/Console/row-list.js" suffix(, 0)
+#embed "../CoatyGateway/Console/row-list.js" suffix(, 0) if_empty(0)
     }},
     {"send.css", (const char[]){
-#embed "../CoatyGateway/Console/send.css" suffix(, 0)
+#embed "../CoatyGateway/Console/send.css" suffix(, 0) if_empty(0)
     }},
     {"send.js", (const char[]){
-#embed "../CoatyGateway/Console/send.js" suffix(, 0)
+#embed "../CoatyGateway/Console/send.js" suffix(, 0) if_empty(0)
     }},
     {"sparkline.js", (const char[]){
-#embed "../CoatyGateway/Console/sparkline.js" suffix(, 0)
+#embed "../CoatyGateway/Console/sparkline.js" suffix(, 0) if_empty(0)
     }},
     {"status.js", (const char[]){
-#embed "../CoatyGateway/Console/status.js" suffix(, 0)
+#embed "../CoatyGateway/Console/status.js" suffix(, 0) if_empty(0)
     }},
     {"summary.js", (const char[]){
-#embed "../CoatyGateway/Console/summary.js" suffix(, 0)
+#embed "../CoatyGateway/Console/summary.js" suffix(, 0) if_empty(0)
     }},
     {"timeline.js", (const char[]){
 #embed "../CoatyGateway/Console/timeline.js" suffix(, 0)
