@@ -71,12 +71,10 @@ test-api: deps-api ## run schemathesis against the gateway from openapi.yaml; SE
 	swift build -c release --product coaty-gateway
 	Tests/API/run .build/api "$$(swift build -c release --show-bin-path)/coaty-gateway" $(SEEDS)
 
-BROWSER_PRODUCTS := coaty-gateway test-agent hello-world remote-operations-light remote-operations-control \
-	io-routing-sources io-routing-actor
+BROWSER_PRODUCTS := coaty-gateway test-agent io-routing-sources io-routing-actor
 
 test-browser: deps-browser ## test the client module with node, and it and the console in chromium; TESTS="test_feed" runs some
 	for product in $(BROWSER_PRODUCTS); do swift build $(BUILD_FLAGS) --product $$product || exit; done
-	node --test Tests/Browser/console/*.test.mjs
 	Tests/Browser/client/run "$$(swift build $(BUILD_FLAGS) --show-bin-path)/coaty-gateway"
 	Tests/Browser/run $(SCRATCH)/browser "$$(swift build $(BUILD_FLAGS) --show-bin-path)" $(TESTS)
 

@@ -216,8 +216,8 @@ class ConsoleCase(unittest.TestCase):
     """
 
     allowed = None
-    size = WIDE
-    scheme = "light"
+    # Which view each test begins with.
+    view = "feed"
 
     @classmethod
     def setUpClass(cls):
@@ -227,7 +227,7 @@ class ConsoleCase(unittest.TestCase):
         cls.stack = stack.Stack(folder, PROGRAMS)
         cls.addClassCleanup(cls.stack.stop)
         cls.begin()
-        cls.browser = Browser(folder, cls.size, cls.scheme)
+        cls.browser = Browser(folder)
         cls.addClassCleanup(cls.browser.quit)
 
     @classmethod
@@ -237,12 +237,14 @@ class ConsoleCase(unittest.TestCase):
         cls.gateway = cls.stack.gateway(cls.broker)
 
     def setUp(self):
+        # Also where the page does not come up: then it says why.
+        self.addCleanup(self.check_problems)
         self.open()
 
-    def open(self, view="feed"):
+    def open(self, view=None):
         # The same URL but for the fragment would not be loaded anew.
         self.browser.open("about:blank")
-        self.browser.open(f"{self.gateway.url}/#{view}")
+        self.browser.open(f"{self.gateway.url}/#{view or self.view}")
         self.browser.wait_for_link()
 
     def run(self, result=None):
@@ -255,5 +257,5 @@ class ConsoleCase(unittest.TestCase):
                 pass
         return outcome
 
-    def tearDown(self):
+    def check_problems(self):
         self.assertEqual(self.browser.problems(self.allowed), [])

@@ -6,8 +6,7 @@ from browser import ConsoleCase
 
 
 class AliveTests(ConsoleCase):
-    def setUp(self):
-        self.open("alive")
+    view = "alive"
 
     def test_agent_comes_and_goes(self):
         agent = self.stack.agent(self.broker)

@@ -18,7 +18,7 @@ class ClientTests(ConsoleCase):
         path.write_text(page.replace("http://127.0.0.1:8080", self.gateway.url))
         return path
 
-    def setUp(self):
+    def open(self, view=None):
         self.browser.open(self.page().as_uri())
 
     def test_page_of_twenty_lines_shows_live_events(self):

@@ -22,8 +22,7 @@ def slow_consumer(gateway, identifier, **what):
 
 
 class GatewayTests(ConsoleCase):
-    def setUp(self):
-        self.open("gateway")
+    view = "gateway"
 
     def fact(self, card, term):
         script = """

@@ -95,7 +95,6 @@ class HostileTests(ConsoleCase):
 
     def tearDown(self):
         self.assert_no_markup()
-        super().tearDown()
 
     def test_what_is_watched_for_would_be_noticed(self):
         script = """

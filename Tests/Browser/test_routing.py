@@ -18,6 +18,8 @@ UPDATE_RATE = 1000
 
 
 class RoutingTests(ConsoleCase):
+    view = "routing"
+
     @classmethod
     def begin(cls):
         cls.broker = cls.stack.broker()
@@ -27,7 +29,7 @@ class RoutingTests(ConsoleCase):
 
     def setUp(self):
         self.set_state("normal")
-        self.open("routing")
+        super().setUp()
         self.wait_for_edges("normal")
 
     def set_state(self, state):
@@ -101,6 +103,7 @@ class RoutingTests(ConsoleCase):
 
 
 class NoRoutingTests(ConsoleCase):
+    view = "routing"
+
     def test_empty_says_what_to_do_next(self):
-        self.open("routing")
         self.browser.wait_for_text("demo-routing")

@@ -10,8 +10,7 @@ PATTERNS = ["advertise", "deadvertise", "channel", "discover", "query", "update"
 
 
 class SendTests(ConsoleCase):
-    def setUp(self):
-        self.open("send")
+    view = "send"
 
     def choose(self, pattern):
         self.browser.choose("Pattern", pattern)
