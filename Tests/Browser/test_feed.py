@@ -93,5 +93,5 @@ class FeedTests(ConsoleCase):
         self.browser.find("summary", "Filters").click()
         self.browser.fill("Filter", "door")
         self.browser.press("Apply")
-        self.browser.wait_for_text("No JSON")
+        self.browser.wait_for_text("Line 1")
         self.assertEqual(self.browser.field("Filter").get_attribute("aria-invalid"), "true")
