@@ -50,6 +50,9 @@ static const EmbeddedFile console[] = {
     {"explanation.js", (const char[]){
 #embed "../CoatyGateway/Console/explanation.js" suffix(, 0) if_empty(0)
     }},
+    {"fault.js", (const char[]){
+#embed "../CoatyGateway/Console/fault.js" suffix(, 0) if_empty(0)
+    }},
     {"feed-page.js", (const char[]){
 #embed "../CoatyGateway/Console/feed-page.js" suffix(, 0) if_empty(0)
     }},
@@ -72,7 +75,7 @@ static const EmbeddedFile console[] = {
 #embed "../CoatyGateway/Console/icon.svg" suffix(, 0) if_empty(0)
     }},
     {"ids.js", (const char[]){
-#embed "../CoatyGateway/Console/ids.js" suffix(, 0)
+#embed "../CoatyGateway/Console/ids.js" suffix(, 0) if_empty(0)
     }},
     {"index.html", (const char[]){
 #embed "../CoatyGateway/Console/index.html" suffix(, 0) if_empty(0)
@@ -106,6 +109,9 @@ static const EmbeddedFile console[] = {
     }},
     {"ring.js", (const char[]){
 #embed "../CoatyGateway/Console/ring.js" suffix(, 0) if_empty(0)
+    }},
+    {"routing-draft.js", (const char[]){
+#embed "../CoatyGateway/Console/routing-draft.js" suffix(, 0) if_empty(0)
     }},
     {"routing-edit.js", (const char[]){
 #embed "../CoatyGateway/Console/routing-edit.js" suffix(, 0) if_empty(0)
@@ -149,8 +155,11 @@ static const EmbeddedFile console[] = {
     {"summary.js", (const char[]){
 #embed "../CoatyGateway/Console/summary.js" suffix(, 0) if_empty(0)
     }},
+    {"text-widths.js", (const char[]){
+#embed "../CoatyGateway/Console/text-widths.js" suffix(, 0) if_empty(0)
+    }},
     {"timeline.js", (const char[]){
-#embed "../CoatyGateway/Console/timeline.js" suffix(, 0)
+#embed "../CoatyGateway/Console/timeline.js" suffix(, 0) if_empty(0)
     }},
 };
 

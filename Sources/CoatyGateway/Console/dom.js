@@ -176,4 +176,3 @@ export function frames(draw, perSecond) {
     },
   }
 }
-export { prettyJSON as jsonText } from "./json-print.js"

@@ -5,7 +5,6 @@ import { showFault } from "./fault.js"
 import { prettyJSON } from "./json-print.js"
 import { parseExactJSON } from "./json-text.js"
 import { frameSize, maximumFrame } from "./patterns.js"
-import { value } from "./summary.js"
 
 /** How many calls wait to be answered. More are passed over … */
 const maximumCalls = 100
@@ -182,7 +181,7 @@ export class Responder {
   }
 
   #answeredRow({ at, sender, operation, data }) {
-    const text = data.error ? `${data.error.code} ${data.error.message}` : value(data.result)
+    const text = data.error ? `${data.error.code} ${data.error.message}` : line(data.result)
     return h("li", { className: "answered-line" },
       h("span", { className: "num muted" }, clock(at)),
       h("span", { className: "clip" }, this.#app.names.of(sender)),

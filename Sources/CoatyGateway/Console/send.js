@@ -2,7 +2,7 @@
 
 import { Answers } from "./answers.js"
 import { curlCommand } from "./curl.js"
-import { copyButton, count, h, replace, setHidden, setText } from "./dom.js"
+import { copyButton, count, h, replace, setText } from "./dom.js"
 import { showFault } from "./fault.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
 import { NumberError, parseExactJSON } from "./json-text.js"

@@ -98,4 +98,3 @@ function parameters(value) {
 }
 
 const list = (value) => (Array.isArray(value) ? value : [])
-export { line as value } from "./dom.js"
