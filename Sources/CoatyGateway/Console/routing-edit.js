@@ -63,7 +63,7 @@ export class ContextEditor {
     if (left) this.#app.toast(`What you have edited of “${line(left.name, 60)}” is kept, and not saved.`)
     if (change === "loaded" || change === "restored") this.#show()
     if (this.#draft.isBehind && (change === "behind" || change === "restored")) {
-      this.#tellChanged("The context has been changed by somebody else.")
+      this.#tellChanged("The context has changed since it was loaded.")
     } else if (change === "restored") {
       this.#say("info", "What you have edited here is not saved yet.")
     } else if (wasBehind && !this.#draft.isBehind) {
