@@ -74,13 +74,13 @@ test-api: deps-api ## run schemathesis against the gateway from openapi.yaml; SE
 BROWSER_PRODUCTS := coaty-gateway test-agent io-routing-sources io-routing-actor
 
 test-browser: deps-browser ## test the client module with node, and it and the console in chromium; TESTS="test_feed" runs some
-	for product in $(BROWSER_PRODUCTS); do swift build $(BUILD_FLAGS) --product $$product || exit; done
-	Tests/Browser/client/run "$$(swift build $(BUILD_FLAGS) --show-bin-path)/coaty-gateway"
-	Tests/Browser/run $(SCRATCH)/browser "$$(swift build $(BUILD_FLAGS) --show-bin-path)" $(TESTS)
+	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
+	Tests/Browser/client/run "$$(swift build -c release --show-bin-path)/coaty-gateway"
+	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" $(TESTS)
 
 screenshots: deps-browser ## take the README's screenshots of the console anew
-	for product in $(BROWSER_PRODUCTS); do swift build $(BUILD_FLAGS) --product $$product || exit; done
-	Tests/Browser/run $(SCRATCH)/browser "$$(swift build $(BUILD_FLAGS) --show-bin-path)" --screenshots docs/images
+	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
+	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
 
 bench: deps-bench ## measure the gateway against plain C, the latency of a discover, and IO routing
 	swift build -c release --product coaty-gateway

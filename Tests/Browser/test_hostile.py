@@ -137,8 +137,11 @@ class HostileTests(ConsoleCase):
                 say(self.broker, f"coaty/3/-/RSV/{agent}/{correlation}", odd)
                 say(self.broker, f"coaty/3/-/RTN/{agent}/{correlation}", odd)
                 say(self.broker, f"coaty/3/-/DAD/{agent}", {"objectIds": odd})
-        while self.browser.js("""const more = all("button", shown()).find((button) => text(button) === "Show more"); more?.click(); return Boolean(more)"""):
-            pass
+        # The last of all that was said, and above it all the rest.
+        self.say("ADV:CoatyObject", {"object": thing("The end", "End")})
+        self.browser.wait_for_row("The end")
+        more = """const more = all("button", shown()).find((button) => text(button) === "Show more"); more?.click(); return !more"""
+        self.browser.wait("all rows", more)
         self.assert_all_shown(TEXTS + LEVELS)
         # Each is opened, too.
         rows = self.browser.js("""return all("[aria-label=Events] li button").length""")
