@@ -16,7 +16,7 @@ export class AssociationsTable {
     const heads = ["Source", "Actor", "Rate", "Last value"].map((text) => h("th", { scope: "col" }, text))
     const table = h("table", { className: "table", "aria-label": "Associations" }, h("thead", {}, h("tr", {}, heads)), this.#body)
     this.element = h("section", { className: "card associations" }, h("h2", {}, "Associations"),
-      h("div", { className: "table-scroll" }, table))
+      h("div", { className: "table-scroll", tabIndex: 0, role: "group", "aria-label": "Associations, a table" }, table))
   }
 
   /** @param edges that the graph shows @param nameOf of a source or an actor, by its id */
