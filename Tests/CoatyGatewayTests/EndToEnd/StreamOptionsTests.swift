@@ -97,16 +97,17 @@ import Testing
                 try #require(frame.json["since"] as? Int, "\(frame)"), try #require(frame.json["changed"] as? Int)
             )
         }
+        func now() -> Int { Int(Date().timeIntervalSince1970 * 1000) }
         func advertise(_ name: String) throws -> Int {
-            let now = Int(Date().timeIntervalSince1970 * 1000)
+            let begin = now()
             let object = #"{"coreType":"CoatyObject","objectType":"t","objectId":"i","name":"\#(name)"}"#
             try scene.agent.publish("coaty/3/-/ADV:CoatyObject/a", #"{"object":\#(object)}"#)
-            return now
+            return begin
         }
         let begin = try advertise("a")
         let added = try times()
         #expect(added.since >= begin && added.changed == added.since)
-        usleep(2_000)
+        try waitUntil("a later millisecond") { now() > added.since }
         let later = try advertise("b")
         let changed = try times()
         #expect(changed.since == added.since && changed.changed >= later && later > added.since)
