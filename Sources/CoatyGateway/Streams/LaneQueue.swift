@@ -26,8 +26,9 @@ struct LaneQueue: Sendable {
     private var buffer: Deque<LaneItem?> = []
     /// The number of the buffer's first place.
     private var first = 0
-    /// How many items wait in the buffer.
+    /// How many items wait in the buffer, and how many of these are events.
     private var count = 0
+    private var events = 0
     /// Whether of each key at most one item waits in the buffer: from the first overflow with `latest` until it is empty.
     private var holdsLatest = false
     /// The number of the place of each key, while that is so.
@@ -55,7 +56,7 @@ struct LaneQueue: Sendable {
     /// throttling holds back does not wait for the client.
     var waiting: Int {
         let first = if case .event? = next { 1 } else { 0 }
-        return first + (snapshot?.count ?? 0) + (backlog?.count ?? 0) + count
+        return first + (snapshot?.count ?? 0) + (backlog?.count ?? 0) + events
     }
 
     /// The bytes that wait for the client to read.
@@ -88,8 +89,13 @@ struct LaneQueue: Sendable {
         guard let item = replacingEarlier(item) else { return }
         while !hasRoom(for: item, others, room) {
             if overflow == .close {
-                lostInAll += count + 1
+                for case let waiting? in buffer { lose(waiting) }
+                lose(item)
+                for held in throttle?.releaseAll() ?? [] { lose(held) }
                 clearBuffer()
+                // The end says that something is missing.
+                (lost, isLossUnknown) = (0, false)
+                throttle = nil
                 end = .overflow
                 return
             }
@@ -158,15 +164,22 @@ struct LaneQueue: Sendable {
         if holdsLatest, let key = item.key { places[key] = first + buffer.count }
         buffer.append(item)
         count += 1
+        events += item.isEvent ? 1 : 0
         bufferBytes += item.size
+    }
+
+    /// Counts an item as taken out of the buffer.
+    private mutating func discount(_ item: LaneItem) {
+        count -= 1
+        events -= item.isEvent ? 1 : 0
+        bufferBytes -= item.size
     }
 
     private mutating func popBuffer() -> LaneItem? {
         while let place = buffer.popFirst() {
             first += 1
             guard let item = place else { continue }
-            count -= 1
-            bufferBytes -= item.size
+            discount(item)
             if count == 0 {
                 clearBuffer()
             } else if holdsLatest, let key = item.key {
@@ -205,8 +218,7 @@ struct LaneQueue: Sendable {
             let earlier = buffer[place - first]
         else { return item }
         buffer[place - first] = nil
-        count -= 1
-        bufferBytes -= earlier.size
+        discount(earlier)
         lose(earlier)
         // Else the places of what was taken out grow without bound.
         if buffer.count >= 2 * limit { keepLatest() }
@@ -219,6 +231,7 @@ struct LaneQueue: Sendable {
         buffer = []
         first = 0
         count = 0
+        events = 0
         bufferBytes = 0
         holdsLatest = false
         places = [:]

@@ -9,9 +9,9 @@ import Testing
     private let outlet = Outlet(SteeredTransport())
     private let room = Outlet.maximumWaitingBytes
 
-    private func queue(_ overflow: StreamOptions.Overflow, buffer: Int) -> LaneQueue {
-        let lane = outlet.open(id: "l", options: Made.options { ($0.overflow, $0.buffer) = (overflow, buffer) })
-        return LaneQueue(lane, isHeld: false)
+    private func queue(_ overflow: StreamOptions.Overflow, buffer: Int, throttle: Duration? = nil) -> LaneQueue {
+        let options = Made.options { ($0.overflow, $0.buffer, $0.throttle) = (overflow, buffer, throttle) }
+        return LaneQueue(outlet.open(id: "l", options: options), isHeld: false)
     }
 
     private enum Popped: Equatable {
@@ -98,6 +98,31 @@ import Testing
         var other = self.queue(.close, buffer: 2)
         other.append(try item(0, 1), others: Outlet.maximumWaitingBytes, room: room)
         #expect(other.end == .overflow)
+    }
+
+    @Test func closingCountsEventsAlone() throws {
+        var queue = queue(.close, buffer: 3, throttle: .seconds(3600))
+        queue.append(try item(0, 1), others: 0, room: room)
+        queue.append(.gap(nil, nil), others: 0, room: room)
+        queue.append(.gap(4, nil), others: 0, room: room)
+        for number in 2...6 { _ = queue.throttle?.take(try item(number % 2, number), at: .now) }
+        #expect(queue.waiting == 1 && queue.lostInAll == 0)
+        queue.append(.gap(nil, nil), others: 0, room: room)
+        // Of what was held back the newest of both objects would have been told.
+        #expect(queue.end == .overflow && queue.lostInAll == 3 && queue.waiting == 0)
+        #expect(drain(&queue) == [])
+    }
+
+    @Test(arguments: [StreamOptions.Overflow.dropOldest, .latest])
+    func gapsAreNeitherWaitingNorLostEvents(_ overflow: StreamOptions.Overflow) throws {
+        var queue = queue(overflow, buffer: 3)
+        for number in 1...5 {
+            queue.append(.gap(1, nil), others: 0, room: room)
+            queue.append(try item(0, number), others: 0, room: room)
+            #expect(queue.waiting <= 2 && queue.waiting + queue.lostInAll == number)
+        }
+        _ = drain(&queue)
+        #expect(queue.waiting == 0)
     }
 
     @Test func bytesAreBoundedAcrossLanesButForWhatIsAlone() throws {
