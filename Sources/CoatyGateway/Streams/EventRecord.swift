@@ -124,7 +124,7 @@ struct ObservedEvent: Sendable {
             return
         }
         data = .json(told)
-        subject = payload.json["object"] == nil && payload.json["objects"] == nil || isValue ? .data : .objects
+        subject = payload.object == nil && payload.objects == nil || isValue ? .data : .objects
     }
 
     /// What the gateway itself has to say of an id.
@@ -175,13 +175,19 @@ struct ObservedEvent: Sendable {
     var subjects: [JSONView] {
         guard case .json(let payload) = data else { return [] }
         switch subject {
-        case .objects:
-            if let object = payload.json["object"] { return [object] }
-            return payload.json["objects"].map { Array($0.elements) } ?? []
+        case .objects: return payload.object.map { [$0] } ?? payload.objects ?? []
         case .data: return [payload.json]
         case .none: return []
         }
     }
+}
+
+extension Payload {
+    /// The object that an event is about.
+    var object: JSONView? { json["object"].flatMap { $0.kind == .object ? $0 : nil } }
+
+    /// The objects that an event is about.
+    var objects: [JSONView]? { json["objects"].flatMap { $0.kind == .array ? Array($0.elements) : nil } }
 }
 
 /// How an object that is alive has changed, ready to be asked of filters.

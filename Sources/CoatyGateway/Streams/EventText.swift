@@ -58,7 +58,7 @@ struct EventText {
             }
             switch event.subject {
             case .objects:
-                if let object = payload.json["object"] {
+                if let object = payload.object {
                     text += #"{"object":"#.utf8
                     fields.append(object, to: &text)
                 } else {

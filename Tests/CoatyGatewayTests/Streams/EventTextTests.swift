@@ -1,6 +1,6 @@
-import Coaty
 import Testing
 
+@testable import Coaty
 @testable import CoatyGateway
 
 /// Events and other frames as text.
@@ -56,6 +56,34 @@ import Testing
         #expect(try data(event, fields("value.b")) == #"{"value":{"b":2}}"#)
         let number = ObservedEvent("iovalue", "ioActorId", CoatyUUID(), data: try Payload(Array("7".utf8)))
         #expect(try data(number, fields("value")) == "7")
+    }
+
+    /// Of events as they are on the wire nobody has checked that there are objects where they should be.
+    @Test(arguments: [
+        (#"{"object":{"n":1,"m":2}}"#, #"{"object":{"n":1}}"#, true),
+        (#"{"objects":[{"n":1,"m":2},3]}"#, #"{"objects":[{"n":1},3]}"#, true),
+        (#"{"object":3,"objects":[{"n":1,"m":2}]}"#, #"{"objects":[{"n":1}]}"#, true),
+        (#"{"object":3,"n":1,"m":2}"#, #"{"n":1}"#, true), (#"{"objects":3,"n":1}"#, #"{"n":1}"#, true),
+        (#"{"objects":{"n":1},"m":2}"#, "{}", false), (#"{"objects":[]}"#, #"{"objects":[]}"#, false),
+    ])
+    func whatIsNoObjectIsNotTakenForOne(_ payload: String, _ projection: String, _ matches: Bool) throws {
+        let bytes = Array(payload.utf8)
+        let topic = "coaty/3/-/RTN/s/c"
+        let event = ObservedEvent(
+            TrafficEvent(
+                topic: topic,
+                coatyTopic: try #require(CommunicationTopic(topic)),
+                bytes: bytes,
+                payload: try Payload(bytes)
+            )
+        )
+        #expect(try data(event, fields("n")) == projection)
+        let outlet = Outlet(SteeredTransport())
+        let lane = outlet.open(
+            id: nil,
+            options: try Made.options { $0.filter = try Made.condition(#"["n",["Equals",1]]"#) }
+        )
+        #expect(lane.wants(event) == matches)
     }
 
     @Test func aFrameSaysWhoAndWhere() throws {

@@ -181,9 +181,9 @@ enum Made {
     /// The bytes of a record of an event with a number of two digits.
     static func recordSize() throws -> Int { EventRecord(.event(try event(1, 10)), cursor: nil).size }
 
-    static func options(_ change: (inout StreamOptions) -> Void = { _ in }) -> StreamOptions {
+    static func options(_ change: (inout StreamOptions) throws -> Void = { _ in }) rethrows -> StreamOptions {
         var options = StreamOptions()
-        change(&options)
+        try change(&options)
         return options
     }
 }
