@@ -278,7 +278,8 @@ final class Outlet: Sendable {
     private func releaseThrottled(_ serial: UInt64) {
         state.withLock { state in
             guard let lane = state.queues[serial]?.lane else { return }
-            while state.isIdle {
+            // The rest in a turn of its own: others wait for the deadlines, too.
+            for _ in 0..<Self.turn where state.isIdle {
                 var released: LaneItem?
                 change(lane, &state) { queue, _, _ in released = queue.throttle?.release(at: .now) }
                 guard let released else { break }

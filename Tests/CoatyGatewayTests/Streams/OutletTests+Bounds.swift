@@ -1,4 +1,5 @@
 import Coaty
+import Synchronization
 import Testing
 
 @testable import CoatyGateway
@@ -106,6 +107,57 @@ extension OutletTests {
         read(outlet)
         lane.take(try Made.event(1, 1))
         #expect(transport.frames.isEmpty)
+    }
+
+    /// Other deadlines come between the turns in which much passes that was held back at once.
+    @Test func whatWasHeldBackTakesTurnsWithOtherDeadlines() async throws {
+        let count = 10 * Outlet.turn
+        let transport = SteeredTransport(room: 0)
+        let probe = Probe(transport, at: 1 + count + 1)
+        let outlet = Outlet(probe)
+        // From here on, until it reads, nothing that is held back is looked at.
+        outlet.answer(.pong, id: "p")
+        let options = Made.options { ($0.buffer, $0.throttle) = (count, .milliseconds(1)) }
+        let lane = outlet.begun(id: "a", options: options)
+        for number in 1...2 * count { lane.take(try Made.event(number % count, number)) }
+        read(outlet, from: transport)
+        try await untilTrue("all is told") { transport.frames.count == 1 + 2 * count }
+        #expect(try transport.told.compactMap(\.event) == Array(1...2 * count))
+        try await untilTrue("the other deadline is over") { probe.seen != nil }
+        #expect(try #require(probe.seen) < 1 + 2 * count)
+    }
+
+    private func read(_ outlet: Outlet, from transport: SteeredTransport) {
+        transport.setRoom(.max)
+        outlet.pump()
+    }
+
+    /// Sees how much has been told when a deadline is over that begins with a frame of a number.
+    private final class Probe: FrameTransport {
+        private let transport: SteeredTransport
+        private let number: Int
+        private let state = Mutex<(deadline: Deadline?, seen: Int?)>((nil, nil))
+
+        init(_ transport: SteeredTransport, at number: Int) {
+            self.transport = transport
+            self.number = number
+        }
+
+        var seen: Int? { state.withLock(\.seen) }
+
+        func offer(_ frame: OutboundFrame) -> FrameOffer {
+            let offer = transport.offer(frame)
+            state.withLock { state in
+                guard state.deadline == nil, transport.frames.count == number else { return }
+                state.deadline = Deadline(after: .zero) { [weak self] in self?.look() }
+            }
+            return offer
+        }
+
+        private func look() { state.withLock { $0.seen = transport.frames.count } }
+
+        func finish(_ reason: StreamFrame.EndReason) { transport.finish(reason) }
+        func abort() { transport.abort() }
     }
 
     @Test func responsesEndAtTheirBytes() throws {
