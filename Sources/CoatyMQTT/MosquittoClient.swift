@@ -108,7 +108,7 @@ final class MosquittoClient {
             else { return }
             guard message.payloadlen <= MosquittoClient.maximumPayloadSize else {
                 client.logger.notice("dropped a message that is too long", metadata: ["bytes": "\(message.payloadlen)"])
-                return
+                return client.link.receivedTooLong()
             }
             let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen))
             client.link.received(topic: String(cString: topic), payload: Array(payload))

@@ -127,7 +127,7 @@ struct NetworkLoop {
                 guard error.isOperationAtFault else { throw error }
                 switch operation {
                 case .publish(let publication):
-                    link.publicationSent()
+                    link.publicationRefused()
                     logger.error("not published", metadata: ["topic": "\(publication.topic)", "error": "\(error)"])
                 case .subscribe(let filters, let ticket):
                     logger.error("not subscribed", metadata: ["error": "\(error)"])

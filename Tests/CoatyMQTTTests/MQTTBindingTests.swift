@@ -161,6 +161,28 @@ import Testing
         await agent.stop()
     }
 
+    @Test func countsWhatIsTooLongToBeTaken() async throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let other = try MQTTTestClient(port: broker.port)
+        let agent = try agent(local(broker))
+        let stands = Atomic(false)
+        let seen = Atomic(0)
+        let subscription = try agent.subscribe(
+            rawTopic: "t",
+            onStatus: { status in stands.store(status == .standing, ordering: .releasing) },
+            handler: { _ in seen.add(1, ordering: .relaxed) }
+        )
+        agent.start()
+        try waitUntil("it stands") { stands.load(ordering: .acquiring) }
+        try other.publish("t", [UInt8](repeating: 0x61, count: (16 << 20) + 1))
+        try other.publish("t", "behind")
+        try waitUntil("it comes") { seen.load(ordering: .relaxed) == 1 }
+        #expect(agent.statistics.received == 2 && agent.statistics.invalid == 1)
+        subscription.cancel()
+        await agent.stop()
+    }
+
     @Test func subscriptionsDoNotPileUpWhileTheSocketIsFull() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }

@@ -70,6 +70,7 @@ import Testing
         try waitUntil("it stands") { stands.load(ordering: .acquiring) }
         #expect(flood.count > NetworkLoop.operationBatch)
         flood.stop()
+        #expect(agent.statistics.published == 1, "the identity, and nothing that can't be published")
         withExtendedLifetime((own, subscription)) {}
         await agent.stop()
     }

@@ -55,6 +55,12 @@ import Testing
         #expect(agent.statistics.deferred == 2 && agent.statistics.waiting == 1)
         write(link)
         #expect(agent.statistics.published == 5)
+
+        // What can't be written is done with, but not published.
+        try agent.publishChannel(.with(object: object, channelId: "c"))
+        _ = try #require(link.nextOperation())
+        link.publicationRefused()
+        #expect(agent.statistics.published == 5 && agent.statistics.waiting == 0)
     }
 
     @Test func allThatCameIsReceivedAndWhatWasDroppedIsInvalid() throws {
@@ -71,7 +77,8 @@ import Testing
         receive("coaty/3/-/CHN:c/\(source)", "no JSON")
         receive("coaty/3/-/XYZ/\(source)", "{}")
         receive("some/other/topic", "")
-        #expect(agent.statistics.received == 5 && agent.statistics.invalid == 2)
+        link.receivedTooLong()
+        #expect(agent.statistics.received == 6 && agent.statistics.invalid == 3)
         subscription.cancel()
     }
 

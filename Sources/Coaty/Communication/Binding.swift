@@ -22,7 +22,7 @@ public enum LinkOperation: Sendable {
     case subscribe([String], ticket: UInt64)
     /// Unsubscribe from a topic filter.
     case unsubscribe(String)
-    /// Publish; answer with ``Link/publicationSent()`` when it has been written.
+    /// Publish; answer with ``Link/publicationSent()`` when it has been written, or ``Link/publicationRefused()``.
     case publish(Publication)
     /// Leave in an orderly way, so that the will is not published.
     case disconnect
@@ -95,6 +95,9 @@ public final class Link: Sendable {
         if !isOver { events.received(topic: topic, payload: payload) }
     }
 
+    /// Reports a message that came in and was dropped, because its payload is longer than the binding takes.
+    public func receivedTooLong() { if !isOver { events.receivedTooLong() } }
+
     /// Reports that the broker has acknowledged the subscription of a ticket.
     ///
     /// - Parameter refused: the topic filters that it does not grant.
@@ -108,7 +111,10 @@ public final class Link: Sendable {
     public func nextOperation() -> LinkOperation? { isOver ? nil : outbox.next() }
 
     /// Reports that the publication that was taken first, of those not yet reported, has been written.
-    public func publicationSent() { if !isOver { outbox.publicationSent() } }
+    public func publicationSent() { if !isOver { outbox.publicationDone(isWritten: true) } }
+
+    /// Reports that the publication that was taken first, of those not yet reported, can't be written and is given up.
+    public func publicationRefused() { if !isOver { outbox.publicationDone(isWritten: false) } }
 
     /// Lets nothing pass any more: the outbox and the observers belong to the next membership.
     func end() { hasEnded.store(true, ordering: .releasing) }
@@ -121,4 +127,10 @@ protocol LinkDelegate: AnyObject, Sendable {
     func linkClosed()
     func subscribed(_ ticket: UInt64, refused: [String])
     func received(topic: String, payload: [UInt8])
+    func receivedTooLong()
+}
+
+extension LinkDelegate {
+    // Most count nothing.
+    func receivedTooLong() {}
 }

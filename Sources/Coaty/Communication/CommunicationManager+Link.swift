@@ -77,6 +77,11 @@ extension CommunicationManager: LinkDelegate {
         if let dispatcher = subscriptions.dispatcher(for: key) { deliver(message, to: dispatcher) }
     }
 
+    func receivedTooLong() {
+        receivedMessages.add(1, ordering: .relaxed)
+        dropLog.count()
+    }
+
     private func deliver(_ message: InboundMessage, to dispatcher: any Dispatching) {
         do throws(PayloadError) {
             try dispatcher.deliver(message)

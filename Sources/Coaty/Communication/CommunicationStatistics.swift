@@ -11,7 +11,7 @@ public struct CommunicationStatistics: Sendable, Hashable {
     public let reconnects: Int
     /// The messages that came in, also those that were dropped.
     public let received: Int
-    /// The messages that were dropped because they are not what their topic says.
+    /// The messages that were dropped because they are not what their topic says, or longer than the binding takes.
     public let invalid: Int
     /// The publications that were written to the link.
     public let published: Int

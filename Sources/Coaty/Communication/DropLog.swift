@@ -6,17 +6,20 @@ final class DropLog: Sendable {
     static let maximumLength = 200
 
     private let logger: Logger
-    private let count = DoublingCounter()
+    private let counter = DoublingCounter()
 
     init(logger: Logger) {
         self.logger = logger
     }
 
     /// How many messages were dropped.
-    var dropped: Int { count.value }
+    var dropped: Int { counter.value }
+
+    /// Counts a message of which the binding has told.
+    func count() { _ = counter.increment() }
 
     func note(_ what: String, topic: String, error: PayloadError? = nil) {
-        guard let count = count.increment() else { return }
+        guard let count = counter.increment() else { return }
         var metadata: Logger.Metadata = ["topic": "\(Self.short(topic))", "dropped so far": "\(count)"]
         if let error { metadata["error"] = "\(Self.short(error.description))" }
         logger.notice("dropped \(what)", metadata: metadata)

@@ -31,7 +31,7 @@ final class Outbox: Sendable {
     }
 
     /// What stays from session to session.
-    struct Counts {
+    private struct Counts {
         /// Publications that were written.
         var published = 0
         /// Publications that were taken to go out after the next connect.
@@ -142,13 +142,15 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Counts the oldest unsent publication as sent.
-    func publicationSent() {
+    /// Counts the oldest unsent publication as done with.
+    ///
+    /// - Parameter isWritten: whether it was written.
+    func publicationDone(isWritten: Bool) {
         state.withLock { state in
             guard let publication = state.unsent.popFirst() else { return }
             state.publications -= 1
             state.bytes -= publication.size
-            state.counts.published += 1
+            state.counts.published += isWritten ? 1 : 0
         }
     }
 
