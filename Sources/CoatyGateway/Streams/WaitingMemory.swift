@@ -1,6 +1,7 @@
 import Synchronization
 
-/// The bytes that wait for all clients together: responses that are collected, and what streams have not written yet.
+/// The bytes that wait for all clients together: responses that are collected, and what streams have not written yet or hold
+/// back by throttling.
 final class WaitingMemory: Sendable {
     /// How many may wait; then who would take more ends, or loses, what its own bounds say.
     static let limit = 256 << 20
