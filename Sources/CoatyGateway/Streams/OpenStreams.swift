@@ -2,7 +2,7 @@ import Synchronization
 
 /// The connections on which clients observe, and what they have been told.
 ///
-/// Its lock is taken when a connection opens or closes and when somebody asks for the counts, and before an outlet's.
+/// Its lock is taken when a connection opens or closes and when somebody asks for the counts, and never with an outlet's.
 final class OpenStreams: Sendable {
     /// How a connection carries frames.
     enum Transport: String {
@@ -24,7 +24,7 @@ final class OpenStreams: Sendable {
         /// The events that were handed to connections, and those that were lost because clients did not read, since the start.
         var told: Int
         var lost: Int
-        /// The events that wait for clients.
+        /// The events that wait for clients to read, without what throttling holds back.
         var waiting = 0
         /// The worst first.
         var slowConsumers: [SlowConsumer] = []
@@ -56,34 +56,32 @@ final class OpenStreams: Sendable {
 
     /// Removes a connection, whose outlet is closed.
     func remove(_ number: Int) {
+        // What is closed is told nothing more. It is removed behind this, so that the counts do not shrink in between.
+        guard let statistics = state.withLock(\.streams[number]?.outlet)?.statistics else { return }
         state.withLock { state in
-            guard let (outlet, _) = state.streams.removeValue(forKey: number) else { return }
-            let statistics = outlet.statistics
+            guard state.streams.removeValue(forKey: number) != nil else { return }
             state.told += statistics.told
             state.lost += statistics.lost
         }
     }
 
     var statistics: Statistics {
-        state.withLock { state in
-            var sum = Statistics(connections: state.streams.count, told: state.told, lost: state.lost)
-            for (number, (outlet, transport)) in state.streams {
-                let statistics = outlet.statistics
-                sum.told += statistics.told
-                sum.lost += statistics.lost
-                sum.subscriptions += statistics.subscriptions.count
-                for subscription in statistics.subscriptions where subscription.isSlow {
-                    sum.waiting += subscription.waiting
-                    sum.slowConsumers.append(
-                        .init(connection: number, transport: transport, subscription: subscription)
-                    )
-                }
-                // Not only at the end, so that a crowd of them takes no more room.
-                if sum.slowConsumers.count > 2 * Self.maximumSlowConsumers { sum.keepWorst() }
+        let now = state.withLock(\.self)
+        var sum = Statistics(connections: now.streams.count, told: now.told, lost: now.lost)
+        for (number, (outlet, transport)) in now.streams {
+            let statistics = outlet.statistics
+            sum.told += statistics.told
+            sum.lost += statistics.lost
+            sum.subscriptions += statistics.subscriptions.count
+            for subscription in statistics.subscriptions where subscription.isSlow {
+                sum.waiting += subscription.waiting
+                sum.slowConsumers.append(.init(connection: number, transport: transport, subscription: subscription))
             }
-            sum.keepWorst()
-            return sum
+            // Not only at the end, so that a crowd of them takes no more room.
+            if sum.slowConsumers.count > 2 * Self.maximumSlowConsumers { sum.keepWorst() }
         }
+        sum.keepWorst()
+        return sum
     }
 }
 

@@ -3,8 +3,8 @@ import Synchronization
 
 /// One thing that is observed, for all who observe it: tells them each event in order, and remembers what it has said.
 ///
-/// Locks are taken in this order: that of the registry of objects, of the open streams or a session's, a source's, a request's,
-/// an outlet's, a connection's or the memory's.
+/// Locks are taken in this order: that of the registry of objects or a session's, a source's, a request's, an outlet's, a
+/// connection's or the memory's.
 final class StreamSource: Sendable {
     private enum Status {
         /// The broker has not yet acknowledged the subscription.
