@@ -47,6 +47,6 @@ import Yams
 
         let parameters = (document["components"] as? [String: Any])?["parameters"] as? [String: [String: Any]]
         let event = parameters?["StreamEvent"]?["schema"] as? [String: Any]
-        #expect(event?["enum"] as? [String] == StreamRequest.events)
+        #expect(event?["enum"] as? [String] == StreamRequest.Event.allCases.map(\.rawValue))
     }
 }

@@ -50,7 +50,7 @@ struct StatusResource: Sendable {
         }
         json +=
             """
-            ,"event":"\(subscription.event)","waiting":\(subscription.waiting),\
+            ,"event":"\(subscription.event.rawValue)","waiting":\(subscription.waiting),\
             "waitingBytes":\(subscription.waitingBytes),"lost":\(subscription.lost),\
             "overflow":"\(subscription.overflow.rawValue)"}
             """.utf8

@@ -99,10 +99,9 @@ extension OpenStreams.Statistics {
 struct LaneStatistics {
     /// The client's name for it; nil where its connection has one alone.
     let id: String?
-    /// The name of the event that is observed.
-    let event: String
+    let event: StreamRequest.Event
     let overflow: StreamOptions.Overflow
-    /// The events that wait for the client to read, and their bytes.
+    /// The events that wait for the client to read, and their bytes, without what throttling holds back.
     let waiting: Int
     let waitingBytes: Int
     /// The events that were lost since it began, because the client did not read.

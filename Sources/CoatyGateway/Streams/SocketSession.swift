@@ -105,12 +105,12 @@ final class SocketSession: StreamEndpoint.Client {
     private func subscribe(_ frame: ClientFrame) throws {
         let parameters = FrameParameters(frame: frame.json)
         let event = try parameters.required("event")
-        if let own = StreamRequest.parameters[event] {
+        if let own = StreamRequest.Event(rawValue: event)?.parameters {
             let members = ClientFrame.members.union(["event"]).union(own).union(StreamOptions.parameters)
             try frame.json.refuseMembers(besides: members)
         }
         guard let wanted = try StreamRequest(event: event, parameters) else {
-            let names = StreamRequest.events.joined(separator: ", ")
+            let names = StreamRequest.Event.allCases.map(\.rawValue).joined(separator: ", ")
             throw parameters.invalid("event", "must be one of \(names)")
         }
         let options = try StreamOptions(parameters, of: wanted)

@@ -30,46 +30,60 @@ enum StreamRequest: Sendable, Hashable {
     /// All events of some kinds, as they are on the wire.
     case traffic(Set<CommunicationEventType>)
 
-    /// The parameters that say what is observed, by the names of the events that can be.
-    static let parameters: [String: Set<String>] = [
-        "advertise": ["coreType", "objectType", "snapshot"], "associate": ["contextName"], "call": ["operation"],
-        "channel": ["channelId"], "deadvertise": [], "discover": [], "iostate": ["point"], "iovalue": ["actor"],
-        "query": [], "raw": ["topic"], "routing": ["context"], "traffic": ["events"],
-        "update": ["coreType", "objectType"],
-    ]
+    /// The events that can be observed, by their names in frames and paths.
+    enum Event: String, CaseIterable {
+        case advertise, associate, call, channel, deadvertise, discover
+        case ioState = "iostate"
+        case ioValue = "iovalue"
+        case query, raw, routing, traffic, update
 
-    /// The names of the events that can be observed.
-    static let events = parameters.keys.sorted()
+        /// The parameters that say what is observed.
+        var parameters: Set<String> {
+            switch self {
+            case .advertise: ["coreType", "objectType", "snapshot"]
+            case .associate: ["contextName"]
+            case .call: ["operation"]
+            case .channel: ["channelId"]
+            case .deadvertise, .discover, .query: []
+            case .ioState: ["point"]
+            case .ioValue: ["actor"]
+            case .raw: ["topic"]
+            case .routing: ["context"]
+            case .traffic: ["events"]
+            case .update: ["coreType", "objectType"]
+            }
+        }
+    }
 
     /// Reads what an event's name and its parameters ask for. Nil where there is no such event.
     ///
     /// - Throws: what says which parameter is missing or can't be used.
-    init?(event: String, _ parameters: some ClientParameters) throws {
+    init?(event name: String, _ parameters: some ClientParameters) throws {
+        guard let event = Event(rawValue: name) else { return nil }
         switch event {
-        case "advertise":
+        case .advertise:
             if try parameters.boolean("snapshot") ?? false {
                 self = .objects(try Self.objectKind(parameters))
             } else {
                 self = .advertise(try Self.requiredObjectKind(parameters))
             }
-        case "deadvertise": self = .deadvertise
-        case "channel": self = .channel(try parameters.requiredLevel("channelId"))
-        case "discover": self = .discover
-        case "query": self = .query
-        case "update": self = .update(try Self.requiredObjectKind(parameters))
-        case "call": self = .call(operation: try parameters.requiredLevel("operation"))
-        case "associate": self = .associate(contextName: try parameters.requiredLevel("contextName"))
-        case "raw":
+        case .associate: self = .associate(contextName: try parameters.requiredLevel("contextName"))
+        case .call: self = .call(operation: try parameters.requiredLevel("operation"))
+        case .channel: self = .channel(try parameters.requiredLevel("channelId"))
+        case .deadvertise: self = .deadvertise
+        case .discover: self = .discover
+        case .ioState: self = .ioState(point: try Self.id("point", parameters))
+        case .ioValue: self = .ioValue(actor: try Self.id("actor", parameters))
+        case .query: self = .query
+        case .raw:
             let topic = try parameters.required("topic")
             guard RawTopic.isObservable(topic) else {
                 throw parameters.invalid("topic", "must be an MQTT topic filter outside of Coaty's own topics")
             }
             self = .raw(TopicLevel(topic))
-        case "iovalue": self = .ioValue(actor: try Self.id("actor", parameters))
-        case "iostate": self = .ioState(point: try Self.id("point", parameters))
-        case "routing": self = .routing(context: CoatyUUID(wire: try parameters.required("context")))
-        case "traffic": self = .traffic(try Self.eventTypes(parameters))
-        default: return nil
+        case .routing: self = .routing(context: CoatyUUID(wire: try parameters.required("context")))
+        case .traffic: self = .traffic(try Self.eventTypes(parameters))
+        case .update: self = .update(try Self.requiredObjectKind(parameters))
         }
     }
 
@@ -106,22 +120,21 @@ enum StreamRequest: Sendable, Hashable {
         }
     }
 
-    /// The name of the event.
-    var event: String {
+    var event: Event {
         switch self {
-        case .advertise, .objects: "advertise"
-        case .deadvertise: "deadvertise"
-        case .channel: "channel"
-        case .discover: "discover"
-        case .query: "query"
-        case .update: "update"
-        case .call: "call"
-        case .associate: "associate"
-        case .raw: "raw"
-        case .ioValue: "iovalue"
-        case .ioState: "iostate"
-        case .routing: "routing"
-        case .traffic: "traffic"
+        case .advertise, .objects: .advertise
+        case .associate: .associate
+        case .call: .call
+        case .channel: .channel
+        case .deadvertise: .deadvertise
+        case .discover: .discover
+        case .ioState: .ioState
+        case .ioValue: .ioValue
+        case .query: .query
+        case .raw: .raw
+        case .routing: .routing
+        case .traffic: .traffic
+        case .update: .update
         }
     }
 

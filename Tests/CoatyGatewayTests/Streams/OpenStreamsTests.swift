@@ -58,7 +58,7 @@ import Testing
         let consumer = try #require(statistics.slowConsumers.first)
         #expect(consumer.connection == number && consumer.transport == .webSocket)
         let subscription = consumer.subscription
-        #expect(subscription.id == "slow" && subscription.event == "channel" && subscription.overflow == .dropOldest)
+        #expect(subscription.id == "slow" && subscription.event == .channel && subscription.overflow == .dropOldest)
         #expect(subscription.waiting == 4 && subscription.lost == 2 && subscription.waitingBytes > 0)
 
         // The gap that tells of the loss is written; what could not be written waits on.
