@@ -1,22 +1,13 @@
 import assert from "node:assert/strict"
 import { execFile } from "node:child_process"
-import { after, before, test } from "node:test"
+import { test } from "node:test"
 import { promisify } from "node:util"
 import {
-  Broker, connect, Gateway, GatewayError, next, object, patience, recording, state, takeUntil, within,
+  connect, gatewayOfAll, GatewayError, next, object, patience, recording, state, takeUntil, within,
 } from "./support.mjs"
 
 let gateway
-const ends = []
-
-before(async () => {
-  const context = { after: (end) => ends.unshift(end) }
-  gateway = await Gateway.start(context, await Broker.start(context))
-})
-
-after(async () => {
-  for (const end of ends) await end()
-})
+gatewayOfAll((started) => { gateway = started })
 
 const isRefusal = (type, status) => (error) =>
   error instanceof GatewayError && error.type.endsWith(`:${type}`) && error.status === status

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict"
 import { readFile } from "node:fs/promises"
-import { after, before, test } from "node:test"
-import { Broker, connect, Gateway, object, WebSocket, within } from "./support.mjs"
+import { test } from "node:test"
+import { connect, gatewayOfAll, object, WebSocket, within } from "./support.mjs"
 
 const module = new URL("../../../Sources/CoatyGateway/Console/client.js", import.meta.url)
 const text = await readFile(new URL("../../../docs/browser.md", import.meta.url), "utf8")
@@ -11,16 +11,7 @@ const blocks = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language, 
 const AsyncFunction = (async () => {}).constructor
 
 let gateway
-const ends = []
-
-before(async () => {
-  const context = { after: (end) => ends.unshift(end) }
-  gateway = await Gateway.start(context, await Broker.start(context))
-})
-
-after(async () => {
-  for (const end of ends) await end()
-})
+gatewayOfAll((started) => { gateway = started })
 
 /** Runs code with some names; its end, which may not come before a client is closed. */
 const run = (code, names) => new AsyncFunction(...Object.keys(names), code)(...Object.values(names))

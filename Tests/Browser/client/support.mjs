@@ -7,6 +7,7 @@ import { createRequire } from "node:module"
 import net from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { after, before } from "node:test"
 import { setTimeout as sleep } from "node:timers/promises"
 import { CoatyClient } from "../../../Sources/CoatyGateway/Console/client.js"
 
@@ -260,4 +261,16 @@ export class Proxy {
       far?.unpipe()
     }
   }
+}
+
+/** Starts a gateway with a broker for all tests of a file, and hands it over before the first. */
+export function gatewayOfAll(take) {
+  const ends = []
+  before(async () => {
+    const context = { after: (end) => ends.unshift(end) }
+    take(await Gateway.start(context, await Broker.start(context)))
+  })
+  after(async () => {
+    for (const end of ends) await end()
+  })
 }

@@ -5,7 +5,7 @@ import { execFile } from "node:child_process"
 import { webcrypto } from "node:crypto"
 import { once } from "node:events"
 import { createServer } from "node:http"
-import { after, before, test } from "node:test"
+import { test } from "node:test"
 import { promisify } from "node:util"
 import { Kept, maximumAnswers, maximumBytes } from "../../../Sources/CoatyGateway/Console/answers.js"
 import { curlCommand, quote } from "../../../Sources/CoatyGateway/Console/curl.js"
@@ -13,7 +13,7 @@ import { newId } from "../../../Sources/CoatyGateway/Console/ids.js"
 import { NumberError, parseExactJSON, parseJSON } from "../../../Sources/CoatyGateway/Console/json-text.js"
 import { prettyJSON } from "../../../Sources/CoatyGateway/Console/json-print.js"
 import { coreTypes, fault, frameSize, hasHalfCharacter, maximumFrame, patterns, restRequest, socketRequest } from "../../../Sources/CoatyGateway/Console/patterns.js"
-import { Broker, Gateway, connect } from "../client/support.mjs"
+import { connect, gatewayOfAll } from "../client/support.mjs"
 
 // Browsers have it, and not every node.
 globalThis.crypto ??= webcrypto
@@ -29,16 +29,7 @@ async function shell(command, name = "sh") {
 const by = Object.fromEntries(patterns.map((pattern) => [pattern.event, pattern]))
 
 let gateway
-const ends = []
-
-before(async () => {
-  const context = { after: (end) => ends.unshift(end) }
-  gateway = await Gateway.start(context, await Broker.start(context))
-})
-
-after(async () => {
-  for (const end of ends) await end()
-})
+gatewayOfAll((started) => { gateway = started })
 
 test("JSON that is none says where", () => {
   const texts = {
