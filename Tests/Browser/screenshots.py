@@ -109,6 +109,8 @@ class Scene:
         """Opens what of a view can be opened; whether something can."""
         browser = self.browser
         if view == "feed":
+            # Rows that move would slip away from below the click.
+            browser.press("Pause")
             browser.wait_for_row("com.example.add").click()
         elif view == "alive":
             browser.wait_for_row("Lamp over the stairs", "Alive").click()
