@@ -24,6 +24,8 @@ const firstDelay = 250
 const longestDelay = 10_000
 /** Milliseconds between two looks at the connection. One that is not open by the first is given up. */
 const watchInterval = 10_000
+/** Milliseconds after which nobody waits any more for the gateway to take what was said. */
+const longestAnswer = 30_000
 /** After so many looks without a message in between the gateway is asked whether it is there, … */
 const silentLooksUntilPing = 3
 /** … and after so many the connection is given up. */
@@ -62,6 +64,8 @@ const closed = () => ownProblem("closed", "Closed", "The client has been closed.
 const ended = () => ownProblem("ended", "Ended", "The subscription ended before it began.")
 const disconnected = (/** @type {string} */ why) =>
   ownProblem("disconnected", "Disconnected", `The connection was lost (${why}) before the gateway answered. It may have acted.`)
+const unanswered = () =>
+  ownProblem("unanswered", "Unanswered", "The gateway did not say that it has taken this; it may have refused it as a whole.")
 const busy = (/** @type {string} */ detail) => ownProblem("busy", "Busy", detail)
 
 /**
@@ -319,6 +323,9 @@ class EventStream extends Stream {
 
 /** A request: ends with its connection. */
 class ResponseStream extends Stream {
+  /** When it was said; undefined when the gateway has taken it. */
+  since = /** @type {number | undefined} */ (performance.now())
+
   beginning() {
     return { ...this.members, op: "request" }
   }
@@ -334,6 +341,9 @@ class ResponseStream extends Stream {
   /** @param {any} frame */
   received(frame) {
     switch (frame.op) {
+      case "ok":
+        this.since = undefined
+        break
       case "response":
         this.push(frame)
         // Ended by the client itself: what waits is kept, and the gateway is told.
@@ -470,7 +480,7 @@ export class CoatyClient extends EventTarget {
   #watchTimer
   /** @type {Map<string, EventStream | ResponseStream>} */
   #streams = new Map()
-  /** @type {Map<string, {resolve: (frame: any) => void, reject: (error: any) => void}>} */
+  /** @type {Map<string, {resolve: (frame: any) => void, reject: (error: any) => void, since: number}>} */
   #unacknowledged = new Map()
   /**
    * The name that is wanted, and whether it was granted before.
@@ -594,7 +604,7 @@ export class CoatyClient extends EventTarget {
       if (this.#unacknowledged.size >= maximumUnacknowledged) throw busy("Too much is not yet acknowledged.")
       const id = this.#newId()
       this.#say({ ...frame, id })
-      this.#unacknowledged.set(id, { resolve, reject })
+      this.#unacknowledged.set(id, { resolve, reject, since: performance.now() })
     })
   }
 
@@ -713,8 +723,22 @@ export class CoatyClient extends EventTarget {
     const hasOpened = this.#socket?.readyState === 1
     if (!hasOpened || this.#silentLooks >= silentLooksUntilLost) return this.#giveUp("the gateway does not answer")
     if (this.#silentLooks === silentLooksUntilPing) this.#say({ op: "ping", id: this.#newId() })
+    this.#giveUpWaiting()
     // What lasts for a while is no attempt any more.
     if (this.#isOpen) this.#attempts = 0
+  }
+
+  /** What the gateway can't read as a frame it refuses without an id. */
+  #giveUpWaiting() {
+    const limit = performance.now() - longestAnswer
+    for (const [id, { reject, since }] of this.#unacknowledged) {
+      if (since > limit) break
+      this.#unacknowledged.delete(id)
+      reject(unanswered())
+    }
+    for (const stream of [...this.#streams.values()]) {
+      if (stream instanceof ResponseStream && stream.since !== undefined && stream.since <= limit) stream.end("error", { error: unanswered() })
+    }
   }
 
   /** @param {string} reason */

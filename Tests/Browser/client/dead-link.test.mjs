@@ -58,6 +58,21 @@ describe("A link that nobody says is dead", { concurrency: true }, () => {
     await client.publish({ event: "deadvertise", data: { objectIds: [object().objectId] } })
     await state(client, "online")
   })
+
+  test("does not keep those waiting whose frames can't be read", async (t) => {
+    const gateway = await Gateway.start(t, await Broker.start(t))
+    const client = connect(t, gateway.url)
+    await within(client.online(), "connection")
+    let deep = 1
+    for (let depth = 0; depth < 600; depth += 1) deep = [deep]
+    const refused = { type: "urn:coaty-client:problem:unanswered" }
+    const asked = client.request({ event: "call", operation: "com.example.add", data: { parameters: deep } })
+    await Promise.all([
+      assert.rejects(within(client.publish({ event: "deadvertise", data: { objectIds: deep } }), "refusal"), refused),
+      assert.rejects(within(asked.all(), "refusal"), refused),
+    ])
+    await client.publish({ event: "deadvertise", data: { objectIds: [object().objectId] } })
+  })
 })
 
 function deferred() {
