@@ -23,7 +23,7 @@ extension CommunicationOptions {
             shouldAutoStart: shouldAutoStart || mqttClientOptions.shouldTryMDNSDiscovery,
             outboxLimits: outboxLimits
         ) { logger in
-            MQTTBinding(options: mqttClientOptions, logger: logger)
+            try MQTTBinding(options: mqttClientOptions, logger: logger)
         }
     }
 }

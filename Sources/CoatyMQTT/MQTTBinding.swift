@@ -13,23 +13,21 @@ public final class MQTTBinding: Binding {
 
     private let options: MQTTClientOptions
     private let logger: Logger
+    private let wakePipe: WakePipe
     private let membership = Mutex<Membership?>(nil)
 
     /// Creates a binding; nothing happens before the communication manager starts.
-    public init(options: MQTTClientOptions, logger: Logger = Logger(label: "coaty.mqtt")) {
+    ///
+    /// - Throws: where the system has no descriptors for it.
+    public init(options: MQTTClientOptions, logger: Logger = Logger(label: "coaty.mqtt")) throws {
         self.options = options
         self.logger = logger
+        wakePipe = try WakePipe()
     }
 
     /// Starts to connect.
     public func join(_ link: Link) {
-        let joined: Membership
-        do {
-            joined = Membership(wakePipe: try WakePipe())
-        } catch {
-            logger.critical("no link to the broker", metadata: ["error": "\(error)"])
-            return
-        }
+        let joined = Membership(wakePipe: wakePipe)
         membership.withLock { $0 = joined }
         let thread = Thread { [options, logger] in
             var loop = NetworkLoop(link: link, options: options, membership: joined, logger: logger)
@@ -42,7 +40,7 @@ public final class MQTTBinding: Binding {
 
     /// Wakes the network thread.
     public func wake() {
-        membership.withLock(\.self)?.wakePipe.wake()
+        wakePipe.wake()
     }
 
     /// Lets the network thread carry out what is left, and ends it.

@@ -75,6 +75,27 @@ import Testing
         await agent.stop()
     }
 
+    /// Who counts links must know that one is still there when leaving it was given up.
+    @Test func aThreadThatIsHeldBackKeepsTheLink() async throws {
+        let listener = try FullListener()
+        let binding = try MQTTBinding(options: MQTTClientOptions(host: "127.0.0.1", port: listener.port))
+        var link: Link? = Link(
+            id: CoatyUUID(),
+            will: nil,
+            outbox: Outbox(limits: OutboxLimits()),
+            events: NoDelegate()
+        )
+        weak let held = link
+        let before = try listener.waiting
+        if let link { binding.join(link) }
+        link = nil
+        try waitUntil("the thread is held back") { try listener.waiting > before }
+        await binding.leave()
+        #expect(held != nil)
+        listener.close()
+        try waitUntil("the thread ends") { held == nil }
+    }
+
     @Test func takesABrokerThatLeavesASubscriptionUnansweredForLost() throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
@@ -110,6 +131,13 @@ import Testing
             return
         }
     }
+}
+
+private final class NoDelegate: LinkDelegate {
+    func linkOpened() {}
+    func linkClosed() {}
+    func subscribed(_: UInt64, refused _: [String]) {}
+    func received(topic _: String, payload _: [UInt8]) {}
 }
 
 /// A binding that does nothing.

@@ -101,8 +101,8 @@ import Testing
 
     @Test func collectsLogsOfTheNetwork() async throws {
         let broker = InMemoryBroker()
-        let lines = Recorder<RecordingLogHandler.Line>()
-        let collecting = Logger(label: "collected") { _ in RecordingLogHandler(lines: lines) }
+        let lines = Recorder<LineRecordingLogHandler.Line>()
+        let collecting = Logger(label: "collected") { _ in LineRecordingLogHandler(lines: lines) }
         let container = try agent(broker, [("Collector", LogCollectorController.self)], extra: ["logger": collecting])
         try await container.communicationManager.untilOnline()
         _ = try await broker.waitForMessages(1)
@@ -175,7 +175,7 @@ private final class LoggingBinding: Binding {
     func leave() async { await recording.leave() }
 }
 
-private struct RecordingLogHandler: LogHandler {
+struct LineRecordingLogHandler: LogHandler {
     struct Line: Sendable {
         let level: Logger.Level
         let message: String

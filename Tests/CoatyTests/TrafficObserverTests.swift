@@ -1,3 +1,4 @@
+import Logging
 import Synchronization
 import Testing
 
@@ -10,16 +11,24 @@ import Testing
     private final class Scene: Sendable {
         let binding = RecordingBinding()
         let statuses = Recorder<SubscriptionStatus>()
+        let lines = Recorder<LineRecordingLogHandler.Line>()
         let events = Recorder<TrafficEvent>()
         let observer: TrafficObserver
 
-        init(_ eventTypes: Set<CommunicationEventType> = Set(CommunicationEventType.allCases)) {
+        init(
+            _ eventTypes: Set<CommunicationEventType> = Set(CommunicationEventType.allCases),
+            onStatus: @escaping @Sendable (SubscriptionStatus) -> Void = { _ in }
+        ) {
             observer = TrafficObserver(
                 eventTypes,
                 namespace: "-",
                 binding: binding,
+                logger: Logger(label: "test") { [lines] _ in LineRecordingLogHandler(lines: lines) },
                 dropLog: TrafficObserverTests.log,
-                onStatus: { [statuses] in statuses.append($0) },
+                onStatus: { [statuses] status in
+                    statuses.append(status)
+                    onStatus(status)
+                },
                 handler: { [events] in events.append($0) }
             )
             observer.start()
@@ -114,6 +123,97 @@ import Testing
             scene.binding.link?.closed()
         }
         #expect(scene.statuses.values == [.offline, .refused])
+        _ = try scene.open()
+        scene.binding.link?.closed()
+        let line = try #require(scene.lines.values.first)
+        #expect(scene.lines.values.count == 1 && line.level == .error)
+        #expect(line.metadata["topic filters"] == "coaty/3/-/+/+ coaty/3/-/+/+/+")
+    }
+
+    /// What the broker has granted once it does not cut the link upon.
+    @Test func aStandingLinkThatIsCutEachTimeIsOffline() throws {
+        let scene = Scene()
+        scene.binding.link?.subscribed(try scene.open().ticket)
+        scene.binding.link?.closed()
+        for _ in 0...SubscriptionTable.maximumLostSessions {
+            _ = try scene.open()
+            scene.binding.link?.closed()
+        }
+        #expect(scene.statuses.values == [.standing, .offline])
+        scene.binding.link?.subscribed(try scene.open().ticket)
+        #expect(scene.statuses.values == [.standing, .offline, .standing])
+        #expect(scene.lines.values.isEmpty)
+    }
+
+    /// Also where the next change comes while it is told of one.
+    @Test func theObserverIsToldUnderNoLockAndOneAfterTheOther() throws {
+        let (answer, steps) = (Recorder<@Sendable () -> Void>(), Recorder<String>())
+        let scene = Scene { status in
+            steps.append("\(status)…")
+            for answer in answer.values where status == .offline { answer() }
+            steps.append("\(status)")
+        }
+        let (ticket, link) = (try scene.open().ticket, try #require(scene.binding.link))
+        answer.append { link.subscribed(ticket) }
+        scene.observer.waitNoLonger()
+        #expect(steps.values == ["offline…", "offline", "standing…", "standing"])
+    }
+
+    /// A binding may be held back, and keep the link for some time after it was left.
+    @Test func theHandlerIsThereAsLongAsTheLink() async throws {
+        final class LingeringBinding: Binding {
+            private let state = Mutex<(link: Link?, hasLeft: Bool)>((nil, false))
+
+            var hasLeft: Bool { state.withLock(\.hasLeft) }
+
+            func join(_ link: Link) { state.withLock { $0.link = link } }
+            func wake() {}
+            func leave() async { state.withLock { $0.hasLeft = true } }
+            func end() { state.withLock { $0.link.take() }?.closed() }
+        }
+        final class Place: Sendable {}
+        let binding = LingeringBinding()
+        let manager = try CommunicationManager(
+            identity: Identity(name: "observer"),
+            options: CommunicationOptions { _ in binding }
+        )
+        var place: Place? = Place()
+        weak let held = place
+        let subscription = try manager.subscribe(traffic: [.call], onStatus: { _ in }, onEnd: {}) {
+            [place] _ in withExtendedLifetime(place) {}
+        }
+        place = nil
+        subscription.cancel()
+        try await withPatience { while !binding.hasLeft { try await Task.sleep(for: .milliseconds(1)) } }
+        #expect(held != nil)
+        binding.end()
+        #expect(held == nil)
+    }
+
+    /// What comes over other links was not received on the agent's, and does not count as invalid there.
+    @Test func whatIsLeftOutIsNotTheAgents() async throws {
+        let broker = InMemoryBroker()
+        let manager = try CommunicationManager(
+            identity: Identity(name: "observer"),
+            options: CommunicationOptions { _ in InMemoryBinding(broker: broker) }
+        )
+        manager.start()
+        let (statuses, events) = (Recorder<SubscriptionStatus>(), Recorder<String>())
+        let subscription = try manager.subscribe(
+            traffic: [.channel],
+            onStatus: { statuses.append($0) },
+            onEnd: {}
+        ) { events.append($0.topic) }
+        try await withPatience {
+            while statuses.values.last != .standing { try await Task.sleep(for: .milliseconds(1)) }
+        }
+        for _ in 0..<10 { broker.publish(topic: "coaty/3/-/CHN:c/s", payload: Array("no JSON".utf8)) }
+        broker.publish(topic: "coaty/3/-/CHN:c/last", payload: Array("{}".utf8))
+        #expect(try await events.wait(for: 1) == ["coaty/3/-/CHN:c/last"])
+        #expect(manager.statistics.invalid == 0)
+        #expect(manager.trafficDropLog.dropped == 10)
+        subscription.cancel()
+        await manager.stop()
     }
 
     @Test func toldAreEventsThatAreWantedAndNoTwins() throws {
@@ -192,11 +292,20 @@ import Testing
         broker.setAvailable(true)
         #expect(try await statuses.wait(for: 3) == [.standing, .offline, .standing])
 
+        // Another, whose events come in the same turn: when the second one is here, the first has come to all.
+        let others = Recorder<String>()
+        let other = try manager.subscribe(traffic: [.advertise], onStatus: { statuses.append($0) }, onEnd: {}) {
+            others.append($0.topic)
+        }
+        _ = try await statuses.wait(for: 4)
         subscription = nil
-        broker.publish(topic: "coaty/3/-/ADV:Task/late", payload: Array("{}".utf8))
-        _ = try await broker.waitForMessages { $0.contains { $0.topic.hasSuffix("late") } }
+        for source in ["late", "later"] {
+            broker.publish(topic: "coaty/3/-/ADV:Task/\(source)", payload: Array("{}".utf8))
+        }
+        #expect(try await others.wait(for: 2).map { $0.suffix(5) } == ["/late", "later"])
         #expect(subscription == nil && ends.values.isEmpty)
-        #expect(!events.values.contains { $0.hasSuffix("late") })
+        #expect(!events.values.contains { $0.hasSuffix("/late") })
+        other.cancel()
         await manager.stop()
     }
 

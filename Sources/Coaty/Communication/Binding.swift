@@ -67,7 +67,8 @@ public enum Delivery: Sendable, Hashable {
 
 /// One membership in the network, from `start` to `stop`, as its binding sees it.
 ///
-/// All methods may be called on any thread, but those that report the link in the order in which things happened.
+/// All methods may be called on any thread, but those that report the link in the order in which things happened. A binding
+/// keeps it as long as it has anything of it: a thread, a connection.
 public final class Link: Sendable {
     /// The MQTT client id: `Coaty` and the first 18 hex digits of the identity's id, or of any where there is none.
     public let clientId: String
@@ -77,8 +78,9 @@ public final class Link: Sendable {
     private let events: any LinkDelegate
     private let hasEnded = Atomic(false)
 
-    init(clientId: String, will: Publication?, outbox: Outbox, events: any LinkDelegate) {
-        self.clientId = clientId
+    /// - Parameter id: what the client id is made of.
+    init(id: CoatyUUID, will: Publication?, outbox: Outbox, events: any LinkDelegate) {
+        clientId = "Coaty" + id.string.replacing("-", with: "").prefix(18)
         self.will = will
         self.outbox = outbox
         self.events = events

@@ -31,6 +31,8 @@ public final class CommunicationManager: Sendable {
     let subscriptions = SubscriptionTable()
     let logger: Logger
     let dropLog: DropLog
+    /// For what comes in over links of their own, which is not among the messages that the agent receives.
+    let trafficDropLog: DropLog
     let receivedMessages = Atomic(0)
     let ioAssociations: IoAssociations
     let observedNamespace: String?
@@ -82,6 +84,7 @@ public final class CommunicationManager: Sendable {
         makeBinding = options.binding
         self.logger = logger
         dropLog = DropLog(logger: logger)
+        trafficDropLog = DropLog(logger: logger)
         try addOwnSubscriptions(ioContextNames: ioNodes.map(\.name))
     }
 
@@ -91,8 +94,7 @@ public final class CommunicationManager: Sendable {
     ///
     /// While a ``stop()`` is under way, it starts again when that is done.
     public func start() {
-        let hexDigits = identityId.string.replacing("-", with: "").prefix(18)
-        let link = Link(clientId: "Coaty" + hexDigits, will: farewell, outbox: outbox, events: self)
+        let link = Link(id: identityId, will: farewell, outbox: outbox, events: self)
         stopping.withLock { stopping in
             guard !stopping.isUnderWay else {
                 stopping.startsAgain = true

@@ -1,3 +1,4 @@
+import DequeModule
 import Logging
 import Synchronization
 
@@ -24,7 +25,8 @@ extension CommunicationManager {
     ///   - eventTypes: the events that are wanted.
     ///   - onStatus: called with each change of the observation's status, in order; must not block.
     ///   - onEnd: called when the communication manager stops while the observation is under way.
-    ///   - handler: called for each event, on that link's thread; must not block.
+    ///   - handler: called for each event, on that link's thread; must not block. It is released when the binding has nothing
+    ///     of the link any more, which may be some time after the observation has ended.
     /// - Returns: the observation: it ends when this is released.
     /// - Throws: what the binding's maker throws.
     package func subscribe(
@@ -37,7 +39,8 @@ extension CommunicationManager {
             eventTypes,
             namespace: observedNamespace,
             binding: try makeBinding(logger),
-            dropLog: dropLog,
+            logger: logger,
+            dropLog: trafficDropLog,
             onStatus: onStatus,
             handler: handler
         )
@@ -69,11 +72,18 @@ final class TrafficObserver: LinkDelegate {
         var isAnswered = false
         /// How many sessions in a row were lost before the broker had answered.
         var lostSessions = 0
+        /// Whether the broker has ever granted what is observed: then it does not cut the link upon that.
+        var wasGranted = false
+        /// The changes of status that are to be told, in order.
+        var untold: Deque<SubscriptionStatus> = []
+        /// Whether somebody tells them.
+        var isTelling = false
     }
 
     let topicFilters: [String]
     private let eventTypes: Set<CommunicationEventType>
     private let binding: any Binding
+    private let logger: Logger
     private let dropLog: DropLog
     private let onStatus: @Sendable (SubscriptionStatus) -> Void
     private let handler: @Sendable (TrafficEvent) -> Void
@@ -87,6 +97,7 @@ final class TrafficObserver: LinkDelegate {
         _ eventTypes: Set<CommunicationEventType>,
         namespace: String?,
         binding: any Binding,
+        logger: Logger,
         dropLog: DropLog,
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
         handler: @escaping @Sendable (TrafficEvent) -> Void
@@ -94,6 +105,7 @@ final class TrafficObserver: LinkDelegate {
         topicFilters = Self.topicFilters(of: eventTypes, namespace: namespace)
         self.eventTypes = eventTypes
         self.binding = binding
+        self.logger = logger
         self.dropLog = dropLog
         self.onStatus = onStatus
         self.handler = handler
@@ -112,9 +124,8 @@ final class TrafficObserver: LinkDelegate {
     }
 
     func start() {
-        let hexDigits = CoatyUUID().string.replacing("-", with: "").prefix(18)
         deadline.withLock { $0 = Deadline(after: Self.openingTimeout) { [weak self] in self?.waitNoLonger() } }
-        binding.join(Link(clientId: "Coaty" + hexDigits, will: nil, outbox: outbox, events: self))
+        binding.join(Link(id: CoatyUUID(), will: nil, outbox: outbox, events: self))
     }
 
     /// Leaves in the background; nothing is told any more.
@@ -127,14 +138,31 @@ final class TrafficObserver: LinkDelegate {
 
     /// Where nothing is known of the link by now, it counts as down.
     func waitNoLonger() {
-        state.withLock { if $0.status == nil { settle(.offline, &$0) } }
+        settle { $0.status == nil ? .offline : nil }
     }
 
-    /// Under the lock, so that the changes are told in their order.
-    private func settle(_ status: SubscriptionStatus, _ state: inout State) {
-        guard !isOver, state.status != status else { return }
-        state.status = status
-        onStatus(status)
+    /// Notes how the link stands, and tells it where that is a change.
+    ///
+    /// The observer is told under no lock: it may end the observation, or begin another. So that it sees one call at a time and
+    /// the changes in their order, who comes while it is told leaves the next one to whoever tells. Those are few: each takes
+    /// a session.
+    private func settle(_ body: (inout State) -> SubscriptionStatus?) {
+        let isToTell = state.withLock { state in
+            guard let status = body(&state), state.status != status else { return false }
+            state.status = status
+            state.untold.append(status)
+            defer { state.isTelling = true }
+            return !state.isTelling
+        }
+        guard isToTell else { return }
+        while let status = nextUntold() { if !isOver { onStatus(status) } }
+    }
+
+    private func nextUntold() -> SubscriptionStatus? {
+        state.withLock { state in
+            state.isTelling = !state.untold.isEmpty
+            return state.untold.popFirst()
+        }
     }
 
     private var isOver: Bool { hasStopped.load(ordering: .acquiring) }
@@ -153,19 +181,29 @@ final class TrafficObserver: LinkDelegate {
 
     func linkClosed() {
         let unsent = outbox.close().tickets
-        state.withLock { state in
-            if !state.isAnswered, !unsent.contains(state.ticket) { state.lostSessions += 1 }
+        guard !isOver else { return }
+        settle { state in
+            if !state.isAnswered, !state.wasGranted, !unsent.contains(state.ticket) { state.lostSessions += 1 }
             // A broker may cut the link upon what it won't process, each time.
-            settle(state.lostSessions < SubscriptionTable.maximumLostSessions ? .offline : .refused, &state)
+            guard state.lostSessions >= SubscriptionTable.maximumLostSessions else { return .offline }
+            if state.status != .refused {
+                logger.error(
+                    "traffic is not observed: the broker cuts the link upon it",
+                    metadata: ["topic filters": "\(topicFilters.joined(separator: " "))"]
+                )
+            }
+            return .refused
         }
     }
 
     func subscribed(_ ticket: UInt64, refused: [String]) {
-        state.withLock { state in
-            guard ticket == state.ticket else { return }
+        settle { state in
+            guard ticket == state.ticket else { return nil }
             state.isAnswered = true
             state.lostSessions = 0
-            settle(refused.isEmpty ? .standing : .refused, &state)
+            guard refused.isEmpty else { return .refused }
+            state.wasGranted = true
+            return .standing
         }
     }
 

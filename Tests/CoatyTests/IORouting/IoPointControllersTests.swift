@@ -221,7 +221,7 @@ import Testing
         let agent = try Agent([
             "context 1": IoNodeDefinition(ioSources: [sources[0]], ioActors: [actors[0]]),
             "context 2": IoNodeDefinition(ioSources: [sources[1]], ioActors: [actors[1]]),
-        ]) { MQTTBinding(options: MQTTClientOptions(host: "127.0.0.1", port: port)) }
+        ]) { try MQTTBinding(options: MQTTClientOptions(host: "127.0.0.1", port: port)) }
         let bag = DisposeBag()
         let values = actors.map { record(agent.actors.observeIoValue(actor: $0), in: bag) }
         let states = actors.map { record(agent.actors.observeAssociation(actor: $0), in: bag) }

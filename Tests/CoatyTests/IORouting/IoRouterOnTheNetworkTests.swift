@@ -84,7 +84,7 @@ import Testing
         let container = try Container.resolve(
             components: Components(controllers: ["router": RuleBasedIoRouter.self]),
             configuration: Configuration(
-                communication: CommunicationOptions { _ in MQTTBinding(options: options) },
+                communication: CommunicationOptions { _ in try MQTTBinding(options: options) },
                 controllers: ControllerConfig(controllerOptions: [
                     "router": ControllerOptions(extra: [
                         "ioContext": IoContext.test(),
@@ -106,7 +106,7 @@ import Testing
         try await untilObserved(1)
         let others = try CommunicationManager(
             identity: Identity(name: "others"),
-            options: CommunicationOptions { _ in MQTTBinding(options: options) }
+            options: CommunicationOptions { _ in try MQTTBinding(options: options) }
         )
         others.start()
         try await others.untilOnline()
@@ -132,7 +132,7 @@ import Testing
         defer { broker.stop() }
         let port = broker.port
         func options() -> CommunicationOptions {
-            CommunicationOptions { _ in MQTTBinding(options: MQTTClientOptions(host: "127.0.0.1", port: port)) }
+            CommunicationOptions { _ in try MQTTBinding(options: MQTTClientOptions(host: "127.0.0.1", port: port)) }
         }
         let container = try Container.resolve(
             components: Components(controllers: ["router": BasicIoRouter.self]),
