@@ -56,6 +56,8 @@ public final class Gateway: Sendable {
         )
         let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
         let (manager, routing) = (agent.communicationManager, agent.routing)
+        let trafficLinks = TrafficLinks()
+        try await root.start(Coordinator(name: "traffic links", component: trafficLinks))
         let objects = ObjectRegistry(manager: manager, logger: logger)
         try await root.start(Coordinator(name: "objects", component: objects))
         try await root.start(Coordinator(name: "broker link", component: agent))
@@ -70,15 +72,16 @@ public final class Gateway: Sendable {
         )
         try await root.start(Coordinator(name: "virtual agents", component: agents))
 
-        let links = StreamHub.maximumLinks + StreamHub.maximumUnusedLinks
-        let limit = DescriptorLimit(agents: settings.maximumIoNodes + settings.maximumVirtualAgents + links)
+        let agentsAndLinks = settings.maximumIoNodes + settings.maximumVirtualAgents + TrafficLinks.maximum
+        let limit = DescriptorLimit(agents: agentsAndLinks)
         let hub = StreamHub(
             manager: manager,
             ioNodes: ioNodes,
             routing: routing,
             objects: objects,
             resumeWindow: settings.resumeWindow,
-            resumeMemory: settings.resumeMemory
+            resumeMemory: settings.resumeMemory,
+            links: trafficLinks
         )
         let services = SocketServices(hub: hub, agents: agents, maximumTimeout: settings.maximumTimeout)
         let streams = WebSocketServer(

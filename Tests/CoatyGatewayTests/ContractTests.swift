@@ -30,7 +30,8 @@ import Yams
             routing: agent.routing,
             objects: objects,
             resumeWindow: .zero,
-            resumeMemory: 0
+            resumeMemory: 0,
+            links: TrafficLinks()
         )
         let routes = gateway.router(
             manager,

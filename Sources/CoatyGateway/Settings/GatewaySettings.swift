@@ -210,7 +210,7 @@ extension GatewaySettings {
         Setting(
             name: "resume-memory",
             placeholder: "bytes",
-            help: "Most bytes of events kept for stream clients that resume (16777216)."
+            help: "Most bytes of events kept for stream clients that resume, a quarter for traffic (16777216)."
         ) { settings, value throws(SettingError) in
             settings.resumeMemory = try integer(value, in: 0...1 << 40)
         },

@@ -8,17 +8,24 @@ struct SourceFeed {
     private let ioNodes: IoNodeRegistry
     private let routing: RoutingAdmin
     private let requests: ObservedRequests
+    private let link: TrafficLinks.Place?
     private let onEnd: @Sendable () -> Void
     private let onStatus: @Sendable (SubscriptionStatus) -> Void
+    private let onFailure: @Sendable () -> Void
 
-    init(hub: StreamHub, source: StreamSource, request: StreamRequest) {
+    /// - Parameter link: the place of the link of its own, where it takes one.
+    init(hub: StreamHub, source: StreamSource, request: StreamRequest, link: TrafficLinks.Place? = nil) {
         self.source = source
         self.request = request
+        self.link = link
         (manager, ioNodes, routing, requests) = (hub.manager, hub.ioNodes, hub.routing, hub.requests)
         let onEnd: @Sendable () -> Void = { [weak hub, weak source] in
             if let source { hub?.end(source, request) }
         }
         self.onEnd = onEnd
+        onFailure = { [weak hub, weak source] in
+            if let source { hub?.end(source, request, Problems.tooManySources) }
+        }
         onStatus = { [weak source] status in
             source?.update(status)
             // Who comes later asks the broker again.
@@ -72,10 +79,16 @@ struct SourceFeed {
             if ioNodes.agent(ofPoint: id) == nil { onEnd() }
         case .routing(let id): watch(id)
         case .traffic(let eventTypes):
-            let subscription = try? manager.subscribe(traffic: eventTypes, onStatus: onStatus, onEnd: onEnd) {
-                [weak source] event in source?.say(ObservedEvent(event))
+            do {
+                // The handler lives as long as the link, and so does the place that it holds.
+                let subscription = try manager.subscribe(traffic: eventTypes, onStatus: onStatus, onEnd: onEnd) {
+                    [weak source, link] event in withExtendedLifetime(link) { source?.say(ObservedEvent(event)) }
+                }
+                hold(subscription)
+            } catch {
+                // There was no descriptor for the link. Who comes later tries again.
+                onFailure()
             }
-            hold(subscription)
         case .objects: hold(manager.subscribe(.deadvertise, onStatus: onStatus) { _ in })
         }
     }

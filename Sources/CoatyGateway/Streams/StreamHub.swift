@@ -12,6 +12,8 @@ final class StreamHub: Sendable {
     static let maximumLinks = 8
     /// How many of those stay when nobody uses them: all that goes on comes over each.
     static let maximumUnusedLinks = 2
+    /// Traffic has this part of the memory for those who resume, to itself: else it would drive out what all others need.
+    static let trafficPart = 4
 
     private struct Entry {
         let source: StreamSource
@@ -29,6 +31,20 @@ final class StreamHub: Sendable {
         /// How many sources nobody uses.
         var unused = 0
         var isTimed = false
+
+        /// Why there is no room for what is not yet observed; nil where there is.
+        ///
+        /// - Parameter links: how many links there are.
+        func refusal(of request: StreamRequest, links: Int) -> Problem? {
+            guard entries[request].map({ $0.users == 0 && request.isTraffic }) ?? true else { return nil }
+            guard request.isTraffic else {
+                return entries.count - unused >= StreamHub.maximumSources ? Problems.tooManySources : nil
+            }
+            let used = entries.count { $0.key.isTraffic && $0.value.users > 0 }
+            guard used < StreamHub.maximumLinks else { return Problems.tooManyLinks }
+            // One that nobody uses has its link already.
+            return entries[request] != nil || links < TrafficLinks.maximum ? nil : Problems.tooManyLinks
+        }
 
         /// Takes out the source that has a link and that nobody has used for the longest time, where too many stay.
         mutating func removeSurplusLink() -> StreamSource? {
@@ -72,26 +88,32 @@ final class StreamHub: Sendable {
     let routing: RoutingAdmin
     let objects: ObjectRegistry
     private let resumeWindow: Duration
+    private let links: TrafficLinks
     private let memory: ResumeMemory
+    private let trafficMemory: ResumeMemory
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - resumeWindow: for how long a source stays when nobody uses it.
     ///   - resumeMemory: how many bytes of events are kept for those who resume.
+    ///   - links: counts the links of traffic.
     init(
         manager: CommunicationManager,
         ioNodes: IoNodeRegistry,
         routing: RoutingAdmin,
         objects: ObjectRegistry,
         resumeWindow: Duration,
-        resumeMemory: Int
+        resumeMemory: Int,
+        links: TrafficLinks
     ) {
         self.manager = manager
         self.ioNodes = ioNodes
         self.routing = routing
         self.objects = objects
         self.resumeWindow = resumeWindow
-        memory = ResumeMemory(limit: resumeMemory)
+        self.links = links
+        trafficMemory = ResumeMemory(limit: resumeMemory / Self.trafficPart)
+        memory = ResumeMemory(limit: resumeMemory - resumeMemory / Self.trafficPart)
     }
 
     /// Why there is nothing to observe; nil where there is.
@@ -100,14 +122,7 @@ final class StreamHub: Sendable {
         case .ioValue(let id): ioNodes.actor(id) == nil ? Problems.notRegistered("IO actor") : nil
         case .ioState(let id): ioNodes.agent(ofPoint: id) == nil ? Problems.notRegistered("IO point") : nil
         case .routing(let id): routing.isKnown(id) ? nil : Problems.unknownContext(id)
-        case .traffic:
-            state.withLock { state in
-                let used = state.entries.count { $0.key.isTraffic && $0.value.users > 0 && $0.key != request }
-                return used < Self.maximumLinks ? nil : Problems.tooManyLinks
-            }
-        default:
-            state.withLock { $0.entries.count - $0.unused >= Self.maximumSources && $0.entries[request.shared] == nil }
-                ? Problems.tooManySources : nil
+        default: state.withLock { $0.refusal(of: request.shared, links: links.count) }
         }
     }
 
@@ -125,7 +140,13 @@ final class StreamHub: Sendable {
             return { source.close() }
         default:
             let key = request.shared
-            let source = use(key)
+            let source: StreamSource
+            do throws(Problem) {
+                source = try use(key)
+            } catch {
+                lane.refuse(error)
+                return {}
+            }
             if case .objects = key {
                 objects.withObjects { objects in
                     source.add(lane) { cursor in ObjectSnapshot(objects, cursor: cursor) }
@@ -142,16 +163,18 @@ final class StreamHub: Sendable {
 
     // MARK: - Sources
 
-    private func use(_ request: StreamRequest) -> StreamSource {
-        let (source, isNew, displaced) = state.withLock { state -> (StreamSource, Bool, StreamSource?) in
+    /// - Throws: where others have taken the last room since ``refusal(of:)`` was asked.
+    private func use(_ request: StreamRequest) throws(Problem) -> StreamSource {
+        let (source, feed, displaced) = try state.withLock { state throws(Problem) in
+            if let problem = state.refusal(of: request, links: links.count) { throw problem }
             if var entry = state.entries[request] {
                 if entry.users == 0 { state.unused -= 1 }
                 entry.users += 1
                 state.entries[request] = entry
-                return (entry.source, false, nil)
+                return (entry.source, SourceFeed?.none, StreamSource?.none)
             }
             let displaced = state.entries.count >= Self.maximumSources ? state.removeOldestUnused() : nil
-            let source = StreamSource(isResumable: true, memory: memory)
+            let source = StreamSource(isResumable: true, memory: request.isTraffic ? trafficMemory : memory)
             if case .objects = request {
                 // Under the lock, so that who comes now misses no change behind what is there.
                 source.hold(
@@ -159,11 +182,12 @@ final class StreamHub: Sendable {
                 )
             }
             state.entries[request] = Entry(source: source, users: 1)
-            return (source, true, displaced)
+            let link = request.isTraffic ? links.take() : nil
+            return (source, SourceFeed(hub: self, source: source, request: request, link: link), displaced)
         }
         displaced?.close()
         // Not under the lock: the link may answer at once.
-        if isNew { SourceFeed(hub: self, source: source, request: request).begin() }
+        feed?.begin()
         return source
     }
 
@@ -213,19 +237,21 @@ final class StreamHub: Sendable {
     }
 
     /// A source that ended by itself is not there for those who come later.
-    func end(_ source: StreamSource, _ request: StreamRequest) {
+    ///
+    /// - Parameter problem: what those are told that have not begun.
+    func end(_ source: StreamSource, _ request: StreamRequest, _ problem: Problem = Problems.withdrawn) {
         state.withLock { state in
             guard let entry = state.entries[request], entry.source === source else { return }
             if entry.users == 0 { state.unused -= 1 }
             state.entries[request] = nil
         }
-        source.end()
+        source.end(problem)
     }
 }
 
 extension Problems {
     static let tooManyLinks = tooManySubscriptions(
-        "The gateway observes \(StreamHub.maximumLinks) other choices of events for clients already."
+        "The gateway observes \(StreamHub.maximumLinks) other choices of events already, or has not yet done with earlier ones."
     )
     static let tooManySources = tooManySubscriptions("The gateway observes as much as it can.")
     static let withdrawn = notFound(detail: "What is to be observed is no longer there.")

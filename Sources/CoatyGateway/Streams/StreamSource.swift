@@ -1,4 +1,5 @@
 import Coaty
+import HTTPServer
 import Synchronization
 
 /// One thing that is observed, for all who observe it: tells them each event in order, and remembers what it has said.
@@ -22,6 +23,8 @@ final class StreamSource: Sendable {
         var waiting: [(lane: Lane, place: StreamCursor, snapshot: ObjectSnapshot?)] = []
         /// Whether nothing is observed any more.
         var isOver = false
+        /// What those are told who come then.
+        var end = Problems.withdrawn
         /// End what brings the events.
         var onClose: [@Sendable () -> Void] = []
     }
@@ -86,10 +89,13 @@ final class StreamSource: Sendable {
     }
 
     /// Ends all subscriptions: what was observed is gone.
-    func end() {
+    ///
+    /// - Parameter problem: what those are told that have not begun.
+    func end(_ problem: Problem = Problems.withdrawn) {
         let (lanes, waiting, onClose) = state.withLock { state in
             defer {
                 state.isOver = true
+                state.end = problem
                 state.lanes = []
                 state.waiting = []
                 state.onClose = []
@@ -97,7 +103,7 @@ final class StreamSource: Sendable {
             return (state.lanes, state.waiting, state.onClose)
         }
         close(onClose)
-        for (lane, _, _) in waiting { lane.refuse(Problems.withdrawn) }
+        for (lane, _, _) in waiting { lane.refuse(problem) }
         for lane in lanes { lane.end(.withdrawn) }
     }
 
@@ -123,17 +129,17 @@ final class StreamSource: Sendable {
     ///
     /// - Parameter snapshot: what it is told first where it can't resume, to be resumed behind the cursor.
     func add(_ lane: Lane, snapshot: (StreamCursor) -> ObjectSnapshot? = { _ in nil }) {
-        let isOver = state.withLock { state in
+        let end = state.withLock { state -> Problem? in
             // Who comes when the broker has just refused it is told so.
-            guard !state.isOver || state.status == .refused else { return true }
+            guard !state.isOver || state.status == .refused else { return state.end }
             let now = StreamCursor(epoch: epoch, position: state.lastPosition)
             switch state.status {
             case .opening: state.waiting.append((lane, now, snapshot(now)))
             case .standing, .offline, .refused: admit(lane, since: now, snapshot, &state)
             }
-            return false
+            return nil
         }
-        if isOver { lane.refuse(Problems.withdrawn) }
+        if let end { lane.refuse(end) }
     }
 
     func remove(_ lane: Lane) {

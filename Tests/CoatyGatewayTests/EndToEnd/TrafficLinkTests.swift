@@ -19,6 +19,11 @@ import Testing
         }
     }
 
+    /// The clients that have left the broker in order, in that order.
+    private static func left(_ broker: BrokerProcess) -> [String] {
+        broker.log.matches(of: /Client (Coaty[0-9a-f]{18}) disconnected\./).map { String($0.1) }
+    }
+
     @Test func eventsNarrowWhatTheBrokerIsAskedFor() throws {
         let scene = try Scene(broker: Self.talkativeBroker())
         let main = try #require(Self.subscriptions(scene.broker).first?.client)
@@ -54,26 +59,31 @@ import Testing
 
     @Test func theLinkIsThereAsLongAsSomebodyObserves() throws {
         let scene = try Scene(["--resume-window", "0"], broker: Self.talkativeBroker())
-        func links() -> Int {
-            Set(Self.subscriptions(scene.broker).filter { $0.filter == "coaty/3/-/+/+" }.map(\.client)).count
+        func links(_ filter: String = "coaty/3/-/+/+") -> Set<String> {
+            Set(Self.subscriptions(scene.broker).filter { $0.filter == filter }.map(\.client))
         }
-        func left() -> Int { scene.broker.log.matches(of: /Client Coaty[0-9a-f]{18} disconnected\./).count }
-        #expect(links() == 0 && left() == 0)
+        #expect(links().isEmpty)
         let client = try scene.gateway.frameClient()
         try client.subscribe("a", Self.traffic)
         // Others join it.
         try client.subscribe("b", Self.traffic)
         var single: FrameClient? = try scene.gateway.frameClient("traffic")
         #expect(try single?.next().op == "ok")
-        #expect(links() == 1)
+        let first = links()
+        #expect(first.count == 1)
         for id in ["a", "b"] { #expect(try client.ask("unsubscribe", id: id).op == "ok") }
+        // Another goes meanwhile: had the first gone as well, it would have gone before.
+        try client.subscribe("other", Self.traffic + #","events":["resolve"]"#)
+        let other = links("coaty/3/-/RSV/+/+")
+        #expect(try client.ask("unsubscribe", id: "other").op == "ok")
+        try waitUntil("the other goes, in order") { Set(Self.left(scene.broker)).isSuperset(of: other) }
         try scene.publishEnd()
         #expect(try single?.next()["sourceId"] == "end")
-        #expect(left() == 0)
+        #expect(Self.left(scene.broker) == Array(other) && first.isDisjoint(with: other))
         single = nil
-        try waitUntil("the link goes, in order") { left() == 1 }
+        try waitUntil("the link goes, in order") { Self.left(scene.broker) == Array(other) + Array(first) }
         try client.subscribe("c", Self.traffic)
-        #expect(links() == 2)
+        #expect(links().count == 2)
         // Two agents have a will: the gateway's identity; who observes has none.
         #expect(scene.broker.log.matches(of: /Will message specified/).count == 1)
     }
@@ -152,11 +162,13 @@ import Testing
 
     @Test func thereAreNoMoreThanEightChoices() throws {
         let scene = try Scene(broker: Self.talkativeBroker())
-        func left() -> Int { scene.broker.log.matches(of: /Client Coaty[0-9a-f]{18} disconnected\./).count }
         let client = try scene.gateway.frameClient()
         let names = SentEvent.all.map(\.event)
         func choice(_ index: Int) -> String { Self.traffic + #","events":["\#(names[index])"]"# }
+        let before = Self.subscriptions(scene.broker).count
         for index in 0..<8 { try client.subscribe("t\(index)", choice(index)) }
+        let first = try #require(Self.subscriptions(scene.broker).dropFirst(before).first?.client)
+        let cursors = client.heard.reduce(into: [:]) { $0[$1.id ?? ""] = $1["cursor"] }
         let refused = try client.ask("subscribe", choice(8))
         #expect(refused.json["status"] as? Int == 503)
         #expect(refused["type"] == "urn:coaty-gateway:problem:too-many-subscriptions")
@@ -164,8 +176,51 @@ import Testing
         // Two that nobody observes any more stay; they don't count.
         for index in 0..<2 { #expect(try client.ask("unsubscribe", id: "t\(index)").op == "ok") }
         try client.subscribe("t8", choice(8))
-        #expect(left() == 0)
         #expect(try client.ask("unsubscribe", id: "t2").op == "ok")
-        try waitUntil("the first goes") { left() == 1 }
+        try waitUntil("one goes") { !Self.left(scene.broker).isEmpty }
+        // The others are there: they know their places, and no gap.
+        #expect(try client.ask("unsubscribe", id: "t8").op == "ok")
+        for index in 3..<8 { #expect(try client.ask("unsubscribe", id: "t\(index)").op == "ok") }
+        try client.subscribe("back", choice(7) + #","since":"\#(cursors["t7"] ?? "")""#)
+        try scene.publishAll()
+        #expect(try client.next(of: "back").op == "event")
+        #expect(Self.left(scene.broker).first == first)
+    }
+
+    /// connect(2) holds threads back, and nobody can hurry them: who comes and goes must not make more of them.
+    @Test func whoComesAndGoesUsesUpNoDescriptors() throws {
+        let listener = try FullListener()
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(listener.port)"])
+        let client = try gateway.frameClient()
+        let before = try gateway.descriptors()
+        let names = SentEvent.all.map(\.event)
+        var (begun, refused) = (0, 0)
+        for index in 0..<40 {
+            let events =
+                #""\#(names[index % names.count])","\#(names[(index + 1 + index / names.count) % names.count])""#
+            let answer = try client.ask("subscribe", id: "t", Self.traffic + #","events":[\#(events)]"#)
+            if answer.op == "ok" { begun += 1 } else { refused += 1 }
+            #expect(answer.op == "ok" || answer["type"] == "urn:coaty-gateway:problem:too-many-subscriptions")
+            if answer.op == "ok" { #expect(try client.ask("unsubscribe", id: "t").op == "ok") }
+        }
+        // Those that stay to be resumed are asked for again without a link more.
+        #expect(begun >= 10 && refused > 0)
+        #expect(try gateway.descriptors() <= before + 10 * 5)
+        #expect(try gateway.request("GET", "/healthz").status == 200)
+        #expect(try gateway.stop() == 0)
+    }
+
+    @Test func theLinksLeaveBeforeTheGatewayEnds() throws {
+        let scene = try Scene(broker: Self.talkativeBroker())
+        let client = try scene.gateway.frameClient()
+        for (index, sent) in SentEvent.all.prefix(8).enumerated() {
+            try client.subscribe("t\(index)", Self.traffic + #","events":["\#(sent.event)"]"#)
+        }
+        // Two that nobody observes leave, too.
+        for index in 0..<2 { #expect(try client.ask("unsubscribe", id: "t\(index)").op == "ok") }
+        let all = Set(Self.subscriptions(scene.broker).map(\.client))
+        #expect(all.count == 9)
+        #expect(try scene.gateway.stop() == 0)
+        try waitUntil("all have left in order") { Set(Self.left(scene.broker)) == all }
     }
 }

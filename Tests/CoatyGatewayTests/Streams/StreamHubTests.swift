@@ -90,6 +90,36 @@ import Testing
         await manager.stop()
     }
 
+    @Test func trafficDrivesNothingOutThatOthersResume() async throws {
+        let hub = await hub(.seconds(3600))
+        try await join()
+        let ends = [
+            hub.subscribe(lane("a"), to: Self.channel), hub.subscribe(lane("t"), to: .traffic([.channel])),
+        ]
+        for id in ["a", "t"] { try await until(id, .ok) }
+        say(1)
+        try await until("a", .event(1))
+        say(2)
+        // Twice what is kept of all.
+        for _ in 0..<200 {
+            let payload = #"{"object":\#(Made.object(1, 0, padding: 10_000))}"#
+            broker.publish(topic: "coaty/3/-/CHN:other/s", payload: Array(payload.utf8))
+        }
+        say(3, channel: "other")
+        try await until("t", .event(3))
+        let first = try transport.told.first { $0.id == "a" && $0.event == 1 }?.cursor
+        let end = hub.subscribe(lane("b", since: try #require(first)), to: Self.channel)
+        try await until("b", .event(2))
+        #expect(try told("b") == [.ok, .event(2)])
+        // Of traffic there is what its own part holds.
+        let traffic = try transport.told.first { $0.id == "t" && $0.event == 1 }?.cursor
+        let endOfTraffic = hub.subscribe(lane("u", since: try #require(traffic)), to: .traffic([.channel]))
+        try await until("u", .event(3))
+        #expect(try told("u").count { if case .gap = $0 { true } else { false } } == 1)
+        for end in ends + [end, endOfTraffic] { end() }
+        await manager.stop()
+    }
+
     @Test(arguments: [Duration.zero, .milliseconds(1)])
     func aSourceGoesWithoutThem(_ window: Duration) async throws {
         let hub = await hub(window)

@@ -77,7 +77,8 @@ extension StreamHub {
             routing: RoutingAdmin(manager: manager, routers: [], feed: RoutingFeed()),
             objects: objects,
             resumeWindow: resumeWindow,
-            resumeMemory: 1 << 20
+            resumeMemory: 1 << 20,
+            links: TrafficLinks()
         )
     }
 }
