@@ -65,7 +65,8 @@ export class AliveObjects {
       return
     }
     this.#gone.delete(id)
-    const changes = isKnown ? differences(before, object, frame.size) : []
+    const isCompared = frame.size <= maximumCompared
+    const changes = isKnown && isCompared ? differences(before.object, object) : []
     this.entries.set(id, {
       id,
       name: objectName(object),
@@ -73,8 +74,8 @@ export class AliveObjects {
       owner: frame.sourceId,
       since: frame.since ?? now,
       changed: frame.changed ?? now,
-      state: isKnown && (changes.length > 0 || before.state === "changed") ? "changed" : "added",
-      changes: changes.length > 0 ? changes : before?.changes ?? [],
+      state: isKnown && (!isCompared || changes.length > 0 || before.state === "changed") ? "changed" : "added",
+      changes: changes.length > 0 || !isKnown || !isCompared ? changes : before.changes,
     })
   }
 
@@ -102,14 +103,13 @@ export class AliveObjects {
   }
 }
 
-/** Which properties of an object differ from what they were; of a large one that is not looked at. */
-function differences(before, after, size) {
-  if (size > maximumCompared) return []
+/** Which properties of an object differ from what they were. */
+function differences(before, after) {
   const changes = []
-  for (const property of new Set([...Object.keys(before.object), ...Object.keys(after)])) {
+  for (const property of new Set([...Object.keys(before), ...Object.keys(after)])) {
     if (changes.length === maximumChanges) break
-    if (JSON.stringify(before.object[property]) !== JSON.stringify(after[property])) {
-      changes.push({ property, before: before.object[property], after: after[property] })
+    if (JSON.stringify(before[property]) !== JSON.stringify(after[property])) {
+      changes.push({ property, before: before[property], after: after[property] })
     }
   }
   return changes

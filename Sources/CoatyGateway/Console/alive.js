@@ -111,7 +111,7 @@ class Alive {
     setCovering(this.#ui.detail, false)
     setHidden(this.#ui.detail, true)
     this.#ui.split.classList.remove("open")
-    if (entry === undefined || !this.#list.focus(entry)) this.#ui.find.focus()
+    if (entry === undefined || !this.#list.focus(({ id }) => id === entry.id)) this.#ui.find.focus()
     this.#request()
   }
 
@@ -171,7 +171,7 @@ class Alive {
 
   /** In the order that is chosen; while somebody is in the list, it stays as it is, and what is new comes last. */
   #ordered(entries) {
-    const isHeld = this.#opened !== undefined || this.#ui.rows.contains(document.activeElement)
+    const isHeld = this.#opened !== undefined || this.#ui.rows.querySelector(":focus-visible") !== null
     if (isHeld && this.#entries.length > 0) {
       const rest = new Map(entries.map((entry) => [entry.id, entry]))
       const ordered = this.#entries.flatMap(({ id }) => rest.get(id) ?? [])

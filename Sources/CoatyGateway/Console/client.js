@@ -24,8 +24,8 @@ const firstDelay = 250
 const longestDelay = 10_000
 /** Milliseconds between two looks at the connection. One that is not open by the first is given up. */
 const watchInterval = 10_000
-/** Milliseconds after which nobody waits any more for the gateway to take what was said. */
-const longestAnswer = 30_000
+/** After so many looks nobody waits any more for the gateway to take what was said. */
+const looksUntilUnanswered = 3
 /** After so many looks without a message in between the gateway is asked whether it is there, … */
 const silentLooksUntilPing = 3
 /** … and after so many the connection is given up. */
@@ -323,8 +323,8 @@ class EventStream extends Stream {
 
 /** A request: ends with its connection. */
 class ResponseStream extends Stream {
-  /** When it was said; undefined when the gateway has taken it. */
-  since = /** @type {number | undefined} */ (performance.now())
+  /** How many looks at the connection it waits to be taken; undefined when the gateway has taken it. */
+  looks = /** @type {number | undefined} */ (0)
 
   beginning() {
     return { ...this.members, op: "request" }
@@ -342,7 +342,7 @@ class ResponseStream extends Stream {
   received(frame) {
     switch (frame.op) {
       case "ok":
-        this.since = undefined
+        this.looks = undefined
         break
       case "response":
         this.push(frame)
@@ -480,7 +480,7 @@ export class CoatyClient extends EventTarget {
   #watchTimer
   /** @type {Map<string, EventStream | ResponseStream>} */
   #streams = new Map()
-  /** @type {Map<string, {resolve: (frame: any) => void, reject: (error: any) => void, since: number}>} */
+  /** @type {Map<string, {resolve: (frame: any) => void, reject: (error: any) => void, looks: number}>} */
   #unacknowledged = new Map()
   /**
    * The name that is wanted, and whether it was granted before.
@@ -604,7 +604,7 @@ export class CoatyClient extends EventTarget {
       if (this.#unacknowledged.size >= maximumUnacknowledged) throw busy("Too much is not yet acknowledged.")
       const id = this.#newId()
       this.#say({ ...frame, id })
-      this.#unacknowledged.set(id, { resolve, reject, since: performance.now() })
+      this.#unacknowledged.set(id, { resolve, reject, looks: 0 })
     })
   }
 
@@ -730,14 +730,16 @@ export class CoatyClient extends EventTarget {
 
   /** What the gateway can't read as a frame it refuses without an id. */
   #giveUpWaiting() {
-    const limit = performance.now() - longestAnswer
-    for (const [id, { reject, since }] of this.#unacknowledged) {
-      if (since > limit) break
+    // It may not have gone out yet.
+    if ((this.#socket?.bufferedAmount ?? 0) > 0) return
+    for (const [id, asked] of [...this.#unacknowledged]) {
+      if (++asked.looks <= looksUntilUnanswered) continue
       this.#unacknowledged.delete(id)
-      reject(unanswered())
+      asked.reject(unanswered())
     }
     for (const stream of [...this.#streams.values()]) {
-      if (stream instanceof ResponseStream && stream.since !== undefined && stream.since <= limit) stream.end("error", { error: unanswered() })
+      if (!(stream instanceof ResponseStream) || stream.looks === undefined || ++stream.looks <= looksUntilUnanswered) continue
+      stream.end("error", { isWish: true, error: unanswered() })
     }
   }
 

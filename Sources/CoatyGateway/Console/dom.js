@@ -135,8 +135,13 @@ async function copy(text) {
   }
 }
 
+/** What is opened, and covers the rest where the screen is narrow. */
+let covering
+narrow?.addEventListener("change", () => { if (covering) setCovering(covering, true) })
+
 /** Takes what an opened element covers on a narrow screen out of reach, or gives it back. */
 export function setCovering(element, isCovering) {
+  covering = isCovering ? element : undefined
   for (let inner = element; inner !== document.body; inner = inner.parentElement) {
     for (const other of inner.parentElement.children) {
       // What is told to those who listen goes on.

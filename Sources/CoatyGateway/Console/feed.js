@@ -14,6 +14,9 @@ const gatewayBuffer = 4096
 const rowsPerPage = 100
 /** Milliseconds for which the list stands still after somebody has moved in it. */
 const holdTime = 4000
+/** The statuses of refusals that pass by themselves, and milliseconds until it is tried again. */
+const passing = new Set([429, 503])
+const pauseAfterEnd = 2000
 /** How many events that belong to one are looked for. */
 const maximumRelated = 1000
 
@@ -105,13 +108,20 @@ class Feed {
 
   async #follow(field, what, signal) {
     try {
-      for await (const frame of this.#app.client.subscribe(what, { signal })) {
+      const subscription = this.#app.client.subscribe(what, { signal })
+      await subscription.ready
+      setText(this.#ui[`${field}Error`], "")
+      for await (const frame of subscription) {
         this.#timeline.push(frame, Date.now())
         this.#request()
       }
     } catch (error) {
-      if (!signal.aborted) this.#refuse(field, error.detail ?? error.message)
+      if (signal.aborted) return
+      if (!passing.has(error.status)) return this.#refuse(field, error.detail ?? error.message)
+      setText(this.#ui[`${field}Error`], error.detail ?? error.message)
     }
+    // The gateway has ended it, or has no room at this time.
+    if (!signal.aborted) setTimeout(() => { if (!signal.aborted) this.#follow(field, what, signal) }, pauseAfterEnd)
   }
 
   #refuse(field, text) {
@@ -195,7 +205,7 @@ class Feed {
     setCovering(this.#ui.detail, false)
     setHidden(this.#ui.detail, true)
     this.#ui.split.classList.remove("open")
-    if (!this.#list.focus(opened)) this.#ui.pauseButton.focus()
+    if (!this.#list.focus((item) => item === opened)) this.#ui.pauseButton.focus()
     if (this.#timeline.reason === "opened") this.#resume()
     if (this.#ui.rows.contains(document.activeElement)) this.#hold()
   }

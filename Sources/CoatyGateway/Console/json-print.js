@@ -1,4 +1,4 @@
-// JSON to be read by people. What it costs grows with what is printed, and not with what it is made of.
+// JSON to be read by people. What it costs grows with what is printed, and with how many members an object has.
 
 /** The most characters that are shown of a value. */
 export const maximumShown = 100_000

@@ -38,12 +38,12 @@ export class RowList {
   }
 
   /**
-   * Puts the focus on the row of an entry.
+   * Puts the focus on the row of the first entry that is wanted.
    *
-   * @returns whether it is there
+   * @returns whether there is one
    */
-  focus(entry) {
-    const row = this.#rows.find((row) => row.entry === entry)
+  focus(isWanted) {
+    const row = this.#rows.find(({ entry }) => entry !== undefined && isWanted(entry))
     row?.button.focus()
     return row !== undefined
   }

@@ -68,7 +68,8 @@ export class Timeline {
   /** How many events have come since it stands still, and how many of them are no longer kept. */
   missed() {
     const { at, gaps } = this.#pause
-    return { came: this.#ring.total - at - (this.#gaps - gaps), gone: Math.max(0, this.#ring.first - at - 1) }
+    const came = this.#ring.total - at - (this.#gaps - gaps)
+    return { came, gone: Math.min(came, Math.max(0, this.#ring.first - at - 1)) }
   }
 
   /** Forgets what is kept, and goes on. */

@@ -18,10 +18,10 @@ final class StreamHub: Sendable {
     private struct Entry {
         let source: StreamSource
         var users = 0
-        /// Tells a time without users from others.
-        var absences = 0
+        /// The number of the last time without users.
+        var absence = 0
 
-        func isAbsent(_ absence: Int) -> Bool { users == 0 && absences == absence }
+        func isAbsent(_ absence: Int) -> Bool { users == 0 && self.absence == absence }
     }
 
     private struct State {
@@ -30,6 +30,8 @@ final class StreamHub: Sendable {
         var leaving: Deque<(request: StreamRequest, absence: Int, deadline: ContinuousClock.Instant)> = []
         /// How many sources nobody uses.
         var unused = 0
+        /// Over all sources: what is left behind of one that has gone must not be taken for another in its place.
+        var lastAbsence = 0
         var isTimed = false
 
         /// Why there is no room for what is not yet observed; nil where there is.
@@ -204,14 +206,15 @@ final class StreamHub: Sendable {
                 state.entries[request] = nil
                 return (entry.source, false)
             }
-            entry.absences += 1
+            state.lastAbsence += 1
+            entry.absence = state.lastAbsence
             state.entries[request] = entry
             state.unused += 1
             // Those who come and go fast leave much behind that is no longer true.
             if state.leaving.count >= 2 * state.entries.count {
                 state.leaving.removeAll { state.entries[$0.request]?.isAbsent($0.absence) != true }
             }
-            state.leaving.append((request, entry.absences, .now + resumeWindow))
+            state.leaving.append((request, entry.absence, .now + resumeWindow))
             defer { state.isTimed = true }
             return (request.isTraffic ? state.removeSurplusLink() : nil, !state.isTimed)
         }

@@ -52,6 +52,15 @@ test("takes back what has gone", () => {
   assert.equal(alive.entries.get("o-1").state, "added")
 })
 
+test("tells no change of an earlier life, nor one before the last", () => {
+  const alive = new AliveObjects()
+  for (const [change, v] of [["added", 1], ["changed", 2], ["removed", 2], ["added", 3]]) alive.take(event(change, { v }), 0)
+  assert.deepEqual([alive.entries.get("o-1").state, alive.entries.get("o-1").changes], ["added", []])
+  alive.take(event("changed", { v: 4 }), 0)
+  alive.take(event("changed", { v: 5 }, { size: 1e6 }), 0)
+  assert.deepEqual([alive.entries.get("o-1").state, alive.entries.get("o-1").changes], ["changed", []])
+})
+
 test("keeps few of many that have gone, and no more objects than it may", () => {
   const alive = new AliveObjects()
   for (let number = 0; number < 1000; number += 1) {

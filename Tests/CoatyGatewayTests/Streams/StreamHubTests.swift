@@ -107,16 +107,42 @@ import Testing
         }
         say(3, channel: "other")
         try await until("t", .event(3))
-        let first = try transport.told.first { $0.id == "a" && $0.event == 1 }?.cursor
-        let end = hub.subscribe(lane("b", since: try #require(first)), to: Self.channel)
+        let first = try #require(try transport.told.first { $0.id == "a" && $0.event == 1 }).cursor
+        let end = hub.subscribe(lane("b", since: first), to: Self.channel)
         try await until("b", .event(2))
         #expect(try told("b") == [.ok, .event(2)])
         // Of traffic there is what its own part holds.
-        let traffic = try transport.told.first { $0.id == "t" && $0.event == 1 }?.cursor
-        let endOfTraffic = hub.subscribe(lane("u", since: try #require(traffic)), to: .traffic([.channel]))
+        let traffic = try #require(try transport.told.first { $0.id == "t" && $0.event == 1 }).cursor
+        let endOfTraffic = hub.subscribe(lane("u", since: traffic), to: .traffic([.channel]))
         try await until("u", .event(3))
         #expect(try told("u").count { if case .gap = $0 { true } else { false } } == 1)
         for end in ends + [end, endOfTraffic] { end() }
+        await manager.stop()
+    }
+
+    /// The last two choices that were left stay, whatever was chosen before.
+    @Test func whoSwitchesAmongChoicesCanGoBack() async throws {
+        let hub = await hub(.seconds(3600))
+        try await join()
+        let choices: [Character: StreamRequest] = [
+            "A": .traffic([.channel]), "B": .traffic([.call]), "C": .traffic([.discover]), "D": .traffic([.query]),
+        ]
+        var end: @Sendable () -> Void = {}
+        for (index, choice) in "ABABCDAB".enumerated() {
+            end()
+            if index == 7 { say(8) }
+            end = hub.subscribe(lane("\(index)"), to: try #require(choices[choice]))
+            try await until("\(index)", .ok)
+            if index == 6 {
+                say(7)
+                try await until("6", .event(7))
+            }
+        }
+        end()
+        end = hub.subscribe(lane("again", since: try cursor(7)), to: .traffic([.channel]))
+        try await until("again", .event(8))
+        #expect(try told("again") == [.ok, .event(8)])
+        end()
         await manager.stop()
     }
 
