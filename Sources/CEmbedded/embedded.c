@@ -8,9 +8,6 @@ static const char contract[] = {
 };
 
 static const EmbeddedFile console[] = {
-    {"again.js", (const char[]){
-#embed "../CoatyGateway/Console/again.js" suffix(, 0) if_empty(0)
-    }},
     {"alive-objects.js", (const char[]){
 #embed "../CoatyGateway/Console/alive-objects.js" suffix(, 0) if_empty(0)
     }},
@@ -97,6 +94,9 @@ static const EmbeddedFile console[] = {
     }},
     {"object-detail.js", (const char[]){
 #embed "../CoatyGateway/Console/object-detail.js" suffix(, 0) if_empty(0)
+    }},
+    {"observe.js", (const char[]){
+#embed "../CoatyGateway/Console/observe.js" suffix(, 0) if_empty(0)
     }},
     {"patterns.js", (const char[]){
 #embed "../CoatyGateway/Console/patterns.js" suffix(, 0) if_empty(0)

@@ -1,5 +1,6 @@
 // The objects that are alive, and how they change.
 
+import { observeState } from "./observe.js"
 import { objectName } from "./summary.js"
 
 /** How many objects are kept, and how many of those that have gone, and for how many milliseconds these are. */
@@ -29,24 +30,24 @@ export class AliveObjects {
   #gone = new Set()
 
   /**
-   * Follows them from a snapshot on, until what is known may be wrong.
+   * Follows them until the signal says stop.
    *
    * @param client what subscribes
    * @param {() => void} changed
+   * @param {(error?: any) => void} report as of `observe`
    */
-  async follow(client, changed) {
-    const subscription = client.subscribe({ event: "advertise", snapshot: true, buffer: gatewayBuffer })
-    await subscription.ready
-    this.#clear()
-    changed()
-    let hasBegun = false
-    for await (const frame of subscription) {
-      // Changes were missed, or the snapshot comes anew: so do we.
-      if (frame.op === "gap" && hasBegun) return
-      hasBegun = true
-      if (frame.op === "event") this.take(frame, Date.now())
-      changed()
+  follow(client, signal, changed, report) {
+    const state = {
+      begin: () => {
+        this.#clear()
+        changed()
+      },
+      take: (frame) => {
+        this.take(frame, Date.now())
+        changed()
+      },
     }
+    return observeState(client, { event: "advertise", snapshot: true, buffer: gatewayBuffer }, signal, state, report)
   }
 
   /** Takes an event. */

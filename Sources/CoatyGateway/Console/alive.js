@@ -1,9 +1,9 @@
 // The agents and the objects that are alive, as they come and go.
 
-import { again } from "./again.js"
 import { AliveObjects, maximumObjects } from "./alive-objects.js"
 import { ago, count, frames, h, line, plural, setCovering, setHidden, setText } from "./dom.js"
 import { ObjectDetail, shown } from "./object-detail.js"
+import { forever } from "./observe.js"
 import { RowList } from "./row-list.js"
 
 const drawsPerSecond = 4
@@ -49,13 +49,9 @@ class Alive {
       this.#objects.forget(Date.now())
       this.#request()
     }, 1000)
-    const changed = () => {
-      setHidden(this.#ui.problem, true)
-      this.#request()
-    }
-    again(() => this.#objects.follow(app.client, changed), (error) => {
-      setText(this.#ui.problem, error.detail ?? error.message)
-      setHidden(this.#ui.problem, false)
+    this.#objects.follow(app.client, forever, () => this.#request(), (error) => {
+      setText(this.#ui.problem, error ? error.detail ?? error.message : "")
+      setHidden(this.#ui.problem, !error)
     })
   }
 

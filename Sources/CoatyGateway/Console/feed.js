@@ -4,6 +4,7 @@ import { clock, count, frames, plural, setCovering, setHidden, setText } from ".
 import { showEvent } from "./event-detail.js"
 import { cells, feedPage } from "./feed-page.js"
 import { parseJSON } from "./json-text.js"
+import { observe } from "./observe.js"
 import { RowList } from "./row-list.js"
 import { isResponse, kind, sender, subject } from "./summary.js"
 import { Timeline } from "./timeline.js"
@@ -14,9 +15,8 @@ const gatewayBuffer = 4096
 const rowsPerPage = 100
 /** Milliseconds for which the list stands still after somebody has moved in it. */
 const holdTime = 4000
-/** The statuses of refusals that pass by themselves, and milliseconds until it is tried again. */
+/** The statuses of refusals that pass by themselves. */
 const passing = new Set([429, 503])
-const pauseAfterEnd = 2000
 /** How many events that belong to one are looked for. */
 const maximumRelated = 1000
 
@@ -106,22 +106,16 @@ class Feed {
     this.#follow(field, { ...what, buffer: gatewayBuffer }, controller.signal)
   }
 
-  async #follow(field, what, signal) {
-    try {
-      const subscription = this.#app.client.subscribe(what, { signal })
-      await subscription.ready
-      setText(this.#ui[`${field}Error`], "")
-      for await (const frame of subscription) {
-        this.#timeline.push(frame, Date.now())
-        this.#request()
-      }
-    } catch (error) {
-      if (signal.aborted) return
-      if (!passing.has(error.status)) return this.#refuse(field, error.detail ?? error.message)
-      setText(this.#ui[`${field}Error`], error.detail ?? error.message)
+  #follow(field, what, signal) {
+    const take = (frame) => {
+      this.#timeline.push(frame, Date.now())
+      this.#request()
     }
-    // The gateway has ended it, or has no room at this time.
-    if (!signal.aborted) setTimeout(() => { if (!signal.aborted) this.#follow(field, what, signal) }, pauseAfterEnd)
+    const report = (error) => {
+      if (error && !passing.has(error.status)) this.#refuse(field, error.detail ?? error.message)
+      else setText(this.#ui[`${field}Error`], error?.detail ?? error?.message ?? "")
+    }
+    observe(this.#app.client, what, signal, take, report, (error) => error !== undefined && !passing.has(error.status))
   }
 
   #refuse(field, text) {

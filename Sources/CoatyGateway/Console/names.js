@@ -1,7 +1,7 @@
 // Names of agents, IO sources and IO actors, as they are advertised.
 
 import { line, shortId } from "./dom.js"
-import { again } from "./again.js"
+import { forever, observe } from "./observe.js"
 
 /** How many names are kept; the oldest go. */
 const maximumNames = 20_000
@@ -36,11 +36,9 @@ export class Names extends EventTarget {
 
   #follow(client, coreType, take) {
     // Where the broker does not let the gateway observe them, ids are shown.
-    again(async () => {
-      for await (const frame of client.subscribe({ event: "advertise", coreType, snapshot: true })) {
-        // The names of those that have gone stay: what they have said is still shown.
-        if (frame.op === "event" && frame.change !== "removed") take(frame.data.object)
-      }
+    observe(client, { event: "advertise", coreType, snapshot: true }, forever, (frame) => {
+      // The names of those that have gone stay: what they have said is still shown.
+      if (frame.op === "event" && frame.change !== "removed") take(frame.data.object)
     })
   }
 

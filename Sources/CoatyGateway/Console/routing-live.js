@@ -1,39 +1,7 @@
 // What the routing view hears: the associations of a context, the values that pass, and that something has changed.
 
+import { observe, observeState } from "./observe.js"
 import { routesOf } from "./routing-model.js"
-
-/** How long to wait before associations are asked for anew, of which some were missed. */
-const resubscribeTime = 1000
-/** How long to wait before something that was refused, or has ended, is observed again. */
-const retryTime = 5000
-
-/**
- * Calls `take` with each frame until the signal says stop; what ends before that begins again.
- *
- * @param report called with the error where the gateway refuses or ends it, and without one when it has begun
- */
-export async function observe(client, what, signal, take, report = () => {}) {
-  while (!signal.aborted) {
-    const error = await observeOnce(client, what, signal, take, report)
-    if (signal.aborted) return
-    if (error) report(error)
-    await pause(retryTime, signal)
-  }
-}
-
-/** @returns the error that it ended with, if it did */
-async function observeOnce(client, what, signal, take, report) {
-  try {
-    const subscription = client.subscribe(what, { signal })
-    subscription.ready.then(() => { if (!signal.aborted) report() }, () => {})
-    for await (const frame of subscription) {
-      if (signal.aborted) return
-      take(frame)
-    }
-  } catch (error) {
-    return error
-  }
-}
 
 /**
  * Keeps the associations of a context until the signal says stop, or the context is gone.
@@ -42,46 +10,15 @@ async function observeOnce(client, what, signal, take, report) {
  * @param onChange called after each change
  * @param report as of `observe`
  */
-export async function watchAssociations(client, contextId, signal, associations, onChange, report) {
-  while (!signal.aborted) {
-    const turn = new AbortController()
-    const both = AbortSignal.any([signal, turn.signal])
-    let hasBegun = false
-    const take = (frame) => {
-      if (frame.op === "event") {
-        if (!hasBegun) associations.clear()
-        hasBegun = true
-        associations.apply(frame.data?.associations)
-        onChange()
-      } else if (hasBegun) {
-        // Changes are missing: all associations are told to who subscribes anew.
-        turn.abort()
-      }
-    }
-    const error = await observeOnce(client, { event: "routing", context: contextId }, both, take, report)
-    if (signal.aborted) return
-    if (turn.signal.aborted) {
-      await pause(resubscribeTime, signal)
-      continue
-    }
-    if (!error || error.status === 404) return
-    report(error)
-    await pause(retryTime, signal)
+export function watchAssociations(client, contextId, signal, associations, onChange, report) {
+  const state = {
+    begin: () => associations.clear(),
+    take: (frame) => {
+      associations.apply(frame.data?.associations)
+      onChange()
+    },
   }
-}
-
-/** Ends when the time is over, or with the signal. */
-export function pause(milliseconds, signal) {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer)
-      signal.removeEventListener("abort", end)
-      resolve()
-    }
-    const timer = setTimeout(end, milliseconds)
-    signal.addEventListener("abort", end)
-    if (signal.aborted) end()
-  })
+  return observeState(client, { event: "routing", context: contextId }, signal, state, report, (error) => !error || error.status === 404)
 }
 
 /** Calls `take(sourceId, data)` with the values of IO sources, whatever their context. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import { AliveObjects, maximumObjects } from "../../../Sources/CoatyGateway/Console/alive-objects.js"
+import { scripted, settle, steeredTimers, until } from "./support.mjs"
 
 const event = (change, object, more = {}) =>
   ({ op: "event", event: "advertise", change, sourceId: "agent", size: 100, data: { object: { objectId: "o-1", ...object } }, ...more })
@@ -73,37 +74,26 @@ test("keeps few of many that have gone, and no more objects than it may", () => 
   assert.equal(alive.isCut, true)
 })
 
-/** A client whose next subscription gives these frames, and no more. */
-const client = (frames) => ({
-  subscribe: () => ({ ready: Promise.resolve(), async *[Symbol.asyncIterator]() { yield* frames } }),
-})
-const gap = (more) => ({ op: "gap", size: 0, ...more })
-
-test("begins anew where changes were missed", async () => {
-  for (const missed of [gap({ lost: null }), gap({ lost: 3 }), gap({ lost: 3, cursor: "c" }), gap({ lost: null, cursor: "c" })]) {
-    const alive = new AliveObjects()
-    const rest = event("added", { objectId: "o-2" })
-    await alive.follow(client([event("added", {}), missed, rest]), () => {})
-    assert.deepEqual([...alive.entries.keys()], ["o-1"], "what is known stays until the snapshot comes")
-    // A gap before the first object is that of a gateway without its broker.
-    await alive.follow(client([gap({ lost: null }), rest]), () => {})
-    assert.deepEqual([...alive.entries.keys()], ["o-2"])
-  }
-})
-
-test("forgets what was there when it is told that nothing is", async () => {
+test("begins with nothing, and keeps what it knows while it is refused", async (context) => {
+  const tick = steeredTimers(context)
+  const client = scripted(
+    { frames: [event("added", {})], ends: true },
+    { error: Object.assign(new Error("no"), { status: 403 }) },
+    {},
+  )
   const alive = new AliveObjects()
+  const stop = new AbortController()
+  const told = []
   let changes = 0
-  await alive.follow(client([event("added", {})]), () => { changes += 1 })
-  await alive.follow(client([]), () => { changes += 1 })
-  assert.equal(alive.entries.size, 0)
-  assert.equal(changes, 3)
-})
-
-test("fails where it is refused, and keeps what it knows", async () => {
-  const alive = new AliveObjects()
-  await alive.follow(client([event("added", {})]), () => {})
-  const refusing = { subscribe: () => ({ ready: Promise.reject(new Error("no")), async *[Symbol.asyncIterator]() {} }) }
-  await assert.rejects(alive.follow(refusing, () => {}), /no/)
+  alive.follow(client, stop.signal, () => { changes += 1 }, (error) => told.push(error?.message))
+  await until(() => alive.entries.size === 1)
+  await settle()
+  tick(5000)
+  await until(() => told.includes("no"))
   assert.equal(alive.entries.size, 1)
+  await settle()
+  tick(5000)
+  await until(() => alive.entries.size === 0)
+  assert.deepEqual([changes, told], [3, [undefined, "no", undefined]])
+  stop.abort()
 })

@@ -1,31 +1,7 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { Coalesced } from "../../../Sources/CoatyGateway/Console/coalesced.js"
-
-/** Timers that go when the test says so. */
-function steeredTimers(context) {
-  const { setTimeout, clearTimeout } = globalThis
-  const timers = new Map()
-  let now = 0
-  let lastId = 0
-  globalThis.setTimeout = (run, wait) => {
-    timers.set(++lastId, { run, at: now + wait })
-    return lastId
-  }
-  globalThis.clearTimeout = (id) => timers.delete(id)
-  context.after(() => Object.assign(globalThis, { setTimeout, clearTimeout }))
-  return function tick(time) {
-    now += time
-    for (const [id, { run, at }] of timers) {
-      if (at > now) continue
-      timers.delete(id)
-      run()
-    }
-  }
-}
-
-/** Lets what has been promised by now happen. */
-const settle = () => new Promise((resolve) => setImmediate(resolve))
+import { settle, steeredTimers } from "./support.mjs"
 
 test("many requests are one run, and one more for what comes during it", async (context) => {
   const tick = steeredTimers(context)

@@ -1,0 +1,98 @@
+// What is observed for as long as somebody wants it, also where it ends or is refused meanwhile.
+
+/** How long to wait before something that was refused, or has ended, is observed again. */
+const retryTime = 5000
+/** How long to wait before a state is asked for anew, of which something was missed. */
+const renewalTime = 1000
+
+/** For what goes on as long as the page is there. */
+export const forever = new AbortController().signal
+
+/**
+ * Calls `take` with each frame until the signal says stop; what ends before that begins again.
+ *
+ * @param {(frame: any) => void} take
+ * @param {(error?: any) => void} report called with the error where the gateway refuses or ends it, and without one when it
+ *   has begun
+ * @param {(error?: any) => boolean} isOver whether it need not begin again behind this error, or behind its end
+ */
+export async function observe(client, what, signal, take, report = () => {}, isOver = () => false) {
+  while (!signal.aborted) {
+    const error = await observeOnce(client, what, signal, take, report)
+    if (signal.aborted) return
+    if (error) report(error)
+    if (isOver(error)) return
+    await pause(retryTime, signal)
+  }
+}
+
+/**
+ * Observes a state, which is told from its beginning to who subscribes, and then as it changes. Where changes are missing it
+ * is told anew.
+ *
+ * @param {{ begin: () => void, take: (frame: any) => void }} state `begin` forgets what is known: it is told from here on
+ * @param report as of `observe`
+ * @param isOver as of `observe`
+ */
+export async function observeState(client, what, signal, { begin, take }, report = () => {}, isOver = () => false) {
+  while (!signal.aborted) {
+    const turn = new AbortController()
+    // Ends with the turn, too: nothing is left behind at the signal.
+    signal.addEventListener("abort", () => turn.abort(), { signal: turn.signal })
+    let hasBegun = false
+    let isMissing = false
+    const takeFrame = (frame) => {
+      if (frame.op === "event") {
+        hasBegun = true
+        take(frame)
+      } else if (hasBegun) {
+        isMissing = true
+        turn.abort()
+      }
+    }
+    const reportTurn = (error) => {
+      if (!error) begin()
+      report(error)
+    }
+    const error = await observeOnce(client, what, turn.signal, takeFrame, reportTurn)
+    turn.abort()
+    if (signal.aborted) return
+    if (isMissing) {
+      await pause(renewalTime, signal)
+      continue
+    }
+    if (isOver(error)) return
+    if (error) report(error)
+    await pause(retryTime, signal)
+  }
+}
+
+/** @returns the error that it ended with, if it did */
+async function observeOnce(client, what, signal, take, report) {
+  try {
+    const subscription = client.subscribe(what, { signal })
+    await subscription.ready
+    if (signal.aborted) return
+    report()
+    for await (const frame of subscription) {
+      if (signal.aborted) return
+      take(frame)
+    }
+  } catch (error) {
+    return error
+  }
+}
+
+/** Ends when the time is over, or with the signal. */
+export function pause(milliseconds, signal) {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener("abort", end)
+      resolve()
+    }
+    const timer = setTimeout(end, milliseconds)
+    signal.addEventListener("abort", end)
+    if (signal.aborted) end()
+  })
+}
