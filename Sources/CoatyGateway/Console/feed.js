@@ -15,8 +15,8 @@ const gatewayBuffer = 4096
 const rowsPerPage = 100
 /** Milliseconds for which the list stands still after somebody has moved in it. */
 const holdTime = 4000
-/** The statuses of refusals that pass by themselves. */
-const passing = new Set([429, 503])
+/** Whether a refusal passes by itself: there is no room at this time. */
+const isPassing = (error) => error.status === 503
 /** How many events that belong to one are looked for. */
 const maximumRelated = 1000
 
@@ -112,10 +112,10 @@ class Feed {
       this.#request()
     }
     const report = (error) => {
-      if (error && !passing.has(error.status)) this.#refuse(field, error.detail ?? error.message)
+      if (error && !isPassing(error)) this.#refuse(field, error.detail ?? error.message)
       else setText(this.#ui[`${field}Error`], error?.detail ?? error?.message ?? "")
     }
-    observe(this.#app.client, what, signal, take, report, (error) => error !== undefined && !passing.has(error.status))
+    observe(this.#app.client, what, signal, take, report, (error) => error !== undefined && !isPassing(error))
   }
 
   #refuse(field, text) {

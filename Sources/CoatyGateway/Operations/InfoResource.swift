@@ -9,10 +9,7 @@ struct InfoResource: Sendable {
     let isBrokerEmbedded: Bool
 
     func register(in router: inout Router) {
-        router.on(.get, "/v1/info") { _ in
-            let headers = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
-            return .response(HTTPResponse(status: 200, headers: headers, body: body))
-        }
+        router.on(.get, "/v1/info") { _ in .response(.json(body)) }
     }
 
     private var body: [UInt8] {

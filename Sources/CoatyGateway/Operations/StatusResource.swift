@@ -11,10 +11,7 @@ struct StatusResource: Sendable {
     let started: CoatyTimestamp
 
     func register(in router: inout Router) {
-        router.on(.get, "/v1/status") { _ in
-            let headers = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
-            return .response(HTTPResponse(status: 200, headers: headers, body: body))
-        }
+        router.on(.get, "/v1/status") { _ in .response(.json(body)) }
     }
 
     private var body: [UInt8] {
