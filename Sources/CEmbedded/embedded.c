@@ -86,6 +86,9 @@ static const EmbeddedFile console[] = {
     {"layout.js", (const char[]){
 #embed "../CoatyGateway/Console/layout.js" suffix(, 0) if_empty(0)
     }},
+    {"list-pane.js", (const char[]){
+#embed "../CoatyGateway/Console/list-pane.js" suffix(, 0) if_empty(0)
+    }},
     {"merge-patch.js", (const char[]){
 #embed "../CoatyGateway/Console/merge-patch.js" suffix(, 0) if_empty(0)
     }},

@@ -1,13 +1,12 @@
 // The agents and the objects that are alive, as they come and go.
 
 import { AliveObjects, maximumObjects } from "./alive-objects.js"
-import { ago, count, frames, h, line, plural, setCovering, setHidden, setText } from "./dom.js"
+import { ago, count, frames, h, line, plural, setHidden, setText } from "./dom.js"
+import { ListPane } from "./list-pane.js"
 import { ObjectDetail, shown } from "./object-detail.js"
 import { forever } from "./observe.js"
-import { RowList } from "./row-list.js"
 
 const drawsPerSecond = 4
-const rowsPerPage = 100
 /** Of a row: name, type, owner, what became of it, when; of an agent's: name, id, how many objects it has, and the same. */
 const cells = ["clip name", "clip muted", "clip", "clip change", "num muted when"]
 const collator = new Intl.Collator()
@@ -30,7 +29,6 @@ class Alive {
   #owned = new Map()
   #counts = { agents: 0, objects: 0, inSection: 0 }
   #opened
-  #rows = rowsPerPage
   #isShown = false
   #drawing = frames(() => this.#draw(), drawsPerSecond)
   #ui
@@ -40,10 +38,15 @@ class Alive {
   constructor(root, app) {
     this.#app = app
     this.#ui = build(root, {
-      choose: (section) => this.#choose(section), find: () => this.#startOver(), more: () => this.#more(), close: () => this.#close(),
+      choose: (section) => this.#choose(section),
+      find: () => this.#startOver(),
+      open: (entry) => this.#open(entry.id),
+      close: () => this.#close(),
+      describe: (entry) => this.#row(entry),
+      changed: () => this.#request(),
     })
-    this.#list = new RowList(this.#ui.rows, cells, (entry) => this.#open(entry.id), (entry) => this.#row(entry))
-    this.#detail = new ObjectDetail(this.#ui.detail, { names: app.names, open: (id) => this.#open(id), close: () => this.#close() })
+    this.#list = this.#ui.list
+    this.#detail = new ObjectDetail(this.#list.detail, { names: app.names, open: (id) => this.#open(id), close: () => this.#close() })
     app.names.addEventListener("change", () => this.#request())
     setInterval(() => {
       this.#objects.forget(Date.now())
@@ -57,13 +60,13 @@ class Alive {
 
   show() {
     this.#isShown = true
-    if (this.#opened !== undefined) setCovering(this.#ui.detail, true)
+    this.#list.show()
     this.#request()
   }
 
   hide() {
     this.#isShown = false
-    if (this.#opened !== undefined) setCovering(this.#ui.detail, false)
+    this.#list.hide()
     this.#drawing.stop()
   }
 
@@ -77,15 +80,9 @@ class Alive {
   }
 
   #startOver() {
-    this.#rows = rowsPerPage
     this.#entries = []
     this.#drawn = -1
-    this.#request()
-  }
-
-  #more() {
-    this.#rows += rowsPerPage
-    this.#request()
+    this.#list.startOver()
   }
 
   // MARK: - One object
@@ -94,20 +91,15 @@ class Alive {
     const entry = this.#objects.entries.get(id)
     if (entry === undefined) return
     this.#opened = id
-    setHidden(this.#ui.detail, false)
-    this.#ui.split.classList.add("open")
-    setCovering(this.#ui.detail, true)
+    this.#list.open()
     this.#detail.begin(entry, this.#ownedBy(entry))
     this.#request()
   }
 
   #close() {
-    const entry = this.#objects.entries.get(this.#opened)
+    const opened = this.#opened
     this.#opened = undefined
-    setCovering(this.#ui.detail, false)
-    setHidden(this.#ui.detail, true)
-    this.#ui.split.classList.remove("open")
-    if (entry === undefined || !this.#list.focus(({ id }) => id === entry.id)) this.#ui.find.focus()
+    this.#list.close(({ id }) => id === opened, this.#ui.find)
     this.#request()
   }
 
@@ -128,12 +120,9 @@ class Alive {
     ui.objects.setAttribute("aria-pressed", String(this.#section === "objects"))
     const entries = this.#entries
     const opened = this.#objects.entries.get(this.#opened)
-    this.#list.draw(entries.slice(0, this.#rows), opened)
-    setHidden(ui.pane, entries.length === 0)
-    setHidden(ui.empty, entries.length > 0)
-    if (entries.length === 0) this.#showEmpty(inSection > 0)
-    setHidden(ui.more, entries.length <= this.#rows)
-    setText(ui.footer, `${count(Math.min(entries.length, this.#rows))} of ${plural(entries.length, this.#section === "agents" ? "agent" : "object")}`
+    this.#list.draw(entries, opened)
+    if (entries.length === 0) this.#explain(inSection > 0)
+    setText(this.#list.footer, `${count(Math.min(entries.length, this.#list.limit))} of ${plural(entries.length, this.#section === "agents" ? "agent" : "object")}`
       + (this.#objects.isCut ? `. There are more: the page keeps ${count(maximumObjects)}.` : ""))
     if (opened !== undefined) this.#detail.show(opened, this.#ownedBy(opened))
   }
@@ -167,7 +156,7 @@ class Alive {
 
   /** In the order that is chosen; while somebody is in the list, it stays as it is, and what is new comes last. */
   #ordered(entries) {
-    const isHeld = this.#opened !== undefined || this.#ui.rows.querySelector(":focus-visible") !== null
+    const isHeld = this.#opened !== undefined || this.#list.rows.querySelector(":focus-visible") !== null
     if (isHeld && this.#entries.length > 0) {
       const rest = new Map(entries.map((entry) => [entry.id, entry]))
       const ordered = this.#entries.flatMap(({ id }) => rest.get(id) ?? [])
@@ -187,13 +176,11 @@ class Alive {
     return { cells: [name, ...about, change, ago(changed)], isDimmed: state === "gone" }
   }
 
-  #showEmpty(isNarrowed) {
-    const ui = this.#ui
-    setText(ui.emptyTitle, isNarrowed ? "Nothing like it is alive" : this.#section === "agents" ? "No agents yet" : "No objects yet")
-    setText(ui.emptyText, isNarrowed ? "Look for a part of a name, of a type or of an id."
-      : this.#section === "agents" ? "Agents come here when they join the network. Start one:"
-      : "Objects come here when agents advertise them. Start an agent that does:")
-    setHidden(ui.emptyHint, isNarrowed)
+  /** Says why nothing is shown. */
+  #explain(isNarrowed) {
+    if (isNarrowed) this.#list.explain("Nothing like it is alive", "Look for a part of a name, of a type or of an id.", false)
+    else if (this.#section === "agents") this.#list.explain("No agents yet", "Agents come here when they join the network. Start one:", true)
+    else this.#list.explain("No objects yet", "Objects come here when agents advertise them. Start an agent that does:", true)
   }
 }
 
@@ -208,19 +195,11 @@ function build(root, on) {
   const find = h("input", { type: "search", "aria-label": "Find", placeholder: "Find by name, type, id, agent …", oninput: on.find })
   const order = h("select", { "aria-label": "Order", onchange: on.find },
     h("option", { value: "changed" }, "Last change"), h("option", { value: "name" }, "Name"))
-  const rows = h("ol", { className: "rows alive-rows", "aria-label": "Alive" })
-  const more = h("button", { className: "button quiet", type: "button", hidden: true, onclick: on.more }, "Show more")
-  const footer = h("p", { className: "pane-footer num" })
-  const pane = h("div", { className: "pane", hidden: true }, h("div", { className: "pane-scroll" }, rows, more), footer)
-  const emptyTitle = h("h2")
-  const emptyText = h("p")
-  const emptyHint = h("pre", {}, "swift run hello-world")
-  const empty = h("div", { className: "empty", hidden: true }, emptyTitle, emptyText, emptyHint)
-  const detail = h("aside", { className: "pane detail", "aria-label": "Object", hidden: true, onkeydown: (event) => { if (event.key === "Escape") on.close() } })
-  const split = h("div", { className: "split" }, h("div", { className: "alive-main" }, pane, empty), detail)
+  const list = new ListPane({ name: "Alive", detailName: "Object", hint: "swift run hello-world", cells }, on)
+  list.rows.classList.add("alive-rows")
   const problem = h("p", { className: "notice", "data-kind": "bad", role: "alert", hidden: true })
   root.append(h("div", { className: "view-body alive" },
     h("div", { className: "toolbar alive-toolbar" }, h("div", { className: "segments", role: "group", "aria-label": "What" }, agents, objects), find, order),
-    problem, split))
-  return { agents, objects, find, order, rows, more, footer, pane, empty, emptyTitle, emptyText, emptyHint, detail, split, problem }
+    problem, list.element))
+  return { agents, objects, find, order, list, problem }
 }

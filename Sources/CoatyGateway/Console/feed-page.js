@@ -1,16 +1,17 @@
 // What the live feed consists of.
 
 import { h } from "./dom.js"
+import { ListPane } from "./list-pane.js"
 import { trafficEvents } from "./summary.js"
 
 /** Of a row: when, what, about what, of which type, from whom. */
-export const cells = ["num muted", "tag", "clip", "clip muted", "clip"]
+const cells = ["num muted", "tag", "clip", "clip muted", "clip"]
 
 /**
  * Builds the page.
  *
  * @param {HTMLElement} root
- * @param {Record<"choose" | "find" | "togglePause" | "clear" | "hold" | "release" | "more" | "close", () => void>} on
+ * @param {Record<"choose" | "find" | "togglePause" | "clear" | "hold" | "release", () => void>} on with what a `ListPane` asks for
  */
 export function feedPage(root, on) {
   const message = (id) => h("p", { className: "error", id, role: "alert" })
@@ -39,26 +40,17 @@ export function feedPage(root, on) {
   root.querySelector(".view-header").append(h("div", { className: "toolbar" }, pauseButton,
     h("button", { className: "button", type: "button", onclick: on.clear }, "Clear")))
 
-  const rows = h("ol", {
-    className: "rows events", "aria-label": "Events",
-    onpointermove: on.hold, onpointerdown: on.hold, onpointerleave: on.release,
-  })
-  rows.addEventListener("focusin", on.hold)
+  const list = new ListPane({ name: "Events", detailName: "Event", hint: example(), cells }, on)
+  const { rows } = list
+  rows.classList.add("events")
+  for (const event of ["pointermove", "pointerdown", "focusin"]) rows.addEventListener(event, on.hold)
+  rows.addEventListener("pointerleave", on.release)
   rows.addEventListener("focusout", (event) => { if (!rows.contains(event.relatedTarget)) on.release() })
-  const more = h("button", { className: "button quiet", type: "button", hidden: true, onclick: on.more }, "Show more")
-  const footer = h("p", { className: "pane-footer num" })
-  const pane = h("div", { className: "pane", hidden: true }, h("div", { className: "pane-scroll" }, rows, more), footer)
-  const emptyTitle = h("h2")
-  const emptyText = h("p")
-  const emptyHint = h("pre", {}, example())
-  const empty = h("div", { className: "empty" }, emptyTitle, emptyText, emptyHint)
-  const detail = h("aside", { className: "pane detail", "aria-label": "Event", hidden: true, onkeydown: (event) => { if (event.key === "Escape") on.close() } })
-  const split = h("div", { className: "split" }, h("div", { className: "feed-main" }, pane, empty), detail)
   root.append(h("div", { className: "view-body feed" },
     h("fieldset", { className: "chips" }, h("legend", { className: "visually-hidden" }, "Events"),
       chip(all, "all"), chips.map((input) => chip(input, input.value))),
-    filters, split))
-  return { chips, filter, filterError, topic, topicError, find, filters, pauseButton, rows, more, footer, pane, empty, emptyTitle, emptyText, emptyHint, detail, split }
+    filters, list.element))
+  return { chips, filter, filterError, topic, topicError, find, filters, pauseButton, list }
 }
 
 const chip = (input, text) => h("label", { className: "chip" }, input, text)

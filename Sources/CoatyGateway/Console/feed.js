@@ -1,18 +1,16 @@
 // The live feed: what the agents say, as they say it.
 
-import { clock, count, frames, plural, setCovering, setHidden, setText } from "./dom.js"
+import { clock, count, frames, plural, setText } from "./dom.js"
 import { showEvent } from "./event-detail.js"
-import { cells, feedPage } from "./feed-page.js"
+import { feedPage } from "./feed-page.js"
 import { parseJSON } from "./json-text.js"
 import { observe } from "./observe.js"
-import { RowList } from "./row-list.js"
 import { isResponse, kind, sender, subject } from "./summary.js"
 import { Timeline } from "./timeline.js"
 
 const drawsPerSecond = 5
 /** How many events of the connection wait at the gateway while the page is busy. */
 const gatewayBuffer = 4096
-const rowsPerPage = 100
 /** Milliseconds for which the list stands still after somebody has moved in it. */
 const holdTime = 4000
 /** Whether a refusal passes by itself: there is no room at this time. */
@@ -31,7 +29,6 @@ class Feed {
   #timeline = new Timeline()
   #holdTimer
   #opened
-  #rows = rowsPerPage
   #isShown = false
   /** What is observed, by what it is, and what ends it. */
   #observed = new Map()
@@ -44,15 +41,17 @@ class Feed {
     this.#app = app
     this.#ui = feedPage(root, {
       choose: () => this.#observe(),
-      find: () => this.#startOver(),
+      find: () => this.#list.startOver(),
       togglePause: () => this.#togglePause(),
       clear: () => this.#clear(),
       hold: () => this.#hold(),
       release: () => this.#release(),
-      more: () => this.#more(),
+      open: (item) => this.#open(item),
       close: () => this.#close(),
+      describe: (entry) => this.#row(entry),
+      changed: () => this.#request(),
     })
-    this.#list = new RowList(this.#ui.rows, cells, (item) => this.#open(item), (entry) => this.#row(entry))
+    this.#list = this.#ui.list
     app.names.addEventListener("change", () => this.#request())
     this.#observe()
     setInterval(() => this.#measure(), 1000)
@@ -60,13 +59,13 @@ class Feed {
 
   show() {
     this.#isShown = true
-    if (this.#opened) setCovering(this.#ui.detail, true)
+    this.#list.show()
     this.#request()
   }
 
   hide() {
     this.#isShown = false
-    if (this.#opened) setCovering(this.#ui.detail, false)
+    this.#list.hide()
     this.#drawing.stop()
   }
 
@@ -143,7 +142,7 @@ class Feed {
 
   #release() {
     clearTimeout(this.#holdTimer)
-    if (this.#timeline.reason === "held" && !this.#ui.rows.querySelector(":focus-visible")) this.#resume()
+    if (this.#timeline.reason === "held" && !this.#list.rows.querySelector(":focus-visible")) this.#resume()
   }
 
   #stop(reason) {
@@ -159,17 +158,7 @@ class Feed {
 
   #clear() {
     this.#timeline.clear()
-    this.#startOver()
-  }
-
-  #more() {
-    this.#rows += rowsPerPage
-    this.#request()
-  }
-
-  #startOver() {
-    this.#rows = rowsPerPage
-    this.#request()
+    this.#list.startOver()
   }
 
   // MARK: - One event
@@ -177,14 +166,11 @@ class Feed {
   #open(item) {
     this.#opened = item
     if (!this.#timeline.isPaused) this.#stop("opened")
-    const ui = this.#ui
-    setHidden(ui.detail, false)
-    ui.split.classList.add("open")
-    setCovering(ui.detail, true)
+    this.#list.open()
     const { correlationId, event } = item.frame
     const related = correlationId === undefined ? [] : this.#timeline.filter(
       ({ frame }) => frame.correlationId === correlationId && isResponse(frame.event) !== isResponse(event), maximumRelated)
-    showEvent(ui.detail, {
+    showEvent(this.#list.detail, {
       item, related,
       names: this.#app.names,
       open: (other) => this.#open(other),
@@ -196,12 +182,9 @@ class Feed {
     const opened = this.#opened
     if (!opened) return
     this.#opened = undefined
-    setCovering(this.#ui.detail, false)
-    setHidden(this.#ui.detail, true)
-    this.#ui.split.classList.remove("open")
-    if (!this.#list.focus((item) => item === opened)) this.#ui.pauseButton.focus()
+    this.#list.close((item) => item === opened, this.#ui.pauseButton)
     if (this.#timeline.reason === "opened") this.#resume()
-    if (this.#ui.rows.contains(document.activeElement)) this.#hold()
+    if (this.#list.rows.contains(document.activeElement)) this.#hold()
   }
 
   // MARK: - Drawing
@@ -214,22 +197,17 @@ class Feed {
   }
 
   #draw() {
-    const ui = this.#ui
-    const text = ui.find.value.trim().toLowerCase()
+    const { find, pauseButton } = this.#ui
+    const text = find.value.trim().toLowerCase()
     const isWanted = (item) => text === "" || (item.frame.op !== "gap" && this.#summary(item).text.includes(text))
-    // One more than are shown tells whether there are more.
-    const entries = this.#timeline.entries(isWanted, this.#rows + 1)
-    this.#list.draw(entries.slice(0, this.#rows), this.#opened)
-    const isEmpty = entries.length === 0
-    setHidden(ui.pane, isEmpty)
-    setHidden(ui.empty, !isEmpty)
-    if (isEmpty) this.#showEmpty()
-    setHidden(ui.more, entries.length <= this.#rows)
+    const entries = this.#timeline.entries(isWanted, this.#list.limit + 1)
+    this.#list.draw(entries, this.#opened)
+    if (entries.length === 0) this.#explain()
     const { isPaused } = this.#timeline
-    setText(ui.pauseButton, isPaused ? "Resume" : "Pause")
-    ui.pauseButton.classList.toggle("primary", isPaused)
-    ui.footer.toggleAttribute("data-paused", isPaused)
-    setText(ui.footer, this.#footerText())
+    setText(pauseButton, isPaused ? "Resume" : "Pause")
+    pauseButton.classList.toggle("primary", isPaused)
+    this.#list.footer.toggleAttribute("data-paused", isPaused)
+    setText(this.#list.footer, this.#footerText())
   }
 
   #footerText() {
@@ -261,14 +239,14 @@ class Feed {
     return item.summary
   }
 
-  #showEmpty() {
-    const ui = this.#ui
-    const isNarrowed = ui.find.value.trim() !== "" || ui.filter.value.trim() !== "" || ui.chips.some((chip) => chip.checked)
-    setText(ui.emptyTitle, isNarrowed ? "No such event yet" : "Nothing has been said yet")
-    setHidden(ui.emptyHint, isNarrowed)
-    setText(ui.emptyText, isNarrowed
-      ? "Events come here as soon as they are like what you look for. Choose fewer conditions to see more."
-      : "Every event of the network comes here as it is said. Publish the first one on the page “Send”, or with curl:")
+  /** Says why nothing is shown. */
+  #explain() {
+    const { find, filter, chips } = this.#ui
+    if (find.value.trim() !== "" || filter.value.trim() !== "" || chips.some((chip) => chip.checked)) {
+      this.#list.explain("No such event yet", "Events come here as soon as they are like what you look for. Choose fewer conditions to see more.", false)
+    } else {
+      this.#list.explain("Nothing has been said yet", "Every event of the network comes here as it is said. Publish the first one on the page “Send”, or with curl:", true)
+    }
   }
 }
 
