@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 60
 # What the random requests of `make test-api` begin with; without them a run has one that is made up.
 SEEDS ?=
 
-# Which tests `make test-browser` runs in the browser, as unittest names them; all without.
+# Which tests `make test-browser` (as unittest names them) or `make test-brokers` runs; all if it is empty.
 TESTS ?=
 
 # Arguments of the gateway for `make run`.
@@ -37,7 +37,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing test test-websocket test-api test-browser screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-bench deps-fuzz
+.PHONY: help run demo-routing test test-websocket test-api test-browser test-brokers screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-bench deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -78,6 +78,10 @@ test-browser: deps-browser ## test the client module with node, and it and the c
 	Tests/Browser/client/run "$$(swift build -c release --show-bin-path)/coaty-gateway"
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" $(TESTS)
 
+test-brokers: deps-brokers ## test against three RabbitMQ nodes, faulty brokers and TLS failures; TESTS="WillTests" runs some
+	swift build --build-tests
+	Tests/Brokers/run .build/brokers "$$(swift build --show-bin-path)" $(TESTS)
+
 screenshots: deps-browser ## take the README's screenshots of the console anew
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
@@ -117,6 +121,9 @@ deps-api:
 
 deps-browser:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies browser)
+
+deps-brokers:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies brokers)
 
 deps-bench:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)

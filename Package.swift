@@ -173,6 +173,12 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
+            name: "CoatyTestSupport",
+            dependencies: ["Coaty", "CoatyMQTT"],
+            path: "Tests/CoatyTestSupport",
+            swiftSettings: strict
+        ),
+        .target(
             name: "RoutingReference",
             dependencies: ["Coaty"],
             path: "Tests/RoutingReference",
@@ -180,7 +186,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CoatyTests",
-            dependencies: ["Coaty", "CoatyMQTT", "RoutingReference", "TestSupport"],
+            dependencies: ["Coaty", "CoatyMQTT", "CoatyTestSupport", "RoutingReference", "TestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
@@ -191,7 +197,17 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
-        .testTarget(name: "CoatyMQTTTests", dependencies: ["CoatyMQTT", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "BrokersTests",
+            dependencies: ["Coaty", "CoatyMQTT", "test-agent", "TestSupport"],
+            path: "Tests/Brokers/BrokersTests",
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "CoatyMQTTTests",
+            dependencies: ["CoatyMQTT", "CoatyTestSupport", "TestSupport"],
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "CoatySensorThingsTests",
             dependencies: ["Coaty", "CoatySensorThings"],
@@ -207,7 +223,7 @@ let package = Package(
         .testTarget(
             name: "CoatyGatewayTests",
             dependencies: [
-                "CEmbedded", "CoatyGateway", "coaty-gateway", "test-agent", "TestSupport",
+                "CEmbedded", "CoatyGateway", "CoatyTestSupport", "coaty-gateway", "test-agent", "TestSupport",
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: strict

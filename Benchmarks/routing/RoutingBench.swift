@@ -24,7 +24,7 @@ final class RoutingBench {
     private let router: RuleBasedIoRouter
     private let clock = ContinuousClock()
     private var context: JSONView
-    private var table = IoRoutingTable(namespace: "-")
+    private var table = IoRoutingTable { sourceId, _ in sourceId.string }
     private var naive: NaiveRouter
 
     static func run() throws {

@@ -1,6 +1,6 @@
 #if os(Linux)
+    import Coaty
     import Foundation
-    import Logging
 
     /// Finds a broker that is there: by mDNS, and by a look which of the endpoints found takes a TCP connection first.
     ///
@@ -10,42 +10,43 @@
         static let connectTimeout = Duration.seconds(3)
 
         let limit: Duration
-        let membership: Membership
+        let wakePipe: WakePipe
+        /// Whether the thread is to end.
+        let isCancelled: () -> Bool
 
-        /// - Returns: nil where the thread shall end.
-        /// - Throws: ``MQTTLinkError/discovery(_:)``
-        func findBroker() throws(MQTTLinkError) -> BrokerEndpoint? {
+        /// - Returns: nil if the thread is to end.
+        func findBroker() throws(ConnectionError) -> BrokerEndpoint? {
             let endpoints: [BrokerEndpoint]
             do throws(MDNSError) {
-                let browser = try MDNSBrowser(wakePipe: membership.wakePipe)
-                endpoints = try browser.browse(for: limit) { membership.isLeaving }
+                let browser = try MDNSBrowser(wakePipe: wakePipe)
+                endpoints = try browser.browse(for: limit, isCancelled: isCancelled)
             } catch {
-                throw .discovery(error.description)
+                throw ConnectionError(.noBrokerFound, error.description)
             }
-            if membership.isLeaving { return nil }
+            if isCancelled() { return nil }
             guard !endpoints.isEmpty else {
-                throw .discovery("no broker has answered by mDNS as \(MDNS.brokerType) within \(limit)")
+                throw ConnectionError(.noBrokerFound, "no broker has answered by mDNS as \(MDNS.brokerType) within \(limit)")
             }
             if let first = firstReachable(endpoints) { return first }
-            if membership.isLeaving { return nil }
+            if isCancelled() { return nil }
             let addresses = endpoints.map(\.description).joined(separator: ", ")
-            throw .discovery("mDNS has found brokers, but none can be reached: \(addresses)")
+            throw ConnectionError(.noBrokerFound, "mDNS has found brokers, but none can be reached: \(addresses)")
         }
 
         private func firstReachable(_ endpoints: [BrokerEndpoint]) -> BrokerEndpoint? {
             var descriptors = endpoints.map { pollfd(fd: connecting(to: $0), events: Int16(POLLOUT), revents: 0) }
             // poll(2) ignores negative descriptors.
             defer { for descriptor in descriptors where descriptor.fd >= 0 { close(descriptor.fd) } }
-            descriptors.append(pollfd(fd: membership.wakePipe.readEnd, events: Int16(POLLIN), revents: 0))
+            descriptors.append(pollfd(fd: wakePipe.readEnd, events: Int16(POLLIN), revents: 0))
             defer { descriptors.removeLast() }
             let deadline = ContinuousClock.now + Self.connectTimeout
             while descriptors.dropLast().contains(where: { $0.fd >= 0 }) {
                 let left = deadline - .now
                 guard left > .zero else { return nil }
-                membership.wakePipe.prepareToSleep()
-                if membership.isLeaving { return nil }
+                wakePipe.prepareToSleep()
+                if isCancelled() { return nil }
                 poll(&descriptors, nfds_t(descriptors.count), Int32(left / .milliseconds(1)) + 1)
-                membership.wakePipe.didWake(isReadable: descriptors[endpoints.count].revents != 0)
+                wakePipe.didWake(isReadable: descriptors[endpoints.count].revents != 0)
                 for index in endpoints.indices where descriptors[index].revents != 0 {
                     if isConnected(descriptors[index].fd) { return endpoints[index] }
                     close(descriptors[index].fd)

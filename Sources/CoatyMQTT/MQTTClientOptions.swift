@@ -10,9 +10,18 @@ public struct MQTTClientOptions: Sendable {
     public var username: String?
     /// The password that goes with the user name.
     public var password: String?
-    /// Seconds without traffic after which the link is probed; 5 to 65535.
+    /// Further brokers of the same network, with the same user and TLS: all are tried in turn, ``host`` first.
+    public var fallbackBrokers: [BrokerAddress]
+    /// Seconds without traffic after which the connection is probed; 5 to 65535. A broker that stops answering is noticed after
+    /// at most twice that time.
     public var keepAlive: UInt16
-    /// TLS; nil connects in the clear.
+    /// How long a broker may take to accept a connection: TCP, TLS and MQTT together.
+    public var connectTimeout: Duration
+    /// How the broker treats `.` and `/` in topics.
+    public var topicDialect: TopicDialect
+    /// Maximum number of topic filters in a SUBSCRIBE or UNSUBSCRIBE packet: some brokers close the connection above 8.
+    public var filtersPerPacket: Int
+    /// TLS; nil connects without.
     public var tls: TLSOptions?
     /// Whether to look for the broker by mDNS (`_coaty-mqtt._tcp`) each time before the binding connects; then ``host``
     /// and ``port`` are ignored. Off by default, as anybody in the local network can pose as a broker. With ``tls`` the
@@ -21,7 +30,21 @@ public struct MQTTClientOptions: Sendable {
     /// How long an attempt waits for a broker to answer by mDNS; then it fails like one to connect.
     public var mdnsDiscoveryTimeout: Duration
 
-    /// How to secure the link.
+    /// Where a broker listens.
+    public struct BrokerAddress: Sendable, Hashable {
+        /// The host name or address.
+        public var host: String
+        /// The port.
+        public var port: UInt16
+
+        /// Creates an address.
+        public init(host: String, port: UInt16 = 1883) {
+            self.host = host
+            self.port = port
+        }
+    }
+
+    /// How to secure the connection.
     public struct TLSOptions: Sendable, Hashable {
         /// PEM file of the authorities that may have signed the broker's certificate; nil takes the system's.
         public var caFile: String?
@@ -44,7 +67,11 @@ public struct MQTTClientOptions: Sendable {
         port: UInt16 = 1883,
         username: String? = nil,
         password: String? = nil,
-        keepAlive: UInt16 = 60,
+        fallbackBrokers: [BrokerAddress] = [],
+        keepAlive: UInt16 = Self.defaultKeepAlive,
+        connectTimeout: Duration = Self.defaultConnectTimeout,
+        topicDialect: TopicDialect = .plain,
+        filtersPerPacket: Int = Self.defaultFiltersPerPacket,
         tls: TLSOptions? = nil,
         shouldTryMDNSDiscovery: Bool = false,
         mdnsDiscoveryTimeout: Duration = Self.defaultMDNSDiscoveryTimeout
@@ -53,19 +80,44 @@ public struct MQTTClientOptions: Sendable {
         self.port = port
         self.username = username
         self.password = password
+        self.fallbackBrokers = fallbackBrokers
         self.keepAlive = keepAlive
+        self.connectTimeout = connectTimeout
+        self.topicDialect = topicDialect
+        self.filtersPerPacket = filtersPerPacket
         self.tls = tls
         self.shouldTryMDNSDiscovery = shouldTryMDNSDiscovery
         self.mdnsDiscoveryTimeout = mdnsDiscoveryTimeout
     }
 
+    /// Ten seconds.
+    public static let defaultKeepAlive: UInt16 = 10
+    /// Five seconds.
+    public static let defaultConnectTimeout = Duration.seconds(5)
+    /// Eight.
+    public static let defaultFiltersPerPacket = 8
     /// Five seconds, as long as coaty-swift waits.
     public static let defaultMDNSDiscoveryTimeout = Duration.seconds(5)
 
-    /// Reads `mqtt://[user[:password]@]host[:port]` or `mqtts://…`, with ports 1883 and 8883 by default.
+    /// Reads `mqtt://[user[:password]@]host[:port]` or `mqtts://…`, with ports 1883 and 8883 by default. Several URLs are separated by
+    /// commas: they are tried in turn, and must agree on scheme, user and password.
     ///
-    /// - Throws: ``MQTTOptionsError`` where the text is no such URL.
+    /// - Throws: ``MQTTOptionsError`` if the text is not such a URL.
     public init(url text: String) throws(MQTTOptionsError) {
+        let urls = text.split(separator: ",", omittingEmptySubsequences: false).map {
+            $0.trimmingCharacters(in: .whitespaces)
+        }
+        try self.init(oneURL: urls[0])
+        for url in urls.dropFirst() {
+            let other = try MQTTClientOptions(oneURL: url)
+            guard other.tls == tls, other.username == username, other.password == password else {
+                throw .invalidURL("all brokers must have the same scheme, user and password")
+            }
+            fallbackBrokers.append(BrokerAddress(host: other.host, port: other.port))
+        }
+    }
+
+    private init(oneURL text: String) throws(MQTTOptionsError) {
         guard let url = URLComponents(string: text), let host = url.host, !host.isEmpty else {
             throw .invalidURL("expected mqtt://host[:port] or mqtts://host[:port]")
         }
@@ -84,17 +136,24 @@ public struct MQTTClientOptions: Sendable {
         self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
         username = url.user
         password = url.password
-        keepAlive = 60
+        fallbackBrokers = []
+        keepAlive = Self.defaultKeepAlive
+        connectTimeout = Self.defaultConnectTimeout
+        topicDialect = .plain
+        filtersPerPacket = Self.defaultFiltersPerPacket
         shouldTryMDNSDiscovery = false
         mdnsDiscoveryTimeout = Self.defaultMDNSDiscoveryTimeout
     }
 
-    /// The broker's address without user name and password, for people; where it is to be discovered, with the name of
-    /// the service instead of host and port.
+    /// The brokers' addresses without user name and password, for people. For a broker that is to be discovered, the name of the
+    /// service stands instead of host and port.
     public var address: String {
         let scheme = tls == nil ? "mqtt" : "mqtts"
         if shouldTryMDNSDiscovery { return "\(scheme)://\(MDNS.brokerType).local" }
-        return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        return ([BrokerAddress(host: host, port: port)] + fallbackBrokers).map { broker in
+            "\(scheme)://\(broker.host.contains(":") ? "[\(broker.host)]" : broker.host):\(broker.port)"
+        }
+        .joined(separator: ",")
     }
 }
 

@@ -1,54 +1,84 @@
+import CMosquitto
 import Coaty
 import Foundation
 import Logging
 
-/// What the network thread does: connects, moves bytes, connects again.
-struct NetworkLoop {
-    /// How long the broker may take to accept a connection.
-    static let acceptTimeout = Duration.seconds(10)
-    /// How often the keepalive is looked after.
+/// The network thread of a binding: connects, moves bytes, connects again.
+///
+/// Whether the agent is connected and whether it leaves is the session's to say. Used on one thread.
+final class NetworkLoop {
+    /// How often the keepalive is checked.
     static let keepAliveInterval = Duration.seconds(1)
-    /// How many operations are handed over before what has come in gets its turn.
+    /// Maximum number of operations that are handed over before what has come in gets its turn.
     static let operationBatch = 256
-    /// How often a thread that is leaving looks whether its time is over.
+    /// How often a thread that is leaving checks whether its time is over.
     static let leaveInterval = Duration.milliseconds(50)
-    /// How long a link must hold before the next loss counts as the first one.
+    /// How long a connection must stand before the next loss counts as the first one.
     static let stableAfter = Duration.seconds(5)
 
-    private let link: Link
+    private let session: BindingSession
     private let options: MQTTClientOptions
-    private let membership: Membership
+    private let wakePipe: WakePipe
     private let logger: Logger
+    private var subscriptions: MQTTSubscriptions
     private var backoff = Backoff()
+    /// The code by which the broker has refused the connection.
+    private var refusal: Int32?
+    /// The packet that the broker answers before the connection is left.
+    private var lastUnsubscribe: Int32?
+    /// Number of publications that were handed over and are not yet written.
+    private var unwritten = 0
+    /// Whether the socket is connected.
+    private var isSocketConnected = false
+    private var client: MosquittoClient?
 
-    init(
-        link: Link,
-        options: MQTTClientOptions,
-        membership: Membership,
-        logger: Logger
-    ) {
-        self.link = link
+    init(session: BindingSession, options: MQTTClientOptions, wakePipe: WakePipe, logger: Logger) {
+        self.session = session
         self.options = options
-        self.membership = membership
+        self.wakePipe = wakePipe
         self.logger = logger
+        subscriptions = MQTTSubscriptions(
+            topics: MQTTTopics(session, options.topicDialect),
+            filtersPerPacket: options.filtersPerPacket
+        )
     }
 
-    mutating func run() {
+    /// Runs until the session leaves.
+    func run() {
         blockBrokenPipeSignal()
-        while !membership.isLeaving {
-            do throws(MQTTLinkError) {
-                try connectAndServe()
+        var round: ArraySlice<BrokerAddress> = []
+        while !session.isLeaving {
+            do throws(ConnectionError) {
+                if round.isEmpty { round = try addresses()[...] }
+                if let address = round.popFirst() { try serve(address) }
             } catch {
-                logger.warning(
-                    "no link to the broker",
-                    metadata: ["broker": "\(options.address)", "error": "\(error)"]
-                )
+                report(error)
             }
-            if !membership.isLeaving { rest(for: backoff.delay()) }
+            if round.isEmpty, !session.isLeaving { rest(for: backoff.delay()) }
         }
     }
 
-    /// libmosquitto writes with write(2), which raises SIGPIPE where the broker has gone.
+    private func report(_ error: ConnectionError) {
+        if session.isConnected { endConnection(error) } else { session.failed(error) }
+        client = nil
+        logger.warning(
+            "not connected to the broker",
+            metadata: ["broker": "\(options.address)", "reason": "\(error.reason.rawValue)", "error": "\(error)"]
+        )
+    }
+
+    private func endConnection(_ error: ConnectionError?) {
+        let refused = subscriptions.lost(isWriting: unwritten > 0, isLeaving: session.isLeaving, now: .now)
+        for filter in refused {
+            logger.error(
+                "subscription refused: the broker closes the connection because of it",
+                metadata: ["topic filter": "\(filter.prefix(200))"]
+            )
+        }
+        session.lost(error)
+    }
+
+    /// libmosquitto writes with write(2), which raises SIGPIPE if the broker has gone.
     private func blockBrokenPipeSignal() {
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -56,116 +86,268 @@ struct NetworkLoop {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
-    /// The options to connect with, of which the broker is known; nil where the thread shall end.
-    private func target() throws(MQTTLinkError) -> MQTTClientOptions? {
-        guard options.shouldTryMDNSDiscovery else { return options }
+    /// The addresses to try in turn; none if the thread is to end.
+    private func addresses() throws(ConnectionError) -> [BrokerAddress] {
+        guard options.shouldTryMDNSDiscovery else {
+            let brokers = [MQTTClientOptions.BrokerAddress(host: options.host, port: options.port)] + options.fallbackBrokers
+            let found = brokers.flatMap { BrokerAddress.resolve($0.host, $0.port) }
+            guard !found.isEmpty else {
+                let names = brokers.map(\.host).joined(separator: ", ")
+                throw ConnectionError(.hostNotFound, "the broker's name can't be resolved: \(names)")
+            }
+            return found
+        }
         #if os(Linux)
-            let discovery = BrokerDiscovery(limit: options.mdnsDiscoveryTimeout, membership: membership)
-            guard let broker = try discovery.findBroker() else { return nil }
-            var found = options
-            found.shouldTryMDNSDiscovery = false
-            (found.host, found.port) = (broker.address, broker.port)
+            let discovery = BrokerDiscovery(limit: options.mdnsDiscoveryTimeout, wakePipe: wakePipe) { [session] in
+                session.isLeaving
+            }
+            guard let broker = try discovery.findBroker() else { return [] }
             logger.info(
                 "mDNS has found a broker",
-                metadata: ["broker": "\(found.address)", "name": "\(broker.service)"]
+                metadata: ["broker": "\(broker)", "name": "\(broker.service)"]
             )
-            return found
+            return [BrokerAddress(host: broker.address, port: broker.port, family: .any)]
         #else
-            throw .discovery("brokers can be discovered on Linux only")
+            throw ConnectionError(.noBrokerFound, "brokers can be discovered on Linux only")
         #endif
     }
 
-    private mutating func connectAndServe() throws(MQTTLinkError) {
-        guard let options = try target() else { return }
-        let client = try MosquittoClient(link: link, options: options, logger: logger)
-        try client.connect(to: options)
-        defer { if client.isOpen { link.closed() } }
+    // MARK: - One connection
+
+    /// Connects and moves bytes until the connection is lost or left.
+    private func serve(_ address: BrokerAddress) throws(ConnectionError) {
+        (refusal, lastUnsubscribe, unwritten, isSocketConnected) = (nil, nil, 0, false)
+        try options.tls?.checkFiles()
+        do throws(MosquittoError) {
+            let client = try MosquittoClient(
+                clientId: session.clientId,
+                will: session.farewell.flatMap { farewell in
+                    guard case .event(let address) = farewell.destination else { return nil }
+                    return (MQTTTopic.topic(of: address), farewell.payload)
+                },
+                options: options,
+                delegate: self
+            )
+            self.client = client
+            try client.connect(to: address, keepAlive: options.keepAlive)
+            try move(client, address)
+            // The client has closed the socket.
+            if session.isConnected { endConnection(nil) }
+            self.client = nil
+        } catch {
+            throw connectionError(error, address)
+        }
+    }
+
+    private func move(_ client: MosquittoClient, _ address: BrokerAddress) throws(MosquittoError) {
         let start = ContinuousClock.now
         var lastKeepAlive = start
         var leaveDeadline: ContinuousClock.Instant?
         while let socket = client.socket {
             let now = ContinuousClock.now
-            if client.isOpen, now > start + Self.stableAfter { backoff.reset() }
-            if membership.isLeaving {
+            let isConnected = session.isConnected
+            if isConnected, now > start + Self.stableAfter { backoff.reset() }
+            if session.isLeaving {
                 let deadline = leaveDeadline ?? now + MQTTBinding.leaveTimeout
                 leaveDeadline = deadline
-                if !client.isOpen { return }
+                if !isConnected { return }
                 if now > deadline {
                     // A broker that is only slow may still read it.
-                    if client.isLeaving { client.disconnect() }
+                    client.disconnect()
                     return
                 }
-            } else if !client.isOpen, now > start + Self.acceptTimeout {
-                throw .noAnswer
+            } else if !isConnected, now > start + options.connectTimeout {
+                throw MosquittoError(code: Int32(MOSQ_ERR_ERRNO.rawValue), errno: ETIMEDOUT)
             }
             if now > lastKeepAlive + Self.keepAliveInterval {
                 lastKeepAlive = now
                 try client.keepAlive()
+                subscriptions.retry(now: now)
             }
             var isDone = try carryOutOperations(client)
             if isDone {
-                membership.wakePipe.prepareToSleep()
+                wakePipe.prepareToSleep()
                 isDone = try carryOutOperations(client)
             }
-            let events = wait(for: socket, toWrite: client.wantsToWrite, mayRest: isDone)
-            if events & Int16(POLLOUT) != 0 { try client.write() }
-            if events & ~Int16(POLLOUT) != 0 { try client.read() }
+            try handle(wait(for: socket, client, isConnected: isConnected, mayRest: isDone), of: socket, client)
         }
     }
 
-    /// Hands over what waits, as fast as the socket takes it: what stays in the outbox is kept when the link is lost.
+    private func handle(_ events: Int16, of socket: Int32, _ client: MosquittoClient) throws(MosquittoError) {
+        guard events != 0 else { return }
+        if !isSocketConnected {
+            var (code, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+            if getsockopt(socket, SOL_SOCKET, SO_ERROR, &code, &size) == 0, code != 0 {
+                throw MosquittoError(code: Int32(MOSQ_ERR_ERRNO.rawValue), errno: code)
+            }
+            isSocketConnected = true
+            // Begins the handshake of TLS.
+            if options.tls != nil { try client.read() }
+            return try client.write()
+        }
+        if events & Int16(POLLOUT) != 0 { try client.write() }
+        if events & ~Int16(POLLOUT) != 0 {
+            try client.read()
+            // The handshake of TLS may be over, and CONNECT is queued.
+            if !session.isConnected, client.socket != nil { try client.write() }
+        }
+        if refusal != nil { throw MosquittoError(code: Int32(MOSQ_ERR_CONN_REFUSED.rawValue), errno: 0) }
+    }
+
+    /// Hands over what is queued, as fast as the socket takes it: what stays in the outbox is kept when the connection is lost.
     ///
     /// - Returns: whether there is nothing more to hand over by now.
-    private func carryOutOperations(_ client: MosquittoClient) throws(MQTTLinkError) -> Bool {
-        guard client.isOpen else { return true }
+    private func carryOutOperations(_ client: MosquittoClient) throws(MosquittoError) -> Bool {
+        guard session.isConnected else { return true }
         for _ in 0..<Self.operationBatch {
-            guard !client.wantsToWrite, !client.isLeaving, client.socket != nil, let operation = link.nextOperation()
-            else { return true }
-            do throws(MQTTLinkError) {
-                try client.carryOut(operation)
-            } catch {
-                guard error.isOperationAtFault else { throw error }
-                switch operation {
-                case .publish(let publication):
-                    link.publicationRefused()
-                    logger.error("not published", metadata: ["topic": "\(publication.topic)", "error": "\(error)"])
-                case .subscribe(let filters, let ticket):
-                    logger.error("not subscribed", metadata: ["error": "\(error)"])
-                    link.subscribed(ticket, refused: filters)
-                case .unsubscribe, .disconnect:
-                    logger.error("not unsubscribed", metadata: ["error": "\(error)"])
+            guard !client.wantsToWrite, client.socket != nil else { return true }
+            if try sendSubscriptions(client) { continue }
+            guard !subscriptions.holdsBack(now: .now), let operation = session.nextOperation() else { return true }
+            switch operation {
+            case .subscribe(let requests): report(subscriptions.add(requests))
+            case .unsubscribe(let selector):
+                let (commands, answers) = subscriptions.remove(selector)
+                report(answers)
+                for case .unsubscribe(let filters) in commands { _ = try unsubscribe(filters, client) }
+            case .publish(let publication): try publish(publication, client)
+            case .disconnect:
+                for case .unsubscribe(let filters) in subscriptions.removeAll() {
+                    lastUnsubscribe = try unsubscribe(filters, client)
                 }
+                if lastUnsubscribe == nil { client.disconnect() }
             }
         }
         return false
     }
 
-    /// Sleeps until the socket or somebody else has something to do, or the keepalive wants a look.
+    /// - Returns: whether a packet was sent.
+    private func sendSubscriptions(_ client: MosquittoClient) throws(MosquittoError) -> Bool {
+        guard let packet = subscriptions.nextPacket() else { return false }
+        do throws(MosquittoError) {
+            let id = try client.subscribe(packet.filters)
+            // The identifiers have gone round since: a broker that leaves so much unanswered does not answer at all.
+            guard subscriptions.sent(id, keys: packet.keys, now: .now) else {
+                throw MosquittoError(code: Int32(MOSQ_ERR_KEEPALIVE.rawValue), errno: 0)
+            }
+        } catch {
+            guard error.isOperationAtFault else { throw error }
+            logger.error("not subscribed", metadata: ["error": "\(connectionError(error, nil))"])
+            report(subscriptions.refuse(packet.keys))
+        }
+        return true
+    }
+
+    private func unsubscribe(_ filters: [String], _ client: MosquittoClient) throws(MosquittoError) -> Int32? {
+        do throws(MosquittoError) {
+            return try client.unsubscribe(filters)
+        } catch {
+            guard error.isOperationAtFault else { throw error }
+            logger.error("not unsubscribed", metadata: ["error": "\(connectionError(error, nil))"])
+            return nil
+        }
+    }
+
+    private func publish(_ publication: Publication, _ client: MosquittoClient) throws(MosquittoError) {
+        let (topic, isRetained) =
+            switch publication.destination {
+            case .event(let address): (MQTTTopic.topic(of: address), false)
+            case .ioRoute(let route): (route, false)
+            case .raw(let topic, let isRetained): (topic, isRetained)
+            }
+        unwritten += 1
+        do throws(MosquittoError) {
+            try client.publish(topic, publication.payload, isRetained: isRetained)
+        } catch {
+            guard error.isOperationAtFault else { throw error }
+            unwritten -= 1
+            session.publicationRefused()
+            logger.error("not published", metadata: ["topic": "\(topic)", "error": "\(connectionError(error, nil))"])
+        }
+    }
+
+    private func report(_ answers: [MQTTSubscriptions.Answer]) {
+        for answer in answers { session.answer(answer.request, isGranted: answer.isGranted) }
+    }
+
+    // MARK: - Waiting
+
+    /// Sleeps until the socket has something to do, or another thread has, or the keepalive is to be checked.
     ///
     /// - Parameter mayRest: whether to sleep at all.
-    private func wait(for socket: Int32, toWrite: Bool, mayRest: Bool) -> Int16 {
-        let timeout = !mayRest ? .zero : membership.isLeaving ? Self.leaveInterval : Self.keepAliveInterval
+    private func wait(for socket: Int32, _ client: MosquittoClient, isConnected: Bool, mayRest: Bool) -> Int16 {
+        let timeout = !mayRest ? .zero : session.isLeaving ? Self.leaveInterval : Self.keepAliveInterval
+        // During the handshake of TLS the CONNECT packet waits, but not for the socket.
+        let isHandshake = options.tls != nil && isSocketConnected && !isConnected
+        let waitsToWrite = !isSocketConnected || client.wantsToWrite && !isHandshake
         return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2) { descriptors in
-            let events = Int16(POLLIN) | (toWrite ? Int16(POLLOUT) : 0)
+            let events = Int16(POLLIN) | (waitsToWrite ? Int16(POLLOUT) : 0)
             descriptors.initializeElement(at: 0, to: pollfd(fd: socket, events: events, revents: 0))
-            let wakeEnd = membership.wakePipe.readEnd
-            descriptors.initializeElement(at: 1, to: pollfd(fd: wakeEnd, events: Int16(POLLIN), revents: 0))
+            descriptors.initializeElement(at: 1, to: pollfd(fd: wakePipe.readEnd, events: Int16(POLLIN), revents: 0))
             poll(descriptors.baseAddress, nfds_t(descriptors.count), Int32(timeout / .milliseconds(1)))
-            membership.wakePipe.didWake(isReadable: descriptors[1].revents != 0)
+            wakePipe.didWake(isReadable: descriptors[1].revents != 0)
             return descriptors[0].revents
         }
     }
 
-    /// Waits before the next attempt; leaving cuts it short.
+    /// Waits before the next attempt; leaving ends it.
     private func rest(for duration: Duration) {
         let end = ContinuousClock.now + duration
-        while !membership.isLeaving, .now < end {
-            membership.wakePipe.prepareToSleep()
-            if membership.isLeaving { return }
-            var descriptor = pollfd(fd: membership.wakePipe.readEnd, events: Int16(POLLIN), revents: 0)
+        while !session.isLeaving, .now < end {
+            wakePipe.prepareToSleep()
+            if session.isLeaving { return }
+            var descriptor = pollfd(fd: wakePipe.readEnd, events: Int16(POLLIN), revents: 0)
             let left = end - ContinuousClock.now
             poll(&descriptor, 1, Int32(max(left / .milliseconds(1), 1)))
-            membership.wakePipe.didWake(isReadable: descriptor.revents != 0)
+            wakePipe.didWake(isReadable: descriptor.revents != 0)
         }
+    }
+
+    private func connectionError(_ error: MosquittoError, _ address: BrokerAddress?) -> ConnectionError {
+        ConnectionError(
+            error,
+            address: address?.description ?? options.address,
+            refusal: refusal,
+            wasConnected: session.isConnected,
+            usesTLS: options.tls != nil,
+            isSocketConnected: isSocketConnected,
+            diagnosis: client?.diagnosis
+        )
+    }
+}
+
+extension NetworkLoop: MosquittoClientDelegate {
+    func connackReceived(_ code: Int32) {
+        guard code == 0 else {
+            refusal = code
+            return
+        }
+        subscriptions.connected()
+        session.connected()
+    }
+
+    func publicationWritten() {
+        unwritten -= 1
+        session.publicationWritten()
+    }
+
+    func received(topic: String, payload: [UInt8]) {
+        subscriptions.receive(topic, payload, for: session)
+    }
+
+    func receivedTooLong(topic: String, size: Int) {
+        session.dropped("a message that is too long", label: topic)
+    }
+
+    func subackReceived(_ packet: Int32, isGranted: [Bool]) {
+        report(subscriptions.acknowledged(packet, isGranted: isGranted))
+    }
+
+    /// The broker has answered the last packet, so it has read everything that was published, and it sends nothing more. If
+    /// anything of it was unread when the socket is closed, the kernel would reset the connection, and the broker would lose
+    /// what it had not read.
+    func unsubackReceived(_ packet: Int32) {
+        guard packet == lastUnsubscribe else { return }
+        lastUnsubscribe = nil
+        client?.disconnect()
     }
 }

@@ -1,3 +1,4 @@
+import Coaty
 import Foundation
 import Synchronization
 
@@ -9,7 +10,7 @@ final class WakePipe: Sendable {
 
     init() throws {
         var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw MQTTLinkError.system("pipe", errno) }
+        guard pipe(&ends) == 0 else { throw ConnectionError(.network, "pipe: \(String(cString: strerror(errno)))") }
         for end in ends {
             _ = fcntl(end, F_SETFL, O_NONBLOCK)
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)

@@ -11,6 +11,10 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("broker-ca-file")) var brokerCaFile: String?
     @Option(help: help("broker-certificate-file")) var brokerCertificateFile: String?
     @Option(help: help("broker-key-file")) var brokerKeyFile: String?
+    @Option(help: help("broker-keepalive")) var brokerKeepalive: String?
+    @Option(help: help("broker-connect-timeout")) var brokerConnectTimeout: String?
+    @Option(help: help("broker-filters-per-packet")) var brokerFiltersPerPacket: String?
+    @Option(help: help("topic-dialect")) var topicDialect: String?
     @Option(help: help("broker-discovery")) var brokerDiscovery: String?
     @Option(help: help("embedded-broker-listen")) var embeddedBrokerListen: String?
     @Option(help: help("embedded-broker-announcement")) var embeddedBrokerAnnouncement: String?
@@ -37,6 +41,10 @@ struct SettingFlags: ParsableArguments {
             "broker-ca-file": brokerCaFile,
             "broker-certificate-file": brokerCertificateFile,
             "broker-key-file": brokerKeyFile,
+            "broker-keepalive": brokerKeepalive,
+            "broker-connect-timeout": brokerConnectTimeout,
+            "broker-filters-per-packet": brokerFiltersPerPacket,
+            "topic-dialect": topicDialect,
             "broker-discovery": brokerDiscovery,
             "embedded-broker-listen": embeddedBrokerListen,
             "embedded-broker-announcement": embeddedBrokerAnnouncement,

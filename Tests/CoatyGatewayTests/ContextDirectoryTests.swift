@@ -6,13 +6,15 @@ import Testing
 
 @testable import CoatyGateway
 
+@testable import CoatyTestSupport
+
 /// What others show of their contexts, at a broker in memory.
 @Suite struct ContextDirectoryTests {
     private static let agent = CoatyUUID()
     private static let hosted = CoatyUUID()
 
     private let clock = SteeredClock()
-    private let broker = InMemoryBroker()
+    private let broker = TopicBroker()
     private let manager: CommunicationManager
     private let directory: ContextDirectory
     private let found: FoundRouters
@@ -26,7 +28,7 @@ import Testing
         self.found = found
         manager = try CommunicationManager(
             identity: Identity(name: "gateway"),
-            options: CommunicationOptions { [broker] _ in InMemoryBinding(broker: broker) }
+            options: CommunicationOptions { [broker] _ in TopicBinding(broker: broker) }
         )
         directory = ContextDirectory(manager: manager, hosted: [Self.hosted], feed: RoutingFeed(), clock: clock) {
             _,

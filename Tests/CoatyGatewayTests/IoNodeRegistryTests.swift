@@ -5,15 +5,17 @@ import Testing
 
 @testable import CoatyGateway
 
+@testable import CoatyTestSupport
+
 /// Leases by a clock that the test steers, at a broker in memory.
 @Suite struct IoNodeRegistryTests {
     private let clock = SteeredClock()
-    private let broker = InMemoryBroker()
+    private let broker = TopicBroker()
     private let registry: IoNodeRegistry
 
     init() {
         registry = IoNodeRegistry(
-            options: CommunicationOptions { [broker] _ in InMemoryBinding(broker: broker) },
+            options: CommunicationOptions { [broker] _ in TopicBinding(broker: broker) },
             name: "gateway",
             limit: 2,
             clock: clock,

@@ -6,17 +6,19 @@ import Testing
 
 @testable import CoatyGateway
 
+@testable import CoatyTestSupport
+
 /// What the registry hears at a broker in memory, by a clock that the test steers.
 @Suite struct ObjectRegistryTests {
     private let clock = SteeredClock()
-    private let broker = InMemoryBroker()
+    private let broker = TopicBroker()
     private let manager: CommunicationManager
     private let registry: ObjectRegistry
 
     init() throws {
         manager = try CommunicationManager(
             identity: Identity(name: "gateway"),
-            options: CommunicationOptions { [broker] _ in InMemoryBinding(broker: broker) }
+            options: CommunicationOptions { [broker] _ in TopicBinding(broker: broker) }
         )
         registry = ObjectRegistry(manager: manager, clock: clock, logger: .init(label: "test"))
     }
@@ -30,7 +32,7 @@ import Testing
         registry.stop()
     }
 
-    private var questions: [(topic: String, payload: [UInt8])] {
+    private var questions: [TopicBroker.Message] {
         broker.published.filter { $0.topic.contains("/DSC/") }
     }
 

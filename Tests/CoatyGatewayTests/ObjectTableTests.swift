@@ -66,7 +66,7 @@ import Testing
         try hear(json, from: "a")
         let object = try object("é A")
         #expect(object.bytes == Array(json.utf8))
-        #expect(object.coreType == .Task && object.objectType == TopicLevel("t"))
+        #expect(object.coreType == .Task && object.objectType == WireName("t"))
         #expect(object.parentObjectId == CoatyUUID(wire: "p") && object.owner == CoatyUUID(wire: "a"))
         #expect(object.since == 1 && object.changed == 1)
         #expect(object.json?["name"]?.string == "n")

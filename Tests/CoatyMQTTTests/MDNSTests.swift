@@ -26,8 +26,7 @@ struct MDNSTests {
     /// Finds a broker as the binding does.
     private func discover(_ network: NetworkNamespace) throws -> BrokerEndpoint? {
         try network.run {
-            let membership = Membership(wakePipe: try WakePipe())
-            return try BrokerDiscovery(limit: .milliseconds(300), membership: membership).findBroker()
+            try BrokerDiscovery(limit: .milliseconds(300), wakePipe: WakePipe()) { false }.findBroker()
         }
     }
 
@@ -86,23 +85,25 @@ struct MDNSTests {
         #expect(expected.description == "[fe80::7%v0]:\(port)")
     }
 
-    @Test func aSearchEndsAtOnce() async throws {
+    @Test func aSearchEndsAtOnce() throws {
         let network = try NetworkNamespace()
-        let membership = Membership(wakePipe: try WakePipe())
-        let discovery = BrokerDiscovery(limit: .seconds(3600), membership: membership)
+        let wakePipe = try WakePipe()
+        let isCancelled = Atomic(false)
         let outcome = Mutex<Result<BrokerEndpoint?, any Error>?>(nil)
         try network.run {
             Thread.detachNewThread {
+                let discovery = BrokerDiscovery(limit: .seconds(3600), wakePipe: wakePipe) {
+                    isCancelled.load(ordering: .acquiring)
+                }
                 let found = Result { try discovery.findBroker() }
                 outcome.withLock { $0 = found }
             }
         }
         // Port 5353.
         try waitUntil("it asks") { try network.udpSockets().contains(":14E9 ") }
-        let leaving = Task { await membership.leave() }
+        isCancelled.store(true, ordering: .releasing)
+        wakePipe.wake()
         try waitUntil("it has ended") { outcome.withLock { $0 != nil } }
-        membership.end()
-        await leaving.value
         let found = try outcome.withLock(\.self)?.get()
         #expect(found == nil)
     }

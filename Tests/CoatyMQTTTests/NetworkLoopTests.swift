@@ -75,49 +75,52 @@ import Testing
         await agent.stop()
     }
 
-    /// Who counts links must know that one is still there when leaving it was given up.
-    @Test func aThreadThatIsHeldBackKeepsTheLink() async throws {
+    /// A gateway that counts sessions must know that one is still there when leaving it was given up.
+    @Test func threadThatIsHeldBackKeepsTheSession() async throws {
         let listener = try FullListener()
-        let binding = try MQTTBinding(options: MQTTClientOptions(host: "127.0.0.1", port: listener.port))
-        var link: Link? = Link(
-            id: CoatyUUID(),
-            will: nil,
-            outbox: Outbox(limits: OutboxLimits()),
-            events: NoDelegate()
-        )
-        weak let held = link
-        let before = try listener.waiting
-        if let link { binding.join(link) }
-        link = nil
-        try waitUntil("the thread is held back") { try listener.waiting > before }
-        await binding.leave()
-        #expect(held != nil)
-        listener.close()
-        try waitUntil("the thread ends") { held == nil }
-    }
-
-    @Test func takesABrokerThatLeavesASubscriptionUnansweredForLost() throws {
-        let broker = try BrokerProcess()
-        defer { broker.stop() }
-        let binding = LinkHolder()
-        let agent = try CommunicationManager(
+        let options = MQTTClientOptions(host: "127.0.0.1", port: listener.port, connectTimeout: .seconds(60))
+        let binding = try MQTTBinding(options: options)
+        var agent: CommunicationManager? = try CommunicationManager(
             identity: Identity(name: "Agent"),
             options: CommunicationOptions { _ in binding }
         )
-        agent.start()
-        let link = try #require(binding.link)
+        let before = try listener.waiting
+        agent?.start()
+        try waitUntil("the thread connects") { try listener.waiting > before }
+        // A connection that the network does not answer no longer holds the thread back.
+        await agent?.stop()
+        weak let held = agent
+        agent = nil
+        try waitUntil("the thread has ended") { held == nil }
+        listener.close()
+    }
+
+    @Test func brokerThatLeavesASubscriptionUnansweredIsLost() throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
         let options = MQTTClientOptions(host: "127.0.0.1", port: broker.port)
-        let client = try MosquittoClient(link: link, options: options, logger: Logger(label: "test"))
-        try client.connect(to: options)
+        let recorder = ClientRecorder()
+        let client = try MosquittoClient(clientId: "test", will: nil, options: options, delegate: recorder)
+        try client.connect(to: BrokerAddress(host: "127.0.0.1", port: broker.port, family: .any), keepAlive: 60)
         try waitUntil("accepted") {
+            if client.wantsToWrite { try client.write() }
             try client.read()
-            return client.isOpen
+            return recorder.isConnected
         }
-        try client.carryOut(.subscribe(["a"], ticket: 1))
-        let publication = Publication(topic: "t", payload: [])
+        let topics = MQTTTopics(namespace: "-", observesAllNamespaces: false, dialect: .plain)
+        var subscriptions = MQTTSubscriptions(topics: topics, filtersPerPacket: 8)
+        subscriptions.connected()
+        func subscribe(_ filter: String, _ ticket: UInt64) throws -> Bool {
+            let selector = EventSelector.raw(WireName(filter))
+            _ = subscriptions.add([SubscriptionRequest(selector: selector, ticket: ticket, isEssential: false)])
+            let next = subscriptions.nextPacket()
+            let packet = try #require(next)
+            return subscriptions.sent(try client.subscribe(packet.filters), keys: packet.keys, now: .now)
+        }
+        #expect(try subscribe("a", 1))
         // Nothing is read, until the packet identifiers have gone round.
         for _ in 1..<Int(UInt16.max) {
-            try client.carryOut(.publish(publication))
+            try client.publish("t", [], isRetained: false)
             if client.wantsToWrite {
                 try waitUntil("the socket takes it") {
                     try client.write()
@@ -125,30 +128,19 @@ import Testing
                 }
             }
         }
-        let error = #expect(throws: MQTTLinkError.self) { try client.carryOut(.subscribe(["b"], ticket: 2)) }
-        guard case .noAnswer = error else {
-            Issue.record("\(String(describing: error))")
-            return
-        }
+        #expect(try !subscribe("b", 2))
     }
 }
 
-private final class NoDelegate: LinkDelegate {
-    func linkOpened() {}
-    func linkClosed() {}
-    func subscribed(_: UInt64, refused _: [String]) {}
+private final class ClientRecorder: MosquittoClientDelegate {
+    private(set) var isConnected = false
+
+    func connackReceived(_ code: Int32) { isConnected = code == 0 }
+    func publicationWritten() {}
     func received(topic _: String, payload _: [UInt8]) {}
-}
-
-/// A binding that does nothing.
-private final class LinkHolder: Binding {
-    private let joined = Mutex<Link?>(nil)
-
-    var link: Link? { joined.withLock(\.self) }
-
-    func join(_ link: Link) { joined.withLock { $0 = link } }
-    func wake() {}
-    func leave() async {}
+    func receivedTooLong(topic _: String, size _: Int) {}
+    func subackReceived(_: Int32, isGranted _: [Bool]) {}
+    func unsubackReceived(_: Int32) {}
 }
 
 /// Publishes what can't be published, again each time when the network thread says so: so there always is something to do.
@@ -169,7 +161,7 @@ private final class Flood: LogHandler {
         guard let agent = agent.withLock(\.self) else { return }
         published.add(1, ordering: .relaxed)
         do {
-            _ = try agent.publish([Publication(topic: "#", payload: [])])
+            _ = try agent.session.publish([Publication(.raw(topic: "#", isRetained: false), payload: [])])
         } catch {
             Issue.record(error)
         }

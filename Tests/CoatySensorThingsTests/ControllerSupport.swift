@@ -31,20 +31,21 @@ func until(_ condition: @escaping @ControllerActor () -> Bool) async throws {
 }
 
 extension InMemoryBroker {
-    /// The payloads of all events of a kind that were published, on topics with the part.
-    func payloads(_ eventType: CommunicationEventType, on part: String = "") -> [AnyCodable] {
-        published.filter { topic, _ in
-            topic.split(separator: "/").dropFirst(3).first?.hasPrefix(eventType.rawValue) ?? false
-                && (part.isEmpty || topic.contains(part))
+    /// The payloads of all events of a pattern that were published, with a name.
+    func payloads(_ eventType: CommunicationEventType, named name: String? = nil) -> [AnyCodable] {
+        published.compactMap { publication in
+            guard case .event(let address) = publication.destination, address.eventType == eventType,
+                name == nil || address.name?.text == name
+            else { return nil }
+            return try? AnyCodable(Payload(publication.payload).json)
         }
-        .compactMap { try? AnyCodable(Payload($0.payload).json) }
     }
 }
 
 /// Waits until all that the agent has subscribed to so far stands before what is published from now on.
 func untilSettled(_ container: Container) async throws {
     let manager = container.communicationManager
-    try await until { manager.waiting.operations == 0 }
+    try await until { manager.queued.operations == 0 }
 }
 
 /// An agent with one controller, of the name `it`.

@@ -139,13 +139,13 @@ import Testing
             observationPublicationType: how,
             samplingInterval: 1
         )
-        let (eventType, part): (CommunicationEventType, String) =
-            how == .channel ? (.channel, sensorId.string) : (.advertise, ":coaty.sensorThings.Observation")
-        try await until { [broker] in broker.payloads(eventType, on: part).count >= 3 }
+        let (eventType, name): (CommunicationEventType, String) =
+            how == .channel ? (.channel, sensorId.string) : (.advertise, "coaty.sensorThings.Observation")
+        try await until { [broker] in broker.payloads(eventType, named: name).count >= 3 }
 
         await source.communicationManager.restart()
-        let before = broker.payloads(eventType, on: part).count
-        try await until { [broker] in broker.payloads(eventType, on: part).count >= before + 3 }
+        let before = broker.payloads(eventType, named: name).count
+        try await until { [broker] in broker.payloads(eventType, named: name).count >= before + 3 }
         await source.shutdown()
     }
 
@@ -238,15 +238,15 @@ import Testing
     @Test func advertisesOnEachConnect() async throws {
         let (source, controller) = try await agent(on: broker, SensorSourceController.self)
         try controller.registerSensor(sensor: makeSensor("a"), io: MockSensorIo())
-        let part = ":coaty.sensorThings.Sensor"
-        try await until { [broker] in broker.payloads(.advertise, on: part).count == 1 }
+        let name = "coaty.sensorThings.Sensor"
+        try await until { [broker] in broker.payloads(.advertise, named: name).count == 1 }
         let manager = source.communicationManager
         broker.setAvailable(false)
         try await until { !manager.isOnline }
         broker.setAvailable(true)
-        try await until { [broker] in broker.payloads(.advertise, on: part).count == 2 }
+        try await until { [broker] in broker.payloads(.advertise, named: name).count == 2 }
         await manager.restart()
-        try await until { [broker] in broker.payloads(.advertise, on: part).count == 3 }
+        try await until { [broker] in broker.payloads(.advertise, named: name).count == 3 }
         await source.shutdown()
     }
 
@@ -271,7 +271,7 @@ import Testing
         }
         try controller.unregisterSensor(sensorId: sensorId)
         for container in [client, loud, source] { await container.shutdown() }
-        #expect(broker.payloads(.advertise, on: ":coaty.sensorThings.Sensor").count == 1)
+        #expect(broker.payloads(.advertise, named: "coaty.sensorThings.Sensor").count == 1)
         #expect(broker.payloads(.resolve).count == 1)
         #expect(broker.payloads(.retrieve).count == 1)
         #expect(!broker.payloads(.deadvertise).contains(["objectIds": [.string(sensorId.string)]]))

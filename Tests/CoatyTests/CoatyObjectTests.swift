@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 private final class ExampleObject: CoatyObject {
     override class var objectType: String {

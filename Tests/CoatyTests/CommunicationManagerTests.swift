@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 @Suite struct CommunicationManagerTests {
     private func manager(
@@ -19,12 +20,12 @@ import Testing
     }
 
     @Test func defersWhatIsPublishedBeforeTheStart() async throws {
-        let broker = InMemoryBroker()
-        let agent = try manager(InMemoryBinding(broker: broker))
+        let broker = TopicBroker()
+        let agent = try manager(TopicBinding(broker: broker))
         #expect(try agent.publishAdvertise(.with(object: job("first"))) == .deferred)
         #expect(try agent.publishDeadvertise(.with(objectIds: agent.identityId)) == .deferred)
         agent.start()
-        let topics = try await broker.waitForMessages(4).map { CommunicationTopic($0.topic)?.eventTypeFilter }
+        let topics = try await broker.waitForMessages(4).map { EventAddress(topic: $0.topic)?.wireName }
         #expect(topics == ["Identity", "CoatyObject", ":com.example.Job", nil])
         #expect(try agent.publishAdvertise(.with(object: job("second"))) == .sent)
         await agent.stop()
@@ -32,8 +33,8 @@ import Testing
     }
 
     @Test func sendsDeferredPublicationsInOrderAfterEachReconnect() async throws {
-        let broker = InMemoryBroker()
-        let agent = try manager(InMemoryBinding(broker: broker))
+        let broker = TopicBroker()
+        let agent = try manager(TopicBinding(broker: broker))
         let names = Recorder<String>()
         let subscription = try agent.subscribe(.channel("c")) { event in
             names.append((try? event.data.object?.name) ?? "")
@@ -52,8 +53,8 @@ import Testing
     }
 
     @Test func refusesANewPublicationWhenTheOutboxIsFull() async throws {
-        let broker = InMemoryBroker()
-        let agent = try manager(InMemoryBinding(broker: broker), limits: OutboxLimits(publications: 3, bytes: 1 << 20))
+        let broker = TopicBroker()
+        let agent = try manager(TopicBinding(broker: broker), limits: OutboxLimits(publications: 3, bytes: 1 << 20))
         try agent.publishAdvertise(.with(object: job("kept")))
         // Needs two places, and there is one: nothing of it is queued.
         #expect(throws: CommunicationError.self) { try agent.publishAdvertise(.with(object: self.job("refused"))) }
@@ -67,7 +68,7 @@ import Testing
 
     @Test func countsTheBytesThatWait() throws {
         let agent = try manager(
-            InMemoryBinding(broker: InMemoryBroker()),
+            TopicBinding(broker: TopicBroker()),
             limits: OutboxLimits(publications: 10, bytes: 100)
         )
         #expect(throws: CommunicationError.queueFull(publications: 0, bytes: 0)) {
@@ -76,17 +77,17 @@ import Testing
     }
 
     @Test func requestsFailAtOnceWhileOffline() throws {
-        let agent = try manager(InMemoryBinding(broker: InMemoryBroker()))
+        let agent = try manager(TopicBinding(broker: TopicBroker()))
         #expect(throws: CommunicationError.offline) {
             try agent.publish(DiscoverEvent.with(coreTypes: [.Identity])) { _ in }
         }
-        #expect(agent.waiting.publications == 0)
+        #expect(agent.queued.publications == 0)
     }
 
     @Test func discoversIdentitiesAndAnswers() async throws {
-        let broker = InMemoryBroker()
-        let asking = try manager(InMemoryBinding(broker: broker), name: "asking")
-        let asked = try manager(InMemoryBinding(broker: broker), name: "asked")
+        let broker = TopicBroker()
+        let asking = try manager(TopicBinding(broker: broker), name: "asking")
+        let asked = try manager(TopicBinding(broker: broker), name: "asked")
         asking.start()
         asked.start()
         // Identities are advertised behind the subscriptions.
@@ -154,13 +155,13 @@ import Testing
         _ = link.nextOperation()
         link.closed()
         #expect(link.nextOperation() == nil)
-        #expect(agent.waiting.publications == 2)
+        #expect(agent.queued.publications == 2)
         link.opened()
         var topics: [String] = []
         while let operation = link.nextOperation() {
             if case .publish(let publication) = operation { topics.append(publication.topic) }
         }
-        #expect(topics.map { CommunicationTopic($0)?.eventTypeFilter } == ["Identity", "b", "c"])
+        #expect(topics.map { EventAddress(topic: $0)?.wireName } == ["Identity", "b", "c"])
         await agent.stop()
     }
 
@@ -175,7 +176,7 @@ import Testing
         // Still queued when the link is lost, so nobody was asked.
         link.closed()
         #expect(ended.values == [true])
-        #expect(agent.waiting.publications == 0)
+        #expect(agent.queued.publications == 0)
         request.cancel()
         await agent.stop()
     }
@@ -234,8 +235,8 @@ import Testing
     }
 
     @Test func startsAgainOnceTheStopIsDone() async throws {
-        let broker = InMemoryBroker()
-        let agent = try manager(InMemoryBinding(broker: broker))
+        let broker = TopicBroker()
+        let agent = try manager(TopicBinding(broker: broker))
         agent.start()
         try await agent.untilOnline()
         let stopping = Task { await agent.stop() }
@@ -250,16 +251,16 @@ import Testing
     }
 
     @Test func endsStreamsAndDiscardsWhatWaitsOnStop() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         broker.setAvailable(false)
-        let agent = try manager(InMemoryBinding(broker: broker))
+        let agent = try manager(TopicBinding(broker: broker))
         agent.start()
         let stream = agent.observeDeadvertise()
         try agent.publishDeadvertise(.with(objectIds: agent.identityId))
         let reading = Task { for await _ in stream {} }
         await agent.stop()
         try await withPatience { await reading.value }
-        #expect(agent.waiting.publications == 0)
+        #expect(agent.queued.publications == 0)
         broker.setAvailable(true)
         agent.start()
         try await agent.untilOnline()
@@ -268,8 +269,8 @@ import Testing
     }
 
     @Test func observesCoreObjectTypesByCoreType() async throws {
-        let broker = InMemoryBroker()
-        let agent = try manager(InMemoryBinding(broker: broker))
+        let broker = TopicBroker()
+        let agent = try manager(TopicBinding(broker: broker))
         let names = Recorder<String>()
         let subscription = try agent.subscribe(.advertise(withObjectType: "coaty.CoatyObject")) { event in
             names.append((try? event.data.object.name) ?? "")
@@ -290,20 +291,20 @@ import Testing
 
     private func drained(_ agent: CommunicationManager) async throws -> Bool {
         try await withPatience {
-            while agent.waiting.publications > 0 { try await Task.sleep(for: .milliseconds(1)) }
-            return agent.waiting.bytes == 0
+            while agent.queued.publications > 0 { try await Task.sleep(for: .milliseconds(1)) }
+            return agent.queued.bytes == 0
         }
     }
 }
 
-extension Link {
+extension RecordedSession {
     /// Takes what is to be done, and of that the correlation ids of the requests.
     fileprivate func takeRequests() -> [CoatyUUID] {
         var taken: [CoatyUUID] = []
         while let operation = nextOperation() {
             guard case .publish(let publication) = operation else { continue }
             publicationSent()
-            if let id = CommunicationTopic(publication.topic)?.correlationId { taken.append(id) }
+            if let id = EventAddress(topic: publication.topic)?.correlationId { taken.append(id) }
         }
         return taken
     }

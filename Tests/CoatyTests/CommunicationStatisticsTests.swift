@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 @Suite struct CommunicationStatisticsTests {
     private func manager(_ binding: any Binding) throws -> CommunicationManager {
@@ -13,9 +14,10 @@ import Testing
     private let object = CoatyObject(coreType: .CoatyObject, objectType: "t", objectId: .init(), name: "o")
 
     /// Writes what waits, as a binding does.
-    private func write(_ link: Link, _ limit: Int = .max) {
+    private func write(_ link: RecordedSession, _ limit: Int = .max) {
         var written = 0
         while written < limit, let operation = link.nextOperation() {
+            if case .subscribe(_, let ticket) = operation { link.subscribed(ticket) }
             guard case .publish = operation else { continue }
             link.publicationSent()
             written += 1
@@ -27,32 +29,32 @@ import Testing
         let agent = try manager(binding)
         let made = agent.statistics
         #expect(made.state == .offline && made.since > 0)
-        #expect([made.published, made.deferred, made.waiting, made.waitingBytes, made.reconnects] == [0, 0, 0, 0, 0])
+        #expect([made.published, made.deferred, made.queued, made.queuedBytes, made.reconnects] == [0, 0, 0, 0, 0])
         agent.start()
         let link = try #require(binding.link)
         // An object of a type of its own goes out as two.
         #expect(try agent.publishAdvertise(.with(object: object)) == .deferred)
         let deferred = agent.statistics
-        #expect(deferred.deferred == 2 && deferred.waiting == 2 && deferred.published == 0)
-        #expect(deferred.waitingBytes == agent.waiting.bytes && deferred.waitingBytes > 0)
+        #expect(deferred.deferred == 2 && deferred.queued == 2 && deferred.published == 0)
+        #expect(deferred.queuedBytes == agent.queued.bytes && deferred.queuedBytes > 0)
         #expect(deferred.since == made.since)
 
         link.opened()
+        // The Advertise of the identity is first, and is written; then the connection is lost.
+        write(link, 1)
         let online = agent.statistics
         #expect(online.state == .online && online.reconnects == 0 && online.since >= made.since)
-        // The Advertise of the identity is first, and is written; then the link is lost.
-        write(link, 1)
-        #expect(agent.statistics.published == 1 && agent.statistics.waiting == 2)
+        #expect(agent.statistics.published == 1 && agent.statistics.queued == 2)
         link.closed()
-        #expect(agent.statistics.state == .offline && agent.statistics.waiting == 2)
+        #expect(agent.statistics.state == .offline && agent.statistics.queued == 2)
         link.opened()
         write(link)
         let again = agent.statistics
         #expect(again.reconnects == 1 && again.published == 4 && again.deferred == 2)
-        #expect(again.waiting == 0 && again.waitingBytes == 0)
+        #expect(again.queued == 0 && again.queuedBytes == 0)
 
         #expect(try agent.publishChannel(.with(object: object, channelId: "c")) == .sent)
-        #expect(agent.statistics.deferred == 2 && agent.statistics.waiting == 1)
+        #expect(agent.statistics.deferred == 2 && agent.statistics.queued == 1)
         write(link)
         #expect(agent.statistics.published == 5)
 
@@ -60,7 +62,7 @@ import Testing
         try agent.publishChannel(.with(object: object, channelId: "c"))
         _ = try #require(link.nextOperation())
         link.publicationRefused()
-        #expect(agent.statistics.published == 5 && agent.statistics.waiting == 0)
+        #expect(agent.statistics.published == 5 && agent.statistics.queued == 0)
     }
 
     @Test func allThatCameIsReceivedAndWhatWasDroppedIsInvalid() throws {
@@ -83,7 +85,7 @@ import Testing
     }
 
     @Test func itEndsOfflineAndKeepsItsCounts() async throws {
-        let agent = try manager(InMemoryBinding(broker: InMemoryBroker()))
+        let agent = try manager(TopicBinding(broker: TopicBroker()))
         agent.start()
         try await agent.untilOnline()
         try agent.publishChannel(.with(object: object, channelId: "c"))

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 @ControllerActor @Suite struct ConnectionStateControllerTests {
     @Test func tellsWhetherTheAgentIsOffline() async throws {

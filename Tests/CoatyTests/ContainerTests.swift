@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// What a container does when its agent leaves.
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct ContainerTests {

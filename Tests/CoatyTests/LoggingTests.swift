@@ -4,10 +4,11 @@ import Synchronization
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 @ControllerActor @Suite struct LoggingTests {
     @Test func advertisesWhatAControllerLogs() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let container = try agent(broker, [("LogCtl", TalkativeController.self)], agentInfo: agentInfo)
         let controller: TalkativeController = try #require(container.getController(name: "LogCtl"))
         try await container.communicationManager.untilOnline()
@@ -36,7 +37,7 @@ import Testing
     }
 
     @Test func publishesWhatALoggerGets() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let container = try agent(broker, [])
         let manager = container.communicationManager
         try await manager.untilOnline()
@@ -64,13 +65,13 @@ import Testing
     }
 
     @Test func leavesRoomForEventsAndTellsWhatWasDropped() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         broker.setAvailable(false)
         let container = try agent(broker, [])
         let manager = container.communicationManager
         let logger = Logger(label: "l") { CoatyLogHandler(label: $0, communicationManager: manager) }
         for index in 0..<(CoatyLogHandler.maximumWaiting + 7) { logger.info("\(index)") }
-        #expect(manager.waiting.publications == CoatyLogHandler.maximumWaiting)
+        #expect(manager.queued.publications == CoatyLogHandler.maximumWaiting)
         broker.setAvailable(true)
         _ = try await broker.waitForLogs(CoatyLogHandler.maximumWaiting)
         logger.info("after")
@@ -95,12 +96,12 @@ import Testing
         let before = binding.recording.wakes
         logger.info("one")
         #expect(binding.recording.wakes == before + 1)
-        #expect(manager.waiting.publications == 1)
+        #expect(manager.queued.publications == 1)
         await manager.stop()
     }
 
     @Test func collectsLogsOfTheNetwork() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let lines = Recorder<LineRecordingLogHandler.Line>()
         let collecting = Logger(label: "collected") { _ in LineRecordingLogHandler(lines: lines) }
         let container = try agent(broker, [("Collector", LogCollectorController.self)], extra: ["logger": collecting])
@@ -137,12 +138,12 @@ import Testing
     }
 
     private func agent(
-        _ broker: InMemoryBroker,
+        _ broker: TopicBroker,
         _ controllers: [(String, Controller.Type)],
         agentInfo: AgentInfo? = nil,
         extra: sending [String: Any] = [:]
     ) throws -> Container {
-        let communication = CommunicationOptions(shouldAutoStart: true) { _ in InMemoryBinding(broker: broker) }
+        let communication = CommunicationOptions(shouldAutoStart: true) { _ in TopicBinding(broker: broker) }
         let container = try Container.resolve(
             components: Components(controllers: [:]),
             configuration: Configuration(common: CommonOptions(agentInfo: agentInfo), communication: communication)
@@ -163,11 +164,11 @@ private final class TalkativeController: Controller {
 }
 
 /// Logs whenever it is woken.
-private final class LoggingBinding: Binding {
+private final class LoggingBinding: TopicNamingBinding {
     let recording = RecordingBinding()
     let logger = Mutex<Logger?>(nil)
 
-    func join(_ link: Link) { recording.join(link) }
+    func join(_ session: BindingSession) { recording.join(session) }
     func wake() {
         recording.wake()
         logger.withLock(\.self)?.error("woken")
@@ -196,7 +197,7 @@ struct LineRecordingLogHandler: LogHandler {
     }
 }
 
-extension InMemoryBroker {
+extension TopicBroker {
     fileprivate func waitForLogs(_ count: Int) async throws -> [Log] {
         try await waitForMessages { $0.count { $0.topic.contains("/ADV:Log/") } >= count }
             .filter { $0.topic.contains("/ADV:Log/") }

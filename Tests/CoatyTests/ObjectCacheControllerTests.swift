@@ -1,9 +1,10 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 @ControllerActor @Suite struct ObjectCacheControllerTests {
-    private let broker = InMemoryBroker()
+    private let broker = TopicBroker()
     private let user = User(name: "first", names: ScimUserNames(formatted: "First"))
 
     @Test func concurrentAsksShareOneDiscover() async throws {
@@ -129,7 +130,7 @@ import Testing
                 controllers: ["Cache": SmallUserCache.self, "Lifecycle": ObjectLifecycleController.self]
             ),
             configuration: Configuration(
-                communication: CommunicationOptions(shouldAutoStart: true) { _ in InMemoryBinding(broker: broker) }
+                communication: CommunicationOptions(shouldAutoStart: true) { _ in TopicBinding(broker: broker) }
             )
         )
         try await container.communicationManager.untilOnline()

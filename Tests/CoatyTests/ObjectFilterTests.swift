@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 @Suite struct ObjectFilterTests {
     private static func wire(_ json: String) throws -> ObjectFilter {

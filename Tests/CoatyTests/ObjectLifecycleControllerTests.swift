@@ -1,9 +1,10 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 @ControllerActor @Suite struct ObjectLifecycleControllerTests {
-    private let broker = InMemoryBroker()
+    private let broker = TopicBroker()
 
     @Test func tracksAnObjectFromItsAdvertisementToItsDeadvertisement() async throws {
         let here = try await agent("here")
@@ -68,11 +69,7 @@ import Testing
         #expect(try await jobs.step() == ["added orphan"])
         let will = try DeadvertiseEvent.with(objectIds: there.container.identity.objectId)
         broker.publish(
-            topic: CommunicationTopic.publication(
-                .deadvertise,
-                namespace: "-",
-                sourceId: there.container.identity.objectId
-            ),
+            topic: "coaty/3/-/DAD/\(there.container.identity.objectId)",
             payload: will.payload.bytes
         )
         #expect(try await agents.step() == ["removed there"])
@@ -94,7 +91,7 @@ import Testing
         try await there.container.communicationManager.untilOnline(.offline)
         let published = broker.published.count
         broker.setAvailable(true)
-        // One asks again, the other tells again.
+        // One asks again, the other advertises again.
         _ = try await broker.waitForMessages {
             let since = $0.dropFirst(published)
             return since.contains { $0.topic.contains("/DSC/") }
@@ -151,15 +148,15 @@ import Testing
     @Test func endsItsSubscriptionsWithTheStream() async throws {
         let here = try await agent("here")
         let manager = here.container.communicationManager
-        let key = SubscriptionTable.Key.event(.advertise, filter: TopicLevel(":com.example.Job"))
+        let selector = EventSelector.events(.advertise, name: .objectType(WireName("com.example.Job")))
         var stream: AsyncStream<ObjectLifecycleInfo>? = try here.lifecycle.observeObjectLifecycleInfoByObjectType(
             with: "com.example.Job"
         )
-        #expect(manager.subscriptions.dispatcher(for: key) != nil)
+        #expect(manager.session.dispatcher(for: selector) != nil)
         #expect(stream != nil)
         stream = nil
         try await withPatience {
-            while manager.subscriptions.dispatcher(for: key) != nil { try await Task.sleep(for: .milliseconds(1)) }
+            while manager.session.dispatcher(for: selector) != nil { try await Task.sleep(for: .milliseconds(1)) }
         }
         await here.container.shutdown()
     }
@@ -192,7 +189,7 @@ import Testing
             components: Components(controllers: ["Lifecycle": ObjectLifecycleController.self]),
             configuration: Configuration(
                 common: CommonOptions(agentIdentity: ["name": .string(name)]),
-                communication: CommunicationOptions(shouldAutoStart: true) { _ in InMemoryBinding(broker: broker) }
+                communication: CommunicationOptions(shouldAutoStart: true) { _ in TopicBinding(broker: broker) }
             )
         )
         try await container.communicationManager.untilOnline()

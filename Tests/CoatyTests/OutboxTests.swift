@@ -5,68 +5,123 @@ import Testing
 
 @Suite struct OutboxTests {
     private enum Taken: Equatable {
-        case subscribe([String], UInt64)
+        case subscribe([UInt64])
         case unsubscribe(String)
         case publish(String)
         case disconnect
 
-        init(_ operation: LinkOperation) {
+        init(_ operation: SessionOperation) {
             switch operation {
-            case .subscribe(let filters, let ticket): self = .subscribe(filters, ticket)
-            case .unsubscribe(let filter): self = .unsubscribe(filter)
+            case .subscribe(let requests): self = .subscribe(requests.map(\.ticket))
+            case .unsubscribe(let selector): self = .unsubscribe(selector.description)
             case .publish(let publication): self = .publish(publication.topic)
             case .disconnect: self = .disconnect
             }
         }
     }
 
-    /// Beside a queue that is searched and from which what is undone is removed.
-    @Test(arguments: 0..<20 as Range<UInt64>) func whatIsUndoneDoesNotGoOut(seed: UInt64) throws {
+    private func request(_ filter: String, _ ticket: UInt64) -> SubscriptionRequest {
+        SubscriptionRequest(selector: .raw(WireName(filter)), ticket: ticket, isEssential: false)
+    }
+
+    private func publication(_ topic: String, request: UInt64? = nil) -> Publication {
+        Publication(.raw(topic: topic, isRetained: false), payload: [], request: request)
+    }
+
+    /// Compares with a queue that is searched and from which undone and withdrawn operations are removed.
+    @Test(arguments: 0..<40 as Range<UInt64>) func whatIsUndoneOrWithdrawnDoesNotGoOut(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
-        let outbox = Outbox(limits: OutboxLimits(publications: 10_000, bytes: 1 << 20))
-        outbox.open(subscriptions: ["own"], ticket: 0, joinEvents: [])
-        var expected: [Taken] = [.subscribe(["own"], 0)]
+        var outbox = Outbox(limits: OutboxLimits(publications: 10_000, bytes: 1 << 20))
+        outbox.begin(subscriptions: [request("own", 0)], joinEvents: [])
+        var expected: [(taken: Taken, request: UInt64?)] = [(.subscribe([0]), nil)]
         var subscribed: Set<String> = []
+        /// The last ticket of each filter.
+        var tickets: [String: UInt64] = [:]
+        var requests: Set<UInt64> = []
+        var writing = 0
         // Much is queued and undone at first, much is taken at last.
         for step in 1...5_000 as ClosedRange<UInt64> {
             let filter = "\(Int.random(in: 0..<400, using: &generator))"
-            switch Int.random(in: 0..<10, using: &generator) {
+            switch Int.random(in: 0..<12, using: &generator) {
             case 0:
-                _ = try? outbox.publish([Publication(topic: "\(step)", payload: [])])
-                expected.append(.publish("\(step)"))
-            case 1..<(step < 2_500 ? 2 : 6):
+                _ = try outbox.publish([publication("\(step)")])
+                expected.append((.publish("\(step)"), nil))
+            case 1:
+                let count = Int.random(in: 1...2, using: &generator)
+                _ = try outbox.publish((0..<count).map { _ in publication("\(step)", request: step) })
+                expected += (0..<count).map { _ in (.publish("\(step)"), step) }
+                requests.insert(step)
+            case 2:
+                guard let ended = requests.randomElement(using: &generator) else { continue }
+                requests.remove(ended)
+                _ = outbox.withdraw(request: ended)
+                expected.removeAll { $0.request == ended }
+            case 3..<(step < 2_500 ? 4 : 8):
                 let taken = outbox.next().map(Taken.init)
-                try #require(taken == (expected.isEmpty ? nil : expected.removeFirst()))
+                try #require(taken == (expected.isEmpty ? nil : expected.removeFirst().taken))
+                if case .publish = taken { writing += 1 }
+                if writing > 0, Bool.random(using: &generator) {
+                    writing -= 1
+                    _ = outbox.publicationDone()
+                }
             case _ where subscribed.insert(filter).inserted:
-                _ = outbox.subscribe(filter, ticket: step)
-                expected.append(.subscribe([filter], step))
+                _ = outbox.subscribe(request(filter, step))
+                expected.append((.subscribe([step]), nil))
+                tickets[filter] = step
             default:
                 subscribed.remove(filter)
-                _ = outbox.unsubscribe(filter)
-                let undone = expected.lastIndex { if case .subscribe([filter], _) = $0 { true } else { false } }
-                if let undone { expected.remove(at: undone) } else { expected.append(.unsubscribe(filter)) }
+                _ = outbox.unsubscribe(.raw(WireName(filter)))
+                let undone = expected.lastIndex { $0.taken == .subscribe([tickets[filter] ?? 0]) }
+                if let undone { expected.remove(at: undone) } else { expected.append((.unsubscribe("raw " + filter), nil)) }
             }
-            try #require(outbox.waiting.operations == expected.count)
+            let publications = expected.count { if case .publish = $0.taken { true } else { false } }
+            try #require(outbox.operations == expected.count && outbox.publications == publications + writing)
         }
         while let operation = outbox.next() {
-            try #require(!expected.isEmpty && Taken(operation) == expected.removeFirst())
+            try #require(!expected.isEmpty && Taken(operation) == expected.removeFirst().taken)
         }
         #expect(expected.isEmpty)
     }
 
-    @Test func tellsWhatDidNotGoOut() {
-        let outbox = Outbox(limits: OutboxLimits())
-        outbox.open(subscriptions: ["own"], ticket: 1, joinEvents: [])
+    @Test func withdrawnRequestIsNotSentAgain() throws {
+        var outbox = Outbox(limits: OutboxLimits())
+        for id in 1...3 as ClosedRange<UInt64> { _ = try outbox.publish([publication("\(id)", request: id)]) }
         _ = outbox.next()
-        _ = outbox.subscribe("a", ticket: 2)
-        _ = outbox.subscribe("b", ticket: 3, mayBeUndone: false)
-        _ = outbox.unsubscribe("b")
-        #expect(outbox.close().tickets == [2, 3])
-        // A session begins with nothing of the one before.
-        outbox.open(subscriptions: ["own"], ticket: 4, joinEvents: [])
         _ = outbox.next()
-        _ = outbox.unsubscribe("a")
-        #expect(outbox.next().map(Taken.init) == .unsubscribe("a"))
-        #expect(outbox.next() == nil && outbox.close().tickets.isEmpty)
+        let isUnsent = [1, 3, 3].map { outbox.withdraw(request: $0) }
+        #expect(isUnsent == [false, true, false], "the first was handed over, the third was queued")
+        let givenUp = outbox.end().givenUp
+        #expect(givenUp.isEmpty)
+        #expect(outbox.next().map(Taken.init) == .publish("2"))
+        #expect(outbox.next() == nil && outbox.publications == 1)
+    }
+
+    @Test func publicationThatIsBeingWrittenAtEachLossIsGivenUp() throws {
+        var outbox = Outbox(limits: OutboxLimits())
+        _ = try outbox.publish([publication("a", request: 1)])
+        for attempt in 1...Outbox.maximumAttempts {
+            _ = outbox.next()
+            let givenUp = outbox.end().givenUp
+            #expect(givenUp.isEmpty == (attempt < Outbox.maximumAttempts))
+        }
+        #expect(outbox.next() == nil && outbox.publications == 0 && outbox.bytes == 0)
+    }
+
+    @Test func joinEventsDoNotCountAndDoNotOutliveThePeriod() throws {
+        var outbox = Outbox(limits: OutboxLimits(publications: 1, bytes: 100))
+        let join = Publication(.raw(topic: "join", isRetained: false), payload: [], isJoinEvent: true)
+        outbox.begin(subscriptions: [], joinEvents: [join, join])
+        _ = try outbox.publish([publication("a")])
+        #expect(outbox.publications == 1)
+        _ = outbox.next()
+        _ = outbox.end()
+        #expect(outbox.next().map(Taken.init) == .publish("a"))
+        #expect(outbox.next() == nil)
+    }
+}
+
+extension Publication {
+    fileprivate var topic: String {
+        if case .raw(let topic, _) = destination { topic } else { "" }
     }
 }

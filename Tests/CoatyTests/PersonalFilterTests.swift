@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// What a person writes beside what goes out, and what is refused with its place.
 @Suite struct PersonalFilterTests {
@@ -114,11 +115,11 @@ import Testing
     }
 
     @Test func answersAsAnotherAgent() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let agents = try ["asking", "observing", "other"].map { name in
             try CommunicationManager(
                 identity: Identity(name: name),
-                options: CommunicationOptions { _ in InMemoryBinding(broker: broker) }
+                options: CommunicationOptions { _ in TopicBinding(broker: broker) }
             )
         }
         let other = agents[2]

@@ -2,42 +2,11 @@ import TestSupport
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// What holds for all topics and all JSON values, tried on generated ones. The seeds are fixed, so a failure comes again.
 @Suite struct PropertyTests {
     private static let cases = 3000
-
-    @Test func readsBackTheTopicsItWrites() throws {
-        var random = SeededGenerator(seed: 1)
-        for _ in 0..<Self.cases {
-            let eventType = try #require(CommunicationEventType.allCases.randomElement(using: &random))
-            let filter = Bool.random(using: &random) ? random.level() : nil
-            let (namespace, sourceId) = (random.level(), CoatyUUID(wire: random.level()))
-            let correlationId = eventType.isTwoWay ? CoatyUUID(wire: random.level()) : nil
-            let text = CommunicationTopic.publication(
-                eventType,
-                filter: filter,
-                namespace: namespace,
-                sourceId: sourceId,
-                correlationId: correlationId
-            )
-            let topic = try #require(CommunicationTopic(text), "\(text)")
-            #expect(topic.eventType == eventType)
-            #expect(topic.eventTypeFilter.map(TopicLevel.init) == filter.map(TopicLevel.init))
-            #expect(TopicLevel(topic.namespace) == TopicLevel(namespace))
-            #expect(TopicLevel(topic.sourceId.string) == TopicLevel(sourceId.string))
-            #expect(topic.correlationId.map { TopicLevel($0.string) } == correlationId.map { TopicLevel($0.string) })
-            // What is read is written as it was.
-            let again = CommunicationTopic.publication(
-                topic.eventType,
-                filter: topic.eventTypeFilter,
-                namespace: topic.namespace,
-                sourceId: topic.sourceId,
-                correlationId: topic.correlationId
-            )
-            #expect(TopicLevel(again) == TopicLevel(text))
-        }
-    }
 
     @Test func objectsGoOutAsTheyCameIn() throws {
         var random = SeededGenerator(seed: 2)

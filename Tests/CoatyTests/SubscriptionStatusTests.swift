@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// What an observer learns of its subscription, on a link that the test drives by hand.
 @Suite struct SubscriptionStatusTests {
@@ -13,7 +14,7 @@ import Testing
         )
     }
 
-    private func online() throws -> (CommunicationManager, Link) {
+    private func online() throws -> (CommunicationManager, RecordedSession) {
         let binding = RecordingBinding()
         let agent = try agent(binding)
         agent.start()
@@ -78,7 +79,7 @@ import Testing
         let (agent, link) = try online()
         let seen = Recorder<String>()
         let own = agent.subscribe(.discover, onStatus: { seen.append("own \($0)") }) { _ in }
-        let other = try agent.subscribe(.channel("c"), onStatus: { seen.append("\($0) \(agent.isOnline)") }) { _ in
+        let other = try agent.subscribe(.channel("c"), onStatus: { seen.append("\($0) \(agent.isConnected)") }) { _ in
             seen.append("event")
         }
         link.closed()
@@ -157,15 +158,15 @@ import Testing
         // What is queued and undone does not go out, however often.
         second.cancel()
         for _ in 0..<10 { try subscribe("passing").cancel() }
-        #expect(agent.waiting.operations == 1)
+        #expect(agent.queued.operations == 1)
         let last = try subscribe("last")
-        #expect(agent.waiting.operations == 2)
+        #expect(agent.queued.operations == 2)
         last.cancel()
     }
 
     @Test func aCallbackMaySubscribeCancelAndPublish() async throws {
-        let broker = InMemoryBroker()
-        let agent = try agent(InMemoryBinding(broker: broker))
+        let broker = TopicBroker()
+        let agent = try agent(TopicBinding(broker: broker))
         let held = Mutex<[Subscription]>([])
         let seen = Recorder<String>()
         let outer = try agent.subscribe(.channel("c")) { status in
@@ -249,7 +250,7 @@ import Testing
     }
 }
 
-extension Link {
+extension RecordedSession {
     /// Takes what is to be done, and of that the subscriptions.
     func takeSubscriptions() -> [(filters: [String], ticket: UInt64)] {
         var taken: [(filters: [String], ticket: UInt64)] = []

@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 @Suite struct TrafficObserverTests {
     private static let log = DropLog(logger: .init(label: "test"))
@@ -22,9 +23,10 @@ import Testing
             observer = TrafficObserver(
                 eventTypes,
                 namespace: "-",
+                observesAllNamespaces: false,
                 binding: binding,
-                logger: Logger(label: "test") { [lines] _ in LineRecordingLogHandler(lines: lines) },
                 dropLog: TrafficObserverTests.log,
+                logger: Logger(label: "test") { [lines] _ in LineRecordingLogHandler(lines: lines) },
                 onStatus: { [statuses] status in
                     statuses.append(status)
                     onStatus(status)
@@ -115,36 +117,6 @@ import Testing
         #expect(scene.statuses.values == [.refused])
     }
 
-    /// A broker may cut the link upon what it won't process.
-    @Test func aLinkThatIsCutEachTimeIsARefusal() throws {
-        let scene = Scene()
-        for _ in 0..<SubscriptionTable.maximumLostSessions {
-            _ = try scene.open()
-            scene.binding.link?.closed()
-        }
-        #expect(scene.statuses.values == [.offline, .refused])
-        _ = try scene.open()
-        scene.binding.link?.closed()
-        let line = try #require(scene.lines.values.first)
-        #expect(scene.lines.values.count == 1 && line.level == .error)
-        #expect(line.metadata["topic filters"] == "coaty/3/-/+/+ coaty/3/-/+/+/+")
-    }
-
-    /// What the broker has granted once it does not cut the link upon.
-    @Test func aStandingLinkThatIsCutEachTimeIsOffline() throws {
-        let scene = Scene()
-        scene.binding.link?.subscribed(try scene.open().ticket)
-        scene.binding.link?.closed()
-        for _ in 0...SubscriptionTable.maximumLostSessions {
-            _ = try scene.open()
-            scene.binding.link?.closed()
-        }
-        #expect(scene.statuses.values == [.standing, .offline])
-        scene.binding.link?.subscribed(try scene.open().ticket)
-        #expect(scene.statuses.values == [.standing, .offline, .standing])
-        #expect(scene.lines.values.isEmpty)
-    }
-
     /// Also where the next change comes while it is told of one.
     @Test func theObserverIsToldUnderNoLockAndOneAfterTheOther() throws {
         let (answer, steps) = (Recorder<@Sendable () -> Void>(), Recorder<String>())
@@ -161,15 +133,15 @@ import Testing
 
     /// A binding may be held back, and keep the link for some time after it was left.
     @Test func theHandlerIsThereAsLongAsTheLink() async throws {
-        final class LingeringBinding: Binding {
-            private let state = Mutex<(link: Link?, hasLeft: Bool)>((nil, false))
+        final class LingeringBinding: TopicNamingBinding {
+            private let state = Mutex<(session: BindingSession?, hasLeft: Bool)>((nil, false))
 
             var hasLeft: Bool { state.withLock(\.hasLeft) }
 
-            func join(_ link: Link) { state.withLock { $0.link = link } }
+            func join(_ session: BindingSession) { state.withLock { $0.session = session } }
             func wake() {}
             func leave() async { state.withLock { $0.hasLeft = true } }
-            func end() { state.withLock { $0.link.take() }?.closed() }
+            func end() { state.withLock { $0.session.take() }?.lost(nil) }
         }
         final class Place: Sendable {}
         let binding = LingeringBinding()
@@ -192,10 +164,10 @@ import Testing
 
     /// What comes over other links was not received on the agent's, and does not count as invalid there.
     @Test func whatIsLeftOutIsNotTheAgents() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let manager = try CommunicationManager(
             identity: Identity(name: "observer"),
-            options: CommunicationOptions { _ in InMemoryBinding(broker: broker) }
+            options: CommunicationOptions { _ in TopicBinding(broker: broker) }
         )
         manager.start()
         let (statuses, events) = (Recorder<SubscriptionStatus>(), Recorder<String>())
@@ -203,7 +175,7 @@ import Testing
             traffic: [.channel],
             onStatus: { statuses.append($0) },
             onEnd: {}
-        ) { events.append($0.topic) }
+        ) { events.append($0.label) }
         try await withPatience {
             while statuses.values.last != .standing { try await Task.sleep(for: .milliseconds(1)) }
         }
@@ -228,7 +200,7 @@ import Testing
             "coaty/3/-/ADV:Task/s/c", "coaty/3/-/ADVx/s", "coaty/3/-/x/y", "coaty/4/-/DAD/s", "x", "",
         ]
         for topic in left + told { scene.receive(topic, payload) }
-        #expect(scene.events.values.map(\.topic) == told)
+        #expect(scene.events.values.map(\.label) == told)
         #expect(scene.events.values.allSatisfy { $0.bytes == Array(payload.utf8) })
     }
 
@@ -244,7 +216,7 @@ import Testing
             payload: Array(#"{"a":""#.utf8) + [0xFF] + Array("\"}".utf8)
         )
         scene.receive("coaty/3/-/DAD/s", #"{"a":1,"a":2}"#)
-        let told = scene.events.values.map { ($0.coatyTopic.eventType, $0.payload != nil) }
+        let told = scene.events.values.map { ($0.address.eventType, $0.payload != nil) }
         let expected: [(CommunicationEventType, Bool)] =
             [false, false, true, true, true, false, false].map { (.ioValue, $0) } + [(.deadvertise, true)]
         #expect(told.count == expected.count && zip(told, expected).allSatisfy { $0.0 == $1.0 && $0.1 == $1.1 })
@@ -252,12 +224,12 @@ import Testing
 
     /// The agent's own link has what it has; all that goes on comes over another.
     @Test func observesAllAgentsOnALinkOfItsOwn() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let made = Recorder<any Binding>()
         let manager = try CommunicationManager(
             identity: Identity(name: "observer"),
             options: CommunicationOptions { _ in
-                let binding = InMemoryBinding(broker: broker)
+                let binding = TopicBinding(broker: broker)
                 made.append(binding)
                 return binding
             }
@@ -270,7 +242,7 @@ import Testing
             traffic: [.advertise],
             onStatus: { statuses.append($0) },
             onEnd: { ends.append(1) }
-        ) { events.append($0.topic) }
+        ) { events.append($0.label) }
         #expect(made.values.count == 2)
         #expect(try await statuses.wait(for: 1) == [.standing])
         #expect(broker.published.count == before, "it says nothing")
@@ -295,7 +267,7 @@ import Testing
         // Another, whose events come in the same turn: when the second one is here, the first has come to all.
         let others = Recorder<String>()
         let other = try manager.subscribe(traffic: [.advertise], onStatus: { statuses.append($0) }, onEnd: {}) {
-            others.append($0.topic)
+            others.append($0.label)
         }
         _ = try await statuses.wait(for: 4)
         subscription = nil
@@ -310,11 +282,11 @@ import Testing
     }
 
     @Test func isOfflineAtOnceAndEndsWithItsManager() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         broker.setAvailable(false)
         let manager = try CommunicationManager(
             identity: Identity(name: "observer"),
-            options: CommunicationOptions { _ in InMemoryBinding(broker: broker) }
+            options: CommunicationOptions { _ in TopicBinding(broker: broker) }
         )
         manager.start()
         let (statuses, ends) = (Recorder<SubscriptionStatus>(), Recorder<Int>())

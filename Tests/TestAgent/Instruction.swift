@@ -11,7 +11,7 @@ struct Instruction {
     }
 
     /// - Returns: what a request's responses come by.
-    func carryOut(by manager: CommunicationManager) throws -> Subscription? {
+    func carryOut(by manager: CommunicationManager) throws -> PendingRequest? {
         switch json["publish"]?.string {
         case "advertise": _ = try manager.publishAdvertise(AdvertiseEvent(payload: payload))
         case "deadvertise": _ = try manager.publishDeadvertise(DeadvertiseEvent(payload: payload))
@@ -26,7 +26,7 @@ struct Instruction {
         return nil
     }
 
-    private func request(by manager: CommunicationManager) throws -> Subscription? {
+    private func request(by manager: CommunicationManager) throws -> PendingRequest? {
         switch json["request"]?.string {
         case "discover":
             try manager.publish(DiscoverEvent(payload: payload)) { Output.show("response", "resolve", $0) }

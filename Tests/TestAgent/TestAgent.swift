@@ -27,7 +27,7 @@ struct TestAgent {
         manager.start()
         await observations.untilStanding()
         Output.line(#"{"ready":\#(Output.text(manager.identityId.string))}"#)
-        var requests: [Subscription] = []
+        var requests: [PendingRequest] = []
         for await line in input() {
             if let request = try Instruction(line).carryOut(by: manager) { requests.append(request) }
         }

@@ -1,138 +1,133 @@
-import Synchronization
-
 /// Carries publications and subscriptions over a messaging protocol.
 ///
-/// A binding connects, connects again, and moves bytes. What waits, in which order, and what is said after a reconnect is
-/// the communication manager's business: the binding takes operations from the ``Link`` one by one.
+/// A binding connects, connects again, maps Coaty's addresses to those of its protocol, and moves bytes. The session decides
+/// what is sent in which order, and what is said again after a reconnect: the binding takes operations from its
+/// ``BindingSession`` one by one. `InMemoryBinding` and the module CoatyMQTT show how.
 public protocol Binding: Sendable {
-    /// Starts to connect. From now on the binding connects again whenever the link is lost, until ``leave()``.
-    func join(_ link: Link)
+    /// Starts to connect. From now on the binding connects again whenever the connection is lost, until ``leave()``.
+    func join(_ session: BindingSession)
 
-    /// Tells that ``Link/nextOperation()`` has something again. Called on any thread; must not block.
+    /// Says that ``BindingSession/nextOperation()`` has something again. Called on any thread; must not block.
     func wake()
 
-    /// Ends the link: carries out the operations that are left, of which the last is ``LinkOperation/disconnect``, and
-    /// returns when the link is down, or after a time limit of the binding's own.
+    /// Carries out the operations that are left, of which the last is ``SessionOperation/disconnect``, and returns when the
+    /// connection is closed, or after a time limit of the binding.
     func leave() async
+
+    /// The route of an IO source without an external route. Opaque to the core: it travels in Associate events.
+    func ioRoute(ofSource sourceId: CoatyUUID, namespace: String) -> String
+
+    /// Returns whether IO values may flow on a route: one that a binding of this kind has made, or an external one. Anything
+    /// else would let a router make a source publish under another name.
+    func isIoRoute(_ route: String) -> Bool
+
+    /// Returns whether raw events may be published on a topic.
+    func isPublishable(rawTopic: String) -> Bool
+
+    /// Returns whether raw events may be observed by a topic filter.
+    func isObservable(rawTopicFilter: String) -> Bool
 }
 
-/// What a binding does for the communication manager.
-public enum LinkOperation: Sendable {
-    /// Subscribe to topic filters, all in one packet; answer with ``Link/subscribed(_:refused:)`` when the broker has.
-    case subscribe([String], ticket: UInt64)
-    /// Unsubscribe from a topic filter.
-    case unsubscribe(String)
-    /// Publish; answer with ``Link/publicationSent()`` when it has been written, or ``Link/publicationRefused()``.
+/// What a binding does for a session.
+public enum SessionOperation: Sendable {
+    /// Subscribe. Each request is answered once by ``BindingSession/answer(_:isGranted:)``, unless the connection is lost before.
+    case subscribe([SubscriptionRequest])
+    /// End a subscription.
+    case unsubscribe(EventSelector)
+    /// Publish. Reported by ``BindingSession/publicationWritten()`` or ``BindingSession/publicationRefused()``.
     case publish(Publication)
-    /// Leave in an orderly way, so that the will is not published.
+    /// Leave in an orderly way, so that the broker does not publish the farewell.
     case disconnect
 }
 
-/// Bytes for a topic.
-public struct Publication: Sendable {
-    /// The topic.
-    public let topic: String
-    /// The bytes.
-    public let payload: [UInt8]
-    /// Whether the broker keeps them for those who subscribe later.
-    public let shouldRetain: Bool
-    /// Whether the publication still makes sense after the link was lost.
-    let isDeferrable: Bool
-    /// How often the link was lost while this was being written.
-    private(set) var attempts = 0
-
-    init(topic: String, payload: [UInt8], shouldRetain: Bool = false, isDeferrable: Bool = true) {
-        self.topic = topic
-        self.payload = payload
-        self.shouldRetain = shouldRetain
-        self.isDeferrable = isDeferrable
-    }
-
-    func attempted() -> Publication {
-        var publication = self
-        publication.attempts += 1
-        return publication
-    }
-
-    var size: Int { topic.utf8.count + payload.count }
+/// A subscription that a binding is asked for.
+public struct SubscriptionRequest: Sendable, Hashable {
+    /// What is subscribed to.
+    public let selector: EventSelector
+    /// Distinguishes it from other requests for the same.
+    let ticket: UInt64
+    /// Whether the agent can't do without it.
+    public let isEssential: Bool
 }
 
-/// What became of a publication.
-public enum Delivery: Sendable, Hashable {
-    /// It goes out now.
-    case sent
-    /// It goes out after the next connect.
-    case deferred
-}
-
-/// One membership in the network, from `start` to `stop`, as its binding sees it.
+/// A session as its binding sees it, from `start` to `stop`.
 ///
-/// All methods may be called on any thread, but those that report the link in the order in which things happened. A binding
-/// keeps it as long as it has anything of it: a thread, a connection.
-public final class Link: Sendable {
-    /// The MQTT client id: `Coaty` and the first 18 hex digits of the identity's id, or of any where there is none.
-    public let clientId: String
-    /// What the broker publishes when the agent is lost; nil for who only observes.
-    public let will: Publication?
-    private let outbox: Outbox
-    private let events: any LinkDelegate
-    private let hasEnded = Atomic(false)
+/// All methods may be called on any thread, but those that report what happened in the order in which it did. Once the
+/// session is over, or belongs to a later `start`, they do nothing: a thread that was held back does no harm.
+public final class BindingSession: Sendable {
+    /// The id of the agent's identity; nil for a session that only observes.
+    public let identityId: CoatyUUID?
+    /// The namespace that the agent publishes in.
+    public let namespace: String
+    /// Whether events of all namespaces are observed, not only those of ``namespace``.
+    public let observesAllNamespaces: Bool
+    /// What the broker publishes when the agent is lost; nil for a session that only observes.
+    public let farewell: Publication?
+    private let session: Session
+    /// The number of the start that this belongs to.
+    private let life: Int
+    /// Held strongly: an agent that was started lives until it is stopped.
+    private let delegate: any SessionDelegate
 
-    /// - Parameter id: what the client id is made of.
-    init(id: CoatyUUID, will: Publication?, outbox: Outbox, events: any LinkDelegate) {
-        clientId = "Coaty" + id.string.replacing("-", with: "").prefix(18)
-        self.will = will
-        self.outbox = outbox
-        self.events = events
+    init(session: Session, life: Int, delegate: any SessionDelegate) {
+        self.session = session
+        self.life = life
+        self.delegate = delegate
+        identityId = session.configuration.identityId
+        namespace = session.configuration.namespace
+        observesAllNamespaces = session.configuration.observesAllNamespaces
+        farewell = session.configuration.farewell
     }
+
+    /// Whether the connection was reported and not yet reported lost.
+    public var isConnected: Bool { session.isConnected(life) }
+
+    /// Whether the session is about to end: only what is left is to be carried out.
+    public var isLeaving: Bool { session.isLeaving(life) }
 
     /// Reports that the broker has accepted the connection.
-    public func opened() { if !isOver { events.linkOpened() } }
+    public func connected() { session.handle(.connected(life: life)) }
+
+    /// Reports that an attempt to connect has failed.
+    public func failed(_ error: ConnectionError) { session.handle(.failed(life: life, error)) }
 
     /// Reports that the connection is lost, or left.
-    public func closed() { if !isOver { events.linkClosed() } }
+    public func lost(_ error: ConnectionError?) { session.handle(.lost(life: life, error)) }
 
-    /// Reports a message that came in.
-    public func received(topic: String, payload: [UInt8]) {
-        if !isOver { events.received(topic: topic, payload: payload) }
+    /// Reports that the broker has granted or refused a subscription. A later answer to the same request replaces an earlier one.
+    public func answer(_ request: SubscriptionRequest, isGranted: Bool) {
+        session.answer(request, isGranted: isGranted, life: life)
     }
 
-    /// Reports a message that came in and was dropped, because its payload is longer than the binding takes.
-    public func receivedTooLong() { if !isOver { events.receivedTooLong() } }
-
-    /// Reports that the broker has acknowledged the subscription of a ticket.
-    ///
-    /// - Parameter refused: the topic filters that it does not grant.
-    public func subscribed(_ ticket: UInt64, refused: [String] = []) {
-        if !isOver { events.subscribed(ticket, refused: refused) }
+    /// Reports a message.
+    public func received(_ message: InboundMessage) {
+        if session.isCurrent(life) { delegate.received(message) }
     }
 
-    /// Takes the next thing to do; nil where there is none, then ``Binding/wake()`` tells of the next.
-    ///
-    /// To be called while the link is open, and for publications only as fast as they are sent.
-    public func nextOperation() -> LinkOperation? { isOver ? nil : outbox.next() }
+    /// Reports a message that was dropped, because it is too long or its address is not that of an event.
+    public func dropped(_ reason: String, label: String) {
+        if session.isCurrent(life) { delegate.dropped(reason, label: label) }
+    }
 
-    /// Reports that the publication that was taken first, of those not yet reported, has been written.
-    public func publicationSent() { if !isOver { outbox.publicationDone(isWritten: true) } }
+    /// Takes the next operation; nil where there is none, then ``Binding/wake()`` announces the next.
+    ///
+    /// To be called while the connection is up, and for publications only as fast as they are written: those that stay in the
+    /// outbox are kept when the connection is lost.
+    public func nextOperation() -> SessionOperation? { session.nextOperation(life) }
+
+    /// Reports that the publication that was taken first, of those not yet reported, is written.
+    public func publicationWritten() { session.publicationDone(isWritten: true, life: life) }
 
     /// Reports that the publication that was taken first, of those not yet reported, can't be written and is given up.
-    public func publicationRefused() { if !isOver { outbox.publicationDone(isWritten: false) } }
-
-    /// Lets nothing pass any more: the outbox and the observers belong to the next membership.
-    func end() { hasEnded.store(true, ordering: .releasing) }
-
-    private var isOver: Bool { hasEnded.load(ordering: .acquiring) }
+    public func publicationRefused() { session.publicationDone(isWritten: false, life: life) }
 }
 
-protocol LinkDelegate: AnyObject, Sendable {
-    func linkOpened()
-    func linkClosed()
-    func subscribed(_ ticket: UInt64, refused: [String])
-    func received(topic: String, payload: [UInt8])
-    func receivedTooLong()
-}
-
-extension LinkDelegate {
-    // Most count nothing.
-    func receivedTooLong() {}
+/// Receives what comes in over a session.
+protocol SessionDelegate: AnyObject, Sendable {
+    /// Called on the binding's thread for each message.
+    func received(_ message: InboundMessage)
+    /// Called on the binding's thread for each message that the binding dropped.
+    func dropped(_ reason: String, label: String)
+    /// Called when a stop has discarded publications and observations, before it returns.
+    func sessionEnded()
 }

@@ -1,14 +1,15 @@
 /// Why an event can't be published or observed.
 public enum CommunicationError: Error, Sendable, Equatable {
-    /// A channel id, a type or a namespace is empty or holds `#`, `+`, `/` or control characters.
-    case invalidTopicLevel(String)
-    /// A topic or topic filter is not valid MQTT, or is one of Coaty's own.
+    /// A channel id, a type, an operation, an IO context name or a namespace is empty, too long, or holds `#`, `+`, `/` or control
+    /// characters.
+    case invalidName(String)
+    /// A topic, a topic filter or an IO route is not valid for the binding, or is one of Coaty's own.
     case invalidTopic(String)
-    /// As many publications wait for the link as may; the new one is refused, what waits is kept.
+    /// The outbox is full; the new publication is refused, what is queued is kept.
     case queueFull(publications: Int, bytes: Int)
-    /// A request needs somebody who answers now, and the link is down.
+    /// The communication manager that would carry the answer is gone.
     case offline
-    /// The event did not come in as a request and so can't be answered.
+    /// The event did not come in as a request and can't be answered.
     case notARequest
     /// The IO source uses raw values and the value is JSON, or the other way round.
     case incompatibleIoValue
@@ -18,13 +19,14 @@ extension CommunicationError: CustomStringConvertible {
     /// The error in words.
     public var description: String {
         switch self {
-        case .invalidTopicLevel(let text): "\"\(text)\" is empty or holds #, +, / or control characters"
-        case .invalidTopic(let text): "\"\(text)\" is no valid topic outside of Coaty's own"
+        case .invalidName(let text):
+            "\"\(text)\" is empty, longer than \(WireName.maximumLength) bytes, or holds #, +, / or control characters"
+        case .invalidTopic(let text): "\"\(text)\" is not a valid topic outside of Coaty's own"
         case .queueFull(let publications, let bytes):
-            "\(publications) publications of \(bytes) bytes wait for the broker already"
+            "\(publications) publications of \(bytes) bytes are already queued for the broker"
         case .offline: "not connected to the broker"
-        case .notARequest: "the event is no request that came in"
-        case .incompatibleIoValue: "the IO source takes raw values only, or JSON values only"
+        case .notARequest: "the event is not a request that came in"
+        case .incompatibleIoValue: "the IO source accepts raw values only, or JSON values only"
         }
     }
 }

@@ -9,7 +9,7 @@ extension CommunicationManager {
 
     /// Objects of an object type as they are advertised.
     ///
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeAdvertise(
         withObjectType objectType: String
     ) throws(CommunicationError) -> AsyncStream<AdvertiseEvent> {
@@ -23,7 +23,7 @@ extension CommunicationManager {
 
     /// What is delivered through a channel.
     ///
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeChannel(channelId: String) throws(CommunicationError) -> AsyncStream<ChannelEvent> {
         observe(try .channel(channelId))
     }
@@ -45,7 +45,7 @@ extension CommunicationManager {
 
     /// Updates that are asked for, of objects of an object type. Answer with ``UpdateEvent/complete(_:)``.
     ///
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeUpdate(
         withObjectType objectType: String
     ) throws(CommunicationError) -> AsyncStream<UpdateEvent> {
@@ -57,14 +57,14 @@ extension CommunicationManager {
     /// - Parameters:
     ///   - operation: the name of the operation.
     ///   - context: what the observer is: then only calls come whose filter matches it. As it is at this moment.
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``; `EncodingError` where the context can't be encoded.
+    /// - Throws: ``CommunicationError/invalidName(_:)``; `EncodingError` where the context can't be encoded.
     public func observeCall(operation: String, context: CoatyObject? = nil) throws -> AsyncStream<CallEvent> {
         observe(try .call(operation: operation, context: context))
     }
 
     /// What the IO routers of a context say.
     ///
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeAssociate(
         ioContextName: String
     ) throws(CommunicationError) -> AsyncStream<AssociateEvent> {
@@ -78,21 +78,27 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/invalidTopic(_:)``
     public func observeRaw(topic: String) throws(CommunicationError) -> AsyncStream<RawEvent> {
         try stream { (onEnd, handler) throws(CommunicationError) in
-            try subscribe(rawTopic: topic, onEnd: onEnd, handler: handler)
+            let subscription = try subscribe(rawTopic: topic, onEnd: onEnd, handler: handler)
+            return { subscription.cancel() }
         }
     }
 
     private func observe<Event>(_ observation: EventObservation<Event>) -> AsyncStream<Event> {
-        stream { (onEnd, handler) throws(Never) in subscribe(observation, onEnd: onEnd, handler: handler) }
+        stream { (onEnd, handler) throws(Never) in
+            let subscription = subscribe(observation, onEnd: onEnd, handler: handler)
+            return { subscription.cancel() }
+        }
     }
 
-    /// Turns a subscription by handler into a stream.
+    /// Turns an observation by handler into a stream.
+    ///
+    /// - Parameter begin: begins the observation and returns a function that ends it.
     func stream<Event: Sendable, Failure: Error>(
         timeLimit: Duration? = nil,
-        _ subscribe: (
+        _ begin: (
             _ onEnd: @escaping @Sendable () -> Void,
             _ handler: @escaping @Sendable (Event) -> Void
-        ) throws(Failure) -> Subscription
+        ) throws(Failure) -> @Sendable () -> Void
     ) throws(Failure) -> AsyncStream<Event> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Event.self,
@@ -100,14 +106,14 @@ extension CommunicationManager {
         )
         let dropped = DoublingCounter()
         let logger = logger
-        let subscription = try subscribe({ continuation.finish() }) { event in
+        let end = try begin({ continuation.finish() }) { event in
             guard case .dropped = continuation.yield(event), let count = dropped.increment() else { return }
             logger.warning("a reader is behind", metadata: ["event": "\(Event.self)", "dropped": "\(count)"])
         }
         let deadline = timeLimit.map { limit in Deadline(after: limit) { continuation.finish() } }
         continuation.onTermination = { _ in
             deadline?.cancel()
-            subscription.cancel()
+            end()
         }
         return stream
     }

@@ -1,13 +1,30 @@
 import Synchronization
 
 extension CommunicationManager {
-    /// Advertises an object: on its core type and, unless that is the core type's own, on its object type.
+    /// Advertises an object: to its core type and, unless that is the core type's own, to its object type.
+    ///
+    /// If the object's parent is the agent's identity or one of its IO nodes, the agent advertises it again after each
+    /// reconnect until it is deadvertised: see ``ObjectLifecycleController``.
     ///
     /// - Returns: whether it goes out now or after the next connect.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishAdvertise(_ event: AdvertiseEvent) throws(CommunicationError) -> Delivery {
-        try publish(publications(of: event))
+        let shared = event.payload.json["object"].flatMap(sharedId)
+        var publications: [Publication] = []
+        for name in event.payload.objectNames {
+            let sharing = shared.map { Sharing.advertises($0, isObjectType: name.isObjectType) }
+            publications.append(publication(.advertise, name: name, event.payload, sharing: sharing))
+        }
+        return try session.publish(publications)
+    }
+
+    /// The id of an object that the farewell withdraws; nil for other objects, and for log objects, which report what happened.
+    private func sharedId(_ object: JSONView) -> CoatyUUID? {
+        guard let parentId = object["parentObjectId"]?.string, ownIds.contains(CoatyUUID(wire: parentId)),
+            object["coreType"]?.string != CoreType.Log.rawValue
+        else { return nil }
+        return object["objectId"]?.string.map(CoatyUUID.init(wire:))
     }
 
     /// Deadvertises objects.
@@ -16,7 +33,7 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishDeadvertise(_ event: DeadvertiseEvent) throws(CommunicationError) -> Delivery {
-        try publish([publication(.deadvertise, event.payload)])
+        try session.publish([publication(.deadvertise, event.payload, sharing: .deadvertises(event.data.objectIds))])
     }
 
     /// Delivers objects through a channel.
@@ -25,28 +42,31 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishChannel(_ event: ChannelEvent) throws(CommunicationError) -> Delivery {
-        try publish([publication(.channel, filter: event.channelId, event.payload)])
+        try session.publish([publication(.channel, name: .name(WireName(event.channelId)), event.payload)])
     }
 
     /// Publishes raw bytes on a topic outside of Coaty's own.
     ///
     /// - Returns: whether it goes out now or after the next connect.
-    /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
+    /// - Throws: ``CommunicationError/invalidTopic(_:)`` if the binding does not accept the topic;
+    ///   ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishRaw(_ event: RawEvent) throws(CommunicationError) -> Delivery {
-        try publish([Publication(topic: event.topic, payload: event.payload, shouldRetain: event.shouldRetain)])
+        guard session.binding.isPublishable(rawTopic: event.topic) else { throw .invalidTopic(event.topic) }
+        let destination = Publication.Destination.raw(topic: event.topic, isRetained: event.shouldRetain)
+        return try session.publish([Publication(destination, payload: event.payload)])
     }
 
     /// Publishes a value of an IO source on the route of its associations; nothing while there is none.
     ///
-    /// - Returns: whether it goes out now or after the next connect; nil where the source is not associated.
+    /// - Returns: whether it goes out now or after the next connect; nil if the source is not associated.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishIoValue(_ event: IoValueEvent) throws(CommunicationError) -> Delivery? {
         guard let ioSourceId = event.ioSourceId, let route = ioAssociations.route(ofSource: ioSourceId) else {
             return nil
         }
-        return try publish([Publication(topic: route, payload: event.bytes)])
+        return try session.publish([Publication(.ioRoute(route), payload: event.bytes)])
     }
 
     /// Associates an IO source with an IO actor, or dissolves their association.
@@ -55,15 +75,17 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishAssociate(_ event: AssociateEvent) throws(CommunicationError) -> Delivery {
-        try publish([publication(.associate, filter: event.ioContextName, event.payload)])
+        try session.publish([publication(.associate, name: .name(WireName(event.ioContextName)), event.payload)])
     }
 
     // MARK: - Requests
 
     /// Asks for objects: a stream of the answers that fit, as they come.
     ///
-    /// The stream ends with the time limit, when it is dropped and when the communication manager stops; then nothing of the
-    /// request is left. While offline the request is deferred.
+    /// The request lasts as long as the stream: until the time limit, until it is dropped, or until the communication manager
+    /// stops. A request that is published while the agent is not connected waits for the connection as long as it lasts; when it
+    /// ends before it was sent, it is withdrawn. A request that was sent goes on when the connection is lost: answers
+    /// that arrive meanwhile are missed, those that come after the next connect are delivered.
     ///
     /// - Parameters:
     ///   - event: what is asked for.
@@ -76,7 +98,7 @@ extension CommunicationManager {
         try responses(to: event, timeLimit: timeLimit)
     }
 
-    /// Queries objects: a stream of the answers that fit, as they come. It ends as that of
+    /// Queries objects: a stream of the answers that fit, as they come. It lasts as that of
     /// ``publishDiscover(_:timeLimit:)``.
     ///
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
@@ -87,7 +109,7 @@ extension CommunicationManager {
         try responses(to: event, timeLimit: timeLimit)
     }
 
-    /// Asks for an update of an object: a stream of the answers that fit, as they come. It ends as that of
+    /// Asks for an update of an object: a stream of the answers that fit, as they come. It lasts as that of
     /// ``publishDiscover(_:timeLimit:)``.
     ///
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
@@ -98,7 +120,7 @@ extension CommunicationManager {
         try responses(to: event, timeLimit: timeLimit)
     }
 
-    /// Calls a remote operation: a stream of the answers, as they come. It ends as that of
+    /// Calls a remote operation: a stream of the answers, as they come. It lasts as that of
     /// ``publishDiscover(_:timeLimit:)``.
     ///
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
@@ -109,22 +131,24 @@ extension CommunicationManager {
         try responses(to: event, timeLimit: timeLimit)
     }
 
-    /// Publishes a request now or never, and hands over each answer that fits as it comes.
+    /// Publishes a request and hands over each answer that fits as it comes.
+    ///
+    /// The request lasts until the returned ``PendingRequest`` is cancelled or released, or the communication manager stops. One
+    /// that is published while the agent is not connected waits for the connection as long as it lasts: its `delivery` says so.
     ///
     /// - Parameters:
     ///   - event: the request.
-    ///   - onEnd: called once, when the link is lost, the broker refuses to hand over answers, or the communication manager
-    ///     stops: from then on answers may be missed, those that come all the same are handed over. Must not block.
+    ///   - onEnd: called once, when a connection is lost that was up when the request was published or came up later, when the broker
+    ///     refuses to hand over answers, or when the communication manager stops: from then on answers may be missed. The request
+    ///     goes on until it is cancelled, and answers that arrive all the same are handed over. Must not block.
     ///   - handler: called for each answer on the binding's thread; must not block.
-    /// - Returns: the observation of the answers: it ends when this is released.
-    /// - Throws: ``CommunicationError/offline`` or ``CommunicationError/queueFull(publications:bytes:)``
+    /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     public func publish<Request: RequestEvent>(
         _ event: Request,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Request.Response) -> Void
-    ) throws(CommunicationError) -> Subscription {
-        guard isOnline else { throw .offline }
-        return try publish(event, isDeferrable: false, onEnd: onEnd, handler: handler)
+    ) throws(CommunicationError) -> PendingRequest {
+        try publish(event, endsWithConnection: true, onEnd: onEnd, handler: handler)
     }
 
     private func responses<Request: RequestEvent>(
@@ -132,110 +156,125 @@ extension CommunicationManager {
         timeLimit: Duration?
     ) throws(CommunicationError) -> AsyncStream<Request.Response> {
         try stream(timeLimit: timeLimit) { (onEnd, handler) throws(CommunicationError) in
-            try publish(event, isDeferrable: true, onEnd: onEnd, handler: handler)
+            let request = try publish(event, endsWithConnection: false, onEnd: onEnd, handler: handler)
+            return { request.cancel() }
         }
     }
 
     private func publish<Request: RequestEvent>(
         _ event: Request,
-        isDeferrable: Bool,
+        endsWithConnection: Bool,
         onEnd: (@Sendable () -> Void)?,
         handler: @escaping @Sendable (Request.Response) -> Void
-    ) throws(CommunicationError) -> Subscription {
+    ) throws(CommunicationError) -> PendingRequest {
         let correlationId = CoatyUUID()
-        let filters = event.topicFilters
-        // An agent that observes both topics of a request answers both.
-        let responders = filters.count > 1 ? Responders() : nil
+        let names = event.names
+        // An agent that observes both names of a request answers both.
+        let responders = names.count > 1 ? Responders() : nil
+        let end = RequestEnd(onEnd)
         let dropLog = dropLog
-        let end = onEnd.map { RequestEnd($0) }
-        // A request that is deferred outlives the link.
-        let isBound = !isDeferrable && end != nil
-        let onStatus = { @Sendable (status: SubscriptionStatus) in
-            if status != .standing { end?.reach() }
-        }
+        let onStatus = { @Sendable (status: SubscriptionStatus) in end.update(status) }
         let subscription = subscribe(
             responsesTo: correlationId,
-            onStatus: isBound ? onStatus : nil,
-            onEnd: { end?.reach() }
+            onStatus: endsWithConnection && onEnd != nil ? onStatus : nil,
+            onEnd: { end.reach() }
         ) { (response: Request.Response) in
             do throws(PayloadError) {
                 try event.checkFits(response)
             } catch {
-                dropLog.note("a response that does not fit", topic: response.sourceId?.string ?? "", error: error)
+                dropLog.note("a response that does not fit", label: response.sourceId?.string ?? "", error: error)
                 return
             }
             if responders?.isFirst(response.sourceId) ?? true { handler(response) }
         }
-        let requests = filters.map {
-            publication(
-                Request.eventType,
-                filter: $0,
-                correlationId: correlationId,
-                event.payload,
-                isDeferrable: isDeferrable
-            )
+        let id = session.nextId()
+        let publications = names.map { name in
+            publication(Request.eventType, name: name, correlationId: correlationId, event.payload, request: id)
         }
-        _ = try publish(requests)
-        end?.requestIsPublished()
-        return subscription
+        let delivery = try session.publish(publications)
+        let request = PendingRequest(delivery: delivery) { [session] in
+            let isWithdrawn = session.withdraw(request: id)
+            subscription.cancel()
+            return isWithdrawn
+        }
+        if end.requestIsPublished() { request.cancel() }
+        return request
     }
 
     // MARK: - Publications
 
-    /// The publications of an Advertise event, in their order.
-    func publications(of event: AdvertiseEvent, isDeferrable: Bool = true) -> [Publication] {
-        let filters = event.payload.objectTopicFilters
-        return [filters.coreType, filters.objectType].compactMap { filter in
-            filter.map { publication(.advertise, filter: $0, event.payload, isDeferrable: isDeferrable) }
-        }
-    }
-
-    /// A payload on the topic that the agent publishes an event on.
+    /// A publication of an event of the agent.
     func publication(
         _ eventType: CommunicationEventType,
-        filter: String? = nil,
+        name: EventName? = nil,
         correlationId: CoatyUUID? = nil,
         _ payload: Payload,
-        isDeferrable: Bool = true
+        request: UInt64? = nil,
+        sharing: Sharing? = nil
     ) -> Publication {
-        let topic = CommunicationTopic.publication(
+        let address = EventAddress(
             eventType,
-            filter: filter,
+            name: name,
             namespace: namespace,
             sourceId: identityId,
             correlationId: correlationId
         )
-        return Publication(topic: topic, payload: payload.bytes, isDeferrable: isDeferrable)
+        return Publication(.event(address), payload: payload.bytes, request: request, sharing: sharing)
     }
 }
 
-/// Tells once that the answers to a request have ended, and not before the request was published.
+/// Calls a request's `onEnd` once, and not before the request was published.
 private final class RequestEnd: Sendable {
-    private let onEnd: @Sendable () -> Void
-    private let state = Mutex((isPublished: false, isReached: false))
-
-    init(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
-
-    func requestIsPublished() {
-        let isDue = state.withLock { state in
-            state.isPublished = true
-            return state.isReached
-        }
-        if isDue { onEnd() }
+    private struct State {
+        var isPublished = false
+        var isReached = false
+        var isStopped = false
+        /// Whether the connection has been up since the request was made.
+        var wasConnected = true
+        var hasStatus = false
     }
 
-    func reach() {
+    private let onEnd: (@Sendable () -> Void)?
+    private let state = Mutex(State())
+
+    init(_ onEnd: (@Sendable () -> Void)?) { self.onEnd = onEnd }
+
+    /// Takes the status of the response subscription.
+    func update(_ status: SubscriptionStatus) {
+        let isLost = state.withLock { state in
+            defer { state.hasStatus = true }
+            // A request that is made while the agent is not connected does not end with that.
+            if status == .offline, !state.hasStatus, !state.isPublished { state.wasConnected = false }
+            let isLost = status == .refused || status == .offline && state.wasConnected
+            if status == .standing { state.wasConnected = true }
+            return isLost
+        }
+        if isLost { reach(isStop: false) }
+    }
+
+    /// - Returns: whether the communication manager has stopped before that.
+    func requestIsPublished() -> Bool {
+        let (isDue, isStopped) = state.withLock { state in
+            state.isPublished = true
+            return (state.isReached, state.isStopped)
+        }
+        if isDue { onEnd?() }
+        return isStopped
+    }
+
+    func reach(isStop: Bool = true) {
         let isDue = state.withLock { state in
+            if isStop { state.isStopped = true }
             defer { state.isReached = true }
             return state.isPublished && !state.isReached
         }
-        if isDue { onEnd() }
+        if isDue { onEnd?() }
     }
 }
 
-/// Who has answered a request that goes out on several topics.
+/// The agents that have answered a request with two names.
 private final class Responders: Sendable {
-    /// How many agents are told apart; of those that come later every answer counts.
+    /// Maximum number of agents that are told apart; of those that come later every answer counts.
     static let limit = 10_000
 
     private let sourceIds = Mutex<Set<CoatyUUID?>>([])

@@ -3,12 +3,12 @@ extension CommunicationManager {
     ///
     /// - Parameters:
     ///   - observation: what to observe.
-    ///   - onStatus: called with each change of the subscription's status, in order, and not beside the handler, unless
-    ///     ``stop()`` has waited too long for a handler that is under way. At once, before this returns, where the status is
-    ///     known: the link is down, or others have observed the same. Otherwise, and when the link comes back, as soon as the
-    ///     broker has answered; events that come before that are handed over too. Must not block.
-    ///   - onEnd: called when the communication manager stops while the observation is under way.
-    ///   - handler: called for each event, in the order in which they come, on the binding's thread; must not block.
+    ///   - onStatus: called with each change of the subscription's status, in order, and never at the same time as the handler,
+    ///     unless ``stop()`` has waited too long for a handler that is under way. Called before this function returns if the
+    ///     status is known: the agent is not connected, or the same is observed already. Otherwise, and after a reconnect, called
+    ///     when the broker has answered; events that arrive before that are delivered too. Must not block.
+    ///   - onEnd: called when the communication manager stops during the observation.
+    ///   - handler: called for each event, in the order of arrival, on the binding's thread; must not block.
     /// - Returns: the observation: it ends when this is released.
     public func subscribe<Event>(
         _ observation: EventObservation<Event>,
@@ -16,11 +16,9 @@ extension CommunicationManager {
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
-        let (key, topicFilter) = address(of: observation)
         let isIncluded = observation.isIncluded
-        return subscribe(
-            key,
-            topicFilter: topicFilter,
+        return session.subscribe(
+            .events(Event.eventType, name: observation.name),
             decode: decoder(observation.prepare),
             onStatus: onStatus,
             onEnd: onEnd
@@ -32,9 +30,9 @@ extension CommunicationManager {
     /// Observes raw events by a handler.
     ///
     /// - Parameters:
-    ///   - topic: a topic filter, which may hold wildcards. Messages on Coaty's own topics don't come.
+    ///   - topic: a topic filter of the binding; over MQTT it may hold wildcards. Messages on Coaty's own topics are not delivered.
     ///   - onStatus: called with each change of the subscription's status, as in ``subscribe(_:onStatus:onEnd:handler:)``.
-    ///   - onEnd: called when the communication manager stops while the observation is under way.
+    ///   - onEnd: called when the communication manager stops during the observation.
     ///   - handler: called for each event on the binding's thread; must not block.
     /// - Returns: the observation: it ends when this is released.
     /// - Throws: ``CommunicationError/invalidTopic(_:)``
@@ -44,21 +42,14 @@ extension CommunicationManager {
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (RawEvent) -> Void
     ) throws(CommunicationError) -> Subscription {
-        guard RawTopic.isObservable(topic) else { throw .invalidTopic(topic) }
-        return subscribe(topic: topic, onStatus: onStatus, onEnd: onEnd, handler: handler)
-    }
-
-    /// Observes a topic filter, or the topic of an IO route.
-    func subscribe(
-        topic: String,
-        onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
-        onEnd: (@Sendable () -> Void)? = nil,
-        handler: @escaping @Sendable (RawEvent) -> Void
-    ) -> Subscription {
-        subscribe(
-            .topic(TopicLevel(topic)),
-            topicFilter: topic,
-            decode: { RawEvent(topic: $0.topic, payload: $0.payload) },
+        guard session.binding.isObservable(rawTopicFilter: topic) else { throw .invalidTopic(topic) }
+        return session.subscribe(
+            .raw(WireName(topic)),
+            decode: { message in
+                var topic = message.label
+                if case .raw(let name, _, _) = message.origin { topic = name }
+                return RawEvent(topic: topic, payload: message.payload)
+            },
             onStatus: onStatus,
             onEnd: onEnd,
             handler: handler
@@ -72,15 +63,8 @@ extension CommunicationManager {
         onEnd: (@Sendable () -> Void)?,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
-        let topicFilter = CommunicationTopic.subscription(
-            Event.eventType,
-            namespace: observedNamespace,
-            correlationId: correlationId
-        )
-        let key = SubscriptionTable.Key.response(Event.eventType, correlationId: TopicLevel(correlationId.string))
-        return subscribe(
-            key,
-            topicFilter: topicFilter,
+        session.subscribe(
+            .responses(Event.eventType, correlationId: correlationId),
             decode: decoder(nil),
             onStatus: onStatus,
             onEnd: onEnd,
@@ -88,67 +72,23 @@ extension CommunicationManager {
         )
     }
 
-    /// Where the table has an observation, and what the broker has to know of it.
-    private func address<Event>(
-        of observation: EventObservation<Event>
-    ) -> (key: SubscriptionTable.Key, topicFilter: String) {
-        (
-            .event(Event.eventType, filter: observation.filter.map(TopicLevel.init)),
-            CommunicationTopic.subscription(
-                Event.eventType,
-                filter: observation.filter,
-                namespace: observedNamespace
-            )
-        )
-    }
-
-    /// Reads the events of a topic.
+    /// Decodes the events of a selector.
     private func decoder<Event: CommunicationEvent>(
         _ prepare: (@Sendable (inout Event, Responder) -> Void)?
     ) -> Dispatcher<Event>.Decoder {
         let responder = Responder(manager: self)
         return { message throws(PayloadError) in
-            guard let topic = message.coatyTopic else { throw .invalid(pointer: "", reason: "not on a topic of Coaty") }
-            var event = try Event(payload: Payload(message.payload), topic: topic)
+            guard case .event(let address) = message.origin else {
+                throw .invalid(pointer: "", reason: "not an event of Coaty")
+            }
+            var event = try Event(payload: Payload(message.payload), address: address)
             prepare?(&event, responder)
             return event
         }
     }
 
-    private func subscribe<Event: Sendable>(
-        _ key: SubscriptionTable.Key,
-        topicFilter: String,
-        decode: @escaping Dispatcher<Event>.Decoder,
-        onStatus: (@Sendable (SubscriptionStatus) -> Void)?,
-        onEnd: (@Sendable () -> Void)?,
-        handler: @escaping @Sendable (Event) -> Void
-    ) -> Subscription {
-        let observer = onStatus.map(StatusObserver.init)
-        var wake = false
-        func add() -> (id: UInt64, status: SubscriptionStatus?) {
-            subscriptions.add(
-                key,
-                topicFilter: topicFilter,
-                decode: decode,
-                handler: handler,
-                onEnd: onEnd,
-                isPermanent: false,
-                status: observer
-            ) { wake = outbox.subscribe($0, ticket: $1) }
-        }
-        let id = observer?.begin(add) ?? add().id
-        if wake { binding.wake() }
-        return Subscription { [weak self] in self?.unsubscribe(key, id: id) }
-    }
-
-    private func unsubscribe(_ key: SubscriptionTable.Key, id: UInt64) {
-        var wake = false
-        subscriptions.remove(key, id: id) { wake = outbox.unsubscribe($0) }
-        if wake { binding.wake() }
-    }
-
-    /// What every agent observes: Discover events, since they may ask for its identity or its IO nodes, and what the
-    /// routers of its IO contexts say. Others who observe the same join these subscriptions.
+    /// Observes what every agent has to: Discover events, because they may ask for its identity or its IO nodes, and the
+    /// Associate events of its IO contexts. Other observers of the same join these subscriptions.
     func addOwnSubscriptions(ioContextNames: [String]) throws {
         for name in ioContextNames {
             addPermanent(try .associate(ioContextName: name)) { [weak self] event in self?.handle(event) }
@@ -160,15 +100,10 @@ extension CommunicationManager {
         _ observation: EventObservation<Event>,
         handler: @escaping @Sendable (Event) -> Void
     ) {
-        let (key, topicFilter) = address(of: observation)
-        _ = subscriptions.add(
-            key,
-            topicFilter: topicFilter,
+        session.addPermanent(
+            .events(Event.eventType, name: observation.name),
             decode: decoder(observation.prepare),
-            handler: handler,
-            onEnd: nil,
-            isPermanent: true,
-            changed: { _, _ in }
+            handler: handler
         )
     }
 

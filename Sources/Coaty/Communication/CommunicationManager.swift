@@ -1,86 +1,90 @@
 public import Logging
 import Synchronization
 
-/// Publishes and observes events, and keeps the agent's membership in the network.
+/// Publishes and observes events, and keeps the agent in the network.
 ///
-/// While it is stopped or offline, publications and subscriptions are deferred, and so are requests whose answers come as a
-/// stream; ``publish(_:onEnd:handler:)`` throws ``CommunicationError/offline`` instead. Handlers run on the binding's thread
-/// and must not block. A communication manager that was started keeps itself alive until it is stopped.
+/// While it is stopped or not connected, publications and subscriptions wait, and so do requests for as long as they last: see
+/// ``Delivery`` and ``PendingRequest``. Handlers run on the binding's thread and must not block. A communication manager that was
+/// started keeps itself alive until it is stopped.
 public final class CommunicationManager: Sendable {
-    private struct Stopping {
-        var isUnderWay = false
-        var startsAgain = false
-        /// Whether it must not start any more.
-        var isClosed = false
-        /// The membership that is under way.
-        var link: Link?
-        var waiting: [CheckedContinuation<Void, Never>] = []
-    }
-
-    /// How many events an async stream keeps for a reader that is behind; then the oldest are dropped.
+    /// Maximum number of events that an async stream keeps for a slow reader; then the oldest are dropped.
     public static let streamBuffer = 4096
 
-    /// The id of the agent's identity: the source of all it publishes.
+    /// The id of the agent's identity: the source of everything it publishes.
     public let identityId: CoatyUUID
     /// The namespace that the agent publishes in.
     public let namespace: String
     /// The Advertise event of the agent's identity.
     public let identityEvent: AdvertiseEvent
 
-    let outbox: Outbox
-    let subscriptions = SubscriptionTable()
+    let session: Session
     let logger: Logger
     let dropLog: DropLog
-    /// For what comes in over links of their own, which is not among the messages that the agent receives.
+    /// For what comes in over sessions that only observe, which is not among the messages that the agent receives.
     let trafficDropLog: DropLog
     let receivedMessages = Atomic(0)
     let ioAssociations: IoAssociations
-    let observedNamespace: String?
+    let observesAllNamespaces: Bool
     let identityResolve: ResolveEvent
     let ioNodeEvents: [AdvertiseEvent]
-    private let farewell: Publication
-    let binding: any Binding
-    /// Makes the bindings of further links.
+    /// The ids of the identity and the IO nodes: the farewell withdraws objects with one of these as parent.
+    let ownIds: Set<CoatyUUID>
+    /// Makes the bindings of further sessions.
     let makeBinding: @Sendable (Logger) throws -> any Binding
-    private let operatingState = ObservableState(OperatingState.stopped)
-    private let stopping = Mutex(Stopping())
-    let communicationState = ObservableState(CommunicationState.offline)
-    private let lifecycle = Mutex<(any LifecycleDelegate)?>(nil)
 
     /// Creates a communication manager; ``start()`` lets it join.
     ///
     /// - Parameters:
     ///   - identity: the identity of the agent.
-    ///   - ioNodes: what the agent contributes to IO contexts, as it is at this moment; one a context. They become the
+    ///   - ioNodes: what the agent contributes to IO contexts, as it is at this moment; one per context. They become the
     ///     identity's children.
     ///   - options: how to take part.
-    ///   - logger: for what happens.
-    /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidTopicLevel(_:)`` where the identity, an IO
-    ///   node or the namespace is not valid; what the binding's maker throws.
+    ///   - logger: the log.
+    /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidName(_:)`` if the identity, an IO node or the
+    ///   namespace is not valid; errors of the binding's maker.
     public init(
         identity: Identity,
         ioNodes: [IoNode] = [],
         options: CommunicationOptions,
         logger: Logger = Logger(label: "coaty")
     ) throws {
-        guard CommunicationTopic.isPublishableLevel(options.namespace) else {
-            throw CommunicationError.invalidTopicLevel(options.namespace)
-        }
+        guard WireName.isPublishable(options.namespace) else { throw CommunicationError.invalidName(options.namespace) }
         identityId = identity.objectId
         namespace = options.namespace
-        observedNamespace = options.shouldEnableCrossNamespacing ? nil : options.namespace
+        observesAllNamespaces = options.shouldEnableCrossNamespacing
         identityEvent = try AdvertiseEvent.with(object: identity)
         identityResolve = try ResolveEvent.with(object: identity)
         ioAssociations = try IoAssociations(ioNodes: ioNodes)
         for node in ioNodes { node.parentObjectId = identity.objectId }
         ioNodeEvents = try ioNodes.map { try AdvertiseEvent.with(object: $0) }
-        outbox = Outbox(limits: options.outboxLimits)
-        farewell = Publication(
-            topic: CommunicationTopic.publication(.deadvertise, namespace: namespace, sourceId: identityId),
-            payload: try DeadvertiseEvent.with(objectIds: [identityId] + ioNodes.map(\.objectId)).payload.bytes,
-            isDeferrable: false
+        let ids = [identity.objectId] + ioNodes.map(\.objectId)
+        ownIds = Set(ids)
+        let (namespace, sourceId) = (options.namespace, identity.objectId)
+        let farewell = Publication(
+            .event(EventAddress(.deadvertise, namespace: namespace, sourceId: sourceId)),
+            payload: try DeadvertiseEvent.with(objectIds: ids).payload.bytes
         )
-        binding = try options.binding(logger)
+        let joinEvents = ([identityEvent] + ioNodeEvents).flatMap { event in
+            event.payload.objectNames.map { name in
+                Publication(
+                    .event(EventAddress(.advertise, name: name, namespace: namespace, sourceId: sourceId)),
+                    payload: event.payload.bytes,
+                    isJoinEvent: true
+                )
+            }
+        }
+        session = Session(
+            Session.Configuration(
+                identityId: identity.objectId,
+                namespace: namespace,
+                observesAllNamespaces: options.shouldEnableCrossNamespacing,
+                limits: options.outboxLimits,
+                joinEvents: joinEvents,
+                farewell: farewell
+            ),
+            binding: try options.binding(logger),
+            log: SessionLog(logger: logger)
+        )
         makeBinding = options.binding
         self.logger = logger
         dropLog = DropLog(logger: logger)
@@ -90,117 +94,106 @@ public final class CommunicationManager: Sendable {
 
     // MARK: - Life
 
-    /// Joins the network: connects, and connects again whenever the link is lost. Does nothing where it is started.
+    /// Joins the network: connects, and connects again whenever the connection is lost. Does nothing if it is started.
     ///
-    /// While a ``stop()`` is under way, it starts again when that is done.
-    public func start() {
-        let link = Link(id: identityId, will: farewell, outbox: outbox, events: self)
-        stopping.withLock { stopping in
-            guard !stopping.isUnderWay else {
-                stopping.startsAgain = true
-                return
-            }
-            // Under the lock, so that a stop finds either nothing or a link that it can leave.
-            guard !stopping.isClosed, operatingState.set(.started) else { return }
-            stopping.link = link
-            if let lifecycle = lifecycle.withLock(\.self) {
-                lifecycle.communicationManagerIsStarting { [binding] in binding.join(link) }
-            } else {
-                binding.join(link)
-            }
-        }
-    }
+    /// While a ``stop()`` is under way, it starts again after that.
+    public func start() { session.start(self) }
 
-    /// Stops, and starts anew: what was deferred is discarded, observations end.
+    /// Stops and starts again: deferred publications are discarded, observations end.
     public func restart() async {
         await stop()
         start()
     }
 
-    /// Lets somebody act before the agent joins and before it leaves.
-    func setLifecycleDelegate(_ delegate: (any LifecycleDelegate)?) {
-        lifecycle.withLock { $0 = delegate }
-    }
-
     /// Leaves the network: what is on its way goes out, then the identity is deadvertised. Deferred publications are
-    /// discarded, all observations end. Does nothing where it is stopped; where a stop is under way, it waits for that.
-    public func stop() async {
-        let mayStop = stopping.withLock { stopping in
-            stopping.startsAgain = false
-            guard !stopping.isUnderWay, operatingState.set(.stopped) else { return false }
-            stopping.isUnderWay = true
-            return true
-        }
-        guard mayStop else { return await untilStopped() }
-        await lifecycle.withLock(\.self)?.communicationManagerIsStopping()
-        if outbox.leave(farewell: farewell) { binding.wake() }
-        await binding.leave()
-        // A thread of the binding's that was held back must not act on what comes next.
-        stopping.withLock(\.link)?.end()
-        subscriptions.close {
-            communicationState.set(.offline)
-            outbox.discard()
-            return nil
-        }
-        subscriptions.removeAll()
-        ioAssociations.endAll()
-        let ended = stopping.withLock { stopping in
-            defer { stopping = Stopping(isClosed: stopping.isClosed) }
-            return stopping
-        }
-        for continuation in ended.waiting { continuation.resume() }
-        if ended.startsAgain { start() }
-    }
+    /// discarded, all observations end. Does nothing if it is stopped; while a stop is under way, it waits for that.
+    public func stop() async { await session.stop(forGood: false, self) }
 
     /// Stops for good.
-    func close() async {
-        stopping.withLock { $0.isClosed = true }
-        await stop()
-    }
+    func close() async { await session.stop(forGood: true, self) }
 
-    private func untilStopped() async {
-        await withCheckedContinuation { continuation in
-            let isUnderWay = stopping.withLock { stopping in
-                if stopping.isUnderWay { stopping.waiting.append(continuation) }
-                return stopping.isUnderWay
-            }
-            if !isUnderWay { continuation.resume() }
+    /// Sets who acts before the agent joins and before it leaves.
+    func setLifecycleDelegate(_ delegate: (any LifecycleDelegate)?) { session.setLifecycleDelegate(delegate) }
+
+    // MARK: - State
+
+    /// The operating state, then each change.
+    public func getOperatingState() -> AsyncStream<OperatingState> { session.operatingState.stream() }
+
+    /// The communication state, then each change.
+    public func getCommunicationState() -> AsyncStream<CommunicationState> { session.communicationState.stream() }
+
+    /// Whether the agent is connected and the broker has answered all subscriptions that stood when the connection came up, or
+    /// has not done so for a minute.
+    public var isOnline: Bool { onlinePeriod != nil }
+
+    /// Whether the agent is connected: what is published goes out.
+    public var isConnected: Bool { session.core.withLock { $0.state.sends } }
+
+    /// The number of the present online period; nil while the agent is not online.
+    ///
+    /// Each connection has a number of its own, and numbers only grow: two equal numbers say that no event was missed between
+    /// them because of a lost connection.
+    public var onlinePeriod: Int? { session.core.withLock { $0.state.onlinePeriod } }
+
+    /// The number of each online period when it begins, beginning with the present one if there is one.
+    ///
+    /// For what has to be done again after a reconnect. A reader that is slow gets the latest number only: a number that
+    /// differs from the last one says that the connection was lost in between, however short that was. The stream goes on when
+    /// the communication manager is stopped and started again.
+    public func onlinePeriods() -> AsyncStream<Int> {
+        // Under the lock, so that no period begins in between.
+        session.core.withLock { core in
+            session.lastOnlinePeriod.stream(includesCurrent: core.state.onlinePeriod != nil)
         }
     }
 
-    /// The operating state, then each change.
-    public func getOperatingState() -> AsyncStream<OperatingState> { operatingState.stream() }
+    /// Why the agent is not connected; nil if it is, or no attempt has failed yet.
+    public var connectionError: ConnectionError? { session.core.withLock { $0.state.connectionError } }
 
-    /// The communication state, then each change.
-    public func getCommunicationState() -> AsyncStream<CommunicationState> { communicationState.stream() }
+    /// How much may be queued.
+    var outboxLimits: OutboxLimits { session.configuration.limits }
 
-    /// Whether the link is up at this moment.
-    public var isOnline: Bool { communicationState.value == .online }
+    /// What is queued for the connection.
+    public var queued: QueuedPublications {
+        session.core.withLock { core in
+            QueuedPublications(
+                publications: core.outbox.publications,
+                bytes: core.outbox.bytes,
+                operations: core.outbox.operations
+            )
+        }
+    }
 
-    /// What waits for the link: publications, their bytes, and all operations, changes of subscriptions among them.
-    public var waiting: (publications: Int, bytes: Int, operations: Int) { outbox.waiting }
+    /// Whether the agent is connected, and everything that was published is written, the Advertise event of its identity included.
+    package var hasWrittenEverything: Bool { session.core.withLock { $0.state.sends && $0.outbox.isDrained } }
 
-    /// What was published and received, what waits, and how the link stands.
+    /// What was published and received, what is queued, and how the connection is.
     public var statistics: CommunicationStatistics {
-        outbox.statistics(received: receivedMessages.load(ordering: .relaxed), invalid: dropLog.dropped)
+        let (received, invalid) = (receivedMessages.load(ordering: .relaxed), dropLog.dropped)
+        return session.core.withLock { core in
+            CommunicationStatistics(
+                state: core.state.onlinePeriod == nil ? .offline : .online,
+                since: core.counts.since,
+                reconnects: max(0, core.state.period - 1),
+                connectionError: core.state.connectionError,
+                refusedSubscriptions: core.subscriptions.refusedCount,
+                received: received,
+                invalid: invalid,
+                published: core.counts.published,
+                deferred: core.counts.deferred,
+                queued: core.outbox.publications,
+                queuedBytes: core.outbox.bytes
+            )
+        }
     }
 
-    // MARK: - Publications
-
-    func publish(_ publications: [Publication]) throws(CommunicationError) -> Delivery {
-        let result = try outbox.publish(publications)
-        if result.wake { binding.wake() }
-        return result.delivery
-    }
-}
-
-/// Acts on the life of a communication manager.
-protocol LifecycleDelegate: AnyObject, Sendable {
-    /// The communication manager starts.
+    /// Calls an action once, as soon as fewer publications and fewer bytes are queued than given, and when the agent stops. Not
+    /// while nothing is sent.
     ///
-    /// - Parameter join: lets it join the network; to be called once.
-    func communicationManagerIsStarting(then join: @escaping @Sendable () -> Void)
-
-    /// The communication manager is about to leave the network; it waits for this.
-    func communicationManagerIsStopping() async
+    /// - Parameter action: called on the calling thread if there is room now, else on the binding's; must not block.
+    /// - Returns: forgets the action when it is released.
+    func whenRoom(below publications: Int, bytes: Int, _ action: @escaping @Sendable () -> Void) -> Subscription {
+        session.whenRoom(below: publications, bytes: bytes, action)
+    }
 }

@@ -1,24 +1,39 @@
-/// What a communication manager has done, and how its link stands.
+/// What a communication manager has done, and how its connection is.
 ///
-/// Counters only grow, from the moment at which the manager was made. They count MQTT messages: an Advertise or Update event of
-/// an object type of its own goes out as two.
+/// Counters only grow, from the moment at which the manager was made. They count messages of the binding's protocol: over MQTT
+/// an Advertise or Update event of an object type of its own goes out as two.
 public struct CommunicationStatistics: Sendable, Hashable {
-    /// Whether the link is up.
+    /// Whether the agent is online.
     public let state: CommunicationState
-    /// Since when, in milliseconds since 1970; since the manager was made, where the link has never been up.
+    /// When the present connection came up or the last one was lost, in milliseconds since 1970; when the manager was made, if
+    /// it has never been connected.
     public let since: CoatyTimestamp
-    /// How often the link came up again.
+    /// Number of connections after the first.
     public let reconnects: Int
-    /// The messages that came in, also those that were dropped.
+    /// Why the agent is not connected; nil if it is, or no attempt has failed yet.
+    public let connectionError: ConnectionError?
+    /// Number of subscriptions that the broker refuses.
+    public let refusedSubscriptions: Int
+    /// Number of messages that came in, dropped ones included.
     public let received: Int
-    /// The messages that were dropped because they are not what their topic says, or longer than the binding takes.
+    /// Number of messages that were dropped because they are not what their address says, or longer than the binding takes.
     public let invalid: Int
-    /// The publications that were written to the link.
+    /// Number of publications that were written to the connection.
     public let published: Int
-    /// The publications that were taken while the link was down, also those that have gone out since.
+    /// Number of publications that were accepted while the agent was not connected, those sent since then included.
     public let deferred: Int
-    /// The publications that wait now, deferred or about to be written.
-    public let waiting: Int
-    /// Their bytes, with their topics.
-    public let waitingBytes: Int
+    /// Number of publications that are queued now, deferred or about to be written.
+    public let queued: Int
+    /// Size of these in bytes, with their addresses.
+    public let queuedBytes: Int
+}
+
+/// What is queued for the connection.
+public struct QueuedPublications: Sendable, Hashable {
+    /// Number of publications.
+    public let publications: Int
+    /// Size of these in bytes, with their addresses.
+    public let bytes: Int
+    /// Number of all operations, changes of subscriptions among them.
+    public let operations: Int
 }

@@ -1,8 +1,8 @@
 import Logging
 
-/// Tells of messages that are dropped, as a ``DoublingCounter`` does.
+/// Logs messages that are dropped, at 1, 2, 4, 8…
 final class DropLog: Sendable {
-    /// How much of a text from the network is logged, in characters.
+    /// Maximum number of characters of a text from the network that are logged.
     static let maximumLength = 200
 
     private let logger: Logger
@@ -12,17 +12,17 @@ final class DropLog: Sendable {
         self.logger = logger
     }
 
-    /// How many messages were dropped.
+    /// Number of dropped messages.
     var dropped: Int { counter.value }
 
-    /// Counts a message of which the binding has told.
-    func count() { _ = counter.increment() }
-
-    func note(_ what: String, topic: String, error: PayloadError? = nil) {
+    /// Counts a message and logs it if its number is one of those that are logged.
+    ///
+    /// - Parameter label: where the message came from, as the binding calls it.
+    func note(_ reason: String, label: String, error: PayloadError? = nil) {
         guard let count = counter.increment() else { return }
-        var metadata: Logger.Metadata = ["topic": "\(Self.short(topic))", "dropped so far": "\(count)"]
+        var metadata: Logger.Metadata = ["source": "\(Self.short(label))", "dropped so far": "\(count)"]
         if let error { metadata["error"] = "\(Self.short(error.description))" }
-        logger.notice("dropped \(what)", metadata: metadata)
+        logger.notice("dropped \(reason)", metadata: metadata)
     }
 
     static func short(_ text: String) -> String {

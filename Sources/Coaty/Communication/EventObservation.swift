@@ -1,45 +1,49 @@
-/// What can be observed: an event, and the filter that its topic has.
+/// What can be observed: the events of a pattern with a name.
 public struct EventObservation<Event: CommunicationEvent>: Sendable {
-    let filter: String?
+    let name: EventName?
     let isIncluded: (@Sendable (Event) -> Bool)?
-    /// Lets an event be answered.
+    /// Makes an event answerable.
     let prepare: (@Sendable (inout Event, Responder) -> Void)?
 
-    init(filter: String? = nil, isIncluded: (@Sendable (Event) -> Bool)? = nil) {
-        self.filter = filter
+    init(name: EventName? = nil, isIncluded: (@Sendable (Event) -> Bool)? = nil) {
+        self.name = name
         self.isIncluded = isIncluded
         prepare = nil
     }
 
-    init(filter: String? = nil, isIncluded: (@Sendable (Event) -> Bool)? = nil) where Event: RequestEvent {
-        self.filter = filter
+    init(name: EventName? = nil, isIncluded: (@Sendable (Event) -> Bool)? = nil) where Event: RequestEvent {
+        self.name = name
         self.isIncluded = isIncluded
         prepare = { event, responder in event.responder = responder }
     }
 }
 
-extension CommunicationTopic {
-    /// A text that is to be observed as a topic's filter.
+extension WireName {
+    /// A name that is to be observed.
     ///
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
-    fileprivate static func observableLevel(_ text: String) throws(CommunicationError) -> String {
-        guard isPublishableLevel(text) else { throw .invalidTopicLevel(text) }
-        return text
+    /// - Throws: ``CommunicationError/invalidName(_:)``
+    fileprivate static func observable(_ text: String) throws(CommunicationError) -> WireName {
+        guard isPublishable(text) else { throw .invalidName(text) }
+        return WireName(text)
     }
 }
 
-/// The topic filter of objects of an object type. Those of a core type's own object type go out by core type only, so there
-/// the object decides.
-private struct ObjectTypeFilter: Sendable {
-    let filter: String
+extension CoreType {
+    fileprivate var name: EventName { .coreType(WireName(rawValue)) }
+}
+
+/// Selects objects of an object type. Those of a core type's own object type are published by core type only, so the object
+/// decides there.
+private struct ObjectTypeSelection: Sendable {
+    let name: EventName
     private let objectType: String?
 
     init(_ objectType: String) throws(CommunicationError) {
         if let coreType = CoreType(objectType: objectType) {
-            filter = coreType.rawValue
+            name = coreType.name
             self.objectType = objectType
         } else {
-            filter = ":" + (try CommunicationTopic.observableLevel(objectType))
+            name = .objectType(try WireName.observable(objectType))
             self.objectType = nil
         }
     }
@@ -52,15 +56,15 @@ private struct ObjectTypeFilter: Sendable {
 extension EventObservation where Event == AdvertiseEvent {
     /// Advertised objects of a core type.
     public static func advertise(withCoreType coreType: CoreType) -> Self {
-        Self(filter: coreType.rawValue)
+        Self(name: coreType.name)
     }
 
     /// Advertised objects of an object type.
     ///
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: ``CommunicationError/invalidName(_:)``
     public static func advertise(withObjectType objectType: String) throws(CommunicationError) -> Self {
-        let type = try ObjectTypeFilter(objectType)
-        return Self(filter: type.filter, isIncluded: { type.isIncluded($0.payload) })
+        let type = try ObjectTypeSelection(objectType)
+        return Self(name: type.name, isIncluded: { type.isIncluded($0.payload) })
     }
 }
 
@@ -72,18 +76,18 @@ extension EventObservation where Event == DeadvertiseEvent {
 extension EventObservation where Event == ChannelEvent {
     /// What is delivered through a channel.
     ///
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: ``CommunicationError/invalidName(_:)``
     public static func channel(_ channelId: String) throws(CommunicationError) -> Self {
-        Self(filter: try CommunicationTopic.observableLevel(channelId))
+        Self(name: .name(try WireName.observable(channelId)))
     }
 }
 
 extension EventObservation where Event == AssociateEvent {
     /// What the IO routers of a context say.
     ///
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: ``CommunicationError/invalidName(_:)``
     public static func associate(ioContextName: String) throws(CommunicationError) -> Self {
-        Self(filter: try CommunicationTopic.observableLevel(ioContextName))
+        Self(name: .name(try WireName.observable(ioContextName)))
     }
 }
 
@@ -100,15 +104,15 @@ extension EventObservation where Event == QueryEvent {
 extension EventObservation where Event == UpdateEvent {
     /// Updates of objects of a core type.
     public static func update(withCoreType coreType: CoreType) -> Self {
-        Self(filter: coreType.rawValue)
+        Self(name: coreType.name)
     }
 
     /// Updates of objects of an object type.
     ///
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: ``CommunicationError/invalidName(_:)``
     public static func update(withObjectType objectType: String) throws(CommunicationError) -> Self {
-        let type = try ObjectTypeFilter(objectType)
-        return Self(filter: type.filter, isIncluded: { type.isIncluded($0.payload) })
+        let type = try ObjectTypeSelection(objectType)
+        return Self(name: type.name, isIncluded: { type.isIncluded($0.payload) })
     }
 }
 
@@ -118,11 +122,11 @@ extension EventObservation where Event == CallEvent {
     /// - Parameters:
     ///   - operation: the name of the operation.
     ///   - context: what the observer is: then only calls come whose filter matches it. As it is at this moment.
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``; `EncodingError` where the context can't be encoded.
+    /// - Throws: ``CommunicationError/invalidName(_:)``; `EncodingError` where the context can't be encoded.
     public static func call(operation: String, context: CoatyObject? = nil) throws -> Self {
-        let filter = try CommunicationTopic.observableLevel(operation)
-        guard let context else { return Self(filter: filter) }
+        let name = EventName.name(try WireName.observable(operation))
+        guard let context else { return Self(name: name) }
         let view = try Payload(encoding: context).json
-        return Self(filter: filter) { $0.data.isMeant(for: view) }
+        return Self(name: name) { $0.data.isMeant(for: view) }
     }
 }

@@ -3,16 +3,17 @@ import Synchronization
 
 /// A broker in memory, for tests and for agents that share a process.
 ///
-/// It delivers as MQTT does: asynchronously, in order, to the publisher too.
+/// It delivers as a real one does: asynchronously, in order, to the publisher too. Raw topics and IO routes are plain names
+/// without wildcards.
 public final class InMemoryBroker: Sendable {
-    private struct Client {
-        let link: Link
-        var filters: Set<TopicFilter> = []
+    fileprivate struct Client {
+        let session: BindingSession
+        var selectors: Set<EventSelector> = []
     }
 
     private struct State {
         var isAvailable = true
-        var members: [ObjectIdentifier: Link] = [:]
+        var members: [ObjectIdentifier: BindingSession] = [:]
         var clients: [ObjectIdentifier: Client] = [:]
         var published: [Publication] = []
     }
@@ -23,39 +24,38 @@ public final class InMemoryBroker: Sendable {
     /// Creates a broker that accepts connections.
     public init() {}
 
-    /// Cuts all connections off and refuses new ones, or accepts them again.
+    /// Closes all connections and refuses new ones, or accepts them again.
     public func setAvailable(_ isAvailable: Bool) {
         queue.async { [self] in
             let (connected, waiting) = state.withLock { state in
                 state.isAvailable = isAvailable
                 defer { if !isAvailable { state.clients.removeAll() } }
-                return (state.clients.values.map(\.link), state.members)
+                return (state.clients.values.map(\.session), state.members)
             }
             if isAvailable {
-                for (id, link) in waiting { connect(id, link) }
+                for (id, session) in waiting { connect(id, session) }
             } else {
-                for link in connected { link.closed() }
+                let error = ConnectionError(.closed, "the broker is not available")
+                for session in connected { session.lost(error) }
             }
         }
     }
 
     /// Everything that was published, in order.
-    public var published: [(topic: String, payload: [UInt8])] {
-        state.withLock { $0.published.map { ($0.topic, $0.payload) } }
+    public var published: [Publication] { state.withLock(\.published) }
+
+    /// Publishes as some other client would.
+    public func publish(_ publication: Publication) {
+        queue.async { [self] in deliver(publication) }
     }
 
-    /// Publishes a message as some other client would.
-    public func publish(topic: String, payload: [UInt8]) {
-        queue.async { [self] in deliver(Publication(topic: topic, payload: payload)) }
-    }
-
-    fileprivate func join(_ id: ObjectIdentifier, _ link: Link) {
+    fileprivate func join(_ id: ObjectIdentifier, _ session: BindingSession) {
         queue.async { [self] in
             let isAvailable = state.withLock { state in
-                state.members[id] = link
+                state.members[id] = session
                 return state.isAvailable
             }
-            if isAvailable { connect(id, link) }
+            if isAvailable { connect(id, session) }
         }
     }
 
@@ -71,28 +71,28 @@ public final class InMemoryBroker: Sendable {
                     state.members[id] = nil
                     return state.clients.removeValue(forKey: id)
                 }
-                client?.link.closed()
+                client?.session.lost(nil)
                 continuation.resume()
             }
         }
     }
 
-    private func connect(_ id: ObjectIdentifier, _ link: Link) {
-        state.withLock { $0.clients[id] = Client(link: link) }
-        link.opened()
+    private func connect(_ id: ObjectIdentifier, _ session: BindingSession) {
+        state.withLock { $0.clients[id] = Client(session: session) }
+        session.connected()
     }
 
     private func carryOut(_ id: ObjectIdentifier) {
-        guard let link = state.withLock({ $0.clients[id]?.link }) else { return }
-        while let operation = link.nextOperation() {
+        guard let session = state.withLock({ $0.clients[id]?.session }) else { return }
+        while let operation = session.nextOperation() {
             switch operation {
-            case .subscribe(let filters, let ticket):
-                state.withLock { $0.clients[id]?.filters.formUnion(filters.map(TopicFilter.init)) }
-                link.subscribed(ticket)
-            case .unsubscribe(let filter):
-                _ = state.withLock { $0.clients[id]?.filters.remove(TopicFilter(filter)) }
+            case .subscribe(let requests):
+                state.withLock { $0.clients[id]?.selectors.formUnion(requests.map(\.selector)) }
+                for request in requests { session.answer(request, isGranted: true) }
+            case .unsubscribe(let selector):
+                _ = state.withLock { $0.clients[id]?.selectors.remove(selector) }
             case .publish(let publication):
-                link.publicationSent()
+                session.publicationWritten()
                 deliver(publication)
             case .disconnect:
                 return
@@ -103,16 +103,48 @@ public final class InMemoryBroker: Sendable {
     private func deliver(_ publication: Publication) {
         let receivers = state.withLock { state in
             state.published.append(publication)
-            return state.clients.values.filter { client in
-                client.filters.contains { $0.matches(publication.topic) }
-            }.map(\.link)
+            return state.clients.values.compactMap { client in
+                client.message(of: publication).map { (client.session, $0) }
+            }
         }
-        for link in receivers { link.received(topic: publication.topic, payload: publication.payload) }
+        for (session, message) in receivers { session.received(message) }
+    }
+}
+
+extension InMemoryBroker.Client {
+    /// A publication as the client receives it; nil if it has not subscribed to it.
+    fileprivate func message(of publication: Publication) -> InboundMessage? {
+        switch publication.destination {
+        case .event(let address):
+            guard session.observesAllNamespaces || WireName(address.namespace) == WireName(session.namespace),
+                selectors.contains(EventSelector(address)) || observesTraffic(address.eventType)
+            else { return nil }
+            return InboundMessage(.event(address), payload: publication.payload, label: "\(address.eventType)")
+        case .ioRoute(let name), .raw(let name, _):
+            let matching = [EventSelector.raw(WireName(name)), .ioRoute(WireName(name))].filter(selectors.contains)
+            let sourceId = InMemoryBinding.sourceId(ofRoute: name)
+            if let sourceId, observesTraffic(.ioValue) {
+                let address = EventAddress(.ioValue, namespace: session.namespace, sourceId: sourceId)
+                return InboundMessage(.event(address), payload: publication.payload, label: name)
+            }
+            guard !matching.isEmpty else { return nil }
+            return InboundMessage(
+                .raw(topic: name, selectors: matching, sourceId: sourceId),
+                payload: publication.payload,
+                label: name
+            )
+        }
+    }
+
+    private func observesTraffic(_ eventType: CommunicationEventType) -> Bool {
+        selectors.contains { if case .traffic(let types) = $0 { types.contains(eventType) } else { false } }
     }
 }
 
 /// Binds an agent to an ``InMemoryBroker``.
 public final class InMemoryBinding: Binding {
+    private static let routePrefix = "coaty:io:"
+
     private let broker: InMemoryBroker
 
     /// Creates the binding of one agent.
@@ -121,11 +153,28 @@ public final class InMemoryBinding: Binding {
     }
 
     /// Connects as soon as the broker is available.
-    public func join(_ link: Link) { broker.join(ObjectIdentifier(self), link) }
+    public func join(_ session: BindingSession) { broker.join(ObjectIdentifier(self), session) }
 
-    /// Lets the broker take what waits.
+    /// Lets the broker take what is queued.
     public func wake() { broker.wake(ObjectIdentifier(self)) }
 
     /// Disconnects.
     public func leave() async { await broker.leave(ObjectIdentifier(self)) }
+
+    /// A name made of the source's id.
+    public func ioRoute(ofSource sourceId: CoatyUUID, namespace: String) -> String { Self.routePrefix + sourceId.string }
+
+    /// Every name but the empty one.
+    public func isIoRoute(_ route: String) -> Bool { !route.isEmpty }
+
+    /// Every name but the empty one and routes.
+    public func isPublishable(rawTopic: String) -> Bool { !rawTopic.isEmpty && Self.sourceId(ofRoute: rawTopic) == nil }
+
+    /// Every name but the empty one.
+    public func isObservable(rawTopicFilter: String) -> Bool { !rawTopicFilter.isEmpty }
+
+    fileprivate static func sourceId(ofRoute route: String) -> CoatyUUID? {
+        guard route.utf8.starts(with: routePrefix.utf8) else { return nil }
+        return CoatyUUID(wire: String(decoding: route.utf8.dropFirst(routePrefix.utf8.count), as: UTF8.self))
+    }
 }

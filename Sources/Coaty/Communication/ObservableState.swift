@@ -5,12 +5,12 @@ public enum OperatingState: String, Sendable, Hashable {
     case started, stopped
 }
 
-/// Whether the communication manager is connected. Always offline while it is stopped.
+/// Whether the communication manager is online: see ``CommunicationManager/isOnline``. Always offline while it is stopped.
 public enum CommunicationState: String, Sendable, Hashable {
     case online, offline
 }
 
-/// A value that changes, and those who want to know.
+/// A value and the streams of its changes.
 final class ObservableState<Value: Sendable>: Sendable {
     private struct State {
         var value: Value
@@ -36,19 +36,22 @@ final class ObservableState<Value: Sendable>: Sendable {
 
     var value: Value { state.withLock(\.value) }
 
-    /// Takes a value, also one that is the same, and tells it.
+    /// Sets the value and sends it, also if it is the same.
     func send(_ value: Value) {
         state.withLock { $0.send(value) }
     }
 
-    /// The current value, then each one that is told, until this is released. Of those that are not read in time the latest
-    /// are kept.
-    func stream(buffering limit: Int = 1) -> AsyncStream<Value> {
+    /// The values that are sent, until this is released. A slow reader gets the latest only.
+    ///
+    /// - Parameters:
+    ///   - limit: number of values that are kept for a slow reader.
+    ///   - includesCurrent: whether the stream begins with the present value.
+    func stream(buffering limit: Int = 1, includesCurrent: Bool = true) -> AsyncStream<Value> {
         AsyncStream(bufferingPolicy: .bufferingNewest(limit)) { continuation in
             let id = state.withLock { state in
                 state.lastId += 1
                 state.observers[state.lastId] = continuation
-                continuation.yield(state.value)
+                if includesCurrent { continuation.yield(state.value) }
                 return state.lastId
             }
             continuation.onTermination = { [weak self] _ in
@@ -59,15 +62,10 @@ final class ObservableState<Value: Sendable>: Sendable {
 }
 
 extension ObservableState where Value: Equatable {
-    /// Changes the value.
-    ///
-    /// - Returns: false where it was the same already; then nobody is told.
-    @discardableResult
-    func set(_ value: Value) -> Bool {
+    /// Sets the value and sends it; does nothing if it is the same.
+    func set(_ value: Value) {
         state.withLock { state in
-            guard state.value != value else { return false }
-            state.send(value)
-            return true
+            if state.value != value { state.send(value) }
         }
     }
 }

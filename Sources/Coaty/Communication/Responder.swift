@@ -1,4 +1,4 @@
-/// Carries the responses to a request that came in back to who asked.
+/// Carries the responses to a request that came in back to the requester.
 public struct Responder: Sendable {
     weak let manager: CommunicationManager?
 
@@ -8,6 +8,6 @@ public struct Responder: Sendable {
         _ payload: Payload
     ) throws(CommunicationError) -> Delivery {
         guard let manager else { throw .offline }
-        return try manager.publish([manager.publication(eventType, correlationId: correlationId, payload)])
+        return try manager.session.publish([manager.publication(eventType, correlationId: correlationId, payload)])
     }
 }

@@ -16,35 +16,22 @@ public final class Subscription: Sendable {
     deinit { cancel() }
 }
 
-/// A message that came in.
-struct InboundMessage: Sendable {
-    /// The topic.
-    let topic: String
-    /// The topic as that of a Coaty event; nil where it is none.
-    let coatyTopic: CommunicationTopic?
-    let payload: [UInt8]
-
-    init(topic: String, payload: [UInt8]) {
-        self.topic = topic
-        coatyTopic = CommunicationTopic(topic)
-        self.payload = payload
-    }
-}
-
-/// Everybody who observes events of one kind and filter, and the topic filter they share.
+/// The observers of one selector.
 protocol Dispatching: Sendable {
-    var topicFilter: String { get }
+    /// Decodes a message once and hands it to every observer.
     func deliver(_ message: InboundMessage) throws(PayloadError)
     /// - Returns: the observer that was removed, for the caller to release, and whether nobody is left.
     func remove(_ id: UInt64) -> (observer: (any Sendable)?, isEmpty: Bool)
-    /// Tells everybody that the observation has ended.
+    /// Calls every observer's `onEnd`.
     func end()
     /// Removes all observers but the permanent ones.
     ///
-    /// - Returns: what tells them, and releases them.
+    /// - Returns: calls their `onEnd` and releases them.
     func removeAll() -> @Sendable () -> Void
     var isEmpty: Bool { get }
-    /// Those who want to know how the subscription stands.
+    /// Whether an observer stays when the session ends: one of the agent itself.
+    var isPermanent: Bool { get }
+    /// The observers of the subscription's status.
     var statusObservers: [StatusObserver] { get }
 }
 
@@ -68,14 +55,12 @@ final class Dispatcher<Event: Sendable>: Dispatching {
         }
     }
 
-    let topicFilter: String
     private let decode: Decoder
     private let observers = Mutex<[Observer]>([])
 
     typealias Decoder = @Sendable (InboundMessage) throws(PayloadError) -> Event
 
-    init(topicFilter: String, decode: @escaping Decoder) {
-        self.topicFilter = topicFilter
+    init(decode: @escaping Decoder) {
         self.decode = decode
     }
 
@@ -105,6 +90,8 @@ final class Dispatcher<Event: Sendable>: Dispatching {
     }
 
     var isEmpty: Bool { observers.withLock(\.isEmpty) }
+
+    var isPermanent: Bool { observers.withLock { $0.contains(where: \.isPermanent) } }
 
     var statusObservers: [StatusObserver] { observers.withLock { $0.compactMap(\.status) } }
 

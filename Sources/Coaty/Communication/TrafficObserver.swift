@@ -2,33 +2,33 @@ import DequeModule
 import Logging
 import Synchronization
 
-/// An event as it is on the wire, whoever has sent it, and whatever it holds.
+/// An event as it is on the wire, from any sender and with any content.
 package struct TrafficEvent: Sendable {
-    /// The topic.
-    package let topic: String
-    /// What the topic says.
-    package let coatyTopic: CommunicationTopic
+    /// What the binding's protocol calls the event's address; over MQTT the topic.
+    package let label: String
+    /// The event's address.
+    package let address: EventAddress
     /// The payload as it came.
     package let bytes: [UInt8]
-    /// The payload, an object that is not checked against the event's pattern. Of an IO value any JSON; nil where that is none.
+    /// The payload, an object that is not checked against the event's pattern. Of an IO value any JSON; nil if that is none.
     package let payload: Payload?
 }
 
 extension CommunicationManager {
-    /// Observes all events of some types in the network, the agent's own among them, for whoever wants to see what goes on.
+    /// Observes all events of some types in the network, the agent's own included.
     ///
-    /// They come on a link of its own, that is there as long as the observation and has no identity: on the agent's link a
-    /// broker would send twice what is observed otherwise, too, and a flood would hold up answers. An Advertise or Update
-    /// event comes once, as it is on the topic of the core type.
+    /// They come over a session of their own, which lasts as long as the observation and has no identity: on the agent's session
+    /// a broker would send what is observed otherwise twice, and a flood would delay answers. An Advertise or Update
+    /// event is delivered once, with the core type as name.
     ///
     /// - Parameters:
-    ///   - eventTypes: the events that are wanted.
+    ///   - eventTypes: the events to observe.
     ///   - onStatus: called with each change of the observation's status, in order; must not block.
-    ///   - onEnd: called when the communication manager stops while the observation is under way.
-    ///   - handler: called for each event, on that link's thread; must not block. It is released when the binding has nothing
-    ///     of the link any more, which may be some time after the observation has ended.
+    ///   - onEnd: called when the communication manager stops during the observation.
+    ///   - handler: called for each event, on the thread of that session's binding; must not block. It is released when the
+    ///     binding has nothing of the session any more, which may be some time after the observation has ended.
     /// - Returns: the observation: it ends when this is released.
-    /// - Throws: what the binding's maker throws.
+    /// - Throws: errors of the binding's maker.
     package func subscribe(
         traffic eventTypes: Set<CommunicationEventType>,
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
@@ -37,215 +37,159 @@ extension CommunicationManager {
     ) throws -> Subscription {
         let observer = TrafficObserver(
             eventTypes,
-            namespace: observedNamespace,
+            namespace: namespace,
+            observesAllNamespaces: observesAllNamespaces,
             binding: try makeBinding(logger),
-            logger: logger,
             dropLog: trafficDropLog,
+            logger: logger,
             onStatus: onStatus,
             handler: handler
         )
-        // What every agent observes goes, and ends, with the agent's own link.
-        let ownLink = subscribe(
+        // The subscription that every agent has goes, and ends, with the agent's session.
+        let ownSession = subscribe(
             .discover,
             onStatus: { [weak observer] status in if status == .offline { observer?.waitNoLonger() } },
             onEnd: onEnd
         ) { _ in }
         observer.start()
         return Subscription {
-            ownLink.cancel()
+            ownSession.cancel()
             observer.stop()
         }
     }
 }
 
-/// A link that observes events and says nothing.
-final class TrafficObserver: LinkDelegate {
-    /// How long the link may take to stand until what is observed counts as missed: a broker may let one client in and not
-    /// another.
+/// A session that observes events and publishes nothing.
+final class TrafficObserver: SessionDelegate {
+    /// How long the session may take until it stands; then events count as missed: a broker may let one client in and not another.
     static let openingTimeout = Duration.seconds(10)
 
     private struct State {
         /// nil until it is known.
         var status: SubscriptionStatus?
-        /// The packet that began the session.
-        var ticket: UInt64 = 0
-        var isAnswered = false
-        /// How many sessions in a row were lost before the broker had answered.
-        var lostSessions = 0
-        /// Whether the broker has ever granted what is observed: then it does not cut the link upon that.
-        var wasGranted = false
-        /// The changes of status that are to be told, in order.
-        var untold: Deque<SubscriptionStatus> = []
-        /// Whether somebody tells them.
-        var isTelling = false
+        /// Changes of status that are to be reported, in order.
+        var unreported: Deque<SubscriptionStatus> = []
+        /// Whether a thread is reporting them.
+        var isReporting = false
+        var subscription: Subscription?
+        var deadline: Deadline?
     }
 
-    let topicFilters: [String]
     private let eventTypes: Set<CommunicationEventType>
-    private let binding: any Binding
-    private let logger: Logger
+    private let session: Session
     private let dropLog: DropLog
     private let onStatus: @Sendable (SubscriptionStatus) -> Void
     private let handler: @Sendable (TrafficEvent) -> Void
-    private let outbox = Outbox(limits: OutboxLimits(publications: 0, bytes: 0))
     private let state = Mutex(State())
-    private let deadline = Mutex<Deadline?>(nil)
     private let hasStopped = Atomic(false)
 
-    /// - Parameter namespace: nil observes all namespaces.
     init(
         _ eventTypes: Set<CommunicationEventType>,
-        namespace: String?,
+        namespace: String,
+        observesAllNamespaces: Bool,
         binding: any Binding,
-        logger: Logger,
         dropLog: DropLog,
+        logger: Logger,
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
         handler: @escaping @Sendable (TrafficEvent) -> Void
     ) {
-        topicFilters = Self.topicFilters(of: eventTypes, namespace: namespace)
         self.eventTypes = eventTypes
-        self.binding = binding
-        self.logger = logger
         self.dropLog = dropLog
         self.onStatus = onStatus
         self.handler = handler
-    }
-
-    /// Topic filters that bring all events of some types, and none of them twice. A wildcard can't stand for a part of a level,
-    /// so where the topics of one have a filter of its own, all events come that have as many levels.
-    private static func topicFilters(of eventTypes: Set<CommunicationEventType>, namespace: String?) -> [String] {
-        [false, true].flatMap { isTwoWay in
-            let wanted = CommunicationEventType.allCases.filter { $0.isTwoWay == isTwoWay && eventTypes.contains($0) }
-            guard wanted.contains(where: \.hasFilter) else {
-                return wanted.map { CommunicationTopic.subscription($0, namespace: namespace) }
-            }
-            return [CommunicationTopic.prefix + (namespace ?? "+") + (isTwoWay ? "/+/+/+" : "/+/+")]
-        }
+        session = Session(
+            Session.Configuration(
+                identityId: nil,
+                namespace: namespace,
+                observesAllNamespaces: observesAllNamespaces,
+                limits: OutboxLimits(publications: 0, bytes: 0)
+            ),
+            binding: binding,
+            log: SessionLog(logger: logger)
+        )
     }
 
     func start() {
-        deadline.withLock { $0 = Deadline(after: Self.openingTimeout) { [weak self] in self?.waitNoLonger() } }
-        binding.join(Link(id: CoatyUUID(), will: nil, outbox: outbox, events: self))
+        // Events are delivered by `received(_:)`, which needs no dispatcher.
+        let subscription = session.subscribe(
+            .traffic(eventTypes),
+            decode: { _ in },
+            onStatus: { [weak self] status in self?.take(status) },
+            handler: { _ in }
+        )
+        let deadline = Deadline(after: Self.openingTimeout) { [weak self] in self?.waitNoLonger() }
+        state.withLock { state in
+            state.subscription = subscription
+            state.deadline = deadline
+        }
+        session.start(self)
     }
 
-    /// Leaves in the background; nothing is told any more.
+    /// Leaves in the background; no status and no event is reported any more.
     func stop() {
         guard !hasStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        deadline.withLock { $0 = nil }
-        if outbox.leave(farewell: nil) { binding.wake() }
-        Task { [binding] in await binding.leave() }
+        state.withLock { $0.deadline = nil }
+        Task { await session.stop(forGood: true, self) }
     }
 
-    /// Where nothing is known of the link by now, it counts as down.
+    /// If nothing is known of the session by now, it counts as down.
     func waitNoLonger() {
         settle { $0.status == nil ? .offline : nil }
     }
 
-    /// Notes how the link stands, and tells it where that is a change.
-    ///
-    /// The observer is told under no lock: it may end the observation, or begin another. So that it sees one call at a time and
-    /// the changes in their order, who comes while it is told leaves the next one to whoever tells. Those are few: each takes
-    /// a session.
-    private func settle(_ body: (inout State) -> SubscriptionStatus?) {
-        let isToTell = state.withLock { state in
-            guard let status = body(&state), state.status != status else { return false }
-            state.status = status
-            state.untold.append(status)
-            defer { state.isTelling = true }
-            return !state.isTelling
-        }
-        guard isToTell else { return }
-        while let status = nextUntold() { if !isOver { onStatus(status) } }
+    private func take(_ status: SubscriptionStatus) {
+        // That the session is not connected before its first attempt is no news.
+        settle { $0.status == nil && status == .offline && session.statePeriod == 0 ? nil : status }
     }
 
-    private func nextUntold() -> SubscriptionStatus? {
+    /// Notes how the session stands, and reports it if that is a change.
+    ///
+    /// The observer is called under no lock: it may end the observation, or begin another. It sees one call at a time and the
+    /// changes in their order: a thread that comes meanwhile leaves the next report to the one that reports.
+    private func settle(_ body: (inout State) -> SubscriptionStatus?) {
+        let mustReport = state.withLock { state in
+            guard let status = body(&state), state.status != status else { return false }
+            state.status = status
+            state.unreported.append(status)
+            defer { state.isReporting = true }
+            return !state.isReporting
+        }
+        guard mustReport else { return }
+        while let status = nextUnreported() { if !isOver { onStatus(status) } }
+    }
+
+    private func nextUnreported() -> SubscriptionStatus? {
         state.withLock { state in
-            state.isTelling = !state.untold.isEmpty
-            return state.untold.popFirst()
+            state.isReporting = !state.unreported.isEmpty
+            return state.unreported.popFirst()
         }
     }
 
     private var isOver: Bool { hasStopped.load(ordering: .acquiring) }
 
-    // MARK: - The link
+    // MARK: - The session
 
-    func linkOpened() {
-        let ticket = state.withLock { state in
-            state.ticket += 1
-            state.isAnswered = false
-            return state.ticket
-        }
-        outbox.open(subscriptions: topicFilters, ticket: ticket, joinEvents: [])
-        binding.wake()
-    }
-
-    func linkClosed() {
-        let unsent = outbox.close().tickets
-        guard !isOver else { return }
-        settle { state in
-            if !state.isAnswered, !state.wasGranted, !unsent.contains(state.ticket) { state.lostSessions += 1 }
-            // A broker may cut the link upon what it won't process, each time.
-            guard state.lostSessions >= SubscriptionTable.maximumLostSessions else { return .offline }
-            if state.status != .refused {
-                logger.error(
-                    "traffic is not observed: the broker cuts the link upon it",
-                    metadata: ["topic filters": "\(topicFilters.joined(separator: " "))"]
-                )
-            }
-            return .refused
-        }
-    }
-
-    func subscribed(_ ticket: UInt64, refused: [String]) {
-        settle { state in
-            guard ticket == state.ticket else { return nil }
-            state.isAnswered = true
-            state.lostSessions = 0
-            guard refused.isEmpty else { return .refused }
-            state.wasGranted = true
-            return .standing
-        }
-    }
-
-    func received(topic: String, payload bytes: [UInt8]) {
-        guard !isOver else { return }
-        guard let coatyTopic = CommunicationTopic(topic) else {
-            return dropLog.note("a message on a topic of no Coaty event", topic: topic)
-        }
-        let type = coatyTopic.eventType
-        guard eventTypes.contains(type), !coatyTopic.isOfObjectType else { return }
+    func received(_ message: InboundMessage) {
+        guard !isOver, case .event(let address) = message.origin, eventTypes.contains(address.eventType) else { return }
+        // Such an event also comes with the core type as name.
+        if address.name?.isObjectType ?? false { return }
+        let isIoValue = address.eventType == .ioValue
         var payload: Payload?
         do throws(PayloadError) {
-            let text = try Payload(bytes)
-            guard type == .ioValue || text.json.kind == .object else {
+            let text = try Payload(message.payload)
+            guard isIoValue || text.json.kind == .object else {
                 throw .invalid(pointer: "", reason: "must be an object")
             }
             payload = text
         } catch {
-            guard type == .ioValue else {
-                return dropLog.note("an event that is not a JSON object", topic: topic, error: error)
+            guard isIoValue else {
+                return dropLog.note("an event that is not a JSON object", label: message.label, error: error)
             }
         }
-        handler(TrafficEvent(topic: topic, coatyTopic: coatyTopic, bytes: bytes, payload: payload))
+        handler(TrafficEvent(label: message.label, address: address, bytes: message.payload, payload: payload))
     }
-}
 
-extension CommunicationEventType {
-    /// Whether topics of the event have a filter.
-    fileprivate var hasFilter: Bool {
-        switch self {
-        case .advertise, .channel, .associate, .update, .call: true
-        case .deadvertise, .ioValue, .discover, .resolve, .query, .retrieve, .complete, .return: false
-        }
-    }
-}
+    func dropped(_ reason: String, label: String) { dropLog.note(reason, label: label) }
 
-extension CommunicationTopic {
-    /// Whether it is the topic of an object type, which an event goes out on besides that of the core type.
-    fileprivate var isOfObjectType: Bool {
-        switch eventType {
-        case .advertise, .update: eventTypeFilter?.utf8.first == UInt8(ascii: ":")
-        default: false
-        }
-    }
+    func sessionEnded() {}
 }

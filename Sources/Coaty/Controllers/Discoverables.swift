@@ -51,21 +51,6 @@ final class Discoverables: Sendable {
         state.withLock { $0.entries[objectId]?.answer = answer }
     }
 
-    /// Advertises all objects.
-    func advertise(_ communicationManager: CommunicationManager) {
-        for entry in state.withLock(\.entries).values {
-            do {
-                // An Advertise and a Resolve with an object alone have the same payload.
-                try communicationManager.publishAdvertise(AdvertiseEvent(payload: entry.answer.payload))
-            } catch {
-                communicationManager.logger.warning(
-                    "an object could not be advertised again",
-                    metadata: ["error": "\(error)"]
-                )
-            }
-        }
-    }
-
     private func answer(_ objectId: CoatyUUID, _ serial: UInt64) -> ResolveEvent? {
         state.withLock { $0.entries[objectId].flatMap { $0.serial == serial ? $0.answer : nil } }
     }

@@ -47,7 +47,7 @@ open class ObjectCacheController<Object: CoatyObject>: Controller {
         entries = [:]
         let advertises = communicationManager.observeAdvertise(withCoreType: coreType)
         let deadvertises = communicationManager.observeDeadvertise()
-        let states = communicationManager.getCommunicationState()
+        let periods = communicationManager.onlinePeriods()
         Task { [weak self] in
             for await event in advertises { self?.update(event.payload) }
         }
@@ -57,11 +57,8 @@ open class ObjectCacheController<Object: CoatyObject>: Controller {
         }
         .disposed(by: disposeBag)
         Task { [weak self] in
-            var wasOnline = false
-            for await state in states where state == .online {
-                if wasOnline { self?.entries = [:] }
-                wasOnline = true
-            }
+            // Changes of the time before a reconnect were missed.
+            for await _ in periods.dropFirst() { self?.entries = [:] }
         }
         .disposed(by: disposeBag)
     }

@@ -1,8 +1,13 @@
 /// Keeps track of agents, or of other objects, as they come, change and go.
 ///
 /// Agents advertise, answer for and deadvertise their identities by themselves. For other objects their agent does so with
-/// ``advertiseDiscoverableObject(object:shouldSetParentObjectId:)`` and its siblings. An object whose parent is the identity
-/// of its agent goes with that, also where the agent is lost.
+/// ``advertiseDiscoverableObject(object:shouldSetParentObjectId:)`` and its siblings.
+///
+/// An object whose parent is the identity of its agent, or one of the agent's IO nodes, is shared: it goes with the agent, also
+/// when the connection is lost, because the broker then deadvertises identity and IO nodes for the agent. After a reconnect the agent
+/// advertises exactly these again: its identity, its IO nodes, and the latest version of each shared object that it has
+/// not deadvertised. This holds for every object that is advertised with ``CommunicationManager/publishAdvertise(_:)``, but
+/// log objects. Other objects were not withdrawn and are not advertised again.
 ///
 /// ```swift
 /// let agents = try observeObjectLifecycleInfoByCoreType(coreType: .Identity)
@@ -21,24 +26,9 @@ open class ObjectLifecycleController: Controller {
 
     private let discoverables = Discoverables()
 
-    /// Advertises the discoverable objects again after each reconnect: where the agent was lost, its identity was
-    /// deadvertised for it, and they went with that.
-    open override func onCommunicationManagerStarting() {
-        super.onCommunicationManagerStarting()
-        let states = communicationManager.getCommunicationState()
-        Task { [discoverables, communicationManager] in
-            var wasOnline = false
-            for await state in states where state == .online {
-                if wasOnline { discoverables.advertise(communicationManager) }
-                wasOnline = true
-            }
-        }
-        .disposed(by: disposeBag)
-    }
-
     /// Tracks the objects of a core type.
     ///
-    /// They are discovered now and after each reconnect. What was deadvertised while this agent was offline stays until it
+    /// They are discovered now and after each reconnect. An object that was deadvertised while this agent was offline stays until it
     /// is deadvertised again. The stream ends when the communication manager stops; dropping it ends the tracking. It is
     /// for one reader.
     ///
@@ -57,7 +47,7 @@ open class ObjectLifecycleController: Controller {
     /// Tracks the objects of an object type, as ``observeObjectLifecycleInfoByCoreType(coreType:objectFilter:)`` does those
     /// of a core type.
     ///
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeObjectLifecycleInfoByObjectType(
         with objectType: String,
         objectFilter: (@Sendable (CoatyObject) -> Bool)? = nil

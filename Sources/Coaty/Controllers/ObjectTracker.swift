@@ -46,7 +46,7 @@ final class ObjectTracker: Sendable {
     private let state = Mutex(State())
     private let isChanged: AsyncStream<Void>
     private let change: AsyncStream<Void>.Continuation
-    private let sources = Mutex<(subscriptions: [Subscription], request: Subscription?, task: Task<Void, Never>?)>(
+    private let sources = Mutex<(subscriptions: [Subscription], request: PendingRequest?, task: Task<Void, Never>?)>(
         ([], nil, nil)
     )
 
@@ -54,7 +54,7 @@ final class ObjectTracker: Sendable {
     ///
     /// - Parameters:
     ///   - advertisements: the objects as they are advertised.
-    ///   - request: asks for them; published anew after each connect.
+    ///   - request: asks for them; published again in each online period.
     init(
         _ advertisements: EventObservation<AdvertiseEvent>,
         _ request: DiscoverEvent,
@@ -71,9 +71,9 @@ final class ObjectTracker: Sendable {
             },
             communicationManager.subscribe(.deadvertise) { [weak self] event in self?.remove(event.data.objectIds) },
         ]
-        let states = communicationManager.getCommunicationState()
+        let periods = communicationManager.onlinePeriods()
         let task = Task { [weak self, weak communicationManager] in
-            for await state in states where state == .online {
+            for await _ in periods {
                 guard let communicationManager else { return }
                 self?.discover(request, communicationManager)
             }
@@ -110,8 +110,6 @@ final class ObjectTracker: Sendable {
                 return sources.request
             }
             previous?.cancel()
-        } catch .offline {
-            // The next connect asks again.
         } catch {
             logger.warning("objects could not be discovered", metadata: ["error": "\(error)"])
         }

@@ -24,13 +24,13 @@ public struct AdvertiseEvent: CommunicationEvent {
     }
 
     /// Reads an event that came in.
-    public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
-        try self.init(payload: payload, sourceId: topic.sourceId, isPublishedHere: false)
+    public init(payload: Payload, address: EventAddress) throws(PayloadError) {
+        try self.init(payload: payload, sourceId: address.sourceId, isPublishedHere: false)
     }
 
     private init(payload: Payload, sourceId: CoatyUUID?, isPublishedHere: Bool) throws(PayloadError) {
         try payload.check(Self.schema)
-        try payload.checkObjectTypeIsLevel(isPublishedHere: isPublishedHere)
+        try payload.checkObjectTypeIsName(isPublishedHere: isPublishedHere)
         self.payload = payload
         self.sourceId = sourceId
     }

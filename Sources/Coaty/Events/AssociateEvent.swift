@@ -24,15 +24,17 @@ public struct AssociateEvent: CommunicationEvent {
     ///   - ioContextName: the name of the IO context.
     ///   - ioSourceId: the source.
     ///   - ioActorId: the actor.
-    ///   - associatingRoute: the topic that values flow on; nil dissolves the association.
+    ///   - associatingRoute: the route that values flow on; nil dissolves the association.
+    ///   - isExternalRoute: whether it is the source's external route, not one that a binding has made.
     ///   - updateRate: the rate, in milliseconds, that is recommended to the source.
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)`` where the name can't stand in a topic; ``PayloadError`` where
+    /// - Throws: ``CommunicationError/invalidName(_:)`` if the name is not valid; ``PayloadError`` where
     ///   the route is empty.
     public static func with(
         ioContextName: String,
         ioSourceId: CoatyUUID,
         ioActorId: CoatyUUID,
         associatingRoute: String?,
+        isExternalRoute: Bool = false,
         updateRate: Int? = nil
     ) throws -> AssociateEvent {
         let body = Body(
@@ -40,15 +42,15 @@ public struct AssociateEvent: CommunicationEvent {
             ioActorId: ioActorId,
             associatingRoute: associatingRoute,
             // Some agents in the field can't do without.
-            isExternalRoute: associatingRoute.map { !RawTopic.isCoaty($0) },
+            isExternalRoute: associatingRoute.map { _ in isExternalRoute },
             updateRate: associatingRoute == nil ? nil : updateRate
         )
         return try AssociateEvent(ioContextName: ioContextName, payload: Payload(encoding: body))
     }
 
     private init(ioContextName: String, payload: Payload) throws {
-        guard CommunicationTopic.isPublishableLevel(ioContextName) else {
-            throw CommunicationError.invalidTopicLevel(ioContextName)
+        guard WireName.isPublishable(ioContextName) else {
+            throw CommunicationError.invalidName(ioContextName)
         }
         try payload.check(Self.schema)
         self.ioContextName = ioContextName
@@ -57,11 +59,11 @@ public struct AssociateEvent: CommunicationEvent {
     }
 
     /// Reads an event that came in.
-    public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
+    public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try payload.check(Self.schema)
-        ioContextName = topic.eventTypeFilter ?? ""
+        ioContextName = address.name?.text ?? ""
         self.payload = payload
-        sourceId = topic.sourceId
+        sourceId = address.sourceId
     }
 
     private static let schema: [PropertyRule] = [
@@ -85,11 +87,8 @@ public struct AssociateEventData: Sendable {
     /// The actor.
     public var ioActorId: CoatyUUID { CoatyUUID(wire: payload.json["ioActorId"]?.string ?? "") }
 
-    /// The topic that values flow on; nil where the association is dissolved.
+    /// The route that values flow on; nil if the association is dissolved.
     public var associatingRoute: String? { payload.json["associatingRoute"]?.string }
-
-    /// Whether the route is not one of Coaty's: told by the route, since agents in the field don't say it.
-    public var isExternalRoute: Bool? { associatingRoute.map { !RawTopic.isCoaty($0) } }
 
     /// The rate that is recommended to the source, in milliseconds, rounded up to a whole one.
     public var updateRate: Int? {

@@ -25,7 +25,7 @@ public struct CallEvent: RequestEvent {
     ///   - operation: the name of the operation.
     ///   - parameters: the parameters by name.
     ///   - filter: whom the call is for: agents that observe the operation with a context match it against this.
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)`` where the name can't stand in a topic.
+    /// - Throws: ``CommunicationError/invalidName(_:)`` if the name is not valid.
     public static func with(
         operation: String,
         parameters: [String: AnyCodable]? = nil,
@@ -36,7 +36,7 @@ public struct CallEvent: RequestEvent {
 
     /// Calls an operation with parameters by position.
     ///
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)`` where the name can't stand in a topic.
+    /// - Throws: ``CommunicationError/invalidName(_:)`` if the name is not valid.
     public static func with(
         operation: String,
         parameters: [AnyCodable],
@@ -48,10 +48,10 @@ public struct CallEvent: RequestEvent {
     /// Takes a payload as it is.
     ///
     /// - Throws: ``PayloadError`` where the payload is not `{parameters?, filter?}`;
-    ///   ``CommunicationError/invalidTopicLevel(_:)`` where the operation can't stand in a topic.
+    ///   ``CommunicationError/invalidName(_:)`` if the operation is not a valid name.
     public init(operation: String, payload: Payload) throws {
-        guard CommunicationTopic.isPublishableLevel(operation) else {
-            throw CommunicationError.invalidTopicLevel(operation)
+        guard WireName.isPublishable(operation) else {
+            throw CommunicationError.invalidName(operation)
         }
         try Self.check(payload)
         self.operation = operation
@@ -70,12 +70,12 @@ public struct CallEvent: RequestEvent {
     }
 
     /// Reads an event that came in.
-    public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
+    public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try Self.check(payload)
-        operation = topic.eventTypeFilter ?? ""
+        operation = address.name?.text ?? ""
         self.payload = payload
-        sourceId = topic.sourceId
-        correlationId = topic.correlationId
+        sourceId = address.sourceId
+        correlationId = address.correlationId
     }
 
     private static func check(_ payload: Payload, _ dialect: FilterDialect = .wire) throws(PayloadError) {
@@ -90,7 +90,7 @@ public struct CallEvent: RequestEvent {
     public var data: CallEventData { CallEventData(payload: payload) }
 
     /// The operation.
-    public var topicFilters: [String?] { [operation] }
+    public var names: [EventName?] { [.name(WireName(operation))] }
 
     /// Every Return answers a Call.
     public func checkFits(_ response: ReturnEvent) throws(PayloadError) {}

@@ -12,7 +12,7 @@ public struct ChannelEvent: CommunicationEvent {
 
     /// Creates an event that delivers one object.
     ///
-    /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidName(_:)``
     public static func with(
         object: CoatyObject,
         channelId: String,
@@ -26,7 +26,7 @@ public struct ChannelEvent: CommunicationEvent {
 
     /// Creates an event that delivers several objects.
     ///
-    /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidName(_:)``
     public static func with(
         objects: [CoatyObject],
         channelId: String,
@@ -41,10 +41,10 @@ public struct ChannelEvent: CommunicationEvent {
     /// Takes a payload as it is.
     ///
     /// - Throws: ``PayloadError`` where the payload has not exactly one of `object` and `objects`;
-    ///   ``CommunicationError/invalidTopicLevel(_:)`` where the channel id cannot stand in a topic.
+    ///   ``CommunicationError/invalidName(_:)`` if the channel id is not a valid name.
     public init(channelId: String, payload: Payload) throws {
-        guard CommunicationTopic.isPublishableLevel(channelId) else {
-            throw CommunicationError.invalidTopicLevel(channelId)
+        guard WireName.isPublishable(channelId) else {
+            throw CommunicationError.invalidName(channelId)
         }
         try Self.check(payload)
         self.channelId = channelId
@@ -53,11 +53,11 @@ public struct ChannelEvent: CommunicationEvent {
     }
 
     /// Reads an event that came in.
-    public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
+    public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try Self.check(payload)
-        channelId = topic.eventTypeFilter ?? ""
+        channelId = address.name?.text ?? ""
         self.payload = payload
-        sourceId = topic.sourceId
+        sourceId = address.sourceId
     }
 
     private static func check(_ payload: Payload) throws(PayloadError) {

@@ -13,7 +13,7 @@ public protocol CommunicationEvent: Sendable {
     /// Reads an event that came in.
     ///
     /// - Throws: ``PayloadError`` where the payload is not that of the event.
-    init(payload: Payload, topic: CommunicationTopic) throws(PayloadError)
+    init(payload: Payload, address: EventAddress) throws(PayloadError)
 }
 
 /// An event that asks for answers.
@@ -27,8 +27,8 @@ public protocol RequestEvent: CommunicationEvent {
     var correlationId: CoatyUUID? { get }
     /// Carries answers back; nil for an event that was made here.
     var responder: Responder? { get set }
-    /// The filters of the topics that the request is published on, in their order; one nil where its topic has none.
-    var topicFilters: [String?] { get }
+    /// The names that the request is published under, in this order; one nil if its pattern has none.
+    var names: [EventName?] { get }
 
     /// Checks that a response answers this request.
     ///

@@ -25,10 +25,10 @@ public struct CompleteEvent: CommunicationEvent {
     }
 
     /// Reads an event that came in.
-    public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
+    public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try payload.check(Self.schema)
         self.payload = payload
-        sourceId = topic.sourceId
+        sourceId = address.sourceId
     }
 
     private static let schema: [PropertyRule] = [

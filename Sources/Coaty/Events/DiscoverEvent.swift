@@ -65,11 +65,11 @@ public struct DiscoverEvent: RequestEvent {
     }
 
     /// Reads an event that came in.
-    public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
+    public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try Self.check(payload)
         self.payload = payload
-        sourceId = topic.sourceId
-        correlationId = topic.correlationId
+        sourceId = address.sourceId
+        correlationId = address.correlationId
     }
 
     private static func check(_ payload: Payload) throws(PayloadError) {
@@ -96,8 +96,8 @@ public struct DiscoverEvent: RequestEvent {
     /// What the event asks for.
     public var data: DiscoverEventData { DiscoverEventData(payload.json) }
 
-    /// Its topic has no filter.
-    public var topicFilters: [String?] { [nil] }
+    /// None.
+    public var names: [EventName?] { [nil] }
 
     /// Checks that the object is of the types and ids that are asked for.
     public func checkFits(_ response: ResolveEvent) throws(PayloadError) {

@@ -27,28 +27,28 @@ extension Payload {
         return objects
     }
 
-    /// Checks that the object's type can stand in a topic.
+    /// Checks that the object's type is a valid name.
     ///
-    /// - Parameter isPublishedHere: what comes in may have a longer one, and control characters.
-    func checkObjectTypeIsLevel(isPublishedHere: Bool) throws(PayloadError) {
+    /// - Parameter isPublishedHere: whether the limits of what is published here apply.
+    func checkObjectTypeIsName(isPublishedHere: Bool) throws(PayloadError) {
         guard let objectType = json["object"]?["objectType"], let text = objectType.string else { return }
-        guard CommunicationTopic.isValidLevel(text) else {
+        guard WireName.isValid(text) else {
             throw .invalid(objectType, "must not hold U+0000, #, + or /")
         }
-        guard !isPublishedHere || CommunicationTopic.isPublishableLevel(text) else {
-            let limit = CommunicationTopic.maximumLevelLength
+        guard !isPublishedHere || WireName.isPublishable(text) else {
+            let limit = WireName.maximumLength
             throw .invalid(objectType, "must not hold control characters, nor more than \(limit) bytes")
         }
     }
 
-    /// The topic filters that an event is published on by its object: the core type and, unless it is the core type's own,
-    /// the object type.
-    var objectTopicFilters: (coreType: String, objectType: String?) {
+    /// The names that an event with an object is published under: the core type and, unless it is the core type's own, the
+    /// object type.
+    var objectNames: [EventName] {
         let object = json["object"]
         let coreType = object?["coreType"]?.string ?? ""
         let objectType = object?["objectType"]?.string ?? ""
         let isOwn = CoreType(rawValue: coreType)?.objectType == objectType
-        return (coreType, isOwn ? nil : ":" + objectType)
+        return [.coreType(WireName(coreType))] + (isOwn ? [] : [.objectType(WireName(objectType))])
     }
 }
 
@@ -57,7 +57,7 @@ extension JSONView {
     func check(_ name: StaticString, isIn asked: [String]?) throws(PayloadError) {
         guard let asked else { return }
         guard let value = self[name] else { throw .missing(name, in: self) }
-        guard let text = value.string, asked.contains(where: { TopicLevel($0) == TopicLevel(text) }) else {
+        guard let text = value.string, asked.contains(where: { WireName($0) == WireName(text) }) else {
             throw .invalid(value, "is not what the request asks for")
         }
     }

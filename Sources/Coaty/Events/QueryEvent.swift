@@ -87,11 +87,11 @@ public struct QueryEvent: RequestEvent {
     }
 
     /// Reads an event that came in.
-    public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
+    public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try Self.check(payload)
         self.payload = payload
-        sourceId = topic.sourceId
-        correlationId = topic.correlationId
+        sourceId = address.sourceId
+        correlationId = address.correlationId
     }
 
     private static func check(_ payload: Payload, _ dialect: FilterDialect = .wire) throws(PayloadError) {
@@ -114,8 +114,8 @@ public struct QueryEvent: RequestEvent {
     /// What the event asks for.
     public var data: QueryEventData { QueryEventData(payload: payload) }
 
-    /// Its topic has no filter.
-    public var topicFilters: [String?] { [nil] }
+    /// None.
+    public var names: [EventName?] { [nil] }
 
     /// Checks that the objects are of the types that are asked for.
     public func checkFits(_ response: RetrieveEvent) throws(PayloadError) {

@@ -1,6 +1,6 @@
-/// Bytes on a topic of one's own, to talk with those who don't speak Coaty.
+/// Bytes on a topic outside of Coaty, for systems that do not use Coaty.
 public struct RawEvent: Sendable {
-    /// The topic; not one of Coaty's, which begin with `coaty/`.
+    /// The topic, as the binding has them; not one of Coaty's own.
     public let topic: String
     /// The bytes.
     public let payload: [UInt8]
@@ -9,14 +9,14 @@ public struct RawEvent: Sendable {
 
     /// Creates an event.
     ///
-    /// - Throws: ``CommunicationError/invalidTopic(_:)`` where the topic is empty, holds wildcards or control characters, is
-    ///   longer than 65,535 bytes, or is one of Coaty's.
+    /// - Throws: ``CommunicationError/invalidTopic(_:)`` if the topic is empty. Whether the binding accepts it is checked when the
+    ///   event is published.
     public static func with(
         topic: String,
         payload: [UInt8],
         shouldRetain: Bool = false
     ) throws(CommunicationError) -> RawEvent {
-        guard RawTopic.isPublishable(topic) else { throw .invalidTopic(topic) }
+        guard !topic.isEmpty else { throw .invalidTopic(topic) }
         return RawEvent(topic: topic, payload: payload, shouldRetain: shouldRetain)
     }
 

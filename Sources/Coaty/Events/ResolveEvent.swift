@@ -42,10 +42,10 @@ public struct ResolveEvent: CommunicationEvent {
     }
 
     /// Reads an event that came in.
-    public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
+    public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try Self.check(payload)
         self.payload = payload
-        sourceId = topic.sourceId
+        sourceId = address.sourceId
     }
 
     private static func check(_ payload: Payload) throws(PayloadError) {

@@ -21,22 +21,22 @@ public struct UpdateEvent: RequestEvent {
 
     /// Takes a payload as it is.
     ///
-    /// - Throws: ``PayloadError`` where the payload is not `{object}` with an object whose type can stand in a topic.
+    /// - Throws: ``PayloadError`` where the payload is not `{object}` with an object whose type is a valid name.
     public init(payload: Payload) throws(PayloadError) {
         try payload.check(Self.schema)
-        try payload.checkObjectTypeIsLevel(isPublishedHere: true)
+        try payload.checkObjectTypeIsName(isPublishedHere: true)
         self.payload = payload
         sourceId = nil
         correlationId = nil
     }
 
     /// Reads an event that came in.
-    public init(payload: Payload, topic: CommunicationTopic) throws(PayloadError) {
+    public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try payload.check(Self.schema)
-        try payload.checkObjectTypeIsLevel(isPublishedHere: false)
+        try payload.checkObjectTypeIsName(isPublishedHere: false)
         self.payload = payload
-        sourceId = topic.sourceId
-        correlationId = topic.correlationId
+        sourceId = address.sourceId
+        correlationId = address.correlationId
     }
 
     private static let schema: [PropertyRule] = [.required("object", .coatyObject(nil))]
@@ -45,10 +45,7 @@ public struct UpdateEvent: RequestEvent {
     public var data: UpdateEventData { UpdateEventData(payload: payload) }
 
     /// The object type, unless it is the core type's own, and then the core type: agents in the field expect them so.
-    public var topicFilters: [String?] {
-        let filters = payload.objectTopicFilters
-        return [filters.objectType, filters.coreType].compactMap(\.self)
-    }
+    public var names: [EventName?] { payload.objectNames.reversed() }
 
     /// Checks that the object is the one that is to be updated.
     public func checkFits(_ response: CompleteEvent) throws(PayloadError) {

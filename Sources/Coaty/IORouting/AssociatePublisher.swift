@@ -49,7 +49,7 @@ final class AssociatePublisher {
     func finish() async {
         publishing?.cancel()
         let deadline = ContinuousClock.now + Self.leavingTime
-        while communicationManager.isOnline, .now < deadline {
+        while communicationManager.isConnected, .now < deadline {
             queue.drain(publish)
             if queue.isEmpty { return }
             try? await Task.sleep(for: Self.outboxInterval)
@@ -75,9 +75,9 @@ final class AssociatePublisher {
         let association = association(pair.sourceId, pair.actorId)
         // What came and went while it waited is nobody's business.
         guard isKnown || association != nil else { return true }
-        let (waiting, limits) = (communicationManager.waiting, communicationManager.outbox.limits)
-        guard waiting.publications < min(AssociateQueue.maximumWaiting, limits.publications / 2),
-            waiting.bytes < limits.bytes / 2
+        let (queued, limits) = (communicationManager.queued, communicationManager.outboxLimits)
+        guard queued.publications < min(AssociateQueue.maximumWaiting, limits.publications / 2),
+            queued.bytes < limits.bytes / 2
         else { return false }
         do {
             try communicationManager.publishAssociate(
@@ -86,6 +86,7 @@ final class AssociatePublisher {
                     ioSourceId: pair.sourceId,
                     ioActorId: pair.actorId,
                     associatingRoute: association?.route,
+                    isExternalRoute: association.map { communicationManager.isExternal($0.route, pair.sourceId) } ?? false,
                     updateRate: association?.updateRate
                 )
             )

@@ -18,7 +18,10 @@ extension CommunicationManager {
     /// The values that come for an IO actor of this agent. The stream ends when the communication manager stops.
     public func observeIoValue(ioActor: IoActor) -> AsyncStream<IoValueEvent> {
         let id = ioActor.objectId
-        return stream { (onEnd, handler) throws(Never) in subscribe(ioValuesOf: id, onEnd: onEnd, handler: handler) }
+        return stream { (onEnd, handler) throws(Never) in
+            let subscription = subscribe(ioValuesOf: id, onEnd: onEnd, handler: handler)
+            return { subscription.cancel() }
+        }
     }
 
     /// Observes by a handler whether an IO point of this agent is associated.
@@ -67,27 +70,54 @@ extension CommunicationManager {
         ioAssociations.observeValues(of: ioActorId, .init(handler: handler, onEnd: nil, isPermanent: true))
     }
 
-    /// Takes what a router says of the agent's own IO points.
-    func handle(_ event: AssociateEvent) {
-        ioAssociations.take(event.data) { route, actorId, isRaw in
-            subscribe(topic: route) { [weak self] event in self?.receive(event, for: actorId, isRaw: isRaw) }
-        } refuse: { route in
-            logger.warning("no values can flow on this route", metadata: ["route": "\(DropLog.short(route))"])
+    /// Makes the route of an IO source, as a router in this agent does.
+    var makeIoRoute: IoRoutingTable.MakeRoute {
+        { [binding = session.binding, namespace] sourceId, externalRoute in
+            if let externalRoute, binding.isIoRoute(externalRoute) { return externalRoute }
+            return binding.ioRoute(ofSource: sourceId, namespace: namespace)
         }
     }
 
-    private func receive(_ event: RawEvent, for actorId: CoatyUUID, isRaw: Bool) {
+    /// Returns whether a route of a source is its external one.
+    func isExternal(_ route: String, _ sourceId: CoatyUUID) -> Bool {
+        WireName(route) != WireName(session.binding.ioRoute(ofSource: sourceId, namespace: namespace))
+    }
+
+    /// Takes a router's association of the agent's own IO points.
+    func handle(_ event: AssociateEvent) {
+        ioAssociations.take(event.data, isRoute: session.binding.isIoRoute) { route, actorId, isRaw in
+            session.subscribe(
+                .ioRoute(WireName(route)),
+                decode: { message in
+                    guard case .raw(let topic, _, let sourceId) = message.origin else {
+                        return InboundValue(bytes: message.payload, topic: message.label, sourceId: nil)
+                    }
+                    return InboundValue(bytes: message.payload, topic: topic, sourceId: sourceId)
+                },
+                handler: { [weak self] value in self?.receive(value, for: actorId, isRaw: isRaw) }
+            )
+        } refuse: { route in
+            logger.warning("IO values can't flow on this route", metadata: ["route": "\(DropLog.short(route))"])
+        }
+    }
+
+    private func receive(_ value: InboundValue, for actorId: CoatyUUID, isRaw: Bool) {
         guard ioAssociations.hasObservers(ofActor: actorId) else { return }
         if !isRaw {
             do throws(PayloadError) {
-                _ = try Payload(event.payload)
+                _ = try Payload(value.bytes)
             } catch {
-                dropLog.note("an IO value that is no JSON", topic: event.topic, error: error)
+                dropLog.note("an IO value that is not JSON", label: value.topic, error: error)
                 return
             }
         }
-        let ioSourceId = CommunicationTopic(event.topic)?.sourceId
-        let value = IoValueEvent(bytes: event.payload, isRaw: isRaw, ioSourceId: ioSourceId)
-        ioAssociations.deliver(value, to: actorId)
+        ioAssociations.deliver(IoValueEvent(bytes: value.bytes, isRaw: isRaw, ioSourceId: value.sourceId), to: actorId)
     }
+}
+
+/// A message on the route of an IO source.
+private struct InboundValue: Sendable {
+    let bytes: [UInt8]
+    let topic: String
+    let sourceId: CoatyUUID?
 }

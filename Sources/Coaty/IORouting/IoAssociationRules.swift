@@ -2,22 +2,22 @@
 package struct IoAssociationRules {
     /// All, in their order.
     let all: [IoAssociationRule]
-    private let ofValueType: [TopicLevel: [IoAssociationRule]]
+    private let ofValueType: [WireName: [IoAssociationRule]]
     private let global: [IoAssociationRule]
 
     package init(_ rules: [IoAssociationRule]) {
         all = rules
         global = rules.filter { $0.valueType?.isEmpty ?? true }
         ofValueType = Dictionary(grouping: rules.filter { !($0.valueType?.isEmpty ?? true) }) {
-            TopicLevel($0.valueType ?? "")
+            WireName($0.valueType ?? "")
         }
     }
 
     /// The rules that count for a value type: its own or, only where there are none, those without one.
-    package func candidates(for valueType: TopicLevel) -> [IoAssociationRule] { ofValueType[valueType] ?? global }
+    package func candidates(for valueType: WireName) -> [IoAssociationRule] { ofValueType[valueType] ?? global }
 
     /// Whether a value type may have other verdicts by other rules.
-    package func isTouched(_ valueType: TopicLevel, by new: IoAssociationRules) -> Bool {
+    package func isTouched(_ valueType: WireName, by new: IoAssociationRules) -> Bool {
         let (old, new) = (candidates(for: valueType), new.candidates(for: valueType))
         return old.count != new.count || zip(old, new).contains { !$0.decidesLike($1) }
     }

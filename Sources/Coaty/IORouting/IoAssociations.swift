@@ -25,9 +25,9 @@ final class IoAssociations: Sendable {
     fileprivate struct Actor {
         let isRaw: Bool
         /// The route of each associated source.
-        var routes: [CoatyUUID: TopicLevel] = [:]
+        var routes: [CoatyUUID: WireName] = [:]
         /// One a route, and how many sources use it.
-        var subscriptions: [TopicLevel: (subscription: Subscription, uses: Int)] = [:]
+        var subscriptions: [WireName: (subscription: Subscription, uses: Int)] = [:]
 
         var state: IoStateEvent { IoStateEvent(hasAssociations: !routes.isEmpty) }
     }
@@ -43,11 +43,11 @@ final class IoAssociations: Sendable {
 
     private let state: Mutex<State>
 
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)`` where a node's name can't stand in a topic.
+    /// - Throws: ``CommunicationError/invalidName(_:)`` where a node's name is not valid.
     init(ioNodes: [IoNode]) throws(CommunicationError) {
         var state = State()
         for node in ioNodes {
-            guard CommunicationTopic.isPublishableLevel(node.name) else { throw .invalidTopicLevel(node.name) }
+            guard WireName.isPublishable(node.name) else { throw .invalidName(node.name) }
             for source in node.ioSources { state.sources[source.objectId] = Source() }
             for actor in node.ioActors {
                 state.actors[actor.objectId] = Actor(isRaw: actor.useRawIoValues ?? false)
@@ -64,16 +64,18 @@ final class IoAssociations: Sendable {
     /// Takes what a router says.
     ///
     /// - Parameters:
+    ///   - isRoute: returns whether values may flow on a route.
     ///   - subscribe: observes a route for an actor.
     ///   - refuse: called with a route on which values must not flow.
     func take(
         _ association: AssociateEventData,
+        isRoute: (String) -> Bool,
         subscribe: (_ route: String, _ actorId: CoatyUUID, _ isRaw: Bool) -> Subscription,
         refuse: (_ route: String) -> Void
     ) {
         let (sourceId, actorId) = (association.ioSourceId, association.ioActorId)
         var route = association.associatingRoute
-        if let named = route, !RawTopic.isIoRoute(named) {
+        if let named = route, !isRoute(named) {
             refuse(named)
             route = nil
         }
@@ -85,7 +87,7 @@ final class IoAssociations: Sendable {
             {
                 told.append((Array(state.stateObservers[sourceId, default: [:]].values), current))
             }
-            let isTaken = state.actors[actorId]?.take(sourceId, route.map(TopicLevel.init)) { route, isRaw in
+            let isTaken = state.actors[actorId]?.take(sourceId, route.map(WireName.init)) { route, isRaw in
                 subscribe(route.text, actorId, isRaw)
             }
             if isTaken ?? false, let current = state.actors[actorId]?.state {
@@ -184,8 +186,8 @@ extension IoAssociations.Actor {
     /// - Returns: whether anything may have changed.
     fileprivate mutating func take(
         _ sourceId: CoatyUUID,
-        _ route: TopicLevel?,
-        subscribe: (TopicLevel, _ isRaw: Bool) -> Subscription
+        _ route: WireName?,
+        subscribe: (WireName, _ isRaw: Bool) -> Subscription
     ) -> Bool {
         let former = routes[sourceId]
         guard route == nil || former != nil || routes.count < IoAssociations.maximumAssociations else { return false }

@@ -16,7 +16,7 @@ open class IoRouter: Controller {
     /// How many associations a context has at most; further ones are not made.
     public nonisolated static let maximumAssociations = 1_000_000
 
-    /// How long a node may take to show itself after the link was lost; then it counts as gone.
+    /// How long a node may take to show itself after a reconnect; then it counts as gone.
     static let confirmationTime = Duration.seconds(10)
     /// How often to ask for IO nodes at most, however many agents appear.
     static let discoverInterval = Duration.seconds(1)
@@ -28,24 +28,25 @@ open class IoRouter: Controller {
     /// The context as it is advertised.
     package private(set) var ioContextJSON: JSONView?
 
-    private(set) var table = IoRoutingTable(namespace: "-")
+    private(set) var table = IoRoutingTable { sourceId, _ in sourceId.string }
     private var session: Session?
     private var publisher: AssociatePublisher?
     /// Whether pairs were not associated because there were too many.
     private var isIncomplete = false
     private nonisolated let notes = DoublingCounter()
-    /// The nodes that have not shown themselves since the link was lost.
+    /// The nodes that have not shown themselves since the reconnect.
     private(set) var unconfirmed: Set<CoatyUUID> = []
     private var confirmation: Task<Void, any Error>?
     /// By which the time for that is taken.
     var confirmationClock: any Clock<Duration> = ContinuousClock()
-    private var requests: [Subscription] = []
+    private var requests: [PendingRequest] = []
 
     /// What lasts until the communication manager stops.
     private struct Session {
         let inbox: IoRouterInbox
         let others: OtherIoRouters
         let answer: IoContextAnswer
+        var hasAdvertised = false
     }
 
     // MARK: - For subclasses
@@ -75,7 +76,7 @@ open class IoRouter: Controller {
     }
 
     /// Whether a context that has changed may have changed verdicts on points of a value type.
-    func isTouched(_ valueType: TopicLevel, by context: JSONView?, from previous: JSONView?) -> Bool { true }
+    func isTouched(_ valueType: WireName, by context: JSONView?, from previous: JSONView?) -> Bool { true }
 
     // MARK: - What there is
 
@@ -139,7 +140,7 @@ open class IoRouter: Controller {
         let manager = communicationManager
         let (name, contextId, ownId) = (ioContext.name, ioContext.objectId, manager.identityId)
         let (asks, ask) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        table = IoRoutingTable(namespace: manager.namespace)
+        table = IoRoutingTable(makeRoute: manager.makeIoRoute)
         let inbox = IoRouterInbox(ioContextName: name)
         let logger = container.logger
         let others = OtherIoRouters(ownId: ownId, ioContextName: name, logger: logger)
@@ -165,7 +166,7 @@ open class IoRouter: Controller {
             manager.subscribe(.advertise(withCoreType: .IoContext)) { event in
                 guard let object = event.payload.json["object"], object["parentObjectId"]?.string != ownId.string,
                     object["objectId"]?.string == contextId.string
-                        || object["name"]?.string.map(TopicLevel.init) == TopicLevel(name)
+                        || object["name"]?.string.map(WireName.init) == WireName(name)
                 else { return }
                 others.note(event.sourceId)
             },
@@ -180,8 +181,8 @@ open class IoRouter: Controller {
             observations.append(manager.subscribe(associates) { others.note($0.sourceId) })
         }
         for observation in observations { observation.disposed(by: disposeBag) }
-        let states = manager.getCommunicationState()
-        Task { for await state in states where state == .online { inbox.online() } }.disposed(by: disposeBag)
+        let periods = manager.onlinePeriods()
+        Task { for await period in periods { inbox.online(period) } }.disposed(by: disposeBag)
         Task { for await _ in inbox.signals { act(on: inbox.take(), inbox) } }.disposed(by: disposeBag)
         Task {
             for await _ in asks where session?.inbox === inbox {
@@ -222,17 +223,21 @@ open class IoRouter: Controller {
     private func act(on content: IoRouterInbox.Content, _ inbox: IoRouterInbox) {
         // What comes when everything is dissolved would stay.
         guard session?.inbox === inbox else { return }
-        if content.isOnline { joined(inbox) }
+        if let period = content.onlinePeriod { joined(period, inbox) }
         for (id, change) in content.nodes { take(id, change) }
         for event in content.updates { update(event) }
     }
 
-    private func joined(_ inbox: IoRouterInbox) {
-        // Nobody told us who has gone while the link was away.
+    private func joined(_ period: Int, _ inbox: IoRouterInbox) {
+        // Agents that left while the connection was lost were missed.
         unconfirmed = Set(table.nodes.map(\.node.objectId))
         discover(inbox)
         do {
-            if let ioContext { try communicationManager.publishAdvertise(.with(object: ioContext)) }
+            // After a reconnect the communication manager advertises it again.
+            if session?.hasAdvertised == false, let ioContext {
+                try communicationManager.publishAdvertise(.with(object: ioContext))
+            }
+            session?.hasAdvertised = true
         } catch {
             container.logger.error("an IO context could not be advertised", metadata: ["error": "\(error)"])
         }
@@ -240,8 +245,8 @@ open class IoRouter: Controller {
         guard !unconfirmed.isEmpty else { return }
         let confirmation = Task {
             try await confirmationClock.sleep(for: Self.confirmationTime)
-            // Where the link is away again, nobody could show itself; the next join gives them time anew.
-            guard communicationManager.isOnline else { return }
+            // If the connection was lost meanwhile, nodes could not show themselves; the next period gives them time again.
+            guard communicationManager.onlinePeriod == period else { return }
             inbox.deadvertise(Array(unconfirmed))
         }
         confirmation.disposed(by: disposeBag)
@@ -289,7 +294,7 @@ open class IoRouter: Controller {
         do {
             // Nodes and routers know a context by its name: under another one it would be another context.
             guard let updated = try event.data.object as? IoContext, let previous = ioContext,
-                TopicLevel(updated.name) == TopicLevel(previous.name)
+                WireName(updated.name) == WireName(previous.name)
             else { return note("an update would make another IO context") }
             guard shouldUpdateIoContext(by: event) else { return }
             guard publisher?.hasRoomForAction ?? false else { return note("too many updates are to be made") }

@@ -15,7 +15,8 @@ final class IoRouterInbox: Sendable {
     }
 
     struct Content: Sendable {
-        var isOnline = false
+        /// The online period that has begun, if one has.
+        var onlinePeriod: Int?
         var nodes: OrderedDictionary<CoatyUUID, NodeChange> = [:]
         var updates: [UpdateEvent] = []
     }
@@ -29,11 +30,11 @@ final class IoRouterInbox: Sendable {
     /// One whenever there is something.
     let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
-    private let ioContextName: TopicLevel
+    private let ioContextName: WireName
     private let state = Mutex(State())
 
     init(ioContextName: String) {
-        self.ioContextName = TopicLevel(ioContextName)
+        self.ioContextName = WireName(ioContextName)
         (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -45,7 +46,7 @@ final class IoRouterInbox: Sendable {
         }
     }
 
-    func online() { put { $0.content.isOnline = true } }
+    func online(_ period: Int) { put { $0.content.onlinePeriod = period } }
 
     /// - Returns: whether there was room.
     func update(_ event: UpdateEvent) -> Bool {
@@ -64,7 +65,7 @@ final class IoRouterInbox: Sendable {
             let id = object["objectId"]?.string.map(CoatyUUID.init(wire:))
         else { return true }
         // In another context, or with neither sources nor actors, it is none of the router's.
-        guard TopicLevel(name) == ioContextName, object.hasElements("ioSources") || object.hasElements("ioActors")
+        guard WireName(name) == ioContextName, object.hasElements("ioSources") || object.hasElements("ioActors")
         else {
             deadvertise([id])
             return true

@@ -29,7 +29,10 @@ package struct IoRoutingTable {
         var updateRate: Int?
     }
 
-    private let namespace: String
+    /// Makes the route of a source.
+    package typealias MakeRoute = @Sendable (_ sourceId: CoatyUUID, _ externalRoute: String?) -> String
+
+    private let makeRoute: MakeRoute
     private var members: [CoatyUUID: RoutingMember] = [:]
     private var arrivals = 0
     private var pointCount = 0
@@ -46,9 +49,8 @@ package struct IoRoutingTable {
     /// Whether a pair was not associated because there were too many, since all pairs were last decided.
     private(set) var isFull = false
 
-    /// - Parameter namespace: that of routes within Coaty.
-    package init(namespace: String) {
-        self.namespace = namespace
+    package init(makeRoute: @escaping MakeRoute) {
+        self.makeRoute = makeRoute
     }
 
     // MARK: - What there is
@@ -120,7 +122,7 @@ package struct IoRoutingTable {
     mutating func removeAll() -> IoAssociationChanges {
         var changes = IoAssociationChanges()
         changes.removed = associations.map { IoAssociation(ioSourceId: $0.ioSourceId, ioActorId: $0.ioActorId) }
-        self = IoRoutingTable(namespace: namespace)
+        self = IoRoutingTable(makeRoute: makeRoute)
         return changes
     }
 
@@ -329,8 +331,7 @@ package struct IoRoutingTable {
     }
 
     private func route(of source: RoutedPoint<IoSource>) -> String {
-        if let route = source.point.externalRoute, RawTopic.isIoRoute(route) { return route }
-        return CommunicationTopic.publication(.ioValue, namespace: namespace, sourceId: source.id)
+        makeRoute(source.id, source.point.externalRoute)
     }
 }
 

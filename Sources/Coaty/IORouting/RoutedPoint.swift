@@ -26,7 +26,7 @@ package final class RoutedPoint<Point: IoPoint> {
         self.json = json
         self.node = node
         self.place = place
-        kind = PointKind(valueType: TopicLevel(point.valueType), isRaw: point.useRawIoValues ?? false)
+        kind = PointKind(valueType: WireName(point.valueType), isRaw: point.useRawIoValues ?? false)
     }
 }
 
@@ -44,6 +44,6 @@ struct Place: Comparable {
 
 /// What two points must have in common to be associated.
 package struct PointKind: Hashable {
-    package let valueType: TopicLevel
+    package let valueType: WireName
     let isRaw: Bool
 }

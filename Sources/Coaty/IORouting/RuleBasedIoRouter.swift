@@ -46,7 +46,7 @@ open class RuleBasedIoRouter: IoRouter {
         decision?.rule(for: source, actor) != nil
     }
 
-    override func isTouched(_ valueType: TopicLevel, by context: JSONView?, from previous: JSONView?) -> Bool {
+    override func isTouched(_ valueType: WireName, by context: JSONView?, from previous: JSONView?) -> Bool {
         guard let context, let previous else { return true }
         return indexedRules.candidates(for: valueType).contains { $0.isTouched(from: previous, to: context) }
     }

@@ -117,8 +117,8 @@ private final class Publisher: Sendable {
 
     func publish(_ entry: (_ dropped: Int) throws -> AdvertiseEvent) {
         guard !Self.isPublishing, let manager else { return }
-        let waiting = manager.waiting
-        guard waiting.publications < CoatyLogHandler.maximumWaiting, waiting.bytes < CoatyLogHandler.maximumWaitingBytes
+        let queued = manager.queued
+        guard queued.publications < CoatyLogHandler.maximumWaiting, queued.bytes < CoatyLogHandler.maximumWaitingBytes
         else {
             dropped.add(1, ordering: .relaxed)
             return

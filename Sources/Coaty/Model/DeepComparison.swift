@@ -27,7 +27,7 @@ enum DeepComparison {
             let members = try members(view, &budget)
             guard members.count == values.count else { return false }
             for (key, value) in values {
-                guard let member = members[TopicLevel(key)], try isEqual(member, value, &budget) else { return false }
+                guard let member = members[WireName(key)], try isEqual(member, value, &budget) else { return false }
             }
             return true
         default: return false
@@ -70,7 +70,7 @@ enum DeepComparison {
         case (.object, .object(let values)):
             let members = try members(view, &budget)
             for (key, value) in values {
-                guard let member = members[TopicLevel(key)], try contains(member, value, isTopLevel: false, &budget)
+                guard let member = members[WireName(key)], try contains(member, value, isTopLevel: false, &budget)
                 else {
                     return false
                 }
@@ -81,13 +81,13 @@ enum DeepComparison {
     }
 
     /// The members of an object; of several with a name the last.
-    private static func members(_ view: JSONView, _ budget: inout FilterBudget) throws(Exhausted) -> [TopicLevel:
+    private static func members(_ view: JSONView, _ budget: inout FilterBudget) throws(Exhausted) -> [WireName:
         JSONView]
     {
-        var last: [TopicLevel: JSONView] = [:]
+        var last: [WireName: JSONView] = [:]
         for (key, value) in view.members {
             try count(key, &budget)
-            last[TopicLevel(key.string ?? "")] = value
+            last[WireName(key.string ?? "")] = value
         }
         return last
     }

@@ -54,3 +54,10 @@ extension Subscription {
         _ = bag.insert { [self] in cancel() }
     }
 }
+
+extension PendingRequest {
+    /// Lets the bag end the request.
+    public func disposed(by bag: DisposeBag) {
+        _ = bag.insert { [self] in cancel() }
+    }
+}

@@ -1,20 +1,20 @@
-/// The events of Coaty and their codes in topics (Coaty MQTT communication protocol, version 3).
-public enum CommunicationEventType: String, Sendable, CaseIterable, Hashable {
-    case advertise = "ADV"
-    case deadvertise = "DAD"
-    case channel = "CHN"
-    case associate = "ASC"
-    case ioValue = "IOV"
-    case discover = "DSC"
-    case resolve = "RSV"
-    case query = "QRY"
-    case retrieve = "RTV"
-    case update = "UPD"
-    case complete = "CPL"
-    case call = "CLL"
-    case `return` = "RTN"
+/// The events of Coaty.
+public enum CommunicationEventType: Sendable, CaseIterable, Hashable {
+    case advertise
+    case deadvertise
+    case channel
+    case associate
+    case ioValue
+    case discover
+    case resolve
+    case query
+    case retrieve
+    case update
+    case complete
+    case call
+    case `return`
 
-    /// Whether the topic ends with a correlation id: requests and responses.
+    /// Whether the event is a request or a response, and so has a correlation id.
     public var isTwoWay: Bool {
         switch self {
         case .advertise, .deadvertise, .channel, .associate, .ioValue: false
@@ -22,8 +22,8 @@ public enum CommunicationEventType: String, Sendable, CaseIterable, Hashable {
         }
     }
 
-    /// The event that answers this one; nil for events that nobody answers.
-    var responseType: CommunicationEventType? {
+    /// The event that answers this one; nil for events that have no answer.
+    public var responseType: CommunicationEventType? {
         switch self {
         case .discover: .resolve
         case .query: .retrieve

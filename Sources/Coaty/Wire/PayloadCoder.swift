@@ -63,9 +63,9 @@ extension JSONView {
     fileprivate var hasDuplicateKeys: Bool {
         switch kind {
         case .object:
-            var keys: Set<TopicLevel> = []
+            var keys: Set<WireName> = []
             return members.contains { key, value in
-                !keys.insert(TopicLevel(key.string ?? "")).inserted || value.hasDuplicateKeys
+                !keys.insert(WireName(key.string ?? "")).inserted || value.hasDuplicateKeys
             }
         case .array: return elements.contains(where: \.hasDuplicateKeys)
         default: return false

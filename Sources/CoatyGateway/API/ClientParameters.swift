@@ -37,10 +37,10 @@ extension ClientParameters {
         return text
     }
 
-    func level(_ name: String) throws -> TopicLevel? {
+    func level(_ name: String) throws -> WireName? {
         guard let text = try text(name) else { return nil }
-        guard CommunicationTopic.isPublishableLevel(text) else { throw invalid(name, InvalidParameter.level) }
-        return TopicLevel(text)
+        guard WireName.isPublishable(text) else { throw invalid(name, InvalidParameter.level) }
+        return WireName(text)
     }
 
     func coreType(_ name: String) throws -> CoreType? {
@@ -50,7 +50,7 @@ extension ClientParameters {
         }
     }
 
-    func requiredLevel(_ name: String) throws -> TopicLevel {
+    func requiredLevel(_ name: String) throws -> WireName {
         guard let level = try level(name) else { throw invalid(name, "is missing") }
         return level
     }

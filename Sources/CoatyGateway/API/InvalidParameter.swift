@@ -5,7 +5,7 @@ import HTTPServer
 struct InvalidParameter: Error {
     /// What the name of a channel or an object type must be.
     static let level =
-        "must have 1 to \(CommunicationTopic.maximumLevelLength) bytes and hold none of / + # and no control"
+        "must have 1 to \(WireName.maximumLength) bytes and hold none of / + # and no control"
         + " characters"
 
     let name: String

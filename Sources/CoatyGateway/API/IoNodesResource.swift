@@ -26,7 +26,7 @@ struct IoNodesResource: Sendable {
                 return .response(Problems.response(error))
             }
             // The node can't be there sooner than the gateway itself.
-            guard manager.isOnline else { return .response(Problems.brokerUnavailable) }
+            guard manager.isConnected else { return .response(Problems.brokerUnavailable) }
             return .later { pending in
                 Task { pending.complete(await registered(node)) }
             }

@@ -40,7 +40,7 @@ struct IoValuesResource: Sendable {
                 ("Cache-Control", "no-store"), ("Io-Value-Timestamp", String(Int(latest.receptionTime))),
             ]
             // Whoever routes may name any source: what is too long for a header field is left out.
-            if let id = latest.event.ioSourceId?.string, id.utf8.count <= CommunicationTopic.maximumLevelLength {
+            if let id = latest.event.ioSourceId?.string, id.utf8.count <= WireName.maximumLength {
                 headers.append(("Io-Source-Id", id))
             }
             return .response(HTTPResponse(status: 200, headers: headers, body: latest.event.bytes))

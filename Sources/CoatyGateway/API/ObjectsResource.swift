@@ -46,7 +46,7 @@ private struct ObjectSelection {
     private static let maximumOrder = 16
 
     private let coreType: CoreType?
-    private let objectType: TopicLevel?
+    private let objectType: WireName?
     private let filter: ObjectFilterCondition?
     private let order: [OrderByProperty]
     let skip: Int
@@ -54,7 +54,7 @@ private struct ObjectSelection {
 
     init(_ parameters: QueryParameters) throws {
         coreType = try parameters.coreType("coreType")
-        objectType = try parameters.text("objectType").map(TopicLevel.init)
+        objectType = try parameters.text("objectType").map(WireName.init)
         if objectType?.text.isEmpty ?? false { throw parameters.invalid("objectType", "must not be empty") }
         filter = try parameters.condition("filter")
         order = try parameters.text("order").map(Self.order) ?? []

@@ -53,7 +53,7 @@ enum Problems {
             )
         case .queueFull:
             Problem(type: typePrefix + "queue-full", title: "Queue full", status: 503, detail: "\(error).")
-        case .invalidTopicLevel, .invalidTopic, .notARequest, .incompatibleIoValue:
+        case .invalidName, .invalidTopic, .notARequest, .incompatibleIoValue:
             Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400, detail: "\(error).")
         }
     }
@@ -79,6 +79,18 @@ enum Problems {
     }
 
     static let brokerUnavailable = response(CommunicationError.offline)
+
+    /// Why the gateway is not ready.
+    static func notReady(_ manager: CommunicationManager) -> HTTPResponse {
+        var problem = of(CommunicationError.offline)
+        if let error = manager.connectionError {
+            problem.detail = "The gateway is not connected to its broker: \(error)."
+            problem.members = [("reason", .string(error.reason.rawValue))]
+        } else if manager.isConnected {
+            problem.detail = "The broker has not yet answered all subscriptions of the gateway."
+        }
+        return problem.response(headers: retry)
+    }
 
     static let unsupportedMediaType = unsupportedMediaType("application/json")
 

@@ -25,7 +25,7 @@ struct PublishResource: Sendable {
         }
         router.on(.post, "/v1/channel/{channelId}") { request in
             let channelId = request.parameters["channelId"] ?? ""
-            guard CommunicationTopic.isPublishableLevel(channelId) else {
+            guard WireName.isPublishable(channelId) else {
                 return .response(Problems.invalidParameter("channelId", InvalidParameter.level).response())
             }
             return answer(request) { payload in

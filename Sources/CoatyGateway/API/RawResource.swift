@@ -1,4 +1,5 @@
 import Coaty
+import CoatyMQTT
 import HTTPServer
 
 /// `POST /v1/raw/{topic}`: bytes on a topic outside of Coaty's own.
@@ -9,13 +10,11 @@ struct RawResource: Sendable {
         router.on(.post, "/v1/raw/{topic}") { request in
             do {
                 let retain = try QueryParameters(request).boolean("retain") ?? false
-                guard
-                    let event = try? RawEvent.with(
-                        topic: request.parameters["topic"] ?? "",
-                        payload: request.body,
-                        shouldRetain: retain
-                    )
-                else { throw InvalidParameter(name: "topic", reason: PublicationRequest.topic) }
+                let topic = request.parameters["topic"] ?? ""
+                guard MQTTTopicRules.isPublishable(topic) else {
+                    throw InvalidParameter(name: "topic", reason: PublicationRequest.topic)
+                }
+                let event = try RawEvent.with(topic: topic, payload: request.body, shouldRetain: retain)
                 return .response(PublishResource.accepted(try manager.publishRaw(event)))
             } catch {
                 return .response(Problems.response(error))

@@ -14,7 +14,7 @@ struct TwoWayResource: Sendable {
         router.on(.post, "/v1/update") { answer($0, "update", mustBeAnswered: true) }
         router.on(.post, "/v1/call/{operation}") { request in
             let operation = request.parameters["operation"] ?? ""
-            guard CommunicationTopic.isPublishableLevel(operation) else {
+            guard WireName.isPublishable(operation) else {
                 return .response(Problems.invalidParameter("operation", InvalidParameter.level).response())
             }
             return answer(request, "call", operation: operation, mustBeAnswered: true)
@@ -35,7 +35,7 @@ struct TwoWayResource: Sendable {
             else { return .response(Problems.notFound(request.path).response()) }
             if request.prefersNDJSON {
                 // Behind the head there is no other status.
-                guard hub.manager.isOnline else { return .response(Problems.brokerUnavailable) }
+                guard hub.manager.isConnected else { return .response(Problems.brokerUnavailable) }
                 return .stream(status: 200, headers: LineTransport.headers) { stream(asked, options, on: $0) }
             }
             return .later { pending in

@@ -1,4 +1,5 @@
 import Coaty
+import CoatyMQTT
 import Foundation
 
 /// What a client wants to register: `{context, ioSources?, ioActors?, characteristics?, objectId?, name?, lease?}`.
@@ -28,8 +29,8 @@ struct IoNodeRequest {
             besides: ["context", "ioSources", "ioActors", "characteristics", "objectId", "name", "lease"]
         )
         name = try body["name"].map { view throws(PayloadError) in
-            guard let name = view.string, name.utf8.count <= CommunicationTopic.maximumLevelLength else {
-                throw view.invalid("must be a string of at most \(CommunicationTopic.maximumLevelLength) bytes")
+            guard let name = view.string, name.utf8.count <= WireName.maximumLength else {
+                throw view.invalid("must be a string of at most \(WireName.maximumLength) bytes")
             }
             return name
         }
@@ -37,7 +38,7 @@ struct IoNodeRequest {
 
         guard let context = body["context"] else { throw .invalid(pointer: "/context", reason: "missing") }
         guard let contextName = context.string else { throw context.invalid("must be a string") }
-        guard CommunicationTopic.isPublishableLevel(contextName) else { throw context.invalid(InvalidParameter.level) }
+        guard WireName.isPublishable(contextName) else { throw context.invalid(InvalidParameter.level) }
         var ids = Ids()
         let nodeId = try ids.take(body["objectId"], or: "/objectId")
         let sources = try Self.list(body["ioSources"])
@@ -96,7 +97,7 @@ struct IoNodeRequest {
                 throw rate.invalid("must be a number from 0 to \(Int32.max)")
             }
             if let route = view["externalRoute"], let topic = route.string,
-                topic.hasPrefix("$") || (try? RawEvent.with(topic: topic, payload: [])) == nil
+                !MQTTTopicRules.isExternalRoute(topic)
             {
                 throw route.invalid("must be an MQTT topic outside Coaty, without wildcards")
             }

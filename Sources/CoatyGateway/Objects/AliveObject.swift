@@ -7,7 +7,7 @@ import Coaty
 final class AliveObject: Sendable {
     let objectId: CoatyUUID
     let coreType: CoreType
-    let objectType: TopicLevel
+    let objectType: WireName
     let parentObjectId: CoatyUUID?
     /// Who advertised it last; who resolved it first, where nobody has advertised it.
     let owner: CoatyUUID
@@ -23,7 +23,7 @@ final class AliveObject: Sendable {
     init(
         objectId: CoatyUUID,
         coreType: CoreType,
-        objectType: TopicLevel,
+        objectType: WireName,
         parentObjectId: CoatyUUID?,
         owner: CoatyUUID,
         since: Int,

@@ -14,7 +14,7 @@ final class ObjectRegistry: Component {
     static let maximumBytes = 64 << 20
     /// How many bytes an object may have; a larger one is left out.
     static let maximumObjectBytes = 1 << 20
-    /// How long agents may take to show themselves after the link was lost; then they count as gone.
+    /// How long agents may take to show themselves after a reconnect; then they count as gone.
     static let confirmationTime = Duration.seconds(10)
     /// How often to ask at most.
     static let askInterval = Duration.seconds(1)
@@ -23,7 +23,7 @@ final class ObjectRegistry: Component {
 
     private struct Looking: Sendable {
         var observations: [Subscription] = []
-        var request: Subscription?
+        var request: PendingRequest?
         var task: Task<Void, Never>?
     }
 
@@ -114,10 +114,10 @@ final class ObjectRegistry: Component {
                 self?.table.withLock { $0.hear(from: agent) }
             }
         )
-        let (states, asks) = (manager.getCommunicationState(), asks)
+        let (periods, asks) = (manager.onlinePeriods(), asks)
         let task = Task { [weak self] in
             await withTaskGroup { group in
-                group.addTask { [weak self] in await self?.watch(states) }
+                group.addTask { [weak self] in await self?.watch(periods) }
                 group.addTask { [weak self] in
                     for await _ in asks {
                         self?.discover()
@@ -168,28 +168,24 @@ final class ObjectRegistry: Component {
         if isBack { ask.yield() }
     }
 
-    private func watch(_ states: AsyncStream<CommunicationState>) async {
-        var isDoubted = false
+    private func watch(_ periods: AsyncStream<Int>) async {
         var confirmation: Task<Void, Never>?
-        for await state in states {
+        for await period in periods {
             confirmation?.cancel()
-            // A state that was over too soon is not told.
-            if state == .offline || !isDoubted { table.withLock { $0.doubt() } }
-            isDoubted = state == .offline
-            guard state == .online else { continue }
+            table.withLock { $0.doubt() }
             ask.yield()
             guard table.withLock(\.isInDoubt) else { continue }
             confirmation = Task { [weak self, clock] in
                 guard (try? await clock.sleep(for: Self.confirmationTime)) != nil else { return }
-                self?.removeUnconfirmed()
+                self?.removeUnconfirmed(period)
             }
         }
         confirmation?.cancel()
     }
 
-    private func removeUnconfirmed() {
-        // Where the link is away again, nobody could show itself; the next connect gives time anew.
-        guard manager.isOnline else { return }
+    private func removeUnconfirmed(_ period: Int) {
+        // If the connection was lost meanwhile, agents could not show themselves; the next period gives them time again.
+        guard manager.onlinePeriod == period else { return }
         table.withLock { $0.removeUnconfirmed(now: Self.now) }
     }
 
@@ -202,8 +198,6 @@ final class ObjectRegistry: Component {
                 return looking.request
             }
             previous?.cancel()
-        } catch CommunicationError.offline {
-            // The next connect asks again.
         } catch {
             logger.warning("objects could not be discovered", metadata: ["error": "\(error)"])
         }

@@ -80,7 +80,7 @@ struct ObjectTable: Sendable {
         let object = AliveObject(
             objectId: id,
             coreType: coreType,
-            objectType: TopicLevel(objectType),
+            objectType: WireName(objectType),
             parentObjectId: json["parentObjectId"]?.string.map(CoatyUUID.init(wire:)),
             owner: owner,
             since: known?.object.since ?? now,

@@ -1,7 +1,7 @@
 import Coaty
 import HTTPServer
 
-/// `GET /healthz` and `GET /readyz`: whether the gateway runs, and whether its broker is there.
+/// `GET /healthz` and `GET /readyz`: whether the gateway runs, and whether it is online: see ``CommunicationManager/isOnline``.
 struct HealthResource: Sendable {
     let manager: CommunicationManager
 
@@ -11,6 +11,6 @@ struct HealthResource: Sendable {
 
     func register(in router: inout Router) {
         router.on(.get, "/healthz") { _ in .response(Self.healthy) }
-        router.on(.get, "/readyz") { _ in .response(manager.isOnline ? Self.ready : Problems.brokerUnavailable) }
+        router.on(.get, "/readyz") { _ in .response(manager.isOnline ? Self.ready : Problems.notReady(manager)) }
     }
 }

@@ -15,16 +15,24 @@ struct StatusResource: Sendable {
     }
 
     private var body: [UInt8] {
-        let link = hub.manager.statistics
+        let session = hub.manager.statistics
         let streams = hub.streams.statistics
         var json = Array(#"{"version":"\#(Gateway.version)","started":\#(Int(started)),"broker":{"address":"#.utf8)
         JSONText.append(brokerAddress, to: &json)
         json +=
             """
-            ,"isEmbedded":\(isBrokerEmbedded),"state":"\(link.state.rawValue)","since":\(Int(link.since)),\
-            "reconnects":\(link.reconnects)},\
-            "events":{"received":\(link.received),"published":\(link.published),"deferred":\(link.deferred),\
-            "waiting":\(link.waiting),"waitingBytes":\(link.waitingBytes),"invalid":\(link.invalid)},\
+            ,"isEmbedded":\(isBrokerEmbedded),"state":"\(session.state.rawValue)","since":\(Int(session.since)),\
+            "reconnects":\(session.reconnects),"refusedSubscriptions":\(session.refusedSubscriptions)
+            """.utf8
+        if let error = session.connectionError {
+            json += #","error":{"reason":"\#(error.reason.rawValue)","message":"#.utf8
+            JSONText.append(error.message, to: &json)
+            json.append(UInt8(ascii: "}"))
+        }
+        json +=
+            """
+            },"events":{"received":\(session.received),"published":\(session.published),"deferred":\(session.deferred),\
+            "waiting":\(session.queued),"waitingBytes":\(session.queuedBytes),"invalid":\(session.invalid)},\
             "streams":{"connections":\(streams.connections),"subscriptions":\(streams.subscriptions),\
             "told":\(streams.told),"lost":\(streams.lost),"waiting":\(streams.waiting),\
             "waitingBytes":\(hub.waiting.bytes),"maximumWaitingBytes":\(WaitingMemory.limit)},\

@@ -12,7 +12,7 @@ enum EventRequest: Sendable {
     /// - Parameters:
     ///   - operation: what is called; other events have none.
     ///   - payload: operators of its filter may be names.
-    /// - Throws: ``PayloadError`` with the place in the payload; ``CommunicationError/invalidTopicLevel(_:)`` where the
+    /// - Throws: ``PayloadError`` with the place in the payload; ``CommunicationError/invalidName(_:)`` where the
     ///   operation can't stand in a topic.
     init?(event name: String, operation: String?, payload: Payload) throws {
         switch name {

@@ -1,4 +1,5 @@
 import Coaty
+import CoatyMQTT
 import Foundation
 
 /// A publication of a client's as one JSON object: `{"event":…,"channelId"?,"topic"?,"retain"?,"data":…}`.
@@ -32,7 +33,7 @@ enum PublicationRequest: Sendable {
         case "channel":
             try view.refuseMembers(besides: members.union(["channelId"]))
             let channelId = try view.required("channelId")
-            guard let name = channelId.string, CommunicationTopic.isPublishableLevel(name) else {
+            guard let name = channelId.string, WireName.isPublishable(name) else {
                 throw channelId.invalid(InvalidParameter.level)
             }
             self = .channel(try view.data { try ChannelEvent(channelId: name, payload: $0) })
@@ -59,7 +60,7 @@ enum PublicationRequest: Sendable {
             payload = Array(bytes)
         default: throw encoding.invalid("must be base64 or utf8")
         }
-        guard
+        guard MQTTTopicRules.isPublishable(topic.string ?? ""),
             let event = try? RawEvent.with(
                 topic: topic.string ?? "",
                 payload: payload,

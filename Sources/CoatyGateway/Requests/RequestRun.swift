@@ -20,7 +20,7 @@ final class RequestRun: Sendable {
         var isDone = false
         /// Responses that count for the limit.
         var counted = 0
-        var subscription: Subscription?
+        var request: PendingRequest?
         var deadline: Deadline?
     }
 
@@ -39,7 +39,7 @@ final class RequestRun: Sendable {
         count.begin()
     }
 
-    /// Publishes a request now or never.
+    /// Publishes a request if the agent is connected.
     ///
     /// - Parameters:
     ///   - count: counts it, also where it can't be published.
@@ -55,11 +55,13 @@ final class RequestRun: Sendable {
     ) throws(CommunicationError) -> RequestRun {
         let run = RequestRun(options, ownId: manager.identityId, sink: sink, count: count)
         do throws(CommunicationError) {
-            let subscription = try manager.publish(request, onEnd: { run.end(.offline) }) { response in
+            let pending = try manager.publish(request, onEnd: { run.end(.offline) }) { response in
                 observe?(response)
                 run.take(response)
             }
-            run.hold(subscription)
+            // A client is not to wait for the broker, unless the request was sent after all.
+            if pending.delivery == .deferred, pending.cancel() { throw .offline }
+            run.hold(pending)
             return run
         } catch {
             _ = run.close()
@@ -71,14 +73,14 @@ final class RequestRun: Sendable {
     func cancel() { end(.cancelled) }
 
     /// Keeps what has to be released at the end, which may already have come.
-    private func hold(_ subscription: Subscription) {
+    private func hold(_ request: PendingRequest) {
         let isDone = state.withLock { state in
             guard !state.isDone else { return true }
-            state.subscription = subscription
+            state.request = request
             state.deadline = Deadline(after: .milliseconds(options.timeout)) { self.end(.timeout) }
             return false
         }
-        if isDone { subscription.cancel() }
+        if isDone { request.cancel() }
     }
 
     private func take(_ response: some CommunicationEvent) {
@@ -113,13 +115,13 @@ final class RequestRun: Sendable {
 
     /// - Returns: whether this call was the one that ended the run.
     private func close() -> Bool {
-        let (isFirst, subscription, deadline) = state.withLock { state -> (Bool, Subscription?, Deadline?) in
+        let (isFirst, request, deadline) = state.withLock { state -> (Bool, PendingRequest?, Deadline?) in
             defer { state.isDone = true }
-            return (!state.isDone, state.subscription.take(), state.deadline.take())
+            return (!state.isDone, state.request.take(), state.deadline.take())
         }
         if isFirst { count.end() }
         // Outside of the lock: cancelling unsubscribes.
-        subscription?.cancel()
+        request?.cancel()
         deadline?.cancel()
         return isFirst
     }

@@ -4,7 +4,7 @@ import Coaty
 extension ContextDirectory {
     struct Context {
         var json: JSONView
-        let name: TopicLevel
+        let name: WireName
         var router: CoatyUUID?
         var otherRouters: [CoatyUUID] = []
         /// In the order of which contexts came.
@@ -15,7 +15,7 @@ extension ContextDirectory {
 
     struct Node {
         let json: JSONView
-        let name: TopicLevel?
+        let name: WireName?
         let agent: CoatyUUID?
         let serial: Int
     }
@@ -35,7 +35,7 @@ extension ContextDirectory {
         var contexts: [CoatyUUID: Context] = [:]
         var nodes: [CoatyUUID: Node] = [:]
         /// By the name of their context.
-        var nodeIds: [TopicLevel: Set<CoatyUUID>] = [:]
+        var nodeIds: [WireName: Set<CoatyUUID>] = [:]
         /// Counts all that came, for its order.
         var lastSerial = 0
         /// The contexts and nodes that have not shown themselves since the last connect.
@@ -46,7 +46,7 @@ extension ContextDirectory {
         /// Of the texts of contexts and nodes.
         var byteCount = 0
         var observations: [Subscription] = []
-        var request: Subscription?
+        var request: PendingRequest?
     }
 }
 
@@ -86,7 +86,7 @@ extension ContextDirectory.State {
         if let name = node.name { forget(id, name) }
     }
 
-    mutating func forget(_ nodeId: CoatyUUID, _ name: TopicLevel) {
+    mutating func forget(_ nodeId: CoatyUUID, _ name: WireName) {
         nodeIds[name]?.remove(nodeId)
         if nodeIds[name]?.isEmpty ?? false { nodeIds[name] = nil }
     }

@@ -180,11 +180,11 @@ final class ContextDirectory: Sendable {
 
     private func takeContext(_ payload: Payload, from agent: CoatyUUID?) {
         guard agent != manager.identityId, let json = payload.json["object"], let id = json["objectId"]?.string,
-            let name = json["name"]?.string, CommunicationTopic.isPublishableLevel(name)
+            let name = json["name"]?.string, WireName.isPublishable(name)
         else { return }
         let contextId = CoatyUUID(wire: id)
         guard !hosted.contains(contextId) else { return }
-        let level = TopicLevel(name)
+        let level = WireName(name)
         // Under another name it is another context.
         if let known = state.withLock({ $0.contexts[contextId]?.name }), known != level { remove([contextId]) }
         let isNew = state.withLock { state -> Bool in
@@ -228,7 +228,7 @@ final class ContextDirectory: Sendable {
                 state.makeRoom(for: json, insteadOf: known?.json)
             else { return }
             if let name = known?.name { state.forget(id, name) }
-            let name = json["name"]?.string.map(TopicLevel.init)
+            let name = json["name"]?.string.map(WireName.init)
             if let name { state.nodeIds[name, default: []].insert(id) }
             state.nodes[id] = Node(json: json, name: name, agent: agent, serial: known?.serial ?? state.nextSerial())
         }

@@ -237,8 +237,8 @@ final class RoutingAdmin {
         guard object["objectId"]?.string == id.string else {
             throw .invalid(pointer: "/object/objectId", reason: "must be that of the path")
         }
-        let name = object["name"]?.string.map(TopicLevel.init)
-        if let current, name != current["name"]?.string.map(TopicLevel.init) {
+        let name = object["name"]?.string.map(WireName.init)
+        if let current, name != current["name"]?.string.map(WireName.init) {
             throw .invalid(pointer: "/object/name", reason: "can't be changed: IO nodes know the context by it")
         }
     }
@@ -264,7 +264,7 @@ final class RoutingAdmin {
         let router = router(id)
         router?.expect(.init(payload: event.payload.bytes, base: base) { continuation.yield(.refused) })
         let ownId = manager.identityId
-        let subscription = try manager.publish(event) {
+        let request = try manager.publish(event) {
             continuation.yield(.unsent)
         } handler: { complete in
             if router == nil || complete.sourceId == ownId { continuation.yield(.completed(complete)) }
@@ -279,8 +279,9 @@ final class RoutingAdmin {
         }
         defer {
             timer.cancel()
-            subscription.cancel()
+            request.cancel()
         }
+        if request.delivery == .deferred, request.cancel() { return .unsent }
         for await answer in answers {
             // A stop ends every request, whether it went out or not.
             if case .unsent = answer, looking?.isCancelled ?? false { return nil }

@@ -29,7 +29,7 @@ struct RoutingConfiguration: Sendable {
             let context = try HostedContext(context: object, rules: rules ?? [])
             for (name, isTaken) in [
                 ("objectId", contexts.contains { $0.objectId == context.objectId }),
-                ("name", contexts.contains { TopicLevel($0.name) == TopicLevel(context.name) }),
+                ("name", contexts.contains { WireName($0.name) == WireName(context.name) }),
             ] where isTaken {
                 throw .invalid(pointer: object.pointer + "/" + name, reason: "is that of another context")
             }
@@ -66,7 +66,7 @@ struct HostedContext: Sendable {
         // One spelling, because ids are compared byte by byte on the wire.
         guard let text = view["objectId"]?.string, let objectId = CoatyUUID(uuidString: text), objectId.string == text
         else { throw invalid("objectId", "must be a UUID in lower case") }
-        guard let name = view["name"]?.string, CommunicationTopic.isPublishableLevel(name) else {
+        guard let name = view["name"]?.string, WireName.isPublishable(name) else {
             throw invalid("name", "must not be empty nor hold #, +, / or control characters")
         }
         do {

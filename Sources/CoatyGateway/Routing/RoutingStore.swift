@@ -221,7 +221,7 @@ private struct KeptContext: Encodable {
         }
         try use(context, "a context", replacing: AnyCodable(configured.context.root)) { view in
             let kept = try HostedContext(context: view, rules: configured.rules)
-            guard kept.objectId == configured.objectId, TopicLevel(kept.name) == TopicLevel(configured.name) else {
+            guard kept.objectId == configured.objectId, WireName(kept.name) == WireName(configured.name) else {
                 throw PayloadError.invalid(pointer: "", reason: "is another context")
             }
             result = kept

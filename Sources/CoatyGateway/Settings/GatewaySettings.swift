@@ -18,6 +18,11 @@ public struct GatewaySettings: Sendable {
     /// The broker to use, or how to find it; nil starts one.
     var broker: MQTTClientOptions?
     var isBrokerDiscovered = false
+    /// In seconds.
+    var brokerKeepAlive = MQTTClientOptions.defaultKeepAlive
+    var brokerConnectTimeout = MQTTClientOptions.defaultConnectTimeout
+    var brokerFiltersPerPacket = MQTTClientOptions.defaultFiltersPerPacket
+    var topicDialect = TopicDialect.plain
     var tls = MQTTClientOptions.TLSOptions()
     var embeddedBrokerListen = EmbeddedBroker.Configuration().listen
     var isEmbeddedBrokerAnnounced = false
@@ -82,7 +87,7 @@ extension GatewaySettings {
         Setting(name: "namespace", placeholder: "namespace", help: "Coaty namespace (-).") {
             settings,
             value throws(SettingError) in
-            guard CommunicationTopic.isPublishableLevel(value) else {
+            guard WireName.isPublishable(value) else {
                 throw SettingError(reason: "must not be empty nor hold #, +, / or control characters")
             }
             settings.namespace = value
@@ -95,7 +100,10 @@ extension GatewaySettings {
         Setting(
             name: "broker",
             placeholder: "url",
-            help: "MQTT broker, mqtt[s]://[user[:password]@]host[:port]; without it the gateway starts one of its own."
+            help: """
+                MQTT broker, mqtt[s]://[user[:password]@]host[:port]; several, separated by commas, are tried in turn. Without it \
+                the gateway starts a broker of its own.
+                """
         ) { settings, value throws(SettingError) in
             do throws(MQTTOptionsError) {
                 settings.broker = try MQTTClientOptions(url: value)
@@ -123,6 +131,37 @@ extension GatewaySettings {
             help: "PEM file of the private key of the client certificate."
         ) { settings, value throws(SettingError) in
             settings.tls.keyFile = try nonEmpty(value)
+        },
+        Setting(
+            name: "broker-keepalive",
+            placeholder: "seconds",
+            help: "Keepalive of the broker connection; a frozen broker is noticed within twice that time (10)."
+        ) { settings, value throws(SettingError) in
+            settings.brokerKeepAlive = try integer(value, in: 5...UInt16.max)
+        },
+        Setting(
+            name: "broker-connect-timeout",
+            placeholder: "seconds",
+            help: "How long a broker may take to accept a connection (5)."
+        ) { settings, value throws(SettingError) in
+            settings.brokerConnectTimeout = .seconds(try integer(value, in: 1...300))
+        },
+        Setting(
+            name: "broker-filters-per-packet",
+            placeholder: "number",
+            help: "Maximum number of topic filters in a SUBSCRIBE packet; some brokers close the connection above 8 (8)."
+        ) { settings, value throws(SettingError) in
+            settings.brokerFiltersPerPacket = try integer(value, in: 1...1000)
+        },
+        Setting(
+            name: "topic-dialect",
+            placeholder: "plain|slashes",
+            help: "Whether the broker delivers . as / in topics, as RabbitMQ does (plain)."
+        ) { settings, value throws(SettingError) in
+            guard let dialect = TopicDialect(rawValue: value) else {
+                throw SettingError(reason: "must be plain or slashes")
+            }
+            settings.topicDialect = dialect
         },
         Setting(
             name: "broker-discovery",

@@ -44,6 +44,10 @@ extension GatewaySettings {
             }
             broker?.tls = tls
         }
+        broker?.keepAlive = brokerKeepAlive
+        broker?.connectTimeout = brokerConnectTimeout
+        broker?.filtersPerPacket = brokerFiltersPerPacket
+        broker?.topicDialect = topicDialect
         for file in [tls.caFile, tls.certificateFile, tls.keyFile] {
             guard let file, access(file, R_OK) != 0 else { continue }
             throw ConfigurationError(description: "\(file): cannot be read")

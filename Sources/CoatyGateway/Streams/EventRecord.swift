@@ -54,7 +54,7 @@ struct ObservedEvent: Sendable {
     let head: [UInt8]
     let data: Data
     /// What throttling and `latest` take for the same thing; nil where nothing replaces the event.
-    let key: TopicLevel?
+    let key: WireName?
     /// Where the objects are that a filter is asked of, and that a projection is applied to.
     let subject: Subject
     /// Nil for what is no change of an object that is alive.
@@ -75,7 +75,7 @@ struct ObservedEvent: Sendable {
         head = Self.head(Event.eventType.name, [("sourceId", event.sourceId?.string ?? "")] + members)
         data = .json(event.payload)
         self.subject = subject
-        key = subject == .objects ? event.payload.json["object"]?["objectId"]?.string.map { TopicLevel($0) } : nil
+        key = subject == .objects ? event.payload.json["object"]?["objectId"]?.string.map { WireName($0) } : nil
     }
 
     /// A message on a topic outside of Coaty's own.
@@ -83,13 +83,13 @@ struct ObservedEvent: Sendable {
         head = Self.head("raw", [("topic", event.topic)])
         data = .octets(event.payload)
         subject = .none
-        key = TopicLevel(event.topic)
+        key = WireName(event.topic)
     }
 
     /// A value that came for an IO actor.
     init(_ event: IoValueEvent, actor: CoatyUUID) {
         head = Self.head("iovalue", [("ioActorId", actor.string), ("ioSourceId", event.ioSourceId?.string)])
-        key = TopicLevel(actor.string)
+        key = WireName(actor.string)
         // What is not raw was checked to be JSON when it came.
         if !event.isRaw, let payload = try? Payload(Array(#"{"value":"#.utf8) + event.bytes + "}".utf8) {
             data = .json(payload)
@@ -102,17 +102,17 @@ struct ObservedEvent: Sendable {
 
     /// An event of whatever kind, as it is on the wire.
     init(_ event: TrafficEvent) {
-        let topic = event.coatyTopic
-        let (filter, isValue) = (topic.eventTypeFilter, topic.eventType == .ioValue)
+        let address = event.address
+        let (name, isValue) = (address.name?.text, address.eventType == .ioValue)
         head = Self.head(
-            topic.eventType.name,
+            address.eventType.name,
             [
-                (isValue ? "ioSourceId" : "sourceId", topic.sourceId.string),
-                ("correlationId", topic.correlationId?.string),
-                ("channelId", topic.eventType == .channel ? filter : nil),
-                ("operation", topic.eventType == .call ? filter : nil),
-                ("contextName", topic.eventType == .associate ? filter : nil),
-                ("topic", event.topic),
+                (isValue ? "ioSourceId" : "sourceId", address.sourceId.string),
+                ("correlationId", address.correlationId?.string),
+                ("channelId", address.eventType == .channel ? name : nil),
+                ("operation", address.eventType == .call ? name : nil),
+                ("contextName", address.eventType == .associate ? name : nil),
+                ("topic", event.label),
             ]
         )
         key = nil
@@ -146,7 +146,7 @@ struct ObservedEvent: Sendable {
             + #","since":\#(object.since),"changed":\#(object.changed)"#.utf8
         data = .json(payload)
         subject = .objects
-        key = TopicLevel(change.object.objectId.string)
+        key = WireName(change.object.objectId.string)
         self.change = ObservedChange(
             kind: change.kind,
             object: (change.object, view),

@@ -8,7 +8,7 @@ struct FieldTree: Sendable {
     static let maximumDepth = 16
 
     /// By name, in the order in which they were named; nil for a property as a whole.
-    private var children: [(name: TopicLevel, tree: FieldTree?)] = []
+    private var children: [(name: WireName, tree: FieldTree?)] = []
 
     /// The properties of paths, and the object's id with them.
     init(_ properties: [ObjectFilterProperty]) {
@@ -19,7 +19,7 @@ struct FieldTree: Sendable {
     private init() {}
 
     private mutating func insert(_ path: ArraySlice<String>) {
-        guard let name = path.first.map({ TopicLevel($0) }) else { return }
+        guard let name = path.first.map({ WireName($0) }) else { return }
         let rest = path.dropFirst()
         guard let index = children.firstIndex(where: { $0.name == name }) else {
             var tree: FieldTree?

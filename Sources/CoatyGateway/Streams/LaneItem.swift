@@ -9,7 +9,7 @@ enum LaneItem: Sendable {
     case response(StreamFrame)
 
     /// What throttling and `latest` take for the same thing.
-    var key: TopicLevel? {
+    var key: WireName? {
         if case .event(_, let event, _) = self { event.key } else { nil }
     }
 

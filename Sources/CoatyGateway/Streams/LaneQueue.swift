@@ -32,7 +32,7 @@ struct LaneQueue: Sendable {
     /// Whether of each key at most one item waits in the buffer: from the first overflow with `latest` until it is empty.
     private var holdsLatest = false
     /// The number of the place of each key, while that is so.
-    private var places: [TopicLevel: Int] = [:]
+    private var places: [WireName: Int] = [:]
     /// What was lost before the buffer.
     private var lost = 0
     private var isLossUnknown = false

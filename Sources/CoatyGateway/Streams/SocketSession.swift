@@ -21,7 +21,7 @@ final class SocketSession: StreamEndpoint.Client {
 
     private struct State {
         /// By the clients' ids, which are compared byte by byte.
-        var activities: [TopicLevel: Activity] = [:]
+        var activities: [WireName: Activity] = [:]
         var agent: VirtualAgent?
         var isJoining = false
         var isClosed = false
@@ -33,7 +33,7 @@ final class SocketSession: StreamEndpoint.Client {
 
         func forget(_ lane: Lane) {
             let cancel = state.withLock { state -> (@Sendable () -> Void)? in
-                guard let id = lane.id.map(TopicLevel.init), state.activities[id]?.lane === lane else { return nil }
+                guard let id = lane.id.map(WireName.init), state.activities[id]?.lane === lane else { return nil }
                 return state.activities.removeValue(forKey: id)?.cancel
             }
             cancel?()
@@ -154,8 +154,8 @@ final class SocketSession: StreamEndpoint.Client {
     /// - Parameter wanted: what is observed; nil for a request.
     private func open(_ frame: ClientFrame, _ options: StreamOptions, wanted: StreamRequest?) throws -> Lane {
         let (lane, ended) = try store.state.withLock { state in
-            let id = TopicLevel(frame.id)
-            var ended: [TopicLevel: Activity] = [:]
+            let id = WireName(frame.id)
+            var ended: [WireName: Activity] = [:]
             if state.activities[id] != nil || state.activities.count >= Self.maximumActivities {
                 // The client may know of an end before it has been dealt with here.
                 ended = state.activities.filter { !outlet.isOpen($0.value.lane) }
@@ -174,7 +174,7 @@ final class SocketSession: StreamEndpoint.Client {
     /// Keeps what ends an activity, which may have ended by now.
     private func hold(_ cancel: @escaping @Sendable () -> Void, _ lane: Lane) {
         let isOver = store.state.withLock { state in
-            guard let id = lane.id.map(TopicLevel.init), state.activities[id]?.lane === lane else { return true }
+            guard let id = lane.id.map(WireName.init), state.activities[id]?.lane === lane else { return true }
             state.activities[id]?.cancel = cancel
             return false
         }
@@ -184,7 +184,7 @@ final class SocketSession: StreamEndpoint.Client {
     private func end(_ frame: ClientFrame, isRequest: Bool) throws {
         try frame.json.refuseMembers(besides: ClientFrame.members)
         let activity = store.state.withLock { state in
-            let id = TopicLevel(frame.id)
+            let id = WireName(frame.id)
             return state.activities[id]?.isRequest == isRequest ? state.activities.removeValue(forKey: id) : nil
         }
         let closing = activity.map { outlet.close($0.lane) } ?? .over

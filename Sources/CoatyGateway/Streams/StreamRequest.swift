@@ -1,26 +1,27 @@
 import Coaty
+import CoatyMQTT
 
 /// What a client wants to observe.
 enum StreamRequest: Sendable, Hashable {
     /// An object type, or a core type with all of its object types.
     enum ObjectKind: Sendable, Hashable {
         case core(CoreType)
-        case object(TopicLevel)
+        case object(WireName)
     }
 
     case advertise(ObjectKind)
     /// The objects that are alive, and how they change. Nil for all.
     case objects(ObjectKind?)
     case deadvertise
-    case channel(TopicLevel)
+    case channel(WireName)
     case discover
     case query
     case update(ObjectKind)
-    case call(operation: TopicLevel)
+    case call(operation: WireName)
     /// What the IO routers of a context say.
-    case associate(contextName: TopicLevel)
+    case associate(contextName: WireName)
     /// A topic filter.
-    case raw(TopicLevel)
+    case raw(WireName)
     /// The values of an IO actor that is registered here.
     case ioValue(actor: CoatyUUID)
     /// The state of an IO point that is registered here.
@@ -77,10 +78,10 @@ enum StreamRequest: Sendable, Hashable {
         case .query: self = .query
         case .raw:
             let topic = try parameters.required("topic")
-            guard RawTopic.isObservable(topic) else {
+            guard MQTTTopicRules.isObservable(topic) else {
                 throw parameters.invalid("topic", "must be an MQTT topic filter outside of Coaty's own topics")
             }
-            self = .raw(TopicLevel(topic))
+            self = .raw(WireName(topic))
         case .routing: self = .routing(context: CoatyUUID(wire: try parameters.required("context")))
         case .traffic: self = .traffic(try Self.eventTypes(parameters))
         case .update: self = .update(try Self.requiredObjectKind(parameters))

@@ -15,10 +15,10 @@ struct Throttle: Sendable {
 
     private let interval: Duration
     /// By key, for each object of which an event has passed within the interval: what has come since then.
-    private var held: [TopicLevel: LaneItem?] = [:]
+    private var held: [WireName: LaneItem?] = [:]
     /// When the intervals end, in order: they are all as long. With each the cursor behind which all is that was held back
     /// in it.
-    private var due: Deque<(time: Instant, key: TopicLevel, cursor: StreamCursor?)> = []
+    private var due: Deque<(time: Instant, key: WireName, cursor: StreamCursor?)> = []
     /// The bytes of what is held back; 0 where there is nothing.
     private var bytes = 0
     /// The cursor of what was taken last.
@@ -84,7 +84,7 @@ struct Throttle: Sendable {
         bytes == 0 ? item : item.resumable(behind: due.first?.cursor)
     }
 
-    private mutating func begin(_ key: TopicLevel, _ now: Instant) {
+    private mutating func begin(_ key: WireName, _ now: Instant) {
         held[key] = .some(nil)
         due.append((now + interval, key, last))
     }

@@ -3,14 +3,13 @@ import Coaty
 extension CommunicationManager {
     private static let pollInterval = Duration.milliseconds(5)
 
-    /// Waits until what an agent says when it joins has been sent to the broker.
+    /// Waits until the join events of an agent are written to the connection.
     ///
-    /// - Returns: whether it has.
+    /// - Returns: whether they are within the time.
     func hasJoined(within timeout: Duration, by clock: any Clock<Duration>) async -> Bool {
         await withTaskGroup { group in
             group.addTask {
-                // The link writes in order, so the join events are out when nothing waits any more.
-                while !self.isOnline || self.waiting.publications > 0 {
+                while !self.hasWrittenEverything {
                     guard (try? await Task.sleep(for: Self.pollInterval)) != nil else { return false }
                 }
                 return true

@@ -7,7 +7,7 @@ open class SensorObserverController: Controller {
     /// - Parameters:
     ///   - sensorId: the sensor.
     ///   - channelId: the channel; nil for the one that is named after the sensor.
-    /// - Throws: ``CommunicationError/invalidTopicLevel(_:)``
+    /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeChanneledObservations(
         sensorId: CoatyUUID,
         channelId: String? = nil

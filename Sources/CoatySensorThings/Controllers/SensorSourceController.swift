@@ -21,7 +21,6 @@ open class SensorSourceController: Controller {
 
     var registrations: [CoatyUUID: Registration] = [:]
     private var isStarted = false
-    private var isOnline = false
 
     // MARK: - Life
 
@@ -47,7 +46,7 @@ open class SensorSourceController: Controller {
         }
     }
 
-    /// Advertises the sensors on each connect, since others forget them when it is lost; answers; reads at intervals.
+    /// Advertises the sensors in each online period, because observers forget them between periods; answers; reads at intervals.
     open override func onCommunicationManagerStarting() {
         super.onCommunicationManagerStarting()
         isStarted = true
@@ -59,12 +58,9 @@ open class SensorSourceController: Controller {
             let queries = communicationManager.observeQuery()
             Task { for await event in queries where !Task.isCancelled { answer(event) } }.disposed(by: disposeBag)
         }
-        let states = communicationManager.getCommunicationState()
+        let periods = communicationManager.onlinePeriods()
         Task {
-            for await state in states where !Task.isCancelled {
-                isOnline = state == .online
-                if isOnline { for sensor in registeredSensors { advertise(sensor) } }
-            }
+            for await _ in periods where !Task.isCancelled { for sensor in registeredSensors { advertise(sensor) } }
         }
         .disposed(by: disposeBag)
         for id in registrations.keys { startPublisher(of: id) }
@@ -74,7 +70,6 @@ open class SensorSourceController: Controller {
     open override func onCommunicationManagerStopping() {
         super.onCommunicationManagerStopping()
         isStarted = false
-        isOnline = false
     }
 
     // MARK: - Sensors
@@ -141,7 +136,7 @@ open class SensorSourceController: Controller {
             isChanneled: observationPublicationType == .channel,
             interval: interval
         )
-        if isOnline { advertise(sensor) }
+        if communicationManager.isOnline { advertise(sensor) }
         if isStarted { startPublisher(of: sensor.objectId) }
     }
 

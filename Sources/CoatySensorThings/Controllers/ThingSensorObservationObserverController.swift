@@ -27,9 +27,9 @@ open class ThingSensorObservationObserverController: ThingObserverController {
     private var lastRevision: UInt64 = 0
     private var incoming: AsyncStream<Incoming>.Continuation?
     private var observed: AsyncStream<(sensorId: CoatyUUID, event: ChannelEvent)>.Continuation?
-    private var discovery: Subscription?
+    private var discovery: PendingRequest?
     /// Of each thing the query for its sensors.
-    private var queries: [CoatyUUID: Subscription] = [:]
+    private var queries: [CoatyUUID: PendingRequest] = [:]
     /// Of each sensor its channel.
     private var channels: [CoatyUUID: Subscription] = [:]
     private let changes = Readers<SensorRegistry>()
@@ -84,13 +84,12 @@ open class ThingSensorObservationObserverController: ThingObserverController {
             }
         }
         .disposed(by: disposeBag)
-        let states = communicationManager.getCommunicationState()
+        let periods = communicationManager.onlinePeriods()
         Task {
-            for await state in states where !Task.isCancelled {
-                switch state {
-                case .online: discover()
-                case .offline: forgetAll()
-                }
+            for await _ in periods where !Task.isCancelled {
+                // What happened between two periods was missed.
+                forgetAll()
+                discover()
             }
         }
         .disposed(by: disposeBag)
@@ -117,7 +116,6 @@ open class ThingSensorObservationObserverController: ThingObserverController {
         guard let incoming else { return }
         do {
             let event = try DiscoverEvent.with(objectTypes: [Thing.objectType])
-            // Not deferred: there is another one on the next connect.
             discovery = try communicationManager.publish(event) { incoming.yield(.resolved($0)) }
         } catch {
             container.logger.warning("things can't be discovered", metadata: ["error": "\(error)"])

@@ -33,16 +33,16 @@ import Testing
 
     @Test(arguments: [
         ("advertise", ["coreType": "Task"], StreamRequest.advertise(.core(.Task))),
-        ("advertise", ["objectType": "a.b"], .advertise(.object(TopicLevel("a.b")))),
+        ("advertise", ["objectType": "a.b"], .advertise(.object(WireName("a.b")))),
         ("advertise", ["snapshot": "true"], .objects(nil)),
         ("advertise", ["snapshot": "true", "coreType": "Task"], .objects(.core(.Task))),
         ("advertise", ["snapshot": "false", "coreType": "Task"], .advertise(.core(.Task))),
         ("deadvertise", [:], .deadvertise), ("discover", [:], .discover), ("query", [:], .query),
-        ("channel", ["channelId": "c"], .channel(TopicLevel("c"))),
-        ("update", ["objectType": "t"], .update(.object(TopicLevel("t")))),
-        ("call", ["operation": "o"], .call(operation: TopicLevel("o"))),
-        ("associate", ["contextName": "n"], .associate(contextName: TopicLevel("n"))),
-        ("raw", ["topic": "a/+/#"], .raw(TopicLevel("a/+/#"))),
+        ("channel", ["channelId": "c"], .channel(WireName("c"))),
+        ("update", ["objectType": "t"], .update(.object(WireName("t")))),
+        ("call", ["operation": "o"], .call(operation: WireName("o"))),
+        ("associate", ["contextName": "n"], .associate(contextName: WireName("n"))),
+        ("raw", ["topic": "a/+/#"], .raw(WireName("a/+/#"))),
         ("iovalue", ["actor": id], .ioValue(actor: CoatyUUID(wire: id))),
         ("iostate", ["point": id], .ioState(point: CoatyUUID(wire: id))),
         ("routing", ["context": "any id"], .routing(context: CoatyUUID(wire: "any id"))),
@@ -109,7 +109,7 @@ import Testing
 
     // MARK: - Options
 
-    private static let channel = StreamRequest.channel(TopicLevel("c"))
+    private static let channel = StreamRequest.channel(WireName("c"))
 
     @Test func optionsHaveDefaults() throws {
         let options = try StreamOptions(query([:]), of: Self.channel)
@@ -202,10 +202,10 @@ import Testing
 
     @Test func optionsThatDoNotApplyAreRefused() throws {
         let all = query(["filter": #"["n",["Equals",1]]"#])
-        #expect(fault { _ = try StreamOptions(all, of: .raw(TopicLevel("t"))) } == "filter")
-        #expect(fault { _ = try StreamOptions(query(["fields": "a"]), of: .raw(TopicLevel("t"))) } == "fields")
+        #expect(fault { _ = try StreamOptions(all, of: .raw(WireName("t"))) } == "filter")
+        #expect(fault { _ = try StreamOptions(query(["fields": "a"]), of: .raw(WireName("t"))) } == "fields")
         let single = [
-            StreamRequest.deadvertise, .discover, .query, .call(operation: TopicLevel("o")), .traffic([.call]),
+            StreamRequest.deadvertise, .discover, .query, .call(operation: WireName("o")), .traffic([.call]),
         ]
         for request in single {
             #expect(fault { _ = try StreamOptions(query(["throttle": "1"]), of: request) } == "throttle")

@@ -2,6 +2,7 @@ import Testing
 
 @testable import Coaty
 @testable import CoatyGateway
+@testable import CoatyTestSupport
 
 /// Events and other frames as text.
 @Suite struct EventTextTests {
@@ -71,8 +72,8 @@ import Testing
         let topic = "coaty/3/-/RTN/s/c"
         let event = ObservedEvent(
             TrafficEvent(
-                topic: topic,
-                coatyTopic: try #require(CommunicationTopic(topic)),
+                label: topic,
+                address: try #require(EventAddress(topic: topic)),
                 bytes: bytes,
                 payload: try Payload(bytes)
             )

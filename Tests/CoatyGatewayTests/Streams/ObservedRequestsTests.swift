@@ -4,6 +4,8 @@ import Testing
 
 @testable import CoatyGateway
 
+@testable import CoatyTestSupport
+
 /// The requests that clients may answer, and how many are kept.
 @Suite struct ObservedRequestsTests {
     private let requests = ObservedRequests()
@@ -12,14 +14,14 @@ import Testing
     init() throws {
         manager = try CommunicationManager(
             identity: Identity(name: "gateway"),
-            options: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) }
+            options: CommunicationOptions { _ in TopicBinding(broker: TopicBroker()) }
         )
     }
 
     private func see(_ id: String, padding: Int = 0) throws {
-        let topic = try #require(CommunicationTopic("coaty/3/-/CLL:o/\(CoatyUUID())/\(id)"))
+        let topic = try #require(EventAddress(topic: "coaty/3/-/CLL:o/\(CoatyUUID())/\(id)"))
         let text = #"{"parameters":["\#(String(repeating: "p", count: padding))"]}"#
-        let event = try CallEvent(payload: Payload(Array(text.utf8)), topic: topic)
+        let event = try CallEvent(payload: Payload(Array(text.utf8)), address: topic)
         #expect(event.correlationId != nil)
         requests.insert(.call(event), event)
     }
@@ -74,8 +76,8 @@ import Testing
     /// What comes again by an id that is known does not count for the bound, and so must not be kept either.
     @Test func theFirstOfTheSameIdIsKept() throws {
         try see("a")
-        let topic = try #require(CommunicationTopic("coaty/3/-/DSC/\(CoatyUUID())/a"))
-        let event = try DiscoverEvent(payload: Payload(Array(#"{"externalId":"x"}"#.utf8)), topic: topic)
+        let topic = try #require(EventAddress(topic: "coaty/3/-/DSC/\(CoatyUUID())/a"))
+        let event = try DiscoverEvent(payload: Payload(Array(#"{"externalId":"x"}"#.utf8)), address: topic)
         requests.insert(.discover(event), event)
         #expect(try fault("a", "resolve", #"{"object":\#(Made.object(1, 1))}"#) == "/event")
         #expect(try fault("a") != "/event")

@@ -6,7 +6,7 @@ import Testing
 @Suite struct OpenStreamsTests {
     private let streams = OpenStreams()
     private let transport = SteeredTransport()
-    private let wanted = StreamRequest.channel(TopicLevel("c"))
+    private let wanted = StreamRequest.channel(WireName("c"))
 
     private func lane(
         _ id: String?,

@@ -5,13 +5,14 @@ import TestSupport
 import Testing
 
 @testable import CoatyGateway
+@testable import CoatyTestSupport
 
 /// What the broker's word does to those who observe, at one that answers when the test says so.
 @Suite struct StreamHubBrokerTests {
     /// A broker that lets subscriptions to a topic `t/…` wait for the test's answer, and grants all others.
-    private final class HesitantBinding: Binding {
+    private final class HesitantBinding: TopicNamingBinding {
         private struct State {
-            var link: Link?
+            var link: RecordedSession?
             var open: [(filter: String, ticket: UInt64)] = []
             var asked = 0
         }
@@ -19,7 +20,8 @@ import Testing
         private let state = Mutex(State())
         private let queue = DispatchQueue(label: "hesitant")
 
-        func join(_ link: Link) {
+        func join(_ session: BindingSession) {
+            let link = RecordedSession(session)
             state.withLock { $0.link = link }
             queue.async { link.opened() }
         }
@@ -80,7 +82,7 @@ import Testing
     private let transport = SteeredTransport()
     private let outlet: Outlet
     private let hub: StreamHub
-    private static let request = StreamRequest.raw(TopicLevel("t/1"))
+    private static let request = StreamRequest.raw(WireName("t/1"))
 
     init() async throws {
         let options = CommunicationOptions { [binding] _ in binding }

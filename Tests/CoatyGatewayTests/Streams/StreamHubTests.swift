@@ -5,27 +5,29 @@ import Testing
 
 @testable import CoatyGateway
 
+@testable import CoatyTestSupport
+
 /// One source for all who want the same, at a broker in memory.
 @Suite struct StreamHubTests {
-    private let broker = InMemoryBroker()
+    private let broker = TopicBroker()
     private let manager: CommunicationManager
     private let objects: ObjectRegistry
     private let transport = SteeredTransport()
     private let outlet: Outlet
 
     init() throws {
-        let options = CommunicationOptions { [broker] _ in InMemoryBinding(broker: broker) }
+        let options = CommunicationOptions { [broker] _ in TopicBinding(broker: broker) }
         manager = try CommunicationManager(identity: Identity(name: "gateway"), options: options)
         objects = ObjectRegistry(manager: manager, clock: SteeredClock(), logger: .init(label: "test"))
         outlet = Outlet(transport)
     }
 
     private func hub(_ resumeWindow: Duration) async -> StreamHub {
-        let options = CommunicationOptions { [broker] _ in InMemoryBinding(broker: broker) }
+        let options = CommunicationOptions { [broker] _ in TopicBinding(broker: broker) }
         return await StreamHub(manager, objects, options, resumeWindow: resumeWindow)
     }
 
-    private static let channel = StreamRequest.channel(TopicLevel("c"))
+    private static let channel = StreamRequest.channel(WireName("c"))
 
     private func say(_ number: Int, channel: String = "c") {
         let payload = #"{"object":\#(Made.object(1, number))}"#
@@ -79,7 +81,7 @@ import Testing
         say(1)
         try await until("a", .event(1))
         end()
-        let other = hub.subscribe(lane("other"), to: .raw(TopicLevel("t")))
+        let other = hub.subscribe(lane("other"), to: .raw(WireName("t")))
         try await until("other", .ok)
         say(2)
         let endAgain = hub.subscribe(lane("b", since: try cursor(1)), to: Self.channel)
@@ -188,23 +190,23 @@ import Testing
     @Test func theNumberOfSourcesIsBounded() async throws {
         let hub = await hub(.zero)
         let ends = (0..<StreamHub.maximumSources).map { number in
-            hub.subscribe(lane("l"), to: .raw(TopicLevel("t/\(number)")))
+            hub.subscribe(lane("l"), to: .raw(WireName("t/\(number)")))
         }
-        #expect(hub.refusal(of: .raw(TopicLevel("other")))?.status == 503)
-        #expect(hub.refusal(of: .raw(TopicLevel("t/7"))) == nil)
+        #expect(hub.refusal(of: .raw(WireName("other")))?.status == 503)
+        #expect(hub.refusal(of: .raw(WireName("t/7"))) == nil)
         #expect(hub.refusal(of: .objects(nil))?.status == 503)
         for end in ends { end() }
-        #expect(hub.refusal(of: .raw(TopicLevel("other"))) == nil)
+        #expect(hub.refusal(of: .raw(WireName("other"))) == nil)
     }
 
     /// Those that nobody uses make room.
     @Test func sourcesThatWaitForNobodyDoNotCount() async throws {
         let hub = await hub(.seconds(3600))
         for number in 0..<StreamHub.maximumSources {
-            hub.subscribe(lane("l"), to: .raw(TopicLevel("t/\(number)")))()
+            hub.subscribe(lane("l"), to: .raw(WireName("t/\(number)")))()
         }
         for number in 0..<3 {
-            let request = StreamRequest.raw(TopicLevel("other/\(number)"))
+            let request = StreamRequest.raw(WireName("other/\(number)"))
             #expect(hub.refusal(of: request) == nil)
             _ = hub.subscribe(lane("l"), to: request)
         }
@@ -236,7 +238,7 @@ import Testing
             let payload = #"{"object":\#(Made.object(key, number))}"#
             broker.publish(topic: "coaty/3/-/ADV:CoatyObject/\(agent)", payload: Array(payload.utf8))
         }
-        let marker = StreamRequest.ObjectKind.object(TopicLevel("t"))
+        let marker = StreamRequest.ObjectKind.object(WireName("t"))
         _ = hub.subscribe(outlet.open(id: "early", wanted: .objects(marker)), to: .objects(marker))
         try await until("early", .ok)
         try await untilTrue("both are known") {

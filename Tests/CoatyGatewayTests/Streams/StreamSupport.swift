@@ -153,7 +153,7 @@ enum Made {
         AliveObject(
             objectId: CoatyUUID(wire: objectId(key)),
             coreType: .CoatyObject,
-            objectType: TopicLevel(type),
+            objectType: WireName(type),
             parentObjectId: nil,
             owner: CoatyUUID(wire: "owner"),
             since: 0,

@@ -128,7 +128,7 @@ import Testing
     private static func kept(_ throttle: Throttle) -> (held: Int, bytes: Int) {
         var result = (held: -1, bytes: -1)
         for (label, value) in Mirror(reflecting: throttle).children {
-            if label == "held", let held = value as? [TopicLevel: LaneItem?] { result.held = held.count }
+            if label == "held", let held = value as? [WireName: LaneItem?] { result.held = held.count }
             if label == "bytes", let bytes = value as? Int { result.bytes = bytes }
         }
         return result

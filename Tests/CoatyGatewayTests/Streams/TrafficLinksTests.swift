@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import CoatyGateway
+@testable import CoatyTestSupport
 
 /// How many links to the broker clients can make the gateway have.
 @Suite struct TrafficLinksTests {
@@ -11,15 +12,15 @@ import Testing
     private final class Bindings: Sendable {
         struct NoDescriptor: Error {}
 
-        private struct Held: Binding {
+        private struct Held: TopicNamingBinding {
             let bindings: Bindings
 
-            func join(_ link: Link) { bindings.links.withLock { $0.append(link) } }
+            func join(_ session: BindingSession) { bindings.links.withLock { $0.append(session) } }
             func wake() {}
             func leave() async {}
         }
 
-        private let links = Mutex<[Link]>([])
+        private let links = Mutex<[BindingSession]>([])
         private let failures = Mutex(0)
 
         func make() throws -> any Binding {
@@ -42,7 +43,7 @@ import Testing
                 defer { links = [] }
                 return links
             }
-            for link in ended { link.closed() }
+            for link in ended { link.lost(nil) }
         }
     }
 

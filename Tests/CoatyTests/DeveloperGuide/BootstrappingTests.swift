@@ -2,6 +2,8 @@ import Coaty
 import CoatyMQTT
 import Testing
 
+@testable import CoatyTestSupport
+
 /// The chapter "Bootstrapping a Coaty container".
 @Suite struct BootstrappingTests {
     @Test @ControllerActor func resolvesAContainerThatJoinsAtOnce() async throws {

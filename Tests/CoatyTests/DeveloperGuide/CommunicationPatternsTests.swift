@@ -1,6 +1,8 @@
 import Coaty
 import Testing
 
+@testable import CoatyTestSupport
+
 /// The chapter "Communication patterns".
 @Suite struct CommunicationPatternsTests {
     @Test @ControllerActor func publishesAndObservesAnAdvertiseEvent() async throws {

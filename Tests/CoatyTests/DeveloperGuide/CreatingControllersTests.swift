@@ -1,6 +1,8 @@
 import Coaty
 import Testing
 
+@testable import CoatyTestSupport
+
 /// The chapter "Creating controllers".
 @Suite struct CreatingControllersTests {
     @Test @ControllerActor func callsTheLifecycleMethodsInOrder() async throws {

@@ -3,6 +3,8 @@ import CoatyMQTT
 import Foundation
 import Testing
 
+@testable import CoatyTestSupport
+
 /// The chapter "FAQ".
 @Suite struct FAQTests {
     // MARK: Interacting with controllers

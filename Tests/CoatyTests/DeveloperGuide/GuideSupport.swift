@@ -2,6 +2,8 @@ import Coaty
 import CoatyMQTT
 import TestSupport
 
+@testable import CoatyTestSupport
+
 /// A mosquitto, and the agents of an example on it.
 ///
 /// The examples see the library as an application does: none of these files may use what is not public.

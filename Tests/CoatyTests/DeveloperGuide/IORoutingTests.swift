@@ -2,6 +2,8 @@ import Coaty
 import CoatyMQTT
 import Testing
 
+@testable import CoatyTestSupport
+
 /// The chapter "IO Routing": its objects, and what an agent does with its IO points. What a router says, the test says.
 @Suite struct IORoutingTests {
     @Test @ControllerActor func exchangesTheContext() async throws {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// Nodes that come, change and go, with a router that associates all that is compatible.
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct BasicIoRouterTests {
@@ -116,7 +117,7 @@ import Testing
     }
 
     @Test func routesTwoContextsInOneContainer() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let (first, second) = (IoContext.test(), IoContext.test(name: "ctx 2", id: "ctx-id-2"))
         var scene = try await Scene(context: first, broker: broker)
         try scene.container.registerController(
@@ -143,7 +144,7 @@ import Testing
     }
 
     @Test func refusesMoreNodesAndPointsThanItRoutes() throws {
-        var table = IoRoutingTable(namespace: "-")
+        var table = IoRoutingTable { sourceId, route in route ?? "coaty/3/-/IOV/\(sourceId)" }
         let all: IoRoutingTable.Verdict = { _, _ in true }
         func take(_ node: IoNode) throws -> IoAssociationChanges {
             // Its points alone, and nothing in them: these are many.

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// What an actor subscribes to.
 @Suite struct IoAssociationsTests {
@@ -16,6 +17,7 @@ import Testing
         )
         associations.take(
             event.data,
+            isRoute: { _ in true },
             subscribe: { [subscribed, cancelled] route, _, _ in
                 subscribed.append(route)
                 return Subscription(onCancel: { cancelled.append(route) })

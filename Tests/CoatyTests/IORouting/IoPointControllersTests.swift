@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct IoPointControllersTests {
     /// An agent with both controllers, on a broker.
@@ -72,11 +73,11 @@ import Testing
     }
 
     @Test func carryValuesAndKeepTheLatestOverNewAssociations() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let source = IoSource(valueType: "v", updateStrategy: .None, name: "source")
         let actor = IoActor(valueType: "v", name: "actor")
         let agent = try Agent(["context": IoNodeDefinition(ioSources: [source], ioActors: [actor])]) {
-            InMemoryBinding(broker: broker)
+            TopicBinding(broker: broker)
         }
         let bag = DisposeBag()
         let rates = record(agent.sources.observeUpdateRate(source: source), in: bag)
@@ -119,11 +120,11 @@ import Testing
     }
 
     @Test func outliveARestartAndEndWithTheContainer() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let source = IoSource(valueType: "v", name: "source")
         let actor = IoActor(valueType: "v", name: "actor")
         let agent = try Agent(["context": IoNodeDefinition(ioSources: [source], ioActors: [actor])]) {
-            InMemoryBinding(broker: broker)
+            TopicBinding(broker: broker)
         }
         let bag = DisposeBag()
         let states = record(agent.sources.observeAssociation(source: source), in: bag)
@@ -150,11 +151,11 @@ import Testing
     }
 
     @Test func giveRawValuesAsBytes() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let source = IoSource(valueType: "v", useRawIoValues: true, name: "source")
         let actor = IoActor(valueType: "v", useRawIoValues: true, name: "actor")
         let agent = try Agent(["context": IoNodeDefinition(ioSources: [source], ioActors: [actor])]) {
-            InMemoryBinding(broker: broker)
+            TopicBinding(broker: broker)
         }
         let bag = DisposeBag()
         let values = record(agent.actors.observeRawIoValue(actor: actor), in: bag)
@@ -174,12 +175,12 @@ import Testing
     }
 
     @Test func latestValueTellsWhenItCame() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let actor = IoActor(valueType: "v", name: "actor")
         let manager = try CommunicationManager(
             identity: Identity(name: "agent"),
             ioNodes: [IoNode(name: "context", ioActors: [actor])],
-            options: CommunicationOptions { _ in InMemoryBinding(broker: broker) }
+            options: CommunicationOptions { _ in TopicBinding(broker: broker) }
         )
         let latest = LatestIoValue(ioActor: actor, communicationManager: manager)
         #expect(latest.received == nil)

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// A router that has more to tell than the outbox holds.
 @ControllerActor @Suite(.timeLimit(.minutes(2))) struct IoRouterBacklogTests {

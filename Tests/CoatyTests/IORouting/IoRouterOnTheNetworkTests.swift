@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// What a router answers, notices and survives.
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct IoRouterOnTheNetworkTests {

@@ -3,11 +3,12 @@ import TestSupport
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 @Suite struct IoSourcePublisherTests {
     /// A source whose associations and time the test steers.
     private struct Scene {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let clock = SteeredClock()
         let sourceId: CoatyUUID
         let actorId = CoatyUUID()
@@ -33,7 +34,7 @@ import Testing
                 identity: Identity(name: "agent"),
                 ioNodes: [IoNode(name: "context", ioSources: [source])],
                 options: CommunicationOptions(outboxLimits: outboxLimits) { [broker] _ in
-                    InMemoryBinding(broker: broker)
+                    TopicBinding(broker: broker)
                 },
                 logger: logger
             )
@@ -238,7 +239,7 @@ import Testing
         released = nil
         try await scene.clock.untilSleeping()
         #expect(leaked == nil)
-        #expect(scene.manager.waiting.publications == 0)
+        #expect(scene.manager.queued.publications == 0)
     }
 
     @Test func refusesWhatIsNotTheSourcesValue() throws {
@@ -255,7 +256,7 @@ import Testing
         #expect(throws: CommunicationError.incompatibleIoValue) { try IoValueEvent.with(ioSource: raw, json: [0x31]) }
         #expect(throws: PayloadError.self) { try scene.publisher.publish(bytes: Array("{".utf8)) }
         #expect(throws: PayloadError.self) { try IoValueEvent.with(ioSource: other, json: Array("{".utf8)) }
-        #expect(scene.manager.waiting.publications == 0)
+        #expect(scene.manager.queued.publications == 0)
     }
 
     @Test func keepsEveryDigitOfAJSONText() async throws {

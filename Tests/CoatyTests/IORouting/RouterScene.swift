@@ -1,11 +1,12 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// A router in memory, and an agent that speaks for all others and hears what the router says.
 @ControllerActor
 struct RouterScene<Router: IoRouter> {
-    let broker: InMemoryBroker
+    let broker: TopicBroker
     let container: Container
     let router: Router
     let others: CommunicationManager
@@ -17,13 +18,13 @@ struct RouterScene<Router: IoRouter> {
         context: IoContext = .test(),
         options: [String: Any] = [:],
         limits: OutboxLimits = OutboxLimits(),
-        broker: InMemoryBroker = InMemoryBroker()
+        broker: TopicBroker = TopicBroker()
     ) async throws {
         self.broker = broker
         container = try Container.resolve(
             components: Components(controllers: ["router": Router.self]),
             configuration: Configuration(
-                communication: CommunicationOptions(outboxLimits: limits) { _ in InMemoryBinding(broker: broker) },
+                communication: CommunicationOptions(outboxLimits: limits) { _ in TopicBinding(broker: broker) },
                 controllers: ControllerConfig(controllerOptions: [
                     "router": ControllerOptions(extra: options.merging(["ioContext": context]) { old, _ in old })
                 ])
@@ -32,7 +33,7 @@ struct RouterScene<Router: IoRouter> {
         router = try #require(container.getController(name: "router"))
         others = try CommunicationManager(
             identity: Identity(name: "others"),
-            options: CommunicationOptions { _ in InMemoryBinding(broker: broker) }
+            options: CommunicationOptions { _ in TopicBinding(broker: broker) }
         )
         subscription = others.subscribe(try .associate(ioContextName: context.name)) { [heard] event in
             heard.append(event.line)

@@ -2,6 +2,7 @@ import RoutingReference
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// A router that decides by what changed has the associations that one has that decides on everything each time.
 @Suite struct RoutingModelTests {
@@ -51,7 +52,7 @@ import Testing
     @Test(arguments: 0..<150 as Range<UInt64>)
     @ControllerActor func agreesWithTheNaiveRouter(seed: UInt64) throws {
         var random = RandomNetwork(seed: seed)
-        var table = IoRoutingTable(namespace: "-")
+        var table = IoRoutingTable { sourceId, route in route ?? "coaty/3/-/IOV/\(sourceId)" }
         var context = try random.context()
         var naive = NaiveRouter(rules: try random.rules(), context: try view(context))
         var rules = IoAssociationRules(naive.rules)
@@ -117,7 +118,7 @@ import Testing
 
     /// What would make too many pairs is refused, and makes none when it is gone.
     @Test func refusesANodeWithTooManyPairs() throws {
-        var table = IoRoutingTable(namespace: "-")
+        var table = IoRoutingTable { sourceId, route in route ?? "coaty/3/-/IOV/\(sourceId)" }
         func node(_ id: String, sources: Int, actors: Int) throws -> (IoNode, JSONView) {
             func points(_ coreType: String, _ count: Int) -> String {
                 (0..<count).map {
@@ -146,13 +147,13 @@ import Testing
     @Test(.timeLimit(.minutes(2)), arguments: 0..<8 as Range<UInt64>)
     @ControllerActor func tellsOnlyWhatChanges(seed: UInt64) async throws {
         var random = RandomNetwork(seed: 1_000 + seed)
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let context = try random.context()
         var naive = NaiveRouter(rules: try random.rules(), context: try view(context))
         let router = try Container.resolve(
             components: Components(controllers: ["router": RuleBasedIoRouter.self]),
             configuration: Configuration(
-                communication: CommunicationOptions { _ in InMemoryBinding(broker: broker) },
+                communication: CommunicationOptions { _ in TopicBinding(broker: broker) },
                 controllers: ControllerConfig(controllerOptions: [
                     "router": ControllerOptions(extra: ["ioContext": context, "rules": naive.rules])
                 ])
@@ -161,7 +162,7 @@ import Testing
         let controller: RuleBasedIoRouter = try #require(router.getController(name: "router"))
         let observer = try CommunicationManager(
             identity: Identity(name: "observer"),
-            options: CommunicationOptions { _ in InMemoryBinding(broker: broker) }
+            options: CommunicationOptions { _ in TopicBinding(broker: broker) }
         )
         let told = Recorder<AssociateEvent>()
         let subscription = observer.subscribe(try .associate(ioContextName: "ctx")) { told.append($0) }
@@ -236,7 +237,7 @@ import Testing
         let container = try Container.resolve(
             components: Components(controllers: ["router": RuleBasedIoRouter.self]),
             configuration: Configuration(
-                communication: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) },
+                communication: CommunicationOptions { _ in TopicBinding(broker: TopicBroker()) },
                 controllers: ControllerConfig(controllerOptions: [
                     "router": ControllerOptions(extra: ["ioContext": context])
                 ])

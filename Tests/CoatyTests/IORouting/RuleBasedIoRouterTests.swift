@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct RuleBasedIoRouterTests {
     private typealias Scene = RouterScene<RuleBasedIoRouter>

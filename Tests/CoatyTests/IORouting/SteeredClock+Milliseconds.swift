@@ -1,5 +1,7 @@
 import TestSupport
 
+@testable import CoatyTestSupport
+
 extension SteeredClock {
     func advance(byMilliseconds milliseconds: Int) { advance(by: .milliseconds(milliseconds)) }
 

@@ -1,6 +1,8 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyMQTT
+@testable import CoatyTestSupport
 
 /// What reference agents published, decoded and published anew, is what they published.
 @Suite struct GoldenVectorTests {
@@ -23,7 +25,7 @@ import Testing
             )
             for (message, vector) in zip(published, group) {
                 checked += 1
-                if RawTopic.isCoaty(vector.topic), vector.encoding == "utf8" {
+                if MQTTTopic.isCoaty(vector.topic), vector.encoding == "utf8" {
                     let payload = try ComparableJSON(message.payload).without("isExternalRoute")
                     #expect(try payload == ComparableJSON(vector.payload).without("isExternalRoute"), "\(vector.note)")
                 } else {
@@ -36,10 +38,10 @@ import Testing
 
     /// Whether two messages are one event on its two topics.
     private static func areOneEvent(_ first: Golden.Vector, _ second: Golden.Vector) -> Bool {
-        guard first.note == second.note, first.payload == second.payload, let one = CommunicationTopic(first.topic),
-            let other = CommunicationTopic(second.topic), one.eventType == other.eventType
+        guard first.note == second.note, first.payload == second.payload, let one = EventAddress(topic: first.topic),
+            let other = EventAddress(topic: second.topic), one.eventType == other.eventType
         else { return false }
-        let isObjectType = { (topic: CommunicationTopic) in topic.eventTypeFilter?.hasPrefix(":") ?? false }
+        let isObjectType = { (topic: EventAddress) in topic.wireName?.hasPrefix(":") ?? false }
         return switch one.eventType {
         case .advertise: !isObjectType(one) && isObjectType(other)
         case .update: isObjectType(one) && !isObjectType(other)
@@ -49,18 +51,18 @@ import Testing
 
     /// A topic without its correlation id: that of a request is made anew.
     private static func comparable(_ topic: String) -> String {
-        guard let parsed = CommunicationTopic(topic), parsed.eventType.isTwoWay else { return topic }
+        guard let parsed = EventAddress(topic: topic), parsed.eventType.isTwoWay else { return topic }
         return topic.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
     }
 
-    private func publish(_ vector: Golden.Vector) async throws -> [(topic: String, payload: [UInt8])] {
-        let topic = CommunicationTopic(vector.topic)
-        let broker = InMemoryBroker()
+    private func publish(_ vector: Golden.Vector) async throws -> [TopicBroker.Message] {
+        let topic = EventAddress(topic: vector.topic)
+        let broker = TopicBroker()
         // The source of a value stands in the topic instead of the agent.
         let source = topic?.eventType == .ioValue ? nil : topic?.sourceId
         let manager = try CommunicationManager(
             identity: Identity(name: "Golden", objectId: source ?? CoatyUUID()),
-            options: CommunicationOptions(namespace: topic?.namespace ?? "-") { _ in InMemoryBinding(broker: broker) }
+            options: CommunicationOptions(namespace: topic?.namespace ?? "-") { _ in TopicBinding(broker: broker) }
         )
         manager.start()
         try await manager.untilOnline()
@@ -78,27 +80,27 @@ import Testing
         await manager.stop()
         // An agent that looks for identities answers itself, too.
         return published.prefix { $0.topic != "end" }.dropFirst(joined.count).filter {
-            CommunicationTopic($0.topic)?.eventType == topic?.eventType
+            EventAddress(topic: $0.topic)?.eventType == topic?.eventType
         }
     }
 }
 
 extension CommunicationManager {
     /// Decodes a recorded event into typed objects and publishes it.
-    fileprivate func publish(_ payload: Payload, _ topic: CommunicationTopic, _ requests: DisposeBag) throws {
+    fileprivate func publish(_ payload: Payload, _ topic: EventAddress, _ requests: DisposeBag) throws {
         let correlationId = topic.correlationId ?? CoatyUUID()
         func respond<Event: CommunicationEvent>(_ event: Event) throws {
             _ = try Responder(manager: self).respond(Event.eventType, correlationId, event.payload)
         }
         switch topic.eventType {
         case .advertise:
-            let data = try AdvertiseEvent(payload: payload, topic: topic).data
+            let data = try AdvertiseEvent(payload: payload, address: topic).data
             try publishAdvertise(.with(object: data.object, privateData: data.privateData))
         case .deadvertise:
-            try publishDeadvertise(.with(objectIds: DeadvertiseEvent(payload: payload, topic: topic).data.objectIds))
+            try publishDeadvertise(.with(objectIds: DeadvertiseEvent(payload: payload, address: topic).data.objectIds))
         case .channel:
-            let data = try ChannelEvent(payload: payload, topic: topic).data
-            let channelId = try #require(topic.eventTypeFilter)
+            let data = try ChannelEvent(payload: payload, address: topic).data
+            let channelId = try #require(topic.wireName)
             if let object = try data.object {
                 try publishChannel(.with(object: object, channelId: channelId, privateData: data.privateData))
             } else {
@@ -106,10 +108,10 @@ extension CommunicationManager {
                 try publishChannel(.with(objects: objects, channelId: channelId, privateData: data.privateData))
             }
         case .associate:
-            let data = try AssociateEvent(payload: payload, topic: topic).data
+            let data = try AssociateEvent(payload: payload, address: topic).data
             try publishAssociate(
                 .with(
-                    ioContextName: #require(topic.eventTypeFilter),
+                    ioContextName: #require(topic.wireName),
                     ioSourceId: data.ioSourceId,
                     ioActorId: data.ioActorId,
                     associatingRoute: data.associatingRoute,
@@ -117,10 +119,10 @@ extension CommunicationManager {
                 )
             )
         case .discover:
-            let asked = try DiscoverEvent(payload: payload, topic: topic).data
+            let asked = try DiscoverEvent(payload: payload, address: topic).data
             try publish(DiscoverEvent(payload: Payload(encoding: asked))) { _ in }.disposed(by: requests)
         case .query:
-            let asked = try QueryEvent(payload: payload, topic: topic).data
+            let asked = try QueryEvent(payload: payload, address: topic).data
             // The wire has one join as itself, or as a list; what is one goes out as one.
             let joins = payload.json["objectJoinConditions"] == nil ? nil : asked.objectJoinConditions
             let event =
@@ -139,11 +141,11 @@ extension CommunicationManager {
                 }
             try publish(event) { _ in }.disposed(by: requests)
         case .update:
-            let data = try UpdateEvent(payload: payload, topic: topic).data
+            let data = try UpdateEvent(payload: payload, address: topic).data
             try publish(UpdateEvent.with(object: data.object)) { _ in }.disposed(by: requests)
         case .call:
-            let data = try CallEvent(payload: payload, topic: topic).data
-            let operation = try #require(topic.eventTypeFilter)
+            let data = try CallEvent(payload: payload, address: topic).data
+            let operation = try #require(topic.wireName)
             let event =
                 if let parameters = data.parameterArray {
                     try CallEvent.with(operation: operation, parameters: parameters, filter: data.filter)
@@ -156,7 +158,7 @@ extension CommunicationManager {
                 }
             try publish(event) { _ in }.disposed(by: requests)
         case .resolve:
-            let data = try ResolveEvent(payload: payload, topic: topic).data
+            let data = try ResolveEvent(payload: payload, address: topic).data
             if let object = try data.object {
                 try respond(
                     ResolveEvent.with(
@@ -170,13 +172,13 @@ extension CommunicationManager {
                 try respond(ResolveEvent.with(relatedObjects: related, privateData: data.privateData))
             }
         case .retrieve:
-            let data = try RetrieveEvent(payload: payload, topic: topic).data
+            let data = try RetrieveEvent(payload: payload, address: topic).data
             try respond(RetrieveEvent.with(objects: data.objects, privateData: data.privateData))
         case .complete:
-            let data = try CompleteEvent(payload: payload, topic: topic).data
+            let data = try CompleteEvent(payload: payload, address: topic).data
             try respond(CompleteEvent.with(object: data.object, privateData: data.privateData))
         case .return:
-            let data = try ReturnEvent(payload: payload, topic: topic).data
+            let data = try ReturnEvent(payload: payload, address: topic).data
             if let error = data.error {
                 try respond(ReturnEvent.with(error: error, executionInfo: data.executionInfo))
             } else {
@@ -188,7 +190,7 @@ extension CommunicationManager {
     }
 
     /// Publishes a recorded value as an associated source.
-    fileprivate func publishIoValue(_ vector: Golden.Vector, _ topic: CommunicationTopic) throws {
+    fileprivate func publishIoValue(_ vector: Golden.Vector, _ topic: EventAddress) throws {
         let isRaw = vector.encoding == "base64"
         let source = IoSource(valueType: "v", useRawIoValues: isRaw, name: "Source", objectId: topic.sourceId)
         let event =
@@ -197,7 +199,7 @@ extension CommunicationManager {
             } else {
                 try IoValueEvent.with(ioSource: source, value: AnyCodable(Payload(vector.bytes).json))
             }
-        _ = try publish([Publication(topic: vector.topic, payload: event.bytes)])
+        _ = try session.publish([Publication(.ioRoute(vector.topic), payload: event.bytes)])
     }
 }
 

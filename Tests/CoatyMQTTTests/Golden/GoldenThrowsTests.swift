@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// Doubtful arguments that the reference refuses are refused here: by an error or, where Swift's types allow no such
 /// argument, in the payload that says the same.

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// Routers say, in a recorded scene, what the recorded ones said.
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct GoldenRoutingTests {
@@ -43,7 +44,7 @@ import Testing
             scene.steps.contains($0.step) && ["connect", "publish"].contains($0.cmd)
         }
         let clientId = try #require(packets.first { $0.will?.topic.hasSuffix(Self.routerId) ?? false }).clientId
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let container = try container(scene, packets, broker)
         let recordedRequestId = packets.first { $0.clientId == clientId && $0.topic?.contains("/DSC/") ?? false }?
             .topic?.split(separator: "/").last.map { "/\($0)" }
@@ -82,7 +83,7 @@ import Testing
     private func container(
         _ scene: Scene,
         _ packets: [Golden.Packet],
-        _ broker: InMemoryBroker
+        _ broker: TopicBroker
     ) throws -> Container {
         let advertise = try #require(packets.first { $0.topic?.contains("/ADV:IoContext/") ?? false }?.payload)
         let object = try #require(try Payload(Array(advertise.utf8)).json["object"])
@@ -93,7 +94,7 @@ import Testing
             components: Components(controllers: ["router": scene.controllerType]),
             configuration: Configuration(
                 common: CommonOptions(agentIdentity: ["name": .string(scene.name), "objectId": .string(Self.routerId)]),
-                communication: CommunicationOptions(namespace: "golden") { _ in InMemoryBinding(broker: broker) },
+                communication: CommunicationOptions(namespace: "golden") { _ in TopicBinding(broker: broker) },
                 controllers: ControllerConfig(controllerOptions: [
                     "router": ControllerOptions(extra: [
                         "ioContext": context,
@@ -106,8 +107,8 @@ import Testing
 
     /// What the router has said, but for the requests after its first: it asks again when agents join, as the reference does
     /// not.
-    private func said(_ broker: InMemoryBroker, count: Int) async throws -> [(topic: String, payload: [UInt8])] {
-        @Sendable func own(_ messages: [(topic: String, payload: [UInt8])]) -> [(topic: String, payload: [UInt8])] {
+    private func said(_ broker: TopicBroker, count: Int) async throws -> [TopicBroker.Message] {
+        @Sendable func own(_ messages: [TopicBroker.Message]) -> [TopicBroker.Message] {
             var hasAsked = false
             return messages.filter { message in
                 guard message.topic.contains("/\(Self.routerId)") else { return false }

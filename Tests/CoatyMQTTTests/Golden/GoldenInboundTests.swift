@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// What reference agents take and drop, is taken and dropped here.
 @Suite struct GoldenInboundTests {
@@ -38,7 +39,7 @@ import Testing
     }
 
     @Test func takesAssociationsAndValuesAsTheReferenceDoes() async throws {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let node = IoNode(
             name: "CtxI",
             ioSources: [
@@ -52,7 +53,7 @@ import Testing
         let manager = try CommunicationManager(
             identity: Identity(name: "Assoc"),
             ioNodes: [node],
-            options: CommunicationOptions(namespace: "golden") { _ in InMemoryBinding(broker: broker) }
+            options: CommunicationOptions(namespace: "golden") { _ in TopicBinding(broker: broker) }
         )
         let seen = Recorder<String>()
         let states = manager.subscribe(ioStateOf: actorId) { seen.append("state \($0.hasAssociations)") }
@@ -69,7 +70,7 @@ import Testing
             broker.publish(topic: end, payload: [])
             _ = try await broker.waitForMessages { $0.contains { $0.topic == end } }
             // What an association subscribes to is queued behind the message.
-            try await withPatience { while manager.waiting.operations > 0 { await Task.yield() } }
+            try await withPatience { while manager.queued.operations > 0 { await Task.yield() } }
         }
         var checked = 0
         for line in try Self.lines.get() where Self.isOfIoPoints(line) {
@@ -98,10 +99,10 @@ import Testing
     }
 
     private func isTaken(_ topic: String, _ payload: String, request: Golden.Inbound.Request?) async throws -> Bool {
-        let broker = InMemoryBroker()
+        let broker = TopicBroker()
         let manager = try CommunicationManager(
             identity: Identity(name: "Observer"),
-            options: CommunicationOptions(namespace: "golden") { _ in InMemoryBinding(broker: broker) }
+            options: CommunicationOptions(namespace: "golden") { _ in TopicBinding(broker: broker) }
         )
         let seen = Recorder<CommunicationEventType>()
         let ownId = manager.identityId
@@ -123,7 +124,7 @@ import Testing
             try manager.subscribe(.call(operation: "op"), handler: see),
         ]
         if let request {
-            let asked = try #require(CommunicationTopic(request.topic))
+            let asked = try #require(EventAddress(topic: request.topic))
             let payload = try Payload(Array(request.payload.utf8))
             func observe<Request: RequestEvent>(_ request: Request) {
                 guard let correlationId = request.correlationId else { return }
@@ -134,10 +135,10 @@ import Testing
                 )
             }
             switch asked.eventType {
-            case .discover: try observe(DiscoverEvent(payload: payload, topic: asked))
-            case .query: try observe(QueryEvent(payload: payload, topic: asked))
-            case .update: try observe(UpdateEvent(payload: payload, topic: asked))
-            default: try observe(CallEvent(payload: payload, topic: asked))
+            case .discover: try observe(DiscoverEvent(payload: payload, address: asked))
+            case .query: try observe(QueryEvent(payload: payload, address: asked))
+            case .update: try observe(UpdateEvent(payload: payload, address: asked))
+            default: try observe(CallEvent(payload: payload, address: asked))
             }
         }
         manager.start()

@@ -16,7 +16,7 @@ enum Golden {
         }
     }
 
-    struct Inbound: Decodable, CustomTestStringConvertible {
+    struct Inbound: Decodable, CustomStringConvertible {
         struct Request: Decodable {
             let topic: String
             let payload: String
@@ -28,7 +28,7 @@ enum Golden {
         let payload: String
         let accepted: Bool
 
-        var testDescription: String { note }
+        var description: String { note }
     }
 
     struct Subscription: Decodable {
@@ -60,15 +60,12 @@ enum Golden {
     }
 
     static func lines<Line: Decodable>(_ file: String, as type: Line.Type = Line.self) throws -> [Line] {
-        let url = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Fixtures/golden/\(file)")
+        let url = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../Fixtures/golden/\(file)")
         return try String(contentsOf: url, encoding: .utf8).split(separator: "\n")
             .map { try JSONDecoder().decode(type, from: Data($0.utf8)) }
     }
 }
 
-protocol CustomTestStringConvertible {
-    var testDescription: String { get }
-}
 
 /// A JSON value in which numbers of equal value are equal.
 enum ComparableJSON: Equatable {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coaty
+@testable import CoatyTestSupport
 
 /// Agents join, subscribe and leave as reference agents do.
 @Suite struct GoldenWireTests {
@@ -10,7 +11,7 @@ import Testing
         // Identities and IO nodes as they were advertised or resolved, by id.
         var recorded: [String: String] = [:]
         for vector in vectors {
-            guard let type = CommunicationTopic(vector.topic)?.eventType, [.advertise, .resolve].contains(type),
+            guard let type = EventAddress(topic: vector.topic)?.eventType, [.advertise, .resolve].contains(type),
                 let object = try Payload(vector.bytes).json["object"], let id = object["objectId"]?.string
             else { continue }
             recorded[id] = String(decoding: object.bytes, as: UTF8.self)
@@ -19,8 +20,8 @@ import Testing
         #expect(connects.count == 18)
         for connect in connects {
             let will = try #require(connect.will)
-            let topic = try #require(CommunicationTopic(will.topic))
-            let ids = try DeadvertiseEvent(payload: Payload(Array(will.payload.utf8)), topic: topic).data.objectIds
+            let topic = try #require(EventAddress(topic: will.topic))
+            let ids = try DeadvertiseEvent(payload: Payload(Array(will.payload.utf8)), address: topic).data.objectIds
             let first = packets.filter { $0.step == connect.step && $0.clientId == connect.clientId }
             for packet in first where packet.topic?.contains("/ADV:") ?? false {
                 // Two of the recorded agents have the same identity under different names.
@@ -38,7 +39,7 @@ import Testing
     private func check(
         _ connect: Golden.Packet,
         _ will: Golden.Packet.Will,
-        _ topic: CommunicationTopic,
+        _ topic: EventAddress,
         _ objects: [CoatyObject],
         _ packets: [Golden.Packet]
     ) async throws {
@@ -58,7 +59,7 @@ import Testing
         let ownWill = try #require(link.will)
         #expect(ownWill.topic == will.topic)
         #expect(try ComparableJSON(ownWill.payload) == ComparableJSON(will.payload))
-        #expect(!ownWill.shouldRetain && !will.retain && will.qos == 0)
+        #expect(!will.retain && will.qos == 0)
 
         link.opened()
         guard case .subscribe(let filters, _) = link.nextOperation() else {
@@ -70,7 +71,7 @@ import Testing
         #expect(subscribed.filter(filters.contains) == filters, "\(connect.step)")
         #expect(subscribed.allSatisfy { filters.contains($0) || !$0.contains("/DSC/") && !$0.contains("/ASC:") })
 
-        var joins: [Publication] = []
+        var joins: [TopicBroker.Message] = []
         while let operation = link.nextOperation() {
             guard case .publish(let publication) = operation else { break }
             joins.append(publication)
@@ -120,7 +121,7 @@ import Testing
                 if case .publish = operation { link.publicationSent() }
             }
             #expect(Set(subscribed.map(Self.comparable)) == Set(line.subscribe.map(Self.comparable)), "\(line.api)")
-            for subscription in subscriptions { subscription.cancel() }
+            for subscription in subscriptions { subscription.end() }
             var unsubscribed: [String] = []
             while let operation = link.nextOperation() {
                 if case .unsubscribe(let filter) = operation { unsubscribed.append(filter) }
@@ -148,7 +149,7 @@ import Testing
     }
 
     /// Does what a recorded call of the reference did.
-    private func subscribe(_ api: String, _ manager: CommunicationManager) throws -> [Subscription] {
+    private func subscribe(_ api: String, _ manager: CommunicationManager) throws -> [any Cancellable] {
         let parts = api.split(separator: "\"", omittingEmptySubsequences: false).map(String.init)
         let argument = parts.count > 1 ? parts[1] : ""
         func object(_ coreType: CoreType, _ objectType: String) -> CoatyObject {
@@ -195,4 +196,14 @@ import Testing
             return []
         }
     }
+}
+
+private protocol Cancellable { func end() }
+
+extension Subscription: Cancellable {
+    fileprivate func end() { cancel() }
+}
+
+extension PendingRequest: Cancellable {
+    fileprivate func end() { cancel() }
 }

@@ -1,5 +1,4 @@
 import Synchronization
-import Testing
 
 @testable import Coaty
 
@@ -31,24 +30,6 @@ extension CommunicationManager {
     }
 }
 
-extension InMemoryBroker {
-    func waitForMessages(_ count: Int) async throws -> [(topic: String, payload: [UInt8])] {
-        try await waitForMessages { $0.count >= count }
-    }
-
-    func waitForMessages(
-        _ condition: @escaping @Sendable ([(topic: String, payload: [UInt8])]) -> Bool
-    ) async throws -> [(topic: String, payload: [UInt8])] {
-        try await withPatience { [self] in
-            while true {
-                let published = published
-                if condition(published) { return published }
-                try await Task.sleep(for: .milliseconds(1))
-            }
-        }
-    }
-}
-
 /// What happened, in order.
 final class Recorder<Value: Sendable>: Sendable {
     private let recorded = Mutex<[Value]>([])
@@ -60,25 +41,6 @@ final class Recorder<Value: Sendable>: Sendable {
         try await withPatience { [self] in
             while values.count < count { try await Task.sleep(for: .milliseconds(1)) }
             return values
-        }
-    }
-}
-
-/// A binding whose link the test drives by hand.
-final class RecordingBinding: Binding {
-    private let state = Mutex<(link: Link?, wakes: Int, leftWith: [LinkOperation])>((nil, 0, []))
-
-    var link: Link? { state.withLock(\.link) }
-    var wakes: Int { state.withLock(\.wakes) }
-    var leftWith: [LinkOperation] { state.withLock(\.leftWith) }
-
-    func join(_ link: Link) { state.withLock { $0.link = link } }
-    func wake() { state.withLock { $0.wakes += 1 } }
-
-    func leave() async {
-        state.withLock { state in
-            while let operation = state.link?.nextOperation() { state.leftWith.append(operation) }
-            state.link.take()?.closed()
         }
     }
 }

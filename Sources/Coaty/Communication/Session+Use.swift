@@ -1,0 +1,202 @@
+/// What goes through a session.
+extension Session {
+    // MARK: - Publishing
+
+    /// Queues publications, all or none.
+    func publish(_ publications: [Publication]) throws(CommunicationError) -> Delivery {
+        let (delivery, mustWake) = try core.withLock { core throws(CommunicationError) in
+            let wasEmpty = try core.outbox.publish(publications)
+            for publication in publications { core.advertised.queued(publication) }
+            let sends = core.state.sends
+            if !sends { core.counts.deferred += publications.count }
+            return (sends ? Delivery.sent : .deferred, sends && wasEmpty)
+        }
+        if mustWake { binding.wake() }
+        return delivery
+    }
+
+    /// A number that nothing else in the session has.
+    func nextId() -> UInt64 { core.withLock { $0.nextId() } }
+
+    /// Withdraws what is left of a request in the outbox.
+    ///
+    /// - Returns: whether nothing of it was handed over to the binding.
+    func withdraw(request: UInt64) -> Bool {
+        let (isUnsent, room) = core.withLock { core in
+            (core.outbox.withdraw(request: request), core.takeRoom())
+        }
+        for action in room { action() }
+        return isUnsent
+    }
+
+    func publicationDone(isWritten: Bool, life: Int) {
+        let room = core.withLock { core -> [@Sendable () -> Void] in
+            guard core.state.life == life, let publication = core.outbox.publicationDone() else { return [] }
+            if isWritten {
+                core.counts.published += 1
+                core.advertised.written(publication)
+            }
+            return core.takeRoom()
+        }
+        for action in room { action() }
+    }
+
+    /// Calls an action once, as soon as less is queued.
+    ///
+    /// - Parameters:
+    ///   - publications: the action is called when fewer publications are queued.
+    ///   - bytes: and when fewer bytes are queued.
+    ///   - action: called on the calling thread if there is room now, else on the binding's; also when the session ends. Must
+    ///     not block.
+    /// - Returns: forgets the action when it is released.
+    func whenRoom(below publications: Int, bytes: Int, _ action: @escaping @Sendable () -> Void) -> Subscription {
+        let request = RoomRequest(publications: publications, bytes: bytes, action: action)
+        let id = core.withLock { core -> UInt64? in
+            guard !core.outbox.hasRoom(for: request) else { return nil }
+            let id = core.nextId()
+            core.waitingForRoom[id] = request
+            return id
+        }
+        guard let id else {
+            action()
+            return Subscription {}
+        }
+        return Subscription { [weak self] in
+            let forgotten = self?.core.withLock { $0.waitingForRoom.removeValue(forKey: id) }
+            withExtendedLifetime(forgotten) {}
+        }
+    }
+
+    // MARK: - Subscribing
+
+    /// Adds an observer.
+    func subscribe<Event: Sendable>(
+        _ selector: EventSelector,
+        decode: @escaping Dispatcher<Event>.Decoder,
+        onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
+        onEnd: (@Sendable () -> Void)? = nil,
+        handler: @escaping @Sendable (Event) -> Void
+    ) -> Subscription {
+        let status = onStatus.map(StatusObserver.init)
+        let id = nextId()
+        var mustWake = false
+        func add() -> SubscriptionStatus? {
+            core.withLock { core in
+                let observer = Dispatcher<Event>.Observer(
+                    id: id,
+                    handler: handler,
+                    onEnd: onEnd,
+                    isPermanent: false,
+                    status: status
+                )
+                let (request, status) = core.subscriptions.add(
+                    selector,
+                    observer,
+                    isConnected: core.state.sends,
+                    makeDispatcher: { Dispatcher(decode: decode) }
+                )
+                if let request { mustWake = core.outbox.subscribe(request) }
+                return status
+            }
+        }
+        if let status { status.begin(add) } else { _ = add() }
+        if mustWake { binding.wake() }
+        return Subscription { [weak self] in self?.unsubscribe(selector, id: id) }
+    }
+
+    /// Adds an observer that stays as long as the session, stops included. To be called before the first start.
+    func addPermanent<Event: Sendable>(
+        _ selector: EventSelector,
+        decode: @escaping Dispatcher<Event>.Decoder,
+        handler: @escaping @Sendable (Event) -> Void
+    ) {
+        core.withLock { core in
+            let observer = Dispatcher<Event>.Observer(
+                id: core.nextId(),
+                handler: handler,
+                onEnd: nil,
+                isPermanent: true,
+                status: nil
+            )
+            _ = core.subscriptions.add(selector, observer, isConnected: false) { Dispatcher(decode: decode) }
+        }
+    }
+
+    private func unsubscribe(_ selector: EventSelector, id: UInt64) {
+        var mustWake = false
+        let removed = core.withLock { core in
+            let (removed, isLast) = core.subscriptions.remove(selector, observer: id)
+            if isLast, core.state.sends { mustWake = core.outbox.unsubscribe(selector) }
+            return removed
+        }
+        // What the observer holds is released here: it may hold other subscriptions, which end then.
+        withExtendedLifetime(removed) {}
+        if mustWake { binding.wake() }
+    }
+
+    /// The observers of a selector.
+    func dispatcher(for selector: EventSelector) -> (any Dispatching)? {
+        core.withLock { $0.subscriptions.dispatcher(for: selector) }
+    }
+
+    func answer(_ request: SubscriptionRequest, isGranted: Bool, life: Int) {
+        let (observers, initialPeriod) = core.withLock { core -> ([StatusObserver], Int?) in
+            guard core.state.life == life, core.state.sends else { return ([], nil) }
+            let answered = core.subscriptions.answer(request, isGranted: isGranted)
+            return (answered.observers, answered.isInitial ? core.state.period : nil)
+        }
+        // The last of the answers brings the session online before their observers see it.
+        if let initialPeriod { handle(.answered(life: life, period: initialPeriod)) }
+        for observer in observers { observer.report(isGranted ? .standing : .refused) }
+    }
+
+    // MARK: - For the binding
+
+    /// The number of the last connection; 0 before the first.
+    var statePeriod: Int { core.withLock { $0.state.period } }
+
+    func isCurrent(_ life: Int) -> Bool {
+        core.withLock { core in
+            guard core.state.life == life else { return false }
+            switch core.state.phase {
+            case .running, .stopping, .leaving: return true
+            case .stopped, .starting, .closed: return false
+            }
+        }
+    }
+
+    func isConnected(_ life: Int) -> Bool {
+        core.withLock { $0.state.life == life && $0.state.isConnected }
+    }
+
+    func isLeaving(_ life: Int) -> Bool {
+        core.withLock { core in
+            switch core.state.phase {
+            case .running, .stopping: core.state.life != life
+            case .stopped, .starting, .leaving, .closed: true
+            }
+        }
+    }
+
+    func nextOperation(_ life: Int) -> SessionOperation? {
+        core.withLock { core in
+            core.state.life == life && core.state.isConnected ? core.outbox.next() : nil
+        }
+    }
+}
+
+extension Session.Core {
+    /// Takes out those who wait for room and have it now.
+    mutating func takeRoom() -> [@Sendable () -> Void] {
+        guard !waitingForRoom.isEmpty else { return [] }
+        let ready = waitingForRoom.filter { outbox.hasRoom(for: $0.value) }
+        for id in ready.keys { waitingForRoom[id] = nil }
+        return ready.values.map(\.action)
+    }
+}
+
+extension Outbox {
+    func hasRoom(for request: Session.RoomRequest) -> Bool {
+        publications < request.publications && bytes < request.bytes
+    }
+}

@@ -1,0 +1,242 @@
+import Synchronization
+
+/// A session with a broker: the connection's state, what waits for it and what is subscribed, under one lock.
+///
+/// Lock order: a ``StatusObserver``'s beginning, then a session, then dispatchers and observable states. Callers may hold locks
+/// of their own (IO associations, registries) when they publish, subscribe, cancel, start or stop: no observer is called on
+/// their thread but for the first status of a new subscription. Observers are called under no lock, on the binding's
+/// thread, or by the task that stops. Nothing that a client gave is released, and nothing is logged, under the lock.
+final class Session: Sendable {
+    /// What does not change.
+    struct Configuration: Sendable {
+        /// nil for a session that only observes.
+        let identityId: CoatyUUID?
+        let namespace: String
+        let observesAllNamespaces: Bool
+        let limits: OutboxLimits
+        /// What announces the agent in each period.
+        var joinEvents: [Publication] = []
+        /// What the agent publishes last, and the broker for an agent that is lost.
+        var farewell: Publication?
+        /// How long the broker may take to answer the subscriptions that stand when a connection comes up.
+        var answerTime = Duration.seconds(60)
+    }
+
+    /// What stays from period to period.
+    struct Counts: Sendable {
+        var published = 0
+        var deferred = 0
+        /// When the last period began or ended; at first when the session was made.
+        var since = CoatyTimestamp.nowMillis()
+    }
+
+    struct Core: ~Copyable {
+        var state = SessionState()
+        var outbox: Outbox
+        var subscriptions = SubscriptionTable()
+        var advertised = AdvertisedObjects()
+        var counts = Counts()
+        var lastId: UInt64 = 0
+        var answerDeadline: Deadline?
+        var waitingForStop: [CheckedContinuation<Void, Never>] = []
+        var waitingForRoom: [UInt64: RoomRequest] = [:]
+
+        mutating func nextId() -> UInt64 {
+            lastId += 1
+            return lastId
+        }
+    }
+
+    /// Somebody who waits until less is queued.
+    struct RoomRequest {
+        let publications: Int
+        let bytes: Int
+        let action: @Sendable () -> Void
+    }
+
+    let configuration: Configuration
+    let binding: any Binding
+    let operatingState = ObservableState(OperatingState.stopped)
+    let communicationState = ObservableState(CommunicationState.offline)
+    /// The number of the last period that was online; 0 before the first.
+    let lastOnlinePeriod = ObservableState(0)
+    private let lifecycle = Mutex<(any LifecycleDelegate)?>(nil)
+    private let log: SessionLog
+    let core: Mutex<Core>
+
+    init(_ configuration: Configuration, binding: any Binding, log: SessionLog) {
+        self.configuration = configuration
+        self.binding = binding
+        self.log = log
+        core = Mutex(Core(outbox: Outbox(limits: configuration.limits)))
+    }
+
+    /// Sets who acts before the session joins and before it leaves.
+    func setLifecycleDelegate(_ delegate: (any LifecycleDelegate)?) {
+        lifecycle.withLock { $0 = delegate }
+    }
+
+    // MARK: - Events
+
+    /// What is left to do outside of the lock when an event was handled.
+    private struct Effects {
+        var preparing: Int?
+        var draining: Int?
+        var leaving: Int?
+        var mustWake = false
+        var offline: [StatusObserver] = []
+        var givenUp: [Publication] = []
+        var ended: [@Sendable () -> Void] = []
+        var isOver = false
+        var stopped: [CheckedContinuation<Void, Never>] = []
+        var room: [@Sendable () -> Void] = []
+        var cameOnline = false
+        var unanswered = 0
+    }
+
+    /// Handles an event of the binding or of a deadline.
+    func handle(_ event: SessionState.Event) { handle(event, delegate: nil) }
+
+    /// Starts to connect; does nothing if it is started. While a stop is under way, it starts again after that.
+    func start(_ delegate: any SessionDelegate) { handle(.start, delegate: delegate) }
+
+    /// Stops, and returns when it has.
+    func stop(forGood: Bool, _ delegate: any SessionDelegate) async {
+        handle(forGood ? .close : .stop, delegate: delegate)
+        await withCheckedContinuation { continuation in
+            let isOver = core.withLock { core in
+                switch core.state.phase {
+                case .stopped, .closed: return true
+                // Somebody has started it again meanwhile.
+                case .starting, .running: return true
+                case .stopping, .leaving:
+                    core.waitingForStop.append(continuation)
+                    return false
+                }
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
+    private func handle(_ event: SessionState.Event, delegate: (any SessionDelegate)?) {
+        let effects = core.withLock { core in
+            var effects = Effects()
+            if case .answersOverdue = event { effects.unanswered = core.subscriptions.unansweredCount }
+            for action in core.state.handle(event, subscriptions: core.subscriptions.count) {
+                apply(action, &core, &effects, delegate)
+            }
+            operatingState.set(core.state.isStarted ? .started : .stopped)
+            return effects
+        }
+        if effects.cameOnline { log.reportOnline(unanswered: effects.unanswered) }
+        perform(effects, delegate)
+    }
+
+    private func apply(
+        _ action: SessionState.Action,
+        _ core: inout Core,
+        _ effects: inout Effects,
+        _ delegate: (any SessionDelegate)?
+    ) {
+        switch action {
+        case .prepare(let life): effects.preparing = life
+        case .join(let life):
+            // Under the lock, so that the binding sees joins and leaves in their order. A binding calls back on its own thread.
+            if let delegate { binding.join(BindingSession(session: self, life: life, delegate: delegate)) }
+        case .beginPeriod:
+            core.counts.since = .nowMillis()
+            core.outbox.begin(
+                subscriptions: core.subscriptions.begin(),
+                joinEvents: configuration.joinEvents + core.advertised.joinEvents
+            )
+            effects.mustWake = true
+        case .awaitAnswers(let period):
+            core.answerDeadline = Deadline(after: configuration.answerTime) { [weak self] in
+                self?.handle(.answersOverdue(period: period))
+            }
+        case .announceOnline(let period):
+            core.answerDeadline = nil
+            communicationState.set(.online)
+            lastOnlinePeriod.set(period)
+            effects.cameOnline = true
+        case .announceOffline: communicationState.set(.offline)
+        case .endPeriod:
+            core.answerDeadline = nil
+            core.counts.since = .nowMillis()
+            effects.givenUp = core.outbox.end().givenUp
+            effects.offline = core.subscriptions.end()
+        case .drain(let life): effects.draining = life
+        case .queueLast(let withFarewell):
+            if withFarewell {
+                core.outbox.queueLast(farewell: configuration.farewell)
+            } else {
+                core.outbox.replaceByDisconnect()
+            }
+            effects.mustWake = true
+        case .leave(let life): effects.leaving = life
+        case .discard:
+            core.outbox = Outbox(limits: configuration.limits)
+            core.advertised = AdvertisedObjects()
+            effects.ended = core.subscriptions.removeAll()
+            effects.room = core.waitingForRoom.values.map(\.action)
+            core.waitingForRoom = [:]
+            effects.isOver = true
+        case .resumeStopped:
+            effects.stopped = core.waitingForStop
+            core.waitingForStop = []
+        }
+    }
+
+    private func perform(_ effects: Effects, _ delegate: (any SessionDelegate)?) {
+        if effects.mustWake { binding.wake() }
+        for observer in effects.offline { observer.report(.offline) }
+        giveUp(effects.givenUp)
+        for end in effects.ended { end() }
+        for action in effects.room { action() }
+        if effects.isOver { delegate?.sessionEnded() }
+        for continuation in effects.stopped { continuation.resume() }
+        guard let delegate else { return }
+        if let life = effects.preparing {
+            if let lifecycle = lifecycle.withLock(\.self) {
+                lifecycle.communicationManagerIsStarting { [self] in handle(.prepared(life: life), delegate: delegate) }
+            } else {
+                handle(.prepared(life: life), delegate: delegate)
+            }
+        }
+        if let life = effects.draining {
+            Task {
+                await lifecycle.withLock(\.self)?.communicationManagerIsStopping()
+                handle(.drained(life: life), delegate: delegate)
+            }
+        }
+        if let life = effects.leaving {
+            Task {
+                await binding.leave()
+                handle(.left(life: life), delegate: delegate)
+            }
+        }
+    }
+
+    /// Ends the requests that were never sent: nobody will answer.
+    private func giveUp(_ publications: [Publication]) {
+        for publication in publications {
+            log.reportGivenUp(publication)
+            guard case .event(let address) = publication.destination, let correlationId = address.correlationId,
+                let responseType = address.eventType.responseType
+            else { continue }
+            let selector = EventSelector.responses(responseType, correlationId: correlationId)
+            core.withLock { $0.subscriptions.dispatcher(for: selector) }?.end()
+        }
+    }
+}
+
+/// Acts on the life of a session.
+protocol LifecycleDelegate: AnyObject, Sendable {
+    /// The communication manager starts.
+    ///
+    /// - Parameter join: lets it join the network; to be called once.
+    func communicationManagerIsStarting(then join: @escaping @Sendable () -> Void)
+
+    /// The communication manager is about to leave the network; it waits for this.
+    func communicationManagerIsStopping() async
+}

@@ -1,0 +1,26 @@
+import Logging
+
+/// What a session logs.
+struct SessionLog: Sendable {
+    let logger: Logger
+
+    /// - Parameter unanswered: number of subscriptions that the broker has not answered in time.
+    func reportOnline(unanswered: Int) {
+        if unanswered > 0 {
+            logger.warning("the broker leaves subscriptions unanswered", metadata: ["subscriptions": "\(unanswered)"])
+        }
+        logger.info("online")
+    }
+
+    func reportGivenUp(_ publication: Publication) {
+        let name =
+            switch publication.destination {
+            case .event(let address): "\(address.eventType) \(address.name?.text ?? "")"
+            case .ioRoute(let name), .raw(let name, _): name
+            }
+        logger.error(
+            "not published: the connection was lost each time it was being sent",
+            metadata: ["event": "\(DropLog.short(name))", "bytes": "\(publication.payload.count)"]
+        )
+    }
+}

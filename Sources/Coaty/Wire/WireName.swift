@@ -1,0 +1,44 @@
+/// A name on the wire, compared byte by byte: Swift's strings are equal where they look equal.
+public struct WireName: Hashable, Sendable {
+    /// The text.
+    public let text: String
+
+    /// Takes a text.
+    public init(_ text: String) {
+        self.text = text
+    }
+
+    /// Returns whether the bytes are the same.
+    public static func == (left: WireName, right: WireName) -> Bool {
+        left.text.utf8.elementsEqual(right.text.utf8)
+    }
+
+    /// Hashes the bytes.
+    public func hash(into hasher: inout Hasher) {
+        var text = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+}
+
+extension WireName {
+    /// Maximum size, in bytes, of a name that is published or observed here. The protocol has no limit.
+    public static let maximumLength = 1024
+
+    /// Returns whether Coaty allows a text as the name of an event, a namespace or an IO context: not empty, and without
+    /// `U+0000`, `#`, `+` and `/` (Coaty communication events specification).
+    public static func isValid(_ text: some StringProtocol) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { $0 != 0 && $0 != 0x23 && $0 != 0x2B && $0 != 0x2F }
+    }
+
+    /// Returns whether a name may be published or observed here: a valid one of at most ``maximumLength`` bytes, without control
+    /// characters and Unicode noncharacters, which a broker may refuse.
+    public static func isPublishable(_ text: some StringProtocol) -> Bool {
+        isValid(text) && text.utf8.count <= maximumLength && text.unicodeScalars.allSatisfy(isTextual)
+    }
+
+    /// Returns whether a character is neither a control character nor a Unicode noncharacter.
+    package static func isTextual(_ scalar: Unicode.Scalar) -> Bool {
+        guard !scalar.isASCII else { return scalar.value >= 0x20 && scalar.value != 0x7F }
+        return scalar.properties.generalCategory != .control && !scalar.properties.isNoncharacterCodePoint
+    }
+}

@@ -1,0 +1,75 @@
+import CMosquitto
+import Coaty
+import Foundation
+
+extension ConnectionError {
+    /// The cause of a failed call of libmosquitto.
+    ///
+    /// - Parameters:
+    ///   - address: the broker's, for people.
+    ///   - refusal: the code by which the broker has refused the connection.
+    ///   - wasConnected: whether the broker had accepted the connection.
+    ///   - isSocketConnected: whether the broker's host had.
+    ///   - diagnosis: what was reported of TLS.
+    init(
+        _ error: MosquittoError,
+        address: String,
+        refusal: Int32?,
+        wasConnected: Bool,
+        usesTLS: Bool,
+        isSocketConnected: Bool,
+        diagnosis: TLSDiagnosis?
+    ) {
+        if let refusal {
+            self.init(refusal: refusal, address)
+            return
+        }
+        if !wasConnected, let diagnosed = diagnosis?.error {
+            self.init(diagnosed.reason, "\(address): \(diagnosed.message)")
+            return
+        }
+        switch error.code {
+        case MOSQ_ERR_EAI.rawValue:
+            self.init(.hostNotFound, "\(address): the broker's name can't be resolved")
+        case MOSQ_ERR_ERRNO.rawValue where error.errno == ECONNREFUSED:
+            self.init(.connectionRefused, "\(address): connection refused; does the broker run, and on this port?")
+        case MOSQ_ERR_ERRNO.rawValue where error.errno == ETIMEDOUT && isSocketConnected && !wasConnected:
+            self.init(.noAnswer, "\(address): the broker takes connections but does not answer")
+        case MOSQ_ERR_ERRNO.rawValue where error.errno == ETIMEDOUT:
+            self.init(.timedOut, "\(address): no answer in time; is the address right, or does a firewall drop packets?")
+        case MOSQ_ERR_ERRNO.rawValue where error.errno == ECONNRESET || error.errno == EPIPE:
+            self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
+        case MOSQ_ERR_ERRNO.rawValue:
+            self.init(.network, "\(address): \(String(cString: strerror(error.errno)))")
+        case MOSQ_ERR_CONN_LOST.rawValue, MOSQ_ERR_NO_CONN.rawValue:
+            self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
+        case MOSQ_ERR_KEEPALIVE.rawValue:
+            self.init(.noAnswer, "\(address): the broker stopped answering")
+        case MOSQ_ERR_TLS.rawValue:
+            self.init(.tls, "\(address): TLS failed")
+        default:
+            self.init(.protocol, "\(address): \(String(cString: mosquitto_strerror(error.code)))")
+        }
+    }
+
+    private init(closedBy address: String, wasConnected: Bool, usesTLS: Bool) {
+        if wasConnected {
+            self.init(.closed, "\(address): the broker closed the connection")
+        } else {
+            let hint = usesTLS ? "does it speak TLS on this port?" : "does it expect TLS on this port?"
+            self.init(.closed, "\(address): the broker closed the connection before it accepted it; \(hint)")
+        }
+    }
+
+    /// MQTT 3.1.1, section 3.2.2.3.
+    private init(refusal: Int32, _ address: String) {
+        switch refusal {
+        case 1: self.init(.protocolVersion, "\(address): the broker does not speak MQTT 3.1.1")
+        case 2: self.init(.clientIdRejected, "\(address): the broker refuses the client identifier")
+        case 3: self.init(.brokerUnavailable, "\(address): the broker says that it is not available")
+        case 4: self.init(.badCredentials, "\(address): wrong user name or password")
+        case 5: self.init(.notAuthorized, "\(address): the broker does not let this agent in; check user name and password")
+        default: self.init(.protocol, "\(address): the broker refuses the connection with code \(refusal)")
+        }
+    }
+}

@@ -1,0 +1,409 @@
+import Coaty
+import DequeModule
+
+/// The subscriptions of a session as topic filters: what the broker was asked for, what it answered, and what to ask next.
+///
+/// A value without effects: its functions return the packets to send and the answers to report. Each request is answered once,
+/// unless the connection is lost before; one that was refused may be answered again, as granted.
+///
+/// A broker may close the connection because of a SUBSCRIBE packet that it does not accept (MQTT 3.1.1, section 4.8), each time. To
+/// find the filter, and no innocent one:
+/// - If a connection is lost while one packet is unanswered, the filters of that are suspects. The next connection sends these last,
+///   each alone, and nothing else until it is answered or ``probeTime`` is over.
+/// - If ``carefulAfter`` connections in a row are lost while several are unanswered, the next one sends one packet at a time, and
+///   nothing else until these are answered.
+/// - If a connection is lost while a suspect is unanswered, that is a strike. After ``maximumStrikes`` the filter is refused.
+///   It is not a strike if a publication was being written: that may be what the broker does not accept.
+/// - A refused filter is asked for again on a connection that stands, after each of ``retryIntervals``: bad luck does not
+///   last. Then no more.
+/// - If all suspects of a packet are granted one by one, and again, packets are too long: later ones have half as many filters.
+///
+/// The agent can't do without some subscriptions. These are asked for first and are never suspects.
+struct MQTTSubscriptions {
+    /// A filter in the form in which the broker compares it.
+    typealias Key = WireName
+
+    /// Packets that go out to the broker.
+    enum Command: Equatable {
+        case subscribe([String])
+        case unsubscribe([String])
+    }
+
+    /// The answer to a request.
+    struct Answer: Equatable {
+        let request: SubscriptionRequest
+        let isGranted: Bool
+    }
+
+    private enum Standing {
+        /// Is to be sent.
+        case queued
+        /// Was sent in a packet.
+        case asked(packet: Int32)
+        case granted
+        case refused
+    }
+
+    private struct Entry {
+        let filter: String
+        var standing: Standing
+        var isEssential: Bool
+        var requests: [SubscriptionRequest]
+    }
+
+    private struct Packet {
+        let id: Int32
+        let keys: [Key]
+        let isProbe: Bool
+        let sentAt: ContinuousClock.Instant
+    }
+
+    /// What is known of a filter after connections were lost because of it, it seemed.
+    private struct Record {
+        var strikes = 0
+        /// Number of retries that have failed.
+        var retries = 0
+        /// When to ask again; nil if not any more, or not yet refused.
+        var retryAt: ContinuousClock.Instant?
+        var isRefused: Bool
+    }
+
+    static let carefulAfter = 2
+    static let maximumStrikes = 2
+    static let probeTime = Duration.seconds(2)
+    static let retryIntervals: [Duration] = [.seconds(60), .seconds(600), .seconds(3600)]
+    /// Maximum number of filters that are remembered as suspects or refused, also when nobody subscribes to them any more.
+    static let maximumRecords = 1_000
+
+    private let topics: MQTTTopics
+    /// Maximum number of filters in a packet.
+    private(set) var filtersPerPacket: Int
+
+    private var entries: [Key: Entry] = [:]
+    /// Requests whose filters are not all answered: how many are not, and whether one was refused.
+    private var open: [SubscriptionRequest: (unanswered: Int, isRefused: Bool)] = [:]
+    /// Filters of raw events that have wildcards.
+    private var wildcards: [Key: MQTTTopicFilter] = [:]
+    /// What is to be sent, essential filters first; a key whose entry is not queued any more is skipped.
+    private var queue = Deque<Key>()
+    /// Suspects and retries, sent one by one after the others.
+    private var probes = Deque<Key>()
+    private var inFlight = Deque<Packet>()
+    private var records: [Key: Record] = [:]
+    /// Connections in a row that were lost before all that they began with was answered.
+    private var lostInARow = 0
+    /// Whether all that the present connection began with is answered.
+    private var isSettled = true
+    /// The suspects that were in a packet together and are not yet answered.
+    private var jointSuspects: Set<Key> = []
+    /// How often all suspects of a packet were answered one by one.
+    private var acquittals = 0
+
+    init(topics: MQTTTopics, filtersPerPacket: Int) {
+        self.topics = topics
+        self.filtersPerPacket = max(1, filtersPerPacket)
+    }
+
+    /// Whether one packet is sent at a time.
+    private var isCareful: Bool { !isSettled && lostInARow >= Self.carefulAfter }
+
+    // MARK: - Changes
+
+    /// Begins a connection. Nothing is subscribed.
+    mutating func connected() {
+        isSettled = false
+    }
+
+    /// Subscribes.
+    ///
+    /// - Returns: answers that are known at once.
+    mutating func add(_ requests: [SubscriptionRequest]) -> [Answer] {
+        var answers: [Answer] = []
+        for request in requests.filter(\.isEssential) + requests.filter({ !$0.isEssential }) {
+            let filters = topics.filters(of: request.selector)
+            var (unanswered, isRefused) = (0, false)
+            for filter in filters {
+                let key = topics.key(filter)
+                if entries[key] != nil {
+                    entries[key]?.requests.append(request)
+                } else {
+                    add(key, filter, request)
+                }
+                switch entries[key]?.standing {
+                case .queued, .asked: unanswered += 1
+                case .refused: isRefused = true
+                case .granted, nil: break
+                }
+            }
+            if unanswered == 0 {
+                answers.append(Answer(request: request, isGranted: !isRefused))
+            } else {
+                open[request] = (unanswered, isRefused)
+            }
+        }
+        return answers
+    }
+
+    private mutating func add(_ key: Key, _ filter: String, _ request: SubscriptionRequest) {
+        var entry = Entry(
+            filter: filter,
+            standing: .queued,
+            isEssential: request.isEssential,
+            requests: [request]
+        )
+        if let wildcard = MQTTTopicFilter(key.text), case .raw = request.selector { wildcards[key] = wildcard }
+        switch entry.isEssential ? nil : records[key]?.isRefused {
+        case true?: entry.standing = .refused
+        case false?: probes.append(key)
+        case nil: queue.append(key)
+        }
+        entries[key] = entry
+    }
+
+    /// Ends the subscription to a selector.
+    ///
+    /// - Returns: the packets to send, and an answer to a request that was not sent.
+    mutating func remove(_ selector: EventSelector) -> (commands: [Command], answers: [Answer]) {
+        var forgotten: [String] = []
+        var answers: [Answer] = []
+        for filter in topics.filters(of: selector) {
+            let key = topics.key(filter)
+            guard var entry = entries[key] else { continue }
+            for request in entry.requests where request.selector == selector && open.removeValue(forKey: request) != nil {
+                answers.append(Answer(request: request, isGranted: false))
+            }
+            entry.requests.removeAll { $0.selector == selector }
+            guard entry.requests.isEmpty else {
+                entries[key] = entry
+                continue
+            }
+            entries[key] = nil
+            wildcards[key] = nil
+            switch entry.standing {
+            case .asked, .granted: forgotten.append(entry.filter)
+            case .queued, .refused: break
+            }
+        }
+        settleIfDone()
+        return (packets(forgotten).map(Command.unsubscribe), answers)
+    }
+
+    /// Ends all subscriptions.
+    ///
+    /// - Returns: the packets to send.
+    mutating func removeAll() -> [Command] {
+        let known = entries.values.compactMap { entry -> String? in
+            switch entry.standing {
+            case .asked, .granted: entry.filter
+            case .queued, .refused: nil
+            }
+        }
+        entries = [:]
+        return packets(known).map(Command.unsubscribe)
+    }
+
+    private func packets(_ filters: [String]) -> [[String]] {
+        stride(from: 0, to: filters.count, by: filtersPerPacket).map {
+            Array(filters[$0..<min($0 + filtersPerPacket, filters.count)])
+        }
+    }
+
+    // MARK: - Asking
+
+    /// Whether publications and other operations have to wait.
+    func holdsBack(now: ContinuousClock.Instant) -> Bool {
+        if let packet = inFlight.first, packet.isProbe { return now < packet.sentAt + Self.probeTime }
+        return !queue.isEmpty || isCareful && !inFlight.isEmpty
+    }
+
+    /// The next packet to send, if one is to be sent now; to be followed by ``sent(_:keys:now:)``.
+    mutating func nextPacket() -> (filters: [String], keys: [Key])? {
+        guard !isCareful || inFlight.isEmpty else { return nil }
+        var keys: [Key] = []
+        while keys.count < filtersPerPacket, let key = queue.popFirst() {
+            if case .queued = entries[key]?.standing { keys.append(key) }
+        }
+        // A suspect has the connection to itself.
+        while keys.isEmpty, inFlight.isEmpty, let key = probes.popFirst() {
+            if case .queued = entries[key]?.standing { keys = [key] }
+        }
+        guard !keys.isEmpty else {
+            settleIfDone()
+            return nil
+        }
+        return (keys.compactMap { entries[$0]?.filter }, keys)
+    }
+
+    /// Notes that a packet was sent.
+    ///
+    /// - Returns: false if an earlier packet of the same identifier is unanswered: the broker does not answer.
+    mutating func sent(_ id: Int32, keys: [Key], now: ContinuousClock.Instant) -> Bool {
+        let isProbe = keys.count == 1 && records[keys[0]] != nil
+        for key in keys { entries[key]?.standing = .asked(packet: id) }
+        let isNew = !inFlight.contains { $0.id == id }
+        inFlight.append(Packet(id: id, keys: keys, isProbe: isProbe, sentAt: now))
+        return isNew
+    }
+
+    /// Gives a packet up that can't be sent: its filters are refused.
+    mutating func refuse(_ keys: [Key]) -> [Answer] {
+        let answers = keys.flatMap { settle($0, isGranted: false) }
+        settleIfDone()
+        return answers
+    }
+
+    /// Takes the broker's answer to a packet.
+    mutating func acknowledged(_ id: Int32, isGranted: [Bool]) -> [Answer] {
+        guard let index = inFlight.firstIndex(where: { $0.id == id }) else { return [] }
+        let packet = inFlight.remove(at: index)
+        var answers: [Answer] = []
+        for (key, isGranted) in zip(packet.keys, isGranted) {
+            // Another subscription to the same filter may have come since.
+            guard case .asked(id) = entries[key]?.standing else { continue }
+            records[key] = nil
+            answers += settle(key, isGranted: isGranted)
+        }
+        if packet.isProbe, jointSuspects.remove(packet.keys[0]) != nil, jointSuspects.isEmpty {
+            acquittals += 1
+            if acquittals.isMultiple(of: 2) { filtersPerPacket = max(1, filtersPerPacket / 2) }
+        }
+        settleIfDone()
+        return answers
+    }
+
+    private mutating func settle(_ key: Key, isGranted: Bool) -> [Answer] {
+        guard let entry = entries[key] else { return [] }
+        entries[key]?.standing = isGranted ? .granted : .refused
+        return entry.requests.compactMap { request in
+            guard var state = open[request] else {
+                // It was answered before: this is a retry.
+                return isGranted ? Answer(request: request, isGranted: true) : nil
+            }
+            state.unanswered -= 1
+            state.isRefused = state.isRefused || !isGranted
+            open[request] = state.unanswered > 0 ? state : nil
+            return state.unanswered > 0 ? nil : Answer(request: request, isGranted: !state.isRefused)
+        }
+    }
+
+    private mutating func settleIfDone() {
+        guard !isSettled, queue.isEmpty, probes.isEmpty, inFlight.isEmpty else { return }
+        isSettled = true
+        lostInARow = 0
+    }
+
+    // MARK: - Losing the connection
+
+    /// Ends a connection.
+    ///
+    /// - Parameters:
+    ///   - isWriting: whether a publication was handed over and not yet written.
+    ///   - isLeaving: whether the connection was left and not lost.
+    /// - Returns: the filters that are refused from now on.
+    mutating func lost(isWriting: Bool, isLeaving: Bool, now: ContinuousClock.Instant) -> [String] {
+        var refused: [String] = []
+        if !isLeaving, let packet = inFlight.first {
+            if packet.isProbe, let key = packet.keys.first {
+                if !isWriting, strike(key, now), let entry = entries[key] { refused.append(entry.filter) }
+            } else if inFlight.count == 1, !isWriting {
+                suspect(packet.keys)
+            }
+            lostInARow += 1
+        }
+        entries = [:]
+        open = [:]
+        wildcards = [:]
+        queue = []
+        probes = []
+        inFlight = []
+        return refused
+    }
+
+    private mutating func suspect(_ keys: [Key]) {
+        let suspects = keys.filter { entries[$0]?.isEssential == false }
+        for key in suspects where records[key] == nil {
+            makeRoomForRecord()
+            records[key] = Record(isRefused: false)
+        }
+        if keys.count > 1 { jointSuspects = Set(suspects) }
+    }
+
+    /// - Returns: whether the filter is refused from now on.
+    private mutating func strike(_ key: Key, _ now: ContinuousClock.Instant) -> Bool {
+        guard var record = records[key] else { return false }
+        jointSuspects = []
+        acquittals = 0
+        record.strikes += 1
+        let isRetry = record.isRefused
+        if isRetry { record.retries += 1 }
+        if isRetry || record.strikes >= Self.maximumStrikes {
+            record.isRefused = true
+            record.retryAt = record.retries < Self.retryIntervals.count ? now + Self.retryIntervals[record.retries] : nil
+        }
+        records[key] = record
+        return record.isRefused
+    }
+
+    private mutating func makeRoomForRecord() {
+        guard records.count >= Self.maximumRecords else { return }
+        if let key = (records.first { !$0.value.isRefused } ?? records.first)?.key { records[key] = nil }
+    }
+
+    /// Asks again for refused filters whose time has come. To be called about once a second while the connection stands.
+    mutating func retry(now: ContinuousClock.Instant) {
+        guard isSettled, !records.isEmpty else { return }
+        for (key, record) in records where record.isRefused {
+            guard let retryAt = record.retryAt, retryAt <= now, case .refused = entries[key]?.standing else { continue }
+            entries[key]?.standing = .queued
+            probes.append(key)
+        }
+    }
+
+    // MARK: - Matching
+
+    /// The selectors of raw events and IO routes that a topic matches, and the topic's name for them.
+    private func match(_ topic: String) -> (selectors: [EventSelector], name: String) {
+        let key = topics.key(topic)
+        var selectors: [EventSelector] = []
+        var name = topic
+        if let entry = entries[key] {
+            selectors = entry.requests.map(\.selector).filter(\.isRawOrRoute)
+            // A broker that changes topics delivers it under another name.
+            if !selectors.isEmpty { name = entry.filter }
+        }
+        for (wildcard, filter) in wildcards where filter.matches(key.text) {
+            selectors += entries[wildcard]?.requests.map(\.selector).filter(\.isRawOrRoute) ?? []
+        }
+        return (selectors, name)
+    }
+
+    /// Reports a message to a session as what its topic says.
+    func receive(_ topic: String, _ payload: [UInt8], for session: BindingSession) {
+        guard MQTTTopic.isCoaty(topic) else {
+            let (selectors, name) = match(topic)
+            let origin = InboundMessage.Origin.raw(topic: name, selectors: selectors, sourceId: nil)
+            return session.received(InboundMessage(origin, payload: payload, label: topic))
+        }
+        guard let address = topics.address(of: topic) else {
+            return session.dropped("a message on a topic that is not an event's", label: topic)
+        }
+        // A session without identity observes traffic, and takes part in no IO context.
+        if address.eventType == .ioValue, session.identityId != nil {
+            let selectors = match(topic).selectors.filter { if case .ioRoute = $0 { true } else { false } }
+            let origin = InboundMessage.Origin.raw(topic: topic, selectors: selectors, sourceId: address.sourceId)
+            return session.received(InboundMessage(origin, payload: payload, label: topic))
+        }
+        // A wildcard may bring in events of other namespaces.
+        guard session.observesAllNamespaces || WireName(address.namespace) == WireName(session.namespace) else { return }
+        session.received(InboundMessage(.event(address), payload: payload, label: topic))
+    }
+}
+
+extension EventSelector {
+    fileprivate var isRawOrRoute: Bool {
+        switch self {
+        case .raw, .ioRoute: true
+        case .events, .responses, .traffic: false
+        }
+    }
+}

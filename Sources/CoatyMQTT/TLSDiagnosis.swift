@@ -1,0 +1,81 @@
+import CMosquitto
+import Coaty
+import Foundation
+
+/// Finds out why TLS has failed. libmosquitto returns one code for everything, and says more in its log.
+struct TLSDiagnosis {
+    private var lines: [String] = []
+    private var verification: Int?
+
+    /// Maximum number of lines that are kept of one connection.
+    private static let maximumLines = 20
+
+    /// Takes an error from libmosquitto's log, and how OpenSSL stands to the broker's certificate at that moment.
+    mutating func note(_ line: String, verification: Int?) {
+        if lines.count < Self.maximumLines { lines.append(line) }
+        if let verification, verification != Int(X509_V_OK) { self.verification = verification }
+    }
+
+    /// The cause; nil if nothing of TLS was reported.
+    var error: ConnectionError? {
+        guard !lines.isEmpty else { return nil }
+        if reports("host name verification failed") {
+            return ConnectionError(.tlsWrongHost, "the broker's certificate is not for the host name that was configured")
+        }
+        if let error = verificationError { return error }
+        if reports("key values mismatch") || reports("inconsistent") {
+            return ConnectionError(.tlsKeyMismatch, "the private key does not belong to the client certificate")
+        }
+        if reports("Unable to load") {
+            let what = lines.first { $0.contains("Unable to load") } ?? ""
+            return ConnectionError(.tlsFile, what.replacing("Error: ", with: ""))
+        }
+        if reports("wrong version number") || reports("unexpected eof") || reports("packet length too long") {
+            return ConnectionError(.tlsNotOffered, "the broker does not speak TLS on this port")
+        }
+        if reports("alert") {
+            return ConnectionError(
+                .tlsClientCertificate,
+                "the broker refuses the client certificate, or asks for one: \(openSSLReason)"
+            )
+        }
+        return ConnectionError(.tls, "TLS failed: \(openSSLReason)")
+    }
+
+    private func reports(_ text: String) -> Bool { lines.contains { $0.contains(text) } }
+
+    /// What stands last in `error:0A000086:SSL routines::certificate verify failed`.
+    private var openSSLReason: String {
+        let line = lines.last { $0.contains("OpenSSL") } ?? lines.last ?? ""
+        return line.split(separator: ":").last.map(String.init) ?? line
+    }
+
+    private var verificationError: ConnectionError? {
+        guard let verification else { return nil }
+        let reason = String(cString: X509_verify_cert_error_string(verification))
+        switch Int32(verification) {
+        case X509_V_ERR_CERT_HAS_EXPIRED:
+            return ConnectionError(.tlsExpired, "the broker's certificate, or that of its authority, has expired")
+        case X509_V_ERR_CERT_NOT_YET_VALID:
+            return ConnectionError(.tlsNotYetValid, "the broker's certificate, or that of its authority, is not yet valid")
+        case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+            X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT,
+            X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_CERT_UNTRUSTED, X509_V_ERR_CERT_SIGNATURE_FAILURE:
+            return ConnectionError(
+                .tlsUnknownAuthority,
+                "the broker's certificate is not signed by a trusted authority: \(reason)"
+            )
+        default:
+            return ConnectionError(.tls, "the broker's certificate is not accepted: \(reason)")
+        }
+    }
+}
+
+extension MQTTClientOptions.TLSOptions {
+    /// Checks that the files can be read; libmosquitto reports an invalid argument if not.
+    func checkFiles() throws(ConnectionError) {
+        let files = [caFile, certificateFile, keyFile].compactMap(\.self)
+        guard let file = files.first(where: { !FileManager.default.isReadableFile(atPath: $0) }) else { return }
+        throw ConnectionError(.tlsFile, "the TLS file \(file) can't be read")
+    }
+}

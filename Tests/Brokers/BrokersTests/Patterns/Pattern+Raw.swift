@@ -1,0 +1,35 @@
+import Coaty
+import Testing
+
+extension Pattern {
+    /// Topics outside of Coaty's own.
+    static let raw = [
+        Pattern("Raw, exact topic") { scene in
+            try await checkRaw(scene, filter: Dotted.rawTopic, topic: Dotted.rawTopic)
+        },
+        // `+` stands for one level of the topic as the broker delivers it, so the level itself has no dot.
+        Pattern("Raw, filter with +") { scene in
+            try await checkRaw(scene, filter: "plant.a/+/temperature", topic: "plant.a/line1/temperature")
+        },
+        Pattern("Raw, filter with #") { scene in
+            try await checkRaw(scene, filter: "plant.a/#", topic: Dotted.rawTopic)
+        },
+    ]
+
+    private static func checkRaw(_ scene: Scene, filter: String, topic: String) async throws {
+        let heard = Heard<String>()
+        let subscription = try scene.receiver.subscribe(rawTopic: filter) { event in
+            heard.append("\(event.topic) \(String(decoding: event.payload, as: UTF8.self))")
+        }
+        defer { subscription.cancel() }
+        try await scene.connect()
+        try scene.sender.publishRaw(.with(topic: topic, payload: "21.5"))
+        try await eventually("the message arrives", within: 10) { heard.count > 0 }
+        // An exact filter gives back the topic; behind a wildcard nobody knows which of the separators were dots.
+        if filter == topic {
+            #expect(heard.values == ["\(topic) 21.5"])
+        } else {
+            #expect(heard.values.map { $0.replacing(".", with: "/") } == ["\(topic) 21.5".replacing(".", with: "/")])
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import Coaty
+import Foundation
+import Testing
+
+/// Two agents on the ends of a route.
+struct Scene: Sendable {
+    /// The agent that publishes or asks.
+    let sender: CommunicationManager
+    /// The agent that observes or answers.
+    let receiver: CommunicationManager
+
+    /// Creates the agents; ``connect()`` starts them.
+    init(_ route: Route) throws {
+        sender = try makeAgent(route.senderOptions)
+        receiver = try makeAgent(route.receiverOptions)
+    }
+
+    /// Starts both agents, and returns when an event of each has reached the other.
+    ///
+    /// A node of a cluster may acknowledge a subscription a moment before the other nodes know of it. What the agents observe
+    /// before this call is known to both nodes after it.
+    func connect() async throws {
+        let agents = [sender, receiver]
+        let topic = "barrier/\(UUID().uuidString)"
+        let heard = agents.map { _ in Heard<String>() }
+        let subscriptions = try zip(agents, heard).map { agent, heard in
+            try agent.subscribe(rawTopic: topic) { heard.append(String(decoding: $0.payload, as: UTF8.self)) }
+        }
+        for agent in agents { agent.start() }
+        try await eventually("each agent hears the other") {
+            guard agents.allSatisfy(\.isOnline) else { return false }
+            for agent in agents { try agent.publishRaw(.with(topic: topic, payload: agent.identityId.string)) }
+            return heard.allSatisfy { heard in agents.allSatisfy { heard.values.contains($0.identityId.string) } }
+        }
+        for subscription in subscriptions { subscription.cancel() }
+    }
+
+    /// Stops both agents.
+    func end() async {
+        await sender.stop()
+        await receiver.stop()
+    }
+
+    /// Checks that the receiver gets an event of the sender once.
+    ///
+    /// - Parameters:
+    ///   - observation: what the receiver observes.
+    ///   - describe: writes an event for the comparison; nil for an event that does not count.
+    ///   - expected: the description of the event.
+    ///   - publish: publishes the event.
+    func check<Event>(
+        _ observation: EventObservation<Event>,
+        _ describe: @escaping @Sendable (Event) throws -> String?,
+        gives expected: String,
+        publish: (CommunicationManager) throws -> Void
+    ) async throws {
+        let heard = Heard<String>()
+        let subscription = receiver.subscribe(observation) { event in
+            do {
+                if let text = try describe(event) { heard.append(text) }
+            } catch {
+                heard.append("\(error)")
+            }
+        }
+        defer { subscription.cancel() }
+        try await connect()
+        try publish(sender)
+        try await eventually("the event arrives", within: 10, details: { "\(heard.values)" }) { heard.count > 0 }
+        #expect(heard.values == [expected])
+    }
+
+    /// Checks that the sender gets an answer of the receiver to a request.
+    ///
+    /// - Parameters:
+    ///   - observation: what the receiver observes.
+    ///   - answer: answers a request; called for requests of other agents too.
+    ///   - request: what the sender asks.
+    ///   - describe: writes an answer for the comparison.
+    ///   - expected: the description of the answer.
+    func check<Request: RequestEvent>(
+        _ observation: EventObservation<Request>,
+        answer: @escaping @Sendable (Request) throws -> Void,
+        to request: Request,
+        _ describe: @escaping @Sendable (Request.Response) throws -> String,
+        gives expected: String
+    ) async throws {
+        let heard = Heard<String>()
+        let subscription = receiver.subscribe(observation) { event in
+            do {
+                try answer(event)
+            } catch {
+                heard.append("\(error)")
+            }
+        }
+        defer { subscription.cancel() }
+        try await connect()
+        let pending = try sender.publish(request) { response in
+            do {
+                heard.append(try describe(response))
+            } catch {
+                heard.append("\(error)")
+            }
+        }
+        defer { pending.cancel() }
+        try await eventually("the answer arrives", within: 10) { heard.count > 0 }
+        #expect(heard.values == [expected])
+    }
+}
+
+extension Pattern {
+    /// Creates a pattern that is checked in a scene.
+    init(_ name: String, in check: @escaping @Sendable (Scene) async throws -> Void) {
+        self.init(name: name) { route in
+            let scene = try Scene(route)
+            do {
+                try await check(scene)
+            } catch {
+                await scene.end()
+                throw error
+            }
+            await scene.end()
+        }
+    }
+}

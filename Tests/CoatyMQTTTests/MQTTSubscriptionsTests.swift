@@ -1,0 +1,255 @@
+import TestSupport
+import Testing
+
+@testable import Coaty
+@testable import CoatyMQTT
+
+/// A broker that closes the connection because of some packets, played by the test.
+private final class FaultyBroker {
+    var subscriptions: MQTTSubscriptions
+    /// Filters for which it closes the connection.
+    var bad: Set<String>
+    var maximumFilters = Int.max
+    var now = ContinuousClock.now
+    private(set) var granted: Set<String> = []
+    private(set) var packets: [[String]] = []
+    private(set) var refused: [String] = []
+    private(set) var answers: [UInt64: Bool] = [:]
+    private var lastId: Int32 = 0
+    private(set) var connects = 0
+
+    init(bad: Set<String> = [], maximumFilters: Int = .max, filtersPerPacket: Int = 8) {
+        let topics = MQTTTopics(namespace: "-", observesAllNamespaces: false, dialect: .plain)
+        subscriptions = MQTTSubscriptions(topics: topics, filtersPerPacket: filtersPerPacket)
+        self.bad = bad
+        self.maximumFilters = maximumFilters
+    }
+
+    /// Connects, and answers in order until it closes the connection or nothing is left to answer.
+    ///
+    /// - Returns: whether the connection stands.
+    func connect(_ requests: [SubscriptionRequest], isWriting: Bool = false) -> Bool {
+        connects += 1
+        (granted, packets, answers) = ([], [], [:])
+        subscriptions.connected()
+        note(subscriptions.add(requests))
+        return serve(isWriting: isWriting)
+    }
+
+    func serve(isWriting: Bool = false) -> Bool {
+        var unanswered: [(Int32, [String])] = []
+        while true {
+            while let packet = subscriptions.nextPacket() {
+                lastId += 1
+                _ = subscriptions.sent(lastId, keys: packet.keys, now: now)
+                packets.append(packet.filters)
+                unanswered.append((lastId, packet.filters))
+            }
+            guard !unanswered.isEmpty else { return true }
+            let (id, filters) = unanswered.removeFirst()
+            guard bad.isDisjoint(with: filters), filters.count <= maximumFilters else {
+                lose(isWriting: isWriting)
+                return false
+            }
+            granted.formUnion(filters)
+            note(subscriptions.acknowledged(id, isGranted: filters.map { _ in true }))
+        }
+    }
+
+    func lose(isWriting: Bool = false) {
+        refused += subscriptions.lost(isWriting: isWriting, isLeaving: false, now: now)
+    }
+
+    func note(_ new: [MQTTSubscriptions.Answer]) {
+        for answer in new { answers[answer.request.ticket] = answer.isGranted }
+    }
+}
+
+@Suite struct MQTTSubscriptionsTests {
+    private func requests(_ filters: [String], essential: Set<String> = []) -> [SubscriptionRequest] {
+        filters.enumerated().map { index, filter in
+            SubscriptionRequest(
+                selector: .raw(WireName(filter)),
+                ticket: UInt64(index + 1),
+                isEssential: essential.contains(filter)
+            )
+        }
+    }
+
+    @Test func asksInPacketsOfEight() {
+        let broker = FaultyBroker()
+        let filters = (0..<20).map { "\($0)" }
+        #expect(broker.connect(requests(filters)))
+        #expect(broker.packets == [Array(filters[..<8]), Array(filters[8..<16]), Array(filters[16...])])
+        #expect(broker.answers.count == 20 && broker.answers.values.allSatisfy(\.self))
+    }
+
+    @Test(arguments: [["bad"], ["bad", "worse"], ["bad", "worse", "worst"]])
+    func filtersThatCloseTheConnectionAreFoundAndNoOthers(bad: [String]) {
+        let filters = (0..<100).map { "\($0)" } + bad + (100..<200).map { "\($0)" }
+        let broker = FaultyBroker(bad: Set(bad))
+        while !broker.connect(requests(filters)), broker.connects < 100 {}
+        #expect(Set(broker.refused) == Set(bad))
+        #expect(broker.granted == Set(filters).subtracting(bad))
+        #expect(broker.answers.count { !$0.value } == bad.count && broker.answers.count == filters.count)
+        #expect(broker.connects <= 3 + 4 * bad.count)
+        // The next connection begins with them left out, and asks for everything else at once.
+        broker.lose()
+        #expect(broker.connect(requests(filters)))
+        #expect(broker.packets.count == 25 && broker.answers.count { !$0.value } == bad.count)
+    }
+
+    @Test func newSubscriptionThatClosesAStandingConnectionIsFound() {
+        let broker = FaultyBroker(bad: ["bad"])
+        #expect(broker.connect(requests(["a", "b"])))
+        broker.note(broker.subscriptions.add([requests(["a", "b", "bad"])[2]]))
+        #expect(!broker.serve())
+        while !broker.connect(requests(["a", "b", "bad"])), broker.connects < 20 {}
+        #expect(broker.connects == 4 && broker.refused == ["bad"])
+    }
+
+    /// The defect: a connection that was lost by chance while subscriptions were tried one by one blamed the one that was next.
+    @Test(arguments: 1...3) func connectionsLostByChanceBlameNobodyForLong(losses: Int) {
+        let broker = FaultyBroker()
+        let all = requests((0..<3).map { "\($0)" })
+        for _ in 0..<losses {
+            broker.subscriptions.connected()
+            broker.note(broker.subscriptions.add(all))
+            let packet = broker.subscriptions.nextPacket()
+            #expect(packet != nil)
+            _ = broker.subscriptions.sent(1, keys: packet?.keys ?? [], now: broker.now)
+            broker.lose()
+        }
+        #expect(broker.connect(all))
+        // Three in a row that hit the same filter alone can't be told from its fault; but that is mended on the standing connection.
+        if losses < 3 { #expect(broker.refused.isEmpty && broker.granted.count == 3) }
+        broker.now += MQTTSubscriptions.retryIntervals[0] + .seconds(1)
+        broker.subscriptions.retry(now: broker.now)
+        #expect(broker.serve())
+        #expect(broker.granted.count == 3 && broker.answers.count == 3 && broker.answers.values.allSatisfy(\.self))
+    }
+
+    @Test func publicationThatIsBeingWrittenTakesTheBlame() {
+        let broker = FaultyBroker(bad: ["b"])
+        for _ in 0..<10 { #expect(!broker.connect(requests(["a", "b"]), isWriting: true)) }
+        #expect(broker.refused.isEmpty)
+    }
+
+    @Test func essentialSubscriptionsComeFirstAndAreNeverRefused() {
+        let broker = FaultyBroker(bad: ["own"])
+        let all = requests(["a", "own", "b"], essential: ["own"])
+        for _ in 0..<20 { #expect(!broker.connect(all)) }
+        #expect(broker.refused.isEmpty)
+        broker.bad = []
+        #expect(broker.connect(all))
+        #expect(broker.packets.first?.first == "own" && broker.granted == ["a", "own", "b"])
+    }
+
+    @Test func refusedFilterIsTriedAgainThreeTimesOnAStandingConnection() {
+        let broker = FaultyBroker(bad: ["bad"])
+        let all = requests(["a", "bad"])
+        while !broker.connect(all), broker.connects < 20 {}
+        for interval in MQTTSubscriptions.retryIntervals {
+            broker.subscriptions.retry(now: broker.now + interval - .seconds(1))
+            #expect(broker.serve() && broker.packets.last != ["bad"])
+            broker.now += interval + .seconds(1)
+            broker.subscriptions.retry(now: broker.now)
+            #expect(!broker.serve())
+            #expect(broker.connect(all), "it is left out at once")
+        }
+        broker.now += .seconds(1_000_000)
+        broker.subscriptions.retry(now: broker.now)
+        #expect(broker.serve() && broker.granted == ["a"])
+    }
+
+    @Test(arguments: [1, 3, 4, 5, 7]) func packetsShrinkToWhatTheBrokerAccepts(limit: Int) {
+        let filters = (0..<100).map { "\($0)" }
+        let broker = FaultyBroker(maximumFilters: limit)
+        var stood = 0
+        // Each time it stands, the connection is lost again.
+        while broker.connects < 200, stood < 3 {
+            if broker.connect(requests(filters)) {
+                #expect(broker.granted.count == 100 && broker.answers.values.allSatisfy(\.self))
+                stood += 1
+                broker.lose()
+            }
+        }
+        #expect(stood == 3 && broker.refused.isEmpty)
+        #expect(broker.subscriptions.filtersPerPacket <= limit || broker.connects < 200)
+    }
+
+    @Test func probesHaveTheConnectionToThemselves() {
+        let broker = FaultyBroker(bad: ["bad"])
+        let all = requests(["a", "bad"])
+        #expect(!broker.connect(all))
+        broker.subscriptions.connected()
+        broker.note(broker.subscriptions.add(all))
+        let packet = broker.subscriptions.nextPacket()
+        #expect(packet?.filters.count == 1)
+        _ = broker.subscriptions.sent(7, keys: packet?.keys ?? [], now: broker.now)
+        #expect(broker.subscriptions.nextPacket() == nil)
+        #expect(broker.subscriptions.holdsBack(now: broker.now))
+        // Not for ever: the broker may answer nothing.
+        #expect(!broker.subscriptions.holdsBack(now: broker.now + MQTTSubscriptions.probeTime))
+    }
+
+    @Test func everyRequestIsAnsweredOnceAlsoIfItIsWithdrawn() {
+        let broker = FaultyBroker()
+        broker.subscriptions.connected()
+        broker.note(broker.subscriptions.add(requests(["a", "b"])))
+        let (commands, answers) = broker.subscriptions.remove(.raw(WireName("b")))
+        #expect(commands.isEmpty, "it was not sent")
+        #expect(answers.map(\.isGranted) == [false] && answers.map(\.request.ticket) == [2])
+        #expect(broker.serve() && broker.granted == ["a"])
+        #expect(broker.subscriptions.remove(.raw(WireName("a"))).commands == [.unsubscribe(["a"])])
+    }
+
+    @Test func selectorsShareAFilterUntilTheLastIsGone() {
+        let broker = FaultyBroker()
+        let raw = SubscriptionRequest(selector: .raw(WireName("ext/foo")), ticket: 1, isEssential: false)
+        let route = SubscriptionRequest(selector: .ioRoute(WireName("ext/foo")), ticket: 2, isEssential: false)
+        #expect(broker.connect([raw, route]))
+        #expect(broker.packets == [["ext/foo"]] && broker.answers == [1: true, 2: true])
+        #expect(broker.subscriptions.remove(raw.selector).commands.isEmpty)
+        #expect(broker.subscriptions.remove(route.selector).commands == [.unsubscribe(["ext/foo"])])
+    }
+
+    /// Random requests, ends, faults and losses: everything is answered once, and what stands is what is granted.
+    @Test(arguments: 0..<50 as Range<UInt64>) func standsForWhatIsSubscribed(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        let broker = FaultyBroker()
+        var wanted: [String: SubscriptionRequest] = [:]
+        var lastTicket: UInt64 = 0
+        var isConnected = false
+        for _ in 0..<400 {
+            let filter = "\(Int.random(in: 0..<30, using: &generator))"
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0 where isConnected:
+                broker.lose()
+                isConnected = false
+            case 0...2 where !isConnected:
+                for filter in wanted.keys.sorted() {
+                    lastTicket += 1
+                    wanted[filter] = SubscriptionRequest(
+                        selector: .raw(WireName(filter)),
+                        ticket: lastTicket,
+                        isEssential: false
+                    )
+                }
+                isConnected = broker.connect(wanted.values.sorted { $0.ticket < $1.ticket })
+            case 3...6 where isConnected && wanted[filter] == nil:
+                lastTicket += 1
+                let request = SubscriptionRequest(selector: .raw(WireName(filter)), ticket: lastTicket, isEssential: false)
+                wanted[filter] = request
+                broker.note(broker.subscriptions.add([request]))
+                isConnected = broker.serve()
+            case 7...9 where isConnected:
+                guard wanted.removeValue(forKey: filter) != nil else { continue }
+                broker.note(broker.subscriptions.remove(.raw(WireName(filter))).answers)
+            default: break
+            }
+            guard isConnected else { continue }
+            for request in wanted.values { try #require(broker.answers[request.ticket] == true) }
+        }
+    }
+}
