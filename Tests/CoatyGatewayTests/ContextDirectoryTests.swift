@@ -6,138 +6,128 @@ import Testing
 
 @testable import CoatyGateway
 
-@testable import CoatyTestSupport
-
-/// What others show of their contexts, at a broker in memory.
+/// Which IO contexts of other agents the directory lists. The broker is in memory.
 @Suite struct ContextDirectoryTests {
-    private static let agent = CoatyUUID()
-    private static let hosted = CoatyUUID()
+    private let scene: DirectoryScene
+    private var directory: ContextDirectory { scene.directory }
 
-    private let clock = SteeredClock()
-    private let broker = TopicBroker()
-    private let manager: CommunicationManager
-    private let directory: ContextDirectory
-    private let found: FoundRouters
+    init() throws { scene = try DirectoryScene() }
 
-    private final class FoundRouters: Sendable {
-        let list = Mutex<[CoatyUUID]>([])
-    }
-
-    init() throws {
-        let found = FoundRouters()
-        self.found = found
-        manager = try CommunicationManager(
-            identity: Identity(name: "gateway"),
-            options: CommunicationOptions { [broker] _ in TopicBinding(broker: broker) }
-        )
-        directory = ContextDirectory(manager: manager, hosted: [Self.hosted], feed: RoutingFeed(), clock: clock) {
-            _,
-            router in found.list.withLock { $0.append(router) }
-        }
-    }
-
-    private func joined(_ body: () async throws -> Void) async throws {
-        let looking = directory.start()
-        manager.start()
-        defer { looking.cancel() }
-        try await untilTrue("it asks") { question != nil }
-        try await body()
-        await manager.stop()
-    }
-
-    /// The correlation id of the latest Discover.
-    private var question: Substring? {
-        broker.published.last { $0.topic.contains("/DSC/") }?.topic.split(separator: "/").last
-    }
-
-    private func publish(_ topic: String, _ payload: String) {
-        broker.publish(topic: "coaty/3/-/" + topic, payload: Array(payload.utf8))
-    }
-
-    private static func object(_ type: CoreType, _ id: CoatyUUID, _ name: String, _ members: String = "") -> String {
-        #"{"object":{"coreType":"\#(type)","objectType":"coaty.\#(type)","objectId":"\#(id)","name":"\#(name)"\#(members)}}"#
-    }
-
-    private func advertise(_ id: CoatyUUID, by agent: CoatyUUID = agent) {
-        publish("ADV:IoContext/\(agent)", Self.object(.IoContext, id, "c"))
-    }
-
-    private func advertiseNode(_ id: CoatyUUID, in context: String = "c") {
-        let actor = #"{"coreType":"IoActor","objectType":"t","objectId":"\#(CoatyUUID())","name":"a","valueType":"v"}"#
-        publish(
-            "ADV:IoNode/\(Self.agent)",
-            Self.object(.IoNode, id, context, #","ioSources":[],"ioActors":[\#(actor)]"#)
-        )
-    }
-
-    private func tell(_ source: CoatyUUID, _ actor: CoatyUUID, _ members: String = "") {
-        publish("ASC:c/\(Self.agent)", #"{"ioSourceId":"\#(source)","ioActorId":"\#(actor)"\#(members)}"#)
-    }
-
-    @Test func nodesAndAssociationsStandInTheOrderInWhichTheyCame() async throws {
-        try await joined {
+    @Test func nodesAndAssociationsKeepTheOrderOfTheirArrival() async throws {
+        try await scene.run {
             let id = CoatyUUID()
-            advertise(id)
-            try await untilTrue("the context is known") { directory.contains(id) }
+            scene.advertise(id)
+            try await scene.untilDelivered()
             let nodes = (0..<20).map { _ in CoatyUUID() }
-            for node in nodes { advertiseNode(node) }
+            for node in nodes { scene.advertiseNode(node) }
             let pairs = (0..<20).map { _ in (CoatyUUID(), CoatyUUID()) }
-            for (source, actor) in pairs { tell(source, actor, #","associatingRoute":"r""#) }
-            // Another rate is no new place, a dissolution and another context are.
-            tell(pairs[3].0, pairs[3].1, #","associatingRoute":"r","updateRate":7"#)
-            tell(pairs[4].0, pairs[4].1)
-            advertiseNode(nodes[5], in: "other")
-            advertiseNode(nodes[6])
-            try await untilTrue("all is known") {
+            for (source, actor) in pairs { scene.associate(source, actor) }
+            // A new rate keeps the place; a dissolved association and a node that was elsewhere lose it.
+            scene.associate(pairs[3].0, pairs[3].1, rate: 7)
+            scene.dissociate(pairs[4].0, pairs[4].1)
+            scene.advertiseNode(nodes[5], in: "other")
+            scene.advertiseNode(nodes[6])
+            try await untilTrue("all events have arrived") {
                 directory.entry(id)?.nodes.count == 19 && directory.entry(id)?.associations.count == 19
                     && directory.entry(id)?.associations[3].updateRate == 7
             }
             let entry = try #require(directory.entry(id))
             #expect(entry.nodes.map { $0["objectId"]?.string } == (nodes[..<5] + nodes[6...]).map(\.string))
             #expect(entry.associations.map(\.ioSourceId) == (pairs[..<4] + pairs[5...]).map(\.0))
-            publish("DAD/\(Self.agent)", #"{"objectIds":["\#(nodes[0])","\#(id)"]}"#)
-            try await untilTrue("it is gone") { !directory.contains(id) }
+            scene.deadvertise([nodes[0], id])
+            try await untilTrue("the context is gone") { !directory.contains(id) }
             #expect(directory.entries.isEmpty)
         }
     }
 
-    @Test func whatDoesNotShowItselfAfterAReconnectIsGone() async throws {
-        try await joined {
+    @Test func contextsAndNodesNotSeenAfterAReconnectAreForgotten() async throws {
+        try await scene.run {
             let (gone, back, node) = (CoatyUUID(), CoatyUUID(), CoatyUUID())
-            for id in [gone, back] { advertise(id) }
-            advertiseNode(node)
+            for id in [gone, back] { scene.advertise(id) }
+            scene.advertiseNode(node)
             try await untilTrue("all are known") {
                 directory.entry(gone)?.nodes.count == 1 && directory.contains(back)
             }
-            try await untilTrue("the first connect is timed") { clock.sleepers == 1 }
-            let before = question
-            broker.setAvailable(false)
-            try await untilTrue("the link is lost") { !manager.isOnline }
-            broker.setAvailable(true)
-            try await untilTrue("it asks again") { question != before }
+            try await scene.reconnect()
             #expect(directory.entries.count == 2)
-            publish("ADV:IoContext/\(Self.agent)", Self.object(.IoContext, back, "c", #","x":1"#))
-            try await untilTrue("one is back") { directory.json(back)?["x"] != nil }
-            try await untilTrue("the time for it runs") { clock.sleepers == 1 }
-            clock.advance(by: ContextDirectory.confirmationTime)
-            try await untilTrue("the other one is gone") { !directory.contains(gone) }
+            scene.advertise(back, members: #","x":1"#)
+            try await untilTrue("one context is confirmed") { directory.json(back)?["x"] != nil }
+            try await scene.endConfirmation()
+            try await untilTrue("the other context is gone") { !directory.contains(gone) }
             #expect(directory.entry(back)?.nodes.isEmpty == true)
         }
     }
 
-    @Test func anotherRouterIsFoundOnceAndByItsAnswerAlone() async throws {
-        try await joined {
-            let other = CoatyUUID()
-            for _ in 0..<10 { advertise(Self.hosted, by: CoatyUUID()) }
-            let correlation = try #require(question)
-            for _ in 0..<10 {
-                publish("RSV/\(other)/\(correlation)", Self.object(.IoContext, Self.hosted, "c"))
+    @Test func anotherRouterOfAHostedContextIsReportedOnce() async throws {
+        try await scene.run {
+            let (other, cache) = (CoatyUUID(), CoatyUUID())
+            for _ in 0..<10 { scene.advertise(DirectoryScene.hosted, by: CoatyUUID()) }
+            try scene.resolve(DirectoryScene.hosted, by: cache, parent: scene.manager.identityId)
+            for _ in 0..<10 { try scene.resolve(DirectoryScene.hosted, by: other, parent: other) }
+            try await scene.untilDelivered()
+            #expect(scene.reportedRouters.withLock(\.self) == [other])
+            #expect(!directory.contains(DirectoryScene.hosted))
+        }
+    }
+
+    // MARK: - Which agents route a context
+
+    @Test func contextStaysWhileAnotherAgentRoutesIt() async throws {
+        try await scene.run {
+            let (id, last) = (CoatyUUID(), CoatyUUID())
+            scene.advertise(id, members: #","parentObjectId":"\#(DirectoryScene.agent)""#)
+            scene.advertise(id, by: last, members: #","parentObjectId":"\#(last)""#)
+            try await scene.untilDelivered()
+            #expect(directory.entry(id)?.router == last)
+            #expect(directory.entry(id)?.otherRouters == [DirectoryScene.agent])
+            scene.deadvertise([last], by: last)
+            try await scene.untilDelivered()
+            #expect(directory.entry(id)?.router == DirectoryScene.agent)
+            #expect(directory.entry(id)?.otherRouters == [])
+            scene.deadvertise([DirectoryScene.agent])
+            try await scene.untilDelivered()
+            #expect(!directory.contains(id))
+        }
+    }
+
+    @Test func agentThatOnlyAssociatesKeepsTheContext() async throws {
+        try await scene.run {
+            let (id, other) = (CoatyUUID(), CoatyUUID())
+            scene.advertise(id)
+            try await scene.untilDelivered()
+            let (source, actor) = (CoatyUUID(), CoatyUUID())
+            scene.associate(source, actor, by: other)
+            scene.deadvertise([DirectoryScene.agent])
+            try await scene.untilDelivered()
+            #expect(directory.entry(id)?.router == other)
+            #expect(directory.entry(id)?.associations.map(\.ioSourceId) == [source])
+        }
+    }
+
+    @Test func agentThatAnswersWithAStoredCopyIsNotARouter() async throws {
+        try await scene.run {
+            let (id, stored, cache) = (CoatyUUID(), CoatyUUID(), CoatyUUID())
+            scene.advertise(id, members: #","parentObjectId":"\#(DirectoryScene.agent)","x":2"#)
+            for id in [id, stored] {
+                try scene.resolve(id, by: cache, parent: DirectoryScene.agent, members: #","x":1"#)
             }
-            let last = CoatyUUID()
-            advertise(last)
-            try await untilTrue("all has come") { directory.contains(last) }
-            #expect(found.list.withLock(\.self) == [other])
-            #expect(!directory.contains(Self.hosted))
+            try await scene.untilDelivered()
+            #expect(directory.entry(id)?.router == DirectoryScene.agent)
+            #expect(directory.entry(id)?.otherRouters == [])
+            #expect(directory.json(id)?["x"]?.bytes.elementsEqual("2".utf8) == true)
+            #expect(!directory.contains(stored))
+            scene.deadvertise([cache, id], by: cache)
+            try await scene.untilDelivered()
+            #expect(directory.contains(id))
+        }
+    }
+
+    @Test func routerIsRecognizedByTheContextThatItAnswersWith() async throws {
+        try await scene.run {
+            let (id, router) = (CoatyUUID(), CoatyUUID())
+            try scene.resolve(id, by: router, parent: router)
+            try await scene.untilDelivered()
+            #expect(directory.entry(id)?.router == router)
         }
     }
 }

@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func afterAReconnectWhoIsSilentIsGone() async throws {
+    @Test func silentAgentsAreRemovedAfterAReconnect() async throws {
         try await joined {
             for agent in ["silent", "advertising", "asking", "resolving", "deadvertising"] {
                 advertise(agent, .Identity, by: agent)
@@ -149,10 +149,11 @@ import Testing
             #expect(contains("new") && contains("found") && contains("last"))
             #expect(registry.agents.last?.isOnline == false)
 
-            // It was only late: what it had advertised it need not advertise again.
+            // The agent was only late, and does not advertise its objects again.
             let asked = questions.count
             advertise("silent", .Identity, by: "silent")
-            try await untilTrue("it is asked") { questions.count > asked }
+            try await untilTrue("the registry asks for its objects") { questions.count > asked }
+            #expect(contains("of silent"))
         }
     }
 

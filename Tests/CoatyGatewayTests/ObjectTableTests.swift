@@ -1,67 +1,11 @@
 import Coaty
-import Synchronization
 import Testing
 
 @testable import CoatyGateway
 
-/// What a table keeps of what it hears, without a network.
-@Suite final class ObjectTableTests {
-    private final class Changes: Sendable {
-        let list = Mutex<[ObjectChange]>([])
-    }
-
-    private var table = ObjectTable(maximumObjects: 10_000, maximumBytes: 64 << 20)
-    private let changes = Changes()
-    private var now = 0
-
-    init() { listen() }
-
-    private func listen() {
-        _ = table.addChangeHandler { [changes] change in changes.list.withLock { $0.append(change) } }
-    }
-
-    /// What has changed since this was read last: `+`, `~` or `-` and the object's id.
-    private var changed: [String] {
-        changes.list.withLock { list in
-            defer { list = [] }
-            return list.map { change in
-                let sign =
-                    switch change.kind {
-                    case .added: "+"
-                    case .changed: "~"
-                    case .removed: "-"
-                    }
-                return sign + change.object.objectId.string
-            }
-        }
-    }
-
-    private static func json(_ id: String, _ coreType: CoreType = .CoatyObject, _ members: String = "") -> String {
-        #"{"coreType":"\#(coreType)","objectType":"t","objectId":"\#(id)","name":"n"\#(members)}"#
-    }
-
-    @discardableResult
-    private func hear(_ json: String, from agent: String, isAdvertised: Bool = true) throws -> Bool {
-        now += 1
-        let view = try Payload(Array(#"{ "object": \#(json) }"#.utf8)).json["object"]
-        return table.take(
-            try #require(view),
-            from: CoatyUUID(wire: agent),
-            isAdvertised: isAdvertised,
-            now: now
-        )
-    }
-
-    private func deadvertise(_ ids: String...) {
-        now += 1
-        table.deadvertise(ids.map(CoatyUUID.init(wire:)), now: now)
-    }
-
-    private func object(_ id: String) throws -> AliveObject { try #require(table.object(CoatyUUID(wire: id))) }
-
-    private var ids: [String] { table.objects.map(\.objectId.string).sorted() }
-
-    @Test func anObjectIsKeptAsItCame() throws {
+/// How a table of objects follows Advertise, Resolve and Deadvertise events.
+@Suite final class ObjectTableTests: ObjectTableScene {
+    @Test func objectIsKeptUnchanged() throws {
         let json = Self.json("é \\u0041", .Task, #", "parentObjectId":"p", "n": 1.50 "#)
         try hear(json, from: "a")
         let object = try object("é A")
@@ -73,19 +17,18 @@ import Testing
         #expect(table.object(CoatyUUID(wire: "e\u{301} A")) == nil, "ids are compared byte by byte")
     }
 
-    @Test func tellsEachChangeAndNothingElse() throws {
+    @Test func reportsEachChangeOnce() throws {
         try hear(Self.json("x"), from: "a")
         try hear(Self.json("x"), from: "a")
         try hear(Self.json("x"), from: "b", isAdvertised: false)
         #expect(changed == ["+x"])
         try hear(Self.json("x", .CoatyObject, #","v":1"#), from: "a")
-        let latest = changes.list.withLock(\.last)
-        let change = try #require(latest)
+        let change = try #require(lastChange)
         #expect(change.kind == .changed && change.previous?.changed == 1 && change.object.changed == now)
         #expect(change.object.since == 1)
         #expect(changed == ["~x"])
         try hear(Self.json("x", .CoatyObject, #","v":1"#), from: "b")
-        #expect(changed == ["~x"], "another one advertises it")
+        #expect(changed == ["~x"], "another agent advertises it")
         deadvertise("y")
         deadvertise("x")
         deadvertise("x")
@@ -95,14 +38,14 @@ import Testing
         #expect(changed == ["+x"])
     }
 
-    @Test func logsAndObjectsWithoutAnIdAreLeftOut() throws {
+    @Test func logsAndObjectsWithoutIdAreIgnored() throws {
         try hear(Self.json("l", .Log), from: "a")
         try hear(#"{"coreType":"Task","objectType":"t","objectId":7,"name":"n"}"#, from: "a")
         try hear(#"{"coreType":"Task","objectType":"t","name":"n"}"#, from: "a")
         #expect(ids.isEmpty && table.isComplete)
     }
 
-    @Test func theOwnerIsWhoAdvertisedItLastOrResolvedItFirst() throws {
+    @Test func ownerAdvertisedLastOrResolvedFirst() throws {
         try hear(Self.json("x"), from: "a", isAdvertised: false)
         try hear(Self.json("x"), from: "b", isAdvertised: false)
         #expect(try object("x").owner.string == "a")
@@ -112,13 +55,13 @@ import Testing
         #expect(try object("x").owner.string == "b")
         #expect(try object("x").json?["v"]?.number == 1)
 
-        // An agent owns its identity, whoever has shown it first.
+        // An agent owns its identity, even if another agent showed it first.
         try hear(Self.json("i", .Identity), from: "a", isAdvertised: false)
         try hear(Self.json("i", .Identity), from: "i", isAdvertised: false)
         #expect(try object("i").owner.string == "i")
     }
 
-    @Test func whatIsDeadvertisedGoesWithItsChildrenAndAllItOwns() throws {
+    @Test func deadvertiseRemovesChildrenAndOwnedObjects() throws {
         try hear(Self.json("a", .Identity), from: "a")
         try hear(Self.json("b", .Identity), from: "b")
         try hear(Self.json("a1"), from: "a")
@@ -137,14 +80,13 @@ import Testing
         #expect(ids.isEmpty)
         #expect(table.departed.agents.map(\.since) == [now - 1, now])
         #expect(table.departed.agents.allSatisfy { !$0.isOnline })
-        // It comes back, and was not presumed to have gone.
+        // The agent returns; it was not only presumed to have left.
         #expect(try !hear(Self.json("a", .Identity), from: "a"))
         #expect(table.departed.agents.count == 1)
     }
 
-    @Test func whatWasHeardOfLongestAgoMakesRoomButNoIdentity() throws {
-        table = ObjectTable(maximumObjects: 4, maximumBytes: 1 << 20)
-        listen()
+    @Test func oldestObjectMakesRoomUnlessItIsAnIdentity() throws {
+        limit(objects: 4)
         try hear(Self.json("a", .Identity), from: "a")
         for id in ["x", "y", "z"] { try hear(Self.json(id), from: "a") }
         #expect(table.isComplete)
@@ -162,13 +104,12 @@ import Testing
         #expect(ids == ["a", "b", "c", "d"])
     }
 
-    @Test func bytesAreBoundToo() throws {
+    @Test func bytesAreBounded() throws {
         func padded(_ id: String, _ count: Int) -> String {
             Self.json(id, .CoatyObject, #","p":"\#(String(repeating: "p", count: count))""#)
         }
         let size = padded("x", 1000).utf8.count + 1
-        table = ObjectTable(maximumObjects: 100, maximumBytes: 3 * size)
-        listen()
+        limit(objects: 100, bytes: 3 * size)
         for id in ["x", "y", "z"] { try hear(padded(id, 1000), from: "a") }
         #expect(table.isComplete)
         try hear(padded("y", 999), from: "a")
@@ -176,7 +117,7 @@ import Testing
         _ = changed
         try hear(padded("z", 1002), from: "a")
         #expect(changed == ["-x", "~z"])
-        // A change that no room can be made for leaves nothing that is no longer true.
+        // If there is no room for a new version, the old one is removed.
         try hear(padded("y", 4000), from: "a")
         #expect(changed == ["-z", "-y"] && ids.isEmpty)
 
@@ -184,7 +125,7 @@ import Testing
         #expect(ids.isEmpty, "a source id counts as well")
     }
 
-    @Test func anObjectThatIsTooLargeIsLeftOut() throws {
+    @Test func tooLargeObjectIsNotListed() throws {
         try hear(Self.json("x"), from: "a")
         let large = #","p":"\#(String(repeating: "p", count: ObjectRegistry.maximumObjectBytes))""#
         try hear(Self.json("y", .CoatyObject, large), from: "a")
@@ -194,7 +135,7 @@ import Testing
         #expect(changed == ["+x", "-x"])
     }
 
-    @Test func whoDoesNotShowItselfIsGoneWithWhatItAdvertised() throws {
+    @Test func silentAgentsAndTheirObjectsAreRemoved() throws {
         for id in ["a", "b", "c"] {
             try hear(Self.json(id, .Identity), from: id)
             try hear(Self.json(id + "1"), from: id)
@@ -202,28 +143,28 @@ import Testing
         for id in ["a2", "a3", "a4"] { try hear(Self.json(id), from: "a") }
         try hear(Self.json("a3"), from: "b", isAdvertised: false)
         #expect(!table.isInDoubt)
-        table.doubt()
+        doubt()
         #expect(table.isInDoubt)
-        table.hear(from: CoatyUUID(wire: "b"))
-        // Another one answers for it, or one that has no identity does.
+        hear(from: "b")
+        // Another agent resolves the objects; one of these agents has no known identity.
         try hear(Self.json("a2"), from: "b", isAdvertised: false)
         try hear(Self.json("a4"), from: "nobody", isAdvertised: false)
         try hear(Self.json("c", .Identity), from: "b", isAdvertised: false)
         _ = changed
-        table.removeUnconfirmed(now: 99)
+        removeUnconfirmed()
         #expect(ids == ["a2", "b", "b1"])
         #expect(try object("a2").owner.string == "b")
         #expect(Set(changed) == ["-a", "-a1", "~a2", "-a3", "-a4", "-c", "-c1"])
         #expect(!table.isInDoubt)
-        #expect(table.departed.agents.map(\.since) == [99, 99])
-        // It need not advertise what was taken for gone, and has to be asked.
+        #expect(table.departed.agents.map(\.since) == [now, now])
+        // The agent was only presumed gone, so the registry asks for its objects.
         #expect(try hear(Self.json("a", .Identity), from: "a"))
         #expect(try !hear(Self.json("a", .Identity), from: "a"))
         deadvertise("b")
-        #expect(ids == ["a"])
+        #expect(ids == ["a", "a1", "a3", "a4"])
     }
 
-    @Test func theAgentsThatWentLastAreKnown() throws {
+    @Test func latestDepartedAgentsAreListed() throws {
         for number in 0..<(DepartedAgents.maximumDeparted + 5) {
             try hear(Self.json("\(number)", .Identity), from: "\(number)")
             deadvertise("\(number)")

@@ -1,9 +1,9 @@
 public import Foundation
 import Glibc
 
-/// A program, from its start until the object goes. It gets no signal but SIGKILL.
+/// A program that runs as a child process. It is killed when the object is released.
 public final class ChildProcess: Sendable {
-    /// Until a program that ends by itself must have ended.
+    /// Maximum time that ``waitForEnd()`` waits, in seconds.
     public static let limit: TimeInterval = 60
 
     private let pid: pid_t
@@ -12,14 +12,24 @@ public final class ChildProcess: Sendable {
     /// Starts a program.
     ///
     /// - Parameters:
+    ///   - environment: the whole environment; nil passes on this process's.
     ///   - input: the path of a file that is its standard input; nil passes on this process's.
     ///   - errors: the same for standard error.
-    /// - Throws: ``TestSupportError`` where that cannot be.
-    public init(_ path: String, _ arguments: [String], input: String? = nil, errors: String? = nil) throws {
+    ///   - parentDeathSignal: the name of the signal that the program gets when the test process ends.
+    /// - Throws: ``TestSupportError`` if the program cannot be started.
+    public init(
+        _ path: String,
+        _ arguments: [String],
+        environment: [String: String]? = nil,
+        input: String? = nil,
+        errors: String? = nil,
+        parentDeathSignal: String = "KILL"
+    ) throws {
         file = FileManager.default.temporaryDirectory.appending(path: "output-\(UUID().uuidString)").path
         pid = try SpawningThread.spawn(
             "/usr/bin/setpriv",
-            ["setpriv", "--pdeathsig", "KILL", "--", path] + arguments,
+            ["setpriv", "--pdeathsig", parentDeathSignal, "--", path] + arguments,
+            environment: environment,
             input: input,
             output: file,
             errors: errors
@@ -30,6 +40,12 @@ public final class ChildProcess: Sendable {
         kill(pid, SIGKILL)
         waitpid(pid, nil, 0)
         try? FileManager.default.removeItem(atPath: file)
+    }
+
+    /// Sends a signal. Has no effect after the program has ended.
+    public func signal(_ number: Int32) {
+        // Until `deinit` the process is at least a zombie, so the id is not in use again.
+        kill(pid, number)
     }
 
     /// What it wrote to standard output.

@@ -1,23 +1,23 @@
 import Coaty
 
-/// An object that is alive in the network, as it was last heard of.
+/// An object in the network, in its last known version.
 ///
-/// It has bytes of its own, so that a small part of a large payload does not keep the payload. They are not indexed: that
-/// would take several times their room, and most objects are only handed on.
+/// It has its own copy of the bytes, so that a small object does not keep a large payload in memory. The bytes are not
+/// parsed: an index would need several times their memory, and most objects are only passed on.
 final class AliveObject: Sendable {
     let objectId: CoatyUUID
     let coreType: CoreType
     let objectType: WireName
     let parentObjectId: CoatyUUID?
-    /// Who advertised it last; who resolved it first, where nobody has advertised it.
+    /// The agent that advertised the object last; if no agent did, the agent that resolved it first.
     let owner: CoatyUUID
-    /// When it was first heard of, in milliseconds since 1970.
+    /// The time at which the object was listed, in milliseconds since 1970.
     let since: Int
-    /// When it became what it is, in milliseconds since 1970.
+    /// The time of the last change of the object or its owner, in milliseconds since 1970.
     let changed: Int
-    /// Its place in the order in which objects came.
+    /// Its position in the order in which objects were listed.
     let position: UInt64
-    /// The JSON text, as it came.
+    /// The JSON text, unchanged.
     let bytes: [UInt8]
 
     init(
@@ -42,42 +42,59 @@ final class AliveObject: Sendable {
         self.bytes = bytes
     }
 
-    /// The same object, of another owner.
-    init(_ other: AliveObject, owner: CoatyUUID, changed: Int) {
-        objectId = other.objectId
-        coreType = other.coreType
-        objectType = other.objectType
-        parentObjectId = other.parentObjectId
-        self.owner = owner
-        since = other.since
-        self.changed = changed
-        position = other.position
-        bytes = other.bytes
+    /// Creates a copy with another owner.
+    convenience init(_ other: AliveObject, owner: CoatyUUID, changed: Int) {
+        self.init(other, owner: owner, since: other.since, changed: changed, position: other.position)
     }
 
-    /// The object's properties, indexed anew each time. Never nil: the bytes come from a checked text.
+    /// Creates a copy for an object that was removed and is listed again.
+    convenience init(_ other: AliveObject, listedAgain now: Int, position: UInt64) {
+        self.init(other, owner: other.owner, since: now, changed: now, position: position)
+    }
+
+    private convenience init(
+        _ other: AliveObject,
+        owner: CoatyUUID,
+        since: Int,
+        changed: Int,
+        position: UInt64
+    ) {
+        self.init(
+            objectId: other.objectId,
+            coreType: other.coreType,
+            objectType: other.objectType,
+            parentObjectId: other.parentObjectId,
+            owner: owner,
+            since: since,
+            changed: changed,
+            position: position,
+            bytes: other.bytes
+        )
+    }
+
+    /// The object's properties, parsed on each call. Never nil, because the bytes come from a validated event.
     var json: JSONView? { (try? Payload(bytes))?.json }
 
-    /// The bytes that count for the registry's bound. A source id may be as long as a topic.
+    /// The number of bytes that count towards the registry's bound. A source id can be as long as a topic.
     var size: Int { bytes.count + owner.string.utf8.count }
 }
 
-/// What became of an object.
+/// A change of the list of objects.
 struct ObjectChange: Sendable {
     enum Kind: String, Sendable { case added, changed, removed }
 
     let kind: Kind
-    /// The object; as it was last, where it is removed.
+    /// The object; if it is removed, its last version.
     let object: AliveObject
-    /// The object as it was before a change; nil where it is added or removed.
+    /// The version before the change; nil if the object is added or removed.
     let previous: AliveObject?
 }
 
-/// An agent that has shown its identity.
+/// An agent whose identity is known.
 struct AgentPresence: Sendable {
-    /// The identity's JSON text, as it came last.
+    /// The JSON text of the identity's last version, unchanged.
     let identity: [UInt8]
     let isOnline: Bool
-    /// When it came, or went, in milliseconds since 1970.
+    /// The time at which the agent joined or left, in milliseconds since 1970.
     let since: Int
 }

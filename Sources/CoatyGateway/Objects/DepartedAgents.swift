@@ -1,39 +1,58 @@
 import Coaty
 
-/// The agents that have gone, the one that went last at the end. When there are too many, the oldest is forgotten.
+/// The agents that have left, in the order in which they left, bounded in number and bytes.
+///
+/// When there are too many, the agent that left first is forgotten.
 struct DepartedAgents: Sendable {
-    /// How many are known at most.
+    /// Maximum number of agents.
     static let maximumDeparted = 1_000
-    /// How many bytes their identities have at most.
+    /// Maximum number of bytes of their identities.
     static let maximumBytes = 4 << 20
 
     private struct Departure: Sendable {
         let identity: AliveObject
         let since: Int
-        /// Whether nobody told that it went.
+        /// Whether no Deadvertise event announced it.
         let isPresumed: Bool
     }
 
+    private let maximumDeparted: Int
     private var departures: [Departure] = []
+    private var ids: Set<CoatyUUID> = []
     private var bytes = 0
+
+    init(maximumDeparted: Int = maximumDeparted) { self.maximumDeparted = maximumDeparted }
 
     var agents: [AgentPresence] {
         departures.map { AgentPresence(identity: $0.identity.bytes, isOnline: false, since: $0.since) }
     }
 
-    mutating func add(_ identity: AliveObject, since: Int, isPresumed: Bool) {
+    func contains(_ id: CoatyUUID) -> Bool { ids.contains(id) }
+
+    /// Adds an agent that is not there yet.
+    ///
+    /// - Returns: the agents that are forgotten in its place.
+    mutating func add(_ identity: AliveObject, since: Int, isPresumed: Bool) -> [CoatyUUID] {
         departures.append(Departure(identity: identity, since: since, isPresumed: isPresumed))
+        ids.insert(identity.objectId)
         bytes += identity.size
-        while departures.count > Self.maximumDeparted || bytes > Self.maximumBytes {
-            bytes -= departures.removeFirst().identity.size
+        var forgotten: [CoatyUUID] = []
+        while departures.count > maximumDeparted || bytes > Self.maximumBytes {
+            let identity = departures.removeFirst().identity
+            ids.remove(identity.objectId)
+            bytes -= identity.size
+            forgotten.append(identity.objectId)
         }
+        return forgotten
     }
 
-    /// Takes out an agent that comes back.
+    /// Removes an agent that is back.
     ///
-    /// - Returns: whether it was only presumed to have gone.
+    /// - Returns: whether it was only presumed to have left.
     mutating func remove(_ id: CoatyUUID) -> Bool {
-        guard let index = departures.firstIndex(where: { $0.identity.objectId == id }) else { return false }
+        guard ids.remove(id) != nil, let index = departures.firstIndex(where: { $0.identity.objectId == id }) else {
+            return false
+        }
         let departure = departures.remove(at: index)
         bytes -= departure.identity.size
         return departure.isPresumed

@@ -3,10 +3,11 @@ import Coordination
 import Logging
 import Synchronization
 
-/// The objects alive in the network: what was advertised or discovered since the gateway joined, and not deadvertised.
+/// The objects currently in the network: those that were advertised or discovered since the gateway joined.
 ///
-/// An object goes when it or its parent is deadvertised, and with the agent that advertised it. Log objects are left out:
-/// they tell what happened, and nobody deadvertises them.
+/// An object is removed when it or its parent is deadvertised, and when the agent that advertised it leaves. If that agent
+/// returns with the same identity, its objects return with it; see ``ObjectTable``. Log objects are not listed: they record
+/// events, and no agent deadvertises them.
 final class ObjectRegistry: Component {
     /// How many objects are known at most. See ``ObjectTable`` for what makes room.
     static let maximumObjects = 10_000
@@ -56,8 +57,8 @@ final class ObjectRegistry: Component {
 
     // MARK: - Reading
 
-    /// Whether all objects that were heard of are known. False from the moment that one was left out for want of room or for
-    /// its size, until the gateway is restarted.
+    /// Whether no object is missing. False, until the gateway is restarted, from the moment at which an object was removed
+    /// for lack of room or ignored for its size, or at which an agent returned whose objects were forgotten.
     var isComplete: Bool { table.withLock(\.isComplete) }
 
     /// All objects, in the order in which they came.

@@ -1,79 +1,89 @@
 import Coaty
 
-/// The objects of a registry, found by their id, their owner and their parent, and bounded.
+/// The objects of a registry, bounded in number and bytes.
 ///
-/// When it is full, the object that was heard of longest ago makes room, but no Identity: what an agent owns hangs on it.
+/// The table lists the objects that are in the network. It also remembers objects that it has removed only because their
+/// owner left, as long as ``DepartedAgents`` remembers the owner: an agent that reconnects does not advertise them again.
+/// The bounds apply to listed and remembered objects together. When the table is full, it first forgets the objects of the
+/// agent that left first, then removes the listed object that was heard of longest ago, but never an Identity.
 struct ObjectTable: Sendable {
-    private struct Entry: Sendable {
-        var object: AliveObject
-        /// Tells what was heard of longest ago.
-        var heard: UInt64
-        /// Who resolved it last without being its owner.
-        var witness: (agent: CoatyUUID, heard: UInt64)?
-    }
+    /// Maximum number of departed agents that are known to have forgotten objects.
+    static let maximumIncompleteAgents = 100_000
 
     private let maximumObjects: Int
     private let maximumBytes: Int
-    private var entries: [CoatyUUID: Entry] = [:]
-    private var byOwner: [CoatyUUID: Set<CoatyUUID>] = [:]
-    private var byParent: [CoatyUUID: Set<CoatyUUID>] = [:]
-    private var bytes = 0
-    /// Counts what is heard.
+    private var listed = Index()
+    /// Objects of departed agents. None of them is listed.
+    private var remembered = Index()
     private var lastSerial: UInt64 = 0
-    /// What may make room, what was heard of longest ago last. Who was heard of since it was sorted may not any more.
-    private var oldest: [(id: CoatyUUID, heard: UInt64)] = []
-    /// Who has not shown itself since the link was lost.
+    /// Agents that have not shown themselves since the broker connection was lost.
     private var unconfirmed: Set<CoatyUUID> = []
-    /// What was the last thing heard then.
+    /// The last serial number before the broker connection was lost.
     private var doubted: UInt64 = 0
 
-    private(set) var departed = DepartedAgents()
-    /// Whether nothing was ever left out for want of room. Once it is false it stays so: what was left out nobody knows.
+    private(set) var departed: DepartedAgents
+    /// Hash values of agents with forgotten objects: the list becomes incomplete when one of them returns.
+    private var incompleteAgents: Set<Int> = []
+    /// Whether the list has every object that it should have. Once false, it stays false, because the table does not know
+    /// which objects are missing.
     private(set) var isComplete = true
-    /// Are told each change, in their order.
+    /// The functions that are called with each change.
     var changeHandlers: [Int: @Sendable (ObjectChange) -> Void] = [:]
     private var lastHandler = 0
 
-    init(maximumObjects: Int, maximumBytes: Int) {
+    init(
+        maximumObjects: Int,
+        maximumBytes: Int,
+        maximumDeparted: Int = DepartedAgents.maximumDeparted
+    ) {
         self.maximumObjects = maximumObjects
         self.maximumBytes = maximumBytes
+        departed = DepartedAgents(maximumDeparted: maximumDeparted)
     }
 
-    /// In no order.
-    var objects: some Sequence<AliveObject> { entries.values.lazy.map(\.object) }
+    /// The listed objects, in no particular order.
+    var objects: some Sequence<AliveObject> { listed.objects }
 
-    func object(_ id: CoatyUUID) -> AliveObject? { entries[id]?.object }
+    func object(_ id: CoatyUUID) -> AliveObject? { listed[id]?.object }
 
-    // MARK: - Hearing
+    /// The objects of departed agents, in no particular order.
+    var rememberedObjects: some Sequence<AliveObject> { remembered.objects }
 
-    /// Notes that an agent is there.
+    /// The number of bytes of all listed and remembered objects.
+    var bytes: Int { listed.bytes + remembered.bytes }
+
+    // MARK: - Advertise and Resolve
+
+    /// Notes that an agent is in the network.
     mutating func hear(from agent: CoatyUUID) {
         if !unconfirmed.isEmpty { unconfirmed.remove(agent) }
     }
 
-    /// Takes an object of a checked event.
+    /// Adds or updates an object of a validated event.
     ///
-    /// - Returns: whether it is the identity of an agent that was only presumed to have gone.
+    /// - Returns: whether it is the identity of an agent that was only presumed to have left.
     mutating func take(_ json: JSONView, from agent: CoatyUUID, isAdvertised: Bool, now: Int) -> Bool {
         guard let text = json["objectId"]?.string else { return false }
         let id = CoatyUUID(wire: text)
         lastSerial += 1
-        let index = entries.index(forKey: id)
-        let known = index.map { entries.values[$0] }
+        let position = listed.position(of: id)
+        let known = position.map { listed[$0] }
         let isOwn = isAdvertised || agent == id
         let owner = isOwn ? agent : known?.object.owner ?? agent
         let witness = isOwn || agent == owner ? known?.witness : (agent, lastSerial)
         let isOwnerKept = known.map { $0.object.owner == owner } ?? false
-        if let index, let known, isOwnerKept, known.object.bytes[...] == json.bytes {
-            entries.values[index] = Entry(object: known.object, heard: lastSerial, witness: witness)
+        if let position, let known, isOwnerKept, known.object.bytes[...] == json.bytes {
+            listed.replace(at: position, with: Entry(object: known.object, heard: lastSerial, witness: witness))
             return false
         }
         guard let coreType = json["coreType"]?.string.flatMap(CoreType.init(rawValue:)), coreType != .Log,
             let objectType = json["objectType"]?.string
         else { return false }
+        // The remembered version is outdated.
+        if known == nil { remembered.remove(id) }
         guard json.bytes.count <= ObjectRegistry.maximumObjectBytes else {
             isComplete = false
-            // What is known of it is no longer true.
+            // The listed version is outdated.
             if known != nil { remove(id, now) }
             return false
         }
@@ -89,128 +99,145 @@ struct ObjectTable: Sendable {
             bytes: Array(json.bytes)
         )
         let entry = Entry(object: object, heard: lastSerial, witness: witness)
-        if let index, let known, isOwnerKept, known.object.parentObjectId == object.parentObjectId,
+        if let position, let known, isOwnerKept, known.object.parentObjectId == object.parentObjectId,
             bytes - known.object.size + object.size <= maximumBytes
         {
-            // The indexes stay as they are.
-            bytes += object.size - known.object.size
-            entries.values[index] = entry
+            listed.replace(at: position, with: entry)
         } else {
-            detach(id)
+            listed.remove(id)
             guard makeRoom(for: object, now) else {
                 if let known { noteRemoved(known.object, now) }
                 return false
             }
-            attach(entry)
+            listed.insert(entry)
         }
-        tell(ObjectChange(kind: known == nil ? .added : .changed, object: object, previous: known?.object))
-        return coreType == .Identity && known?.object.coreType != .Identity && departed.remove(id)
+        report(ObjectChange(kind: known == nil ? .added : .changed, object: object, previous: known?.object))
+        return coreType == .Identity && known?.object.coreType != .Identity && restoreObjects(of: id, now)
     }
 
     private mutating func makeRoom(for object: AliveObject, _ now: Int) -> Bool {
-        while entries.count >= maximumObjects || bytes + object.size > maximumBytes {
+        while listed.count + remembered.count >= maximumObjects || bytes + object.size > maximumBytes {
+            if let forgotten = remembered.removeOldest() {
+                noteForgotten(of: forgotten.owner)
+                continue
+            }
             isComplete = false
-            guard let id = nextToMakeRoom() else { return false }
-            remove(id, now)
+            guard let removed = listed.removeOldest(exceptIdentities: true) else { return false }
+            noteRemoved(removed, now)
         }
         return true
     }
 
-    /// Sorts all objects once for as many of them as make room.
-    private mutating func nextToMakeRoom() -> CoatyUUID? {
-        for isSorted in [false, true] {
-            while let (id, heard) = oldest.popLast() {
-                if entries[id]?.heard == heard { return id }
+    /// Lists the remembered objects of an agent again, now that its identity is listed.
+    ///
+    /// The total of listed and remembered objects stays the same, so that none of them needs room.
+    ///
+    /// - Returns: whether one of the agents that are back was only presumed to have left.
+    private mutating func restoreObjects(of agent: CoatyUUID, _ now: Int) -> Bool {
+        var isPresumed = false
+        var returned = [agent]
+        while let agent = returned.popLast() {
+            if departed.remove(agent) { isPresumed = true }
+            if incompleteAgents.remove(agent.hashValue) != nil { isComplete = false }
+            for entry in remembered.removeAll(ownedBy: agent) {
+                lastSerial += 1
+                let object = AliveObject(entry.object, listedAgain: now, position: lastSerial)
+                listed.insert(Entry(object: object, heard: lastSerial, witness: nil))
+                report(ObjectChange(kind: .added, object: object, previous: nil))
+                if object.coreType == .Identity { returned.append(object.objectId) }
             }
-            if isSorted { break }
-            oldest = entries.lazy.filter { $0.value.object.coreType != .Identity }.map { ($0.key, $0.value.heard) }
-            oldest.sort { $0.heard > $1.heard }
         }
-        return nil
+        return isPresumed
     }
 
-    // MARK: - Going
+    // MARK: - Deadvertise
 
-    /// Removes objects that are deadvertised, their children, and all that they own.
+    /// Removes objects, their children, and all objects that they own. The owned objects that are not children are
+    /// remembered.
     mutating func deadvertise(_ ids: some Sequence<CoatyUUID>, now: Int) {
         for id in ids {
             remove(id, now)
-            for child in byParent[id] ?? [] { remove(child, now) }
-            for owned in byOwner[id] ?? [] { remove(owned, now) }
+            remembered.remove(id)
+            removeObjects(ownedBy: [id], now)
+            for child in listed.ids(withParent: id) { remove(child, now) }
+            for child in remembered.ids(withParent: id) { remembered.remove(child) }
             unconfirmed.remove(id)
         }
     }
 
-    /// The link is lost: nobody tells who goes from now on.
+    /// Notes that the broker connection is lost: agents that leave from now on do so unnoticed.
     mutating func doubt() {
-        unconfirmed = Set(byOwner.keys)
+        unconfirmed = listed.owners
         doubted = lastSerial
     }
 
     var isInDoubt: Bool { !unconfirmed.isEmpty }
 
-    /// Removes what is owned by those who have not shown themselves. What another one has resolved in the meantime is that
-    /// one's from now on, but for identities.
+    /// Removes the agents that have not shown themselves since ``doubt()``, and the objects that they own. The objects that
+    /// are not children are remembered. An object that another agent has resolved since then, except an Identity, stays and
+    /// is owned by that agent.
     mutating func removeUnconfirmed(now: Int) {
         let gone = unconfirmed
         unconfirmed = []
-        for agent in gone {
-            for id in byOwner[agent] ?? [] {
-                guard var entry = entries[id], entry.object.coreType != .Identity, let witness = entry.witness,
-                    witness.heard > doubted, entries[witness.agent] != nil
-                else {
-                    remove(id, now, isPresumed: true)
-                    continue
-                }
-                let previous = entry.object
-                entry.object = AliveObject(previous, owner: witness.agent, changed: now)
-                detach(id)
-                attach(entry)
-                tell(ObjectChange(kind: .changed, object: entry.object, previous: previous))
-            }
+        for id in gone.flatMap(listed.ids(ownedBy:)) {
+            guard let entry = listed[id], entry.object.coreType != .Identity, let witness = entry.witness,
+                witness.heard > doubted, listed[witness.agent] != nil
+            else { continue }
+            let object = AliveObject(entry.object, owner: witness.agent, changed: now)
+            listed.remove(id)
+            listed.insert(Entry(object: object, heard: entry.heard, witness: witness))
+            report(ObjectChange(kind: .changed, object: object, previous: entry.object))
         }
+        removeObjects(ownedBy: gone, now, isPresumed: true)
     }
 
-    // MARK: - Books
-
-    private mutating func attach(_ entry: Entry) {
-        let object = entry.object
-        entries[object.objectId] = entry
-        byOwner[object.owner, default: []].insert(object.objectId)
-        if let parent = object.parentObjectId { byParent[parent, default: []].insert(object.objectId) }
-        bytes += object.size
+    private mutating func removeObjects(ownedBy agents: Set<CoatyUUID>, _ now: Int, isPresumed: Bool = false) {
+        let owned = agents.flatMap { listed.removeAll(ownedBy: $0) }.map(\.object)
+            .sorted { $0.position < $1.position }
+        let leaving = Set(owned.lazy.filter { $0.coreType == .Identity }.map(\.objectId))
+        for object in owned where object.owner != object.objectId && object.owner != object.parentObjectId {
+            guard leaving.contains(object.owner) || departed.contains(object.owner) else { continue }
+            lastSerial += 1
+            remembered.insert(Entry(object: object, heard: lastSerial, witness: nil))
+        }
+        // Last, because a departure can make the table forget another agent with its remembered objects.
+        for object in owned { noteRemoved(object, now, isPresumed: isPresumed) }
     }
 
-    @discardableResult
-    private mutating func detach(_ id: CoatyUUID) -> AliveObject? {
-        guard let object = entries.removeValue(forKey: id)?.object else { return nil }
-        Self.remove(id, of: object.owner, in: &byOwner)
-        if let parent = object.parentObjectId { Self.remove(id, of: parent, in: &byParent) }
-        bytes -= object.size
-        return object
-    }
+    // MARK: - Removed and forgotten objects
 
-    private static func remove(_ id: CoatyUUID, of key: CoatyUUID, in index: inout [CoatyUUID: Set<CoatyUUID>]) {
-        index[key]?.remove(id)
-        if index[key]?.isEmpty ?? false { index[key] = nil }
-    }
-
-    private mutating func remove(_ id: CoatyUUID, _ now: Int, isPresumed: Bool = false) {
-        if let object = detach(id) { noteRemoved(object, now, isPresumed: isPresumed) }
+    private mutating func remove(_ id: CoatyUUID, _ now: Int) {
+        if let object = listed.remove(id)?.object { noteRemoved(object, now) }
     }
 
     private mutating func noteRemoved(_ object: AliveObject, _ now: Int, isPresumed: Bool = false) {
-        if object.coreType == .Identity { departed.add(object, since: now, isPresumed: isPresumed) }
-        tell(ObjectChange(kind: .removed, object: object, previous: nil))
+        if object.coreType == .Identity {
+            for agent in departed.add(object, since: now, isPresumed: isPresumed)
+            where !remembered.removeAll(ownedBy: agent).isEmpty {
+                noteForgotten(of: agent)
+            }
+        }
+        report(ObjectChange(kind: .removed, object: object, previous: nil))
     }
 
+    private mutating func noteForgotten(of agent: CoatyUUID) {
+        guard isComplete else { return }
+        incompleteAgents.insert(agent.hashValue)
+        if incompleteAgents.count > Self.maximumIncompleteAgents { isComplete = false }
+    }
+
+    // MARK: - Changes
+
+    /// Adds a function that is called with each change from now on, in order.
+    ///
+    /// - Returns: its key in ``changeHandlers``.
     mutating func addChangeHandler(_ handler: @escaping @Sendable (ObjectChange) -> Void) -> Int {
         lastHandler += 1
         changeHandlers[lastHandler] = handler
         return lastHandler
     }
 
-    private func tell(_ change: ObjectChange) {
+    private func report(_ change: ObjectChange) {
         for handler in changeHandlers.values { handler(change) }
     }
 }

@@ -1,111 +1,235 @@
 import Coaty
 
-/// What a directory knows.
 extension ContextDirectory {
-    struct Context {
-        var json: JSONView
-        let name: WireName
-        var router: CoatyUUID?
-        var otherRouters: [CoatyUUID] = []
-        /// In the order of which contexts came.
-        let serial: Int
-        var told: [Pair: (what: Told, serial: Int)] = [:]
-        var associates: Subscription?
-    }
-
-    struct Node {
-        let json: JSONView
-        let name: WireName?
-        let agent: CoatyUUID?
-        let serial: Int
-    }
-
-    struct Pair: Hashable {
-        let sourceId: CoatyUUID
-        let actorId: CoatyUUID
-    }
-
-    /// What a router has told of a pair.
-    struct Told: Equatable {
-        let route: String
-        let updateRate: Int?
-    }
-
+    /// The contexts and nodes that are known, and how events change them. Time is passed in; effects are collected in
+    /// ``effects``.
     struct State {
-        var contexts: [CoatyUUID: Context] = [:]
-        var nodes: [CoatyUUID: Node] = [:]
-        /// By the name of their context.
-        var nodeIds: [WireName: Set<CoatyUUID>] = [:]
-        /// Counts all that came, for its order.
-        var lastSerial = 0
-        /// The contexts and nodes that have not shown themselves since the last connect.
-        var unconfirmed: Set<CoatyUUID> = []
-        /// By agent, the hosted contexts that it has, too.
-        var otherRouters: [CoatyUUID: Set<CoatyUUID>] = [:]
-        var associationCount = 0
-        /// Of the texts of contexts and nodes.
-        var byteCount = 0
+        private(set) var contexts: [CoatyUUID: Context] = [:]
+        private(set) var nodes = Nodes()
+        /// Other routers of hosted contexts, by agent.
+        private var otherRouters: [CoatyUUID: Set<CoatyUUID>] = [:]
+        private var lastSerial = 0
+        private(set) var associationCount = 0
+        /// The size of all contexts and associations.
+        private var contextBytes = 0
+        var effects = Effects()
         var observations: [Subscription] = []
         var request: PendingRequest?
     }
-}
 
-extension ContextDirectory.Context {
-    /// How many other routers of one context are told apart.
-    private static var maximumRouters: Int { 100 }
-
-    mutating func note(_ other: CoatyUUID?) {
-        guard let other, !otherRouters.contains(other), otherRouters.count < Self.maximumRouters else { return }
-        otherRouters.append(other)
-    }
-
-    var associations: [IoAssociation] {
-        told.sorted { $0.value.serial < $1.value.serial }.map { pair, told in
-            IoAssociation(ioSourceId: pair.sourceId, ioActorId: pair.actorId, updateRate: told.what.updateRate)
-        }
+    /// What a change of the state requires outside of it.
+    struct Effects {
+        /// Changes to report to those who watch a context, in order.
+        var changes: [(contextId: CoatyUUID, changes: IoAssociationChanges)] = []
+        /// Subscriptions to end after the lock is released.
+        var ended: [Subscription] = []
     }
 }
 
 extension ContextDirectory.State {
-    /// - Returns: whether there is room for a text in the place of another one, which is counted then.
-    mutating func makeRoom(for new: JSONView, insteadOf old: JSONView?) -> Bool {
-        let byteCount = byteCount + new.retainedBytes - (old?.retainedBytes ?? 0)
-        guard byteCount <= ContextDirectory.maximumBytes else { return false }
-        self.byteCount = byteCount
-        return true
+    typealias Context = ContextDirectory.Context
+
+    /// The earliest time at which something ends if it isn't confirmed.
+    var nextDeadline: Duration? {
+        (contexts.values.compactMap(\.nextDeadline) + [nodes.nextDeadline].compactMap { $0 }).min()
     }
 
-    mutating func nextSerial() -> Int {
+    /// The size of everything that is kept.
+    var byteCount: Int { contextBytes + nodes.byteCount }
+
+    // MARK: - Contexts
+
+    /// Processes a context that an agent has shown.
+    ///
+    /// - Returns: whether the context is new, so that its Associate events are to be observed.
+    mutating func show(
+        _ id: CoatyUUID,
+        _ json: JSONView,
+        name: WireName,
+        by agent: CoatyUUID,
+        _ showing: ContextDirectory.Showing
+    ) -> Bool {
+        let serial = nextSerial()
+        if showing.isByRouter(agent, json) || contexts[id]?.routers[agent] != nil {
+            // Nodes find a context by its name: with another name it is another context.
+            if let known = contexts[id]?.name, known != name { change(id) { $0.endAll() } }
+            guard contexts[id] != nil else {
+                guard contexts.count < ContextDirectory.maximumContexts, hasRoom(for: json.retainedBytes) else {
+                    return false
+                }
+                var context = Context(json: json, name: name, serial: serial)
+                context.hear(agent, serial: serial, showsContext: true)
+                contextBytes += context.byteCount
+                contexts[id] = context
+                return true
+            }
+            change(id) { context in
+                context.hear(agent, serial: serial, showsContext: true)
+                return IoAssociationChanges()
+            }
+        } else if showing != .completed {
+            return false
+        }
+        // The result of an Update counts, whoever completes it.
+        let isNamed = contexts[id]?.name == name
+        guard isNamed, hasRoom(for: json.retainedBytes - (contexts[id]?.json.retainedBytes ?? 0)) else { return false }
+        change(id) { context in
+            context.json = json
+            return IoAssociationChanges()
+        }
+        return false
+    }
+
+    /// Stores the observation of a context's Associate events.
+    mutating func observe(_ id: CoatyUUID, by observation: Subscription) {
+        guard contexts[id] != nil else { return effects.ended.append(observation) }
+        if let former = contexts[id]?.observation { effects.ended.append(former) }
+        contexts[id]?.observation = observation
+    }
+
+    /// Notes that an agent answers with a hosted context.
+    ///
+    /// - Returns: whether this is news.
+    mutating func noteOtherRouter(_ agent: CoatyUUID, of id: CoatyUUID) -> Bool {
+        guard otherRouters[agent] != nil || otherRouters.count < ContextDirectory.maximumOtherRouters else {
+            return false
+        }
+        return otherRouters[agent, default: []].insert(id).inserted
+    }
+
+    // MARK: - Associations
+
+    /// Processes an Associate event: without a route it dissolves the association.
+    mutating func associate(_ event: AssociateEvent, by agent: CoatyUUID, in id: CoatyUUID) {
+        let data = event.data
+        let pair = ContextDirectory.Pair(sourceId: data.ioSourceId, actorId: data.ioActorId)
+        guard let route = data.associatingRoute else { return change(id) { $0.end([pair]) } }
+        let serial = nextSerial()
+        let known = contexts[id]?.associations[pair]
+        let association = ContextDirectory.Association(
+            route: route,
+            updateRate: data.updateRate,
+            router: agent,
+            serial: known?.serial ?? serial
+        )
+        let hasRoom =
+            (known != nil || associationCount < ContextDirectory.maximumAssociations)
+            && hasRoom(for: association.byteCount(pair) - (known?.byteCount(pair) ?? 0))
+        change(id) { context in
+            guard context.hear(agent, serial: serial, showsContext: false), hasRoom else { return .init() }
+            return context.associate(pair, association)
+        }
+    }
+
+    // MARK: - Nodes
+
+    /// Processes a node that was advertised or found.
+    mutating func show(node json: JSONView, _ id: CoatyUUID, by sender: CoatyUUID?) {
+        let points = json.ioPoints
+        guard !points.isEmpty else { return removeNode(id) }
+        nodes.confirm(id)
+        let known = nodes[id]
+        guard known != nil || nodes.count < ContextDirectory.maximumNodes,
+            nodes.pointCount + points.count - (known?.points.count ?? 0) <= ContextDirectory.maximumPoints,
+            hasRoom(for: json.retainedBytes - (known?.json.retainedBytes ?? 0))
+        else { return }
+        let node = ContextDirectory.Node(
+            json: json,
+            context: json["name"]?.string.map(WireName.init),
+            // An agent that answers with a stored copy doesn't have the node.
+            agent: json["parentObjectId"]?.string.map(CoatyUUID.init(wire:)) ?? sender,
+            points: Set(points.compactMap { $0["objectId"]?.string.map(CoatyUUID.init(wire:)) }),
+            serial: known?.serial ?? nextSerial()
+        )
+        nodes.insert(node, id)
+        guard let known else { return }
+        endPoints(
+            known.context == node.context ? known.points.subtracting(node.points) : known.points,
+            in: known.context
+        )
+    }
+
+    private mutating func removeNode(_ id: CoatyUUID) {
+        guard let node = nodes.remove(id) else { return }
+        endPoints(node.points, in: node.context)
+    }
+
+    private mutating func endPoints(_ points: Set<CoatyUUID>, in name: WireName?) {
+        guard !points.isEmpty else { return }
+        for id in ids(where: { $0.name == name }) { change(id) { $0.endPoints(points) } }
+    }
+
+    // MARK: - Leaving
+
+    /// Processes a Deadvertise event.
+    ///
+    /// - Parameter deadline: the time until which lost routers may come back.
+    /// - Returns: whether a context has lost a router and stays: other routers may have another version of it.
+    mutating func deadvertise(_ ids: Set<CoatyUUID>, by sender: CoatyUUID?, until deadline: Duration) -> Bool {
+        for id in ids { otherRouters[id] = nil }
+        for id in nodes.ids(deadvertisedBy: ids) { removeNode(id) }
+        var isReduced = false
+        if let sender {
+            for id in ids where contexts[id]?.routers[sender] != nil {
+                change(id) { $0.withdraw(sender) }
+                isReduced = isReduced || contexts[id] != nil
+            }
+        }
+        for id in self.ids(where: { $0.routers.keys.contains(where: ids.contains) }) {
+            change(id) { context in
+                context.lose(ids, until: deadline)
+                return IoAssociationChanges()
+            }
+            isReduced = isReduced || contexts[id] != nil
+        }
+        return isReduced
+    }
+
+    /// Gives everything time to show itself: nobody reported what has left while the gateway was offline.
+    mutating func doubt(until deadline: Duration) {
+        for id in Array(contexts.keys) { contexts[id]?.doubt(until: deadline) }
+        nodes.doubt(until: deadline)
+    }
+
+    /// Ends what was not confirmed in time.
+    mutating func expire(at now: Duration) {
+        for id in nodes.ids(expiredAt: now) { removeNode(id) }
+        let nodes = nodes
+        for id in ids(where: { $0.nextDeadline.map { $0 <= now } ?? false }) {
+            change(id) { context in
+                let name = context.name
+                return context.expire(at: now) { nodes.contains($0, in: name) }
+            }
+        }
+    }
+
+    // MARK: - Bookkeeping
+
+    /// Changes a context, and removes it if no agent routes it any longer.
+    private mutating func change(_ id: CoatyUUID, _ body: (inout Context) -> IoAssociationChanges) {
+        guard let index = contexts.index(forKey: id) else { return }
+        associationCount -= contexts.values[index].associations.count
+        contextBytes -= contexts.values[index].byteCount
+        let changes = body(&contexts.values[index])
+        if !changes.isEmpty { effects.changes.append((id, changes)) }
+        if contexts.values[index].routers.isEmpty {
+            if let observation = contexts.remove(at: index).value.observation { effects.ended.append(observation) }
+        } else {
+            associationCount += contexts.values[index].associations.count
+            contextBytes += contexts.values[index].byteCount
+        }
+    }
+
+    private func ids(where isIncluded: (Context) -> Bool) -> [CoatyUUID] {
+        contexts.compactMap { isIncluded($0.value) ? $0.key : nil }
+    }
+
+    private func hasRoom(for bytes: Int) -> Bool {
+        byteCount + bytes <= ContextDirectory.maximumBytes
+    }
+
+    private mutating func nextSerial() -> Int {
         lastSerial += 1
         return lastSerial
-    }
-
-    mutating func removeNode(_ id: CoatyUUID) {
-        guard let node = nodes.removeValue(forKey: id) else { return }
-        byteCount -= node.json.retainedBytes
-        if let name = node.name { forget(id, name) }
-    }
-
-    mutating func forget(_ nodeId: CoatyUUID, _ name: WireName) {
-        nodeIds[name]?.remove(nodeId)
-        if nodeIds[name]?.isEmpty ?? false { nodeIds[name] = nil }
-    }
-
-    /// A context and its nodes, not yet in their order: that is not made under the lock.
-    func found(
-        _ context: ContextDirectory.Context
-    ) -> (context: ContextDirectory.Context, nodes: [ContextDirectory.Node]) {
-        (context, nodeIds[context.name]?.compactMap { nodes[$0] } ?? [])
-    }
-}
-
-extension ContextDirectory.Entry {
-    init(_ found: (context: ContextDirectory.Context, nodes: [ContextDirectory.Node])) {
-        let context = found.context
-        json = context.json
-        router = context.router
-        otherRouters = context.otherRouters.filter { $0 != context.router }
-        nodes = found.nodes.sorted { $0.serial < $1.serial }.map(\.json)
-        associations = context.associations
     }
 }

@@ -1,27 +1,34 @@
 import Coaty
 import Synchronization
 
-/// The IO contexts that other agents route, as far as these have shown themselves: advertised or discovered contexts, their
-/// nodes, and the associations that routers have told since the gateway joined.
+/// The IO contexts that other agents route: the contexts that were advertised or discovered, their nodes, and the
+/// associations that were published since the gateway joined.
+///
+/// ``Router`` describes which agents count as routers. A context is listed as long as it has a router, or associations that a
+/// lost router left.
 final class ContextDirectory: Sendable {
-    /// How many contexts are known at most.
+    /// Maximum number of contexts.
     static let maximumContexts = 1_000
-    /// How many IO nodes are known at most, whatever their context.
+    /// Maximum number of IO nodes of all contexts.
     static let maximumNodes = 10_000
-    /// How many associations are known at most, whatever their context.
+    /// Maximum number of sources and actors of all nodes.
+    static let maximumPoints = 100_000
+    /// Maximum number of associations of all contexts.
     static let maximumAssociations = 100_000
-    /// How many bytes the texts of all contexts and nodes have at most.
+    /// Maximum size of all contexts, nodes and associations, in bytes.
     static let maximumBytes = 64 << 20
-    /// How often to ask for contexts and nodes at most.
-    static let askInterval = Duration.seconds(1)
-    /// How long contexts and nodes may take to show themselves after each connect; then they count as gone.
-    static let confirmationTime = Duration.seconds(10)
-    /// How many other routers of hosted contexts are told apart.
+    /// Maximum number of other routers of hosted contexts.
     static let maximumOtherRouters = 100
+    /// Minimum time between two Discover events.
+    static let askInterval = Duration.seconds(1)
+    /// Time that contexts and nodes have to show themselves after the gateway reconnects, and that a lost router has to come
+    /// back.
+    static let confirmationTime = Duration.seconds(10)
 
-    /// A context, and all that is known of it.
+    /// A context, and all that is known about it.
     struct Entry: Sendable {
         let json: JSONView
+        /// The router that showed the context most recently; nil if none is present.
         let router: CoatyUUID?
         let otherRouters: [CoatyUUID]
         let nodes: [JSONView]
@@ -29,15 +36,16 @@ final class ContextDirectory: Sendable {
     }
 
     private let manager: CommunicationManager
-    /// Those that the gateway routes itself.
+    /// The contexts that the gateway routes.
     private let hosted: Set<CoatyUUID>
     private let feed: RoutingFeed
-    /// By which the time for that is taken.
     private let clock: any Clock<Duration>
-    /// Called once with each agent that answers that it has a hosted context, too.
+    /// The time since the directory was created.
+    private let now: @Sendable () -> Duration
     private let foundOtherRouter: @Sendable (_ contextId: CoatyUUID, _ router: CoatyUUID) -> Void
     private let state = Mutex(State())
 
+    /// - Parameter foundOtherRouter: called once for each agent that answers with a hosted context as its router.
     init(
         manager: CommunicationManager,
         hosted: Set<CoatyUUID>,
@@ -49,76 +57,98 @@ final class ContextDirectory: Sendable {
         self.hosted = hosted
         self.feed = feed
         self.clock = clock
+        now = Self.stopwatch(clock)
         self.foundOtherRouter = foundOtherRouter
     }
 
-    /// All contexts, in the order in which they came.
+    private static func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
+        let start = clock.now
+        return { start.duration(to: clock.now) }
+    }
+
+    /// Changes the state, and performs the effects.
+    private func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+        let (result, ended) = state.withLock { state in
+            let result = body(&state)
+            // Under the lock, so that watchers receive changes in order; they only queue them.
+            for (id, changes) in state.effects.changes { feed.tell(id, changes) }
+            defer { state.effects = Effects() }
+            return (result, state.effects.ended)
+        }
+        withExtendedLifetime(ended) {}
+        return result
+    }
+
+    // MARK: - Lookup
+
+    /// All contexts in the order of their arrival.
     var entries: [Entry] {
-        let found = state.withLock { state in state.contexts.values.map { state.found($0) } }
-        return found.sorted { $0.context.serial < $1.context.serial }.map(Entry.init)
+        let found = state.withLock { state in
+            state.contexts.values.map { (context: $0, nodes: state.nodes.nodes(of: $0.name)) }
+        }
+        return found.sorted { $0.context.serial < $1.context.serial }.map { Entry($0.context, $0.nodes) }
     }
 
+    /// Returns a context; nil if it is unknown.
     func entry(_ id: CoatyUUID) -> Entry? {
-        state.withLock { state in state.contexts[id].map { state.found($0) } }.map(Entry.init)
+        let found = state.withLock { state in state.contexts[id].map { ($0, state.nodes.nodes(of: $0.name)) } }
+        return found.map { Entry($0.0, $0.1) }
     }
 
+    /// Returns whether a context is known.
     func contains(_ id: CoatyUUID) -> Bool { state.withLock { $0.contexts[id] != nil } }
 
+    /// Returns the JSON text of a context; nil if it is unknown.
     func json(_ id: CoatyUUID) -> JSONView? { state.withLock { $0.contexts[id]?.json } }
 
-    /// Watches the associations of a context: as they are, then each change.
+    /// Passes the current associations of a context to a handler, then each change.
     ///
-    /// - Returns: what ends the watching; nil where there is no such context.
+    /// - Returns: a function that ends this; nil if the context is unknown.
     func watch(_ id: CoatyUUID, _ handler: @escaping RoutingFeed.Handler) -> (@Sendable () -> Void)? {
-        // Under the lock, so that no change is in between; a handler only queues.
+        // Under the lock, so that no change comes in between; a handler only queues.
         state.withLock { state in
-            state.contexts[id].map { feed.watch(id, from: $0.associations, handler) }
+            state.contexts[id].map { feed.watch(id, from: $0.listedAssociations, handler) }
         }
     }
 
-    /// Takes a context as it was completed: not every router advertises what it has taken over.
-    func takeCompleted(_ event: CompleteEvent, _ id: CoatyUUID) {
-        let isKnown = state.withLock { state in
-            guard let json = event.payload.json["object"], let known = state.contexts[id]?.json else { return false }
-            state.unconfirmed.remove(id)
-            // Somebody else than the router may have completed it.
-            if state.makeRoom(for: json, insteadOf: known) { state.contexts[id]?.json = json }
-            return true
-        }
-        if !isKnown { takeContext(event.payload, from: event.sourceId) }
+    /// Processes a completed Update of a context: not every router advertises the result.
+    func takeCompleted(_ event: CompleteEvent) {
+        guard let agent = event.sourceId else { return }
+        show(event.payload, by: agent, .completed)
     }
 
-    // MARK: - Looking
+    // MARK: - Observation
 
-    /// Observes what shows contexts. To be called before the communication manager starts.
+    /// Starts to observe the events that concern contexts. Must be called before the communication manager starts.
     ///
-    /// - Returns: the task that asks; it ends when it is cancelled.
+    /// - Returns: the task that asks for contexts and nodes; it ends when it is cancelled.
     func start() -> Task<Void, Never> {
         let (asks, ask) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let (deadlines, deadline) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let observations = [
-            manager.subscribe(.advertise(withCoreType: .IoContext)) { [weak self] in
-                self?.takeContext($0.payload, from: $0.sourceId)
+            manager.subscribe(.advertise(withCoreType: .IoContext)) { [weak self] event in
+                if let agent = event.sourceId { self?.show(event.payload, by: agent, .advertised) }
             },
-            manager.subscribe(.advertise(withCoreType: .IoNode)) { [weak self] in
-                self?.takeNode($0.payload, from: $0.sourceId)
+            manager.subscribe(.advertise(withCoreType: .IoNode)) { [weak self] event in
+                self?.showNode(event.payload, by: event.sourceId)
             },
             // Some agents in the field advertise only one of their IO nodes when they join.
             manager.subscribe(.advertise(withCoreType: .Identity)) { _ in ask.yield() },
-            manager.subscribe(.deadvertise) { [weak self] in self?.remove($0.data.objectIds) },
+            manager.subscribe(.deadvertise) { [weak self] event in
+                if self?.deadvertise(event) ?? false { ask.yield() }
+                deadline.yield()
+            },
         ]
         state.withLock { $0.observations = observations }
-        let states = manager.getCommunicationState()
+        let periods = manager.onlinePeriods()
         return Task { [weak self] in
             await withTaskGroup { group in
                 group.addTask { [weak self] in
-                    var confirmation: Task<Void, Never>?
-                    for await state in states where state == .online {
-                        confirmation?.cancel()
+                    for await _ in periods {
                         self?.doubt()
                         ask.yield()
-                        confirmation = Task { [weak self] in await self?.removeUnconfirmed() }
+                        deadline.yield()
                     }
-                    confirmation?.cancel()
                 }
                 group.addTask { [weak self] in
                     for await _ in asks {
@@ -126,22 +156,32 @@ final class ContextDirectory: Sendable {
                         try? await Task.sleep(for: Self.askInterval)
                     }
                 }
+                group.addTask { [weak self] in
+                    for await _ in deadlines { await self?.expire() }
+                }
             }
         }
     }
 
-    /// Nobody told who has gone while the link was away.
-    private func doubt() {
-        state.withLock { $0.unconfirmed = Set($0.contexts.keys).union($0.nodes.keys) }
+    private func deadvertise(_ event: DeadvertiseEvent) -> Bool {
+        let deadline = now() + Self.confirmationTime
+        return change { $0.deadvertise(Set(event.data.objectIds), by: event.sourceId, until: deadline) }
     }
 
-    private func removeUnconfirmed() async {
-        // Where the link is away again, nobody could show itself; the next connect gives time anew.
-        guard (try? await clock.sleep(for: Self.confirmationTime)) != nil, !Task.isCancelled, manager.isOnline else {
-            return
+    private func doubt() {
+        let deadline = now() + Self.confirmationTime
+        change { $0.doubt(until: deadline) }
+    }
+
+    /// Waits for all deadlines, and ends what was not confirmed.
+    private func expire() async {
+        while let deadline = state.withLock(\.nextDeadline) {
+            guard (try? await clock.sleep(for: deadline - now())) != nil else { return }
+            // Offline nothing can show itself; the next connection sets new deadlines.
+            guard manager.isOnline else { return }
+            let now = now()
+            change { $0.expire(at: now) }
         }
-        let ids = state.withLock { $0.unconfirmed }
-        if !ids.isEmpty { remove(Array(ids)) }
     }
 
     private func ask() {
@@ -150,145 +190,59 @@ final class ContextDirectory: Sendable {
         let request = try? manager.publish(event) { [weak self] resolve in
             switch resolve.payload.json["object"]?["coreType"]?.string {
             case CoreType.IoContext.rawValue:
-                self?.noteOtherRouter(resolve)
-                self?.takeContext(resolve.payload, from: resolve.sourceId)
-            case CoreType.IoNode.rawValue: self?.takeNode(resolve.payload, from: resolve.sourceId)
+                if let agent = resolve.sourceId { self?.show(resolve.payload, by: agent, .resolved) }
+            case CoreType.IoNode.rawValue: self?.showNode(resolve.payload, by: resolve.sourceId)
             default: break
             }
         }
-        let old = state.withLock { state in
-            let old = state.request
+        let former = state.withLock { state in
+            let former = state.request
             state.request = request
-            return old
+            return former
         }
-        withExtendedLifetime(old) {}
+        withExtendedLifetime(former) {}
     }
 
-    /// What is advertised the router of the context sees by itself.
-    private func noteOtherRouter(_ resolve: ResolveEvent) {
-        guard let agent = resolve.sourceId, agent != manager.identityId,
-            let id = resolve.payload.json["object"]?["objectId"]?.string.map(CoatyUUID.init(wire:)), hosted.contains(id)
-        else { return }
-        let isNew = state.withLock { state in
-            guard state.otherRouters[agent] != nil || state.otherRouters.count < Self.maximumOtherRouters else {
-                return false
-            }
-            return state.otherRouters[agent, default: []].insert(id).inserted
-        }
-        if isNew { foundOtherRouter(id, agent) }
-    }
+    // MARK: - Events
 
-    private func takeContext(_ payload: Payload, from agent: CoatyUUID?) {
-        guard agent != manager.identityId, let json = payload.json["object"], let id = json["objectId"]?.string,
+    private func show(_ payload: Payload, by agent: CoatyUUID, _ showing: Showing) {
+        guard agent != manager.identityId, let json = payload.json["object"],
+            let id = json["objectId"]?.string.map(CoatyUUID.init(wire:)),
             let name = json["name"]?.string, WireName.isPublishable(name)
         else { return }
-        let contextId = CoatyUUID(wire: id)
-        guard !hosted.contains(contextId) else { return }
-        let level = WireName(name)
-        // Under another name it is another context.
-        if let known = state.withLock({ $0.contexts[contextId]?.name }), known != level { remove([contextId]) }
-        let isNew = state.withLock { state -> Bool in
-            state.unconfirmed.remove(contextId)
-            let known = state.contexts[contextId]?.json
-            guard known != nil || state.contexts.count < Self.maximumContexts,
-                state.makeRoom(for: json, insteadOf: known)
-            else { return false }
-            guard known != nil else {
-                state.contexts[contextId] = Context(json: json, name: level, router: agent, serial: state.nextSerial())
-                return true
-            }
-            state.contexts[contextId]?.json = json
-            if let router = state.contexts[contextId]?.router, router != agent {
-                state.contexts[contextId]?.note(router)
-                state.contexts[contextId]?.router = agent
-            }
-            return false
+        guard !hosted.contains(id) else {
+            // The hosted context's own router observes what is advertised.
+            guard showing == .resolved, showing.isByRouter(agent, json) else { return }
+            if change({ $0.noteOtherRouter(agent, of: id) }) { foundOtherRouter(id, agent) }
+            return
         }
+        let isNew = change { $0.show(id, json, name: WireName(name), by: agent, showing) }
         guard isNew, let observation = try? EventObservation<AssociateEvent>.associate(ioContextName: name) else {
             return
         }
-        let subscription = manager.subscribe(observation) { [weak self] in self?.take($0, contextId) }
-        let isKept = state.withLock { state in
-            state.contexts[contextId]?.associates = subscription
-            return state.contexts[contextId] != nil
-        }
-        if !isKept { subscription.cancel() }
+        let subscription = manager.subscribe(observation) { [weak self] in self?.associate($0, in: id) }
+        change { $0.observe(id, by: subscription) }
     }
 
-    private func takeNode(_ payload: Payload, from agent: CoatyUUID?) {
-        guard let json = payload.json["object"], let text = json["objectId"]?.string else { return }
-        let id = CoatyUUID(wire: text)
-        var ioPoints = [json["ioSources"], json["ioActors"]].compactMap(\.self).lazy.flatMap(\.elements).makeIterator()
-        let isGone = ioPoints.next() == nil
-        state.withLock { state in
-            state.unconfirmed.remove(id)
-            let known = state.nodes[id]
-            guard !isGone else { return state.removeNode(id) }
-            guard known != nil || state.nodes.count < Self.maximumNodes,
-                state.makeRoom(for: json, insteadOf: known?.json)
-            else { return }
-            if let name = known?.name { state.forget(id, name) }
-            let name = json["name"]?.string.map(WireName.init)
-            if let name { state.nodeIds[name, default: []].insert(id) }
-            state.nodes[id] = Node(json: json, name: name, agent: agent, serial: known?.serial ?? state.nextSerial())
-        }
+    private func showNode(_ payload: Payload, by agent: CoatyUUID?) {
+        guard let json = payload.json["object"], let id = json["objectId"]?.string else { return }
+        change { $0.show(node: json, CoatyUUID(wire: id), by: agent) }
     }
 
-    private func take(_ event: AssociateEvent, _ contextId: CoatyUUID) {
-        let data = event.data
-        let pair = Pair(sourceId: data.ioSourceId, actorId: data.ioActorId)
-        let now = data.associatingRoute.map { Told(route: $0, updateRate: data.updateRate) }
-        state.withLock { state in
-            guard state.contexts[contextId] != nil else { return }
-            if event.sourceId != state.contexts[contextId]?.router { state.contexts[contextId]?.note(event.sourceId) }
-            let before = state.contexts[contextId]?.told[pair]
-            guard now != before?.what, before != nil || state.associationCount < Self.maximumAssociations else {
-                return
-            }
-            let serial = before?.serial ?? state.nextSerial()
-            state.contexts[contextId]?.told[pair] = now.map { ($0, serial) }
-            var changes = IoAssociationChanges()
-            let association = IoAssociation(
-                ioSourceId: pair.sourceId,
-                ioActorId: pair.actorId,
-                updateRate: now?.updateRate
-            )
-            switch (before?.what, now) {
-            case (nil, _):
-                state.associationCount += 1
-                changes.added = [association]
-            case (_, nil):
-                state.associationCount -= 1
-                changes.removed = [association]
-            default: changes.changed = [association]
-            }
-            feed.tell(contextId, changes)
-        }
+    private func associate(_ event: AssociateEvent, in id: CoatyUUID) {
+        // A hosted context with the same name is listed by itself.
+        guard let agent = event.sourceId, agent != manager.identityId else { return }
+        change { $0.associate(event, by: agent, in: id) }
     }
+}
 
-    private func remove(_ ids: [CoatyUUID]) {
-        let gone = Set(ids)
-        let removed = state.withLock { state in
-            state.unconfirmed.subtract(gone)
-            for id in gone { state.otherRouters[id] = nil }
-            for (id, node) in state.nodes where gone.contains(id) || node.agent.map(gone.contains) ?? false {
-                state.removeNode(id)
-            }
-            let removed = state.contexts.filter { gone.contains($0.key) || $0.value.router.map(gone.contains) ?? false }
-            for (id, context) in removed {
-                state.contexts[id] = nil
-                state.byteCount -= context.json.retainedBytes
-                state.associationCount -= context.told.count
-                var changes = IoAssociationChanges()
-                changes.removed = context.told.keys.map {
-                    IoAssociation(ioSourceId: $0.sourceId, ioActorId: $0.actorId)
-                }
-                if !changes.isEmpty { feed.tell(id, changes) }
-            }
-            for id in state.contexts.keys { state.contexts[id]?.otherRouters.removeAll(where: gone.contains) }
-            return removed
-        }
-        // The subscriptions end outside of the lock.
-        withExtendedLifetime(removed) {}
+extension ContextDirectory.Entry {
+    fileprivate init(_ context: ContextDirectory.Context, _ nodes: [ContextDirectory.Node]) {
+        let routers = context.listedRouters
+        json = context.json
+        router = routers.last
+        otherRouters = routers.dropLast()
+        self.nodes = nodes.sorted { $0.serial < $1.serial }.map(\.json)
+        associations = context.listedAssociations
     }
 }

@@ -148,7 +148,7 @@ final class RoutingAdmin {
                 case .completed(let complete):
                     guard let context = complete.payload.json["object"] else { throw Failure.noAnswer(timeout) }
                     guard let router = router(id) else {
-                        directory.takeCompleted(complete, id)
+                        directory.takeCompleted(complete)
                         return (context, nil)
                     }
                     guard let changes = router.changes else { throw Failure.noAnswer(timeout) }

@@ -98,6 +98,39 @@ import Testing
         #expect(try Self.agents(gateway, "?online=true") == [Self.gatewayId(gateway): true])
     }
 
+    /// The broker publishes the gateway's will, and the gateway does not advertise its clients' objects again.
+    @Test func objectsReturnWhenTheirGatewayReconnects() throws {
+        let scene = try Scene()
+        let observer = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(scene.broker.port)"])
+        let gatewayId = try Self.gatewayId(scene.gateway)
+        try waitUntil("the gateway is listed") { try Self.agents(observer)[gatewayId] == true }
+        #expect(try scene.gateway.post("/v1/advertise", Self.event(Self.object("x"))).status == 202)
+        try waitUntil("the object is listed") { try Self.ids(observer) == ["x"] }
+        let client = try observer.frameClient()
+        try client.subscribe("s", #""event":"advertise","snapshot":true,"objectType":"com.example.Thing""#)
+        func change() throws -> String {
+            let frame = try client.next(of: "s", "event")
+            return "\(frame["change"] ?? "") \(frame.object["objectId"] ?? "")"
+        }
+        #expect(try change() == "added x")
+
+        // The broker cuts a connection whose client id another client uses, and publishes its will.
+        let clientId = "Coaty" + gatewayId.replacing("-", with: "").prefix(18)
+        _ = try MQTTTestClient(port: scene.broker.port, clientID: clientId)
+        #expect(try change() == "removed x")
+        try waitUntil("the gateway is back") { try Self.agents(observer)[gatewayId] == true }
+        #expect(try change() == "added x")
+        #expect(try Self.ids(observer) == ["x"])
+        #expect(try observer.request("GET", "/v1/objects/x").json?["owner"] as? String == gatewayId)
+        // Only the observer's memory brings the object back.
+        let advertised = scene.agent.messages.filter { $0.topic.contains("/ADV:") && $0.text.contains(#""x""#) }
+        #expect(
+            advertised.map(\.topic) == [
+                "coaty/3/-/ADV:CoatyObject/\(gatewayId)", "coaty/3/-/ADV::com.example.Thing/\(gatewayId)",
+            ]
+        )
+    }
+
     @Test func theAgentsOfLeasedNodesAreAgents() throws {
         let scene = try Scene()
         let body = #"{"context":"c","ioSources":[{"name":"s","valueType":"t"}]}"#

@@ -260,8 +260,13 @@ import Testing
             #expect(response.status == 404 && response.problem == "not-found", "\(method) \(name)")
         }
 
+        // A router that leaves in an orderly way dissolves its associations first.
+        try router.publish(
+            "coaty/3/-/ASC:Climate/\(answerer)",
+            #"{"ioSourceId":"\#(RoutingScene.ids["None"] ?? "")","ioActorId":"\#(RoutingScene.ids["normal"] ?? "")"}"#
+        )
         try router.publish("coaty/3/-/DAD/\(answerer)", #"{"objectIds":["\#(answerer)"]}"#)
-        try waitUntil("it has gone") { try scene.gateway.request("GET", path).status == 404 }
+        try waitUntil("the context is gone", within: 5) { try scene.gateway.request("GET", path).status == 404 }
     }
 
     @Test func aSecondRouterIsReportedAndNotFought() throws {

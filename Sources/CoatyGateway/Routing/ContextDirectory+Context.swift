@@ -1,0 +1,202 @@
+import Coaty
+
+extension ContextDirectory {
+    struct Pair: Hashable {
+        let sourceId: CoatyUUID
+        let actorId: CoatyUUID
+    }
+
+    /// An association as it was published last.
+    struct Association {
+        let route: String
+        let updateRate: Int?
+        let router: CoatyUUID
+        /// The position in listings.
+        let serial: Int
+    }
+
+    /// A context, the agents that route it, and their associations.
+    ///
+    /// Every association belongs to a router in ``routers``, and every router that is not listed has associations. So the
+    /// context is to be removed when it has no routers.
+    struct Context {
+        /// Maximum number of routers of one context. Associations of further ones are ignored.
+        static let maximumRouters = 100
+
+        var json: JSONView
+        let name: WireName
+        /// The position in listings.
+        let serial: Int
+        /// Observes Associate events of the context.
+        var observation: Subscription?
+        private(set) var routers: [CoatyUUID: Router] = [:]
+        private(set) var associations: [Pair: Association] = [:]
+        /// The associations of a source or an actor.
+        private var pairsByPoint: [CoatyUUID: Set<Pair>] = [:]
+        /// The size of ids and routes.
+        private var textBytes = 0
+
+        init(json: JSONView, name: WireName, serial: Int) {
+            self.json = json
+            self.name = name
+            self.serial = serial
+        }
+
+        var byteCount: Int { json.retainedBytes + textBytes }
+
+        /// The routers that are present, those that showed the context most recently last.
+        var listedRouters: [CoatyUUID] {
+            routers.values.filter(\.isListed)
+                .sorted { ($0.lastShown ?? 0, $0.firstHeard) < ($1.lastShown ?? 0, $1.firstHeard) }.map(\.id)
+        }
+
+        /// The associations in the order of their arrival.
+        var listedAssociations: [IoAssociation] {
+            associations.sorted { $0.value.serial < $1.value.serial }.map { pair, association in
+                IoAssociation(
+                    ioSourceId: pair.sourceId,
+                    ioActorId: pair.actorId,
+                    updateRate: association.updateRate
+                )
+            }
+        }
+
+        var nextDeadline: Duration? { routers.values.compactMap(\.deadline).min() }
+    }
+}
+
+extension ContextDirectory.Context {
+    typealias Pair = ContextDirectory.Pair
+    typealias Router = ContextDirectory.Router
+
+    // MARK: - Routers
+
+    /// Notes an event by which an agent counts as a router.
+    ///
+    /// - Returns: false if there are too many routers.
+    @discardableResult
+    mutating func hear(_ agent: CoatyUUID, serial: Int, showsContext: Bool) -> Bool {
+        if routers[agent] == nil {
+            guard routers.count < Self.maximumRouters else { return false }
+            routers[agent] = Router(id: agent, firstHeard: serial)
+            textBytes += agent.string.utf8.count
+        }
+        routers[agent]?.presence = .present
+        if showsContext { routers[agent]?.lastShown = serial }
+        return true
+    }
+
+    /// Notes that agents were deadvertised.
+    mutating func lose(_ agents: Set<CoatyUUID>, until deadline: Duration) {
+        for id in routers.keys where agents.contains(id) {
+            if routers[id]?.presence == .present { routers[id]?.presence = .lost(until: deadline) }
+            if routers[id]?.pairs.isEmpty ?? false { forget(id) }
+        }
+    }
+
+    /// Removes an agent that doesn't route the context any longer, and its associations.
+    mutating func withdraw(_ agent: CoatyUUID) -> IoAssociationChanges {
+        let changes = end(routers[agent]?.pairs ?? [])
+        forget(agent)
+        return changes
+    }
+
+    /// Gives every router time to be heard from after the gateway was offline.
+    mutating func doubt(until deadline: Duration) {
+        for id in routers.keys { routers[id]?.presence = .unconfirmed(until: deadline) }
+    }
+
+    /// Ends what was not confirmed in time.
+    ///
+    /// - Parameter isKnown: whether an IO node of this context has the source or actor.
+    mutating func expire(at now: Duration, isKnown: (CoatyUUID) -> Bool) -> IoAssociationChanges {
+        var changes = IoAssociationChanges()
+        for router in routers.values {
+            guard let deadline = router.deadline, deadline <= now else { continue }
+            if case .lost = router.presence {
+                routers[router.id]?.presence = .gone
+                let unknown = router.pairs.filter { !isKnown($0.sourceId) || !isKnown($0.actorId) }
+                changes.removed += end(unknown).removed
+            } else {
+                changes.removed += withdraw(router.id).removed
+            }
+        }
+        return changes
+    }
+
+    private mutating func forget(_ agent: CoatyUUID) {
+        if routers.removeValue(forKey: agent) != nil { textBytes -= agent.string.utf8.count }
+    }
+
+    // MARK: - Associations
+
+    /// Notes an association.
+    ///
+    /// - Precondition: its router was heard.
+    mutating func associate(_ pair: Pair, _ association: ContextDirectory.Association) -> IoAssociationChanges {
+        var changes = IoAssociationChanges()
+        let published = IoAssociation(
+            ioSourceId: pair.sourceId,
+            ioActorId: pair.actorId,
+            updateRate: association.updateRate
+        )
+        if let former = associations[pair] {
+            if (former.route, former.updateRate) != (association.route, association.updateRate) {
+                changes.changed = [published]
+            }
+            textBytes -= former.byteCount(pair)
+            if former.router != association.router { release(pair, of: former.router) }
+        } else {
+            changes.added = [published]
+            pairsByPoint[pair.sourceId, default: []].insert(pair)
+            pairsByPoint[pair.actorId, default: []].insert(pair)
+        }
+        associations[pair] = association
+        textBytes += association.byteCount(pair)
+        routers[association.router]?.pairs.insert(pair)
+        return changes
+    }
+
+    /// Ends associations that exist.
+    mutating func end(_ pairs: some Collection<Pair>) -> IoAssociationChanges {
+        var changes = IoAssociationChanges()
+        for pair in pairs {
+            guard let association = associations.removeValue(forKey: pair) else { continue }
+            textBytes -= association.byteCount(pair)
+            for point in [pair.sourceId, pair.actorId] {
+                pairsByPoint[point]?.remove(pair)
+                if pairsByPoint[point]?.isEmpty ?? false { pairsByPoint[point] = nil }
+            }
+            release(pair, of: association.router)
+            changes.removed.append(IoAssociation(ioSourceId: pair.sourceId, ioActorId: pair.actorId))
+        }
+        return changes
+    }
+
+    /// Ends the associations of sources and actors that are gone.
+    mutating func endPoints(_ points: some Collection<CoatyUUID>) -> IoAssociationChanges {
+        var changes = IoAssociationChanges()
+        for point in points { changes.removed += end(pairsByPoint[point] ?? []).removed }
+        return changes
+    }
+
+    /// Ends everything.
+    mutating func endAll() -> IoAssociationChanges {
+        let changes = end(Array(associations.keys))
+        for id in Array(routers.keys) { forget(id) }
+        return changes
+    }
+
+    private mutating func release(_ pair: Pair, of router: CoatyUUID) {
+        routers[router]?.pairs.remove(pair)
+        // A router that has left is kept only for its associations.
+        if let left = routers[router], !left.isListed, left.pairs.isEmpty { forget(router) }
+    }
+}
+
+extension ContextDirectory.Association {
+    /// The size of its ids and its route.
+    func byteCount(_ pair: ContextDirectory.Pair) -> Int {
+        route.utf8.count + pair.sourceId.string.utf8.count + pair.actorId.string.utf8.count
+    }
+}

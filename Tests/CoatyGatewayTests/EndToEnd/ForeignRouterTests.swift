@@ -1,0 +1,44 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// How a gateway lists an IO context that another gateway routes.
+@Suite struct ForeignRouterTests {
+    private static let associations = ["None normal 5000", "Sample normal 5000", "Throttle normal 5000"]
+
+    @Test func associationsStayListedWhileTheRouterReconnects() throws {
+        let scene = try RoutingScene()
+        let observer = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(scene.broker.port)"])
+        func routed() throws -> [String: Any] {
+            let response = try observer.request("GET", RoutingScene.path)
+            return response.status == 200 ? response.json ?? [:] : [:]
+        }
+        func associations() throws -> [String] { RoutingScene.associations(try routed()["associations"]) }
+
+        try waitUntil("the context is listed") { try routed()["router"] != nil }
+        try scene.leaseAll()
+        try waitUntil("its associations are listed") { try associations() == Self.associations }
+        let router = try #require(try routed()["router"] as? String)
+
+        // The broker cuts a connection whose client id another client uses, and publishes its will.
+        let clientId = "Coaty" + router.replacing("-", with: "").prefix(18)
+        _ = try MQTTTestClient(port: scene.broker.port, clientID: clientId)
+        try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(router)" && $0.text.contains(router) }
+        try waitUntil("the router is back") {
+            let events = scene.agent.messages.drop { $0.topic != "coaty/3/-/DAD/\(router)" }
+            return events.contains { $0.topic == "coaty/3/-/ADV:IoContext/\(router)" }
+        }
+        // When the gateway lists a context that was advertised later, it has processed all of this.
+        let later = UUID().uuidString.lowercased()
+        let context = #"{"coreType":"IoContext","objectType":"coaty.IoContext","objectId":"\#(later)","name":"later"}"#
+        try scene.agent.publish("coaty/3/-/ADV:IoContext/\(later)", #"{"object":\#(context)}"#)
+        try waitUntil("a later context is listed") {
+            try observer.request("GET", "/v1/routing/contexts/\(later)").status == 200
+        }
+        #expect(try routed()["router"] as? String == router)
+        // The router has not published its unchanged associations again.
+        let events = scene.agent.messages.drop { $0.topic != "coaty/3/-/DAD/\(router)" }
+        #expect(!events.contains { $0.topic.hasPrefix("coaty/3/-/ASC:") })
+        #expect(try associations() == Self.associations)
+    }
+}

@@ -1,0 +1,203 @@
+import Coaty
+import Testing
+
+@testable import CoatyGateway
+
+/// Which objects a table lists again when an agent that has left shows its identity again.
+@Suite final class ObjectTableReturnTests: ObjectTableScene {
+    @Test(arguments: [true, false])
+    func objectsOfAnAgentReturnWithIt(isIdentityAdvertised: Bool) throws {
+        try join("a")
+        try hear(Self.json("x", .Task, #", "v": 1.50 "#), from: "a")
+        try hear(Self.json("y"), from: "a", isAdvertised: false)
+        try hear(Self.child("z", of: "x"), from: "a")
+        deadvertise("a")
+        #expect(ids.isEmpty)
+        _ = changed
+        try hear(Self.json("a", .Identity), from: "a", isAdvertised: isIdentityAdvertised)
+        #expect(changed == ["+a", "+x", "+y", "+z"], "in the order in which they were listed before")
+        let object = try object("x")
+        #expect(object.bytes == Array(Self.json("x", .Task, #", "v": 1.50 "#).utf8))
+        #expect(object.owner.string == "a" && object.since == now && object.changed == now)
+        #expect(try object.position > self.object("a").position)
+        try join("a")
+        #expect(changed.isEmpty)
+        // The agent may leave and return any number of times.
+        deadvertise("a")
+        #expect(ids.isEmpty)
+        try join("a")
+        #expect(ids == ["a", "x", "y", "z"] && table.isComplete)
+    }
+
+    @Test func childrenDoNotReturn() throws {
+        try join("a")
+        try hear(Self.child("own", of: "a"), from: "a")
+        try hear(Self.child("foreign", of: "a"), from: "b")
+        deadvertise("a")
+        try join("a")
+        #expect(ids == ["a"] && table.isComplete)
+        try hear(Self.child("own", of: "a"), from: "a")
+        #expect(ids == ["a", "own"])
+    }
+
+    @Test func anotherAgentOrIdentityDoesNotBringObjectsBack() throws {
+        try join("a")
+        try hear(Self.json("x"), from: "a")
+        deadvertise("a")
+        try join("restarted a")
+        hear(from: "a")
+        try hear(Self.json("y"), from: "a")
+        #expect(ids == ["restarted a", "y"])
+        try join("a")
+        #expect(ids == ["a", "restarted a", "x", "y"])
+    }
+
+    @Test func objectsThatWereDeadvertisedByIdDoNotReturn() throws {
+        try join("a")
+        for id in ["before", "with", "with too", "after", "stays"] { try hear(Self.json(id), from: "a") }
+        deadvertise("before")
+        deadvertise("with", "a", "with too")
+        deadvertise("after")
+        try join("a")
+        #expect(ids == ["a", "stays"])
+    }
+
+    @Test func objectsWhoseParentWasDeadvertisedDoNotReturn() throws {
+        try join("a")
+        try join("b")
+        try hear(Self.json("parent"), from: "a")
+        try hear(Self.child("x", of: "parent"), from: "a")
+        try hear(Self.child("y", of: "b"), from: "a")
+        // The will of an agent names its IO nodes too.
+        try hear(Self.child("node", of: "a", .IoNode), from: "a")
+        try hear(Self.child("z", of: "node"), from: "a")
+        deadvertise("a", "node")
+        deadvertise("parent", "b")
+        try join("a")
+        #expect(ids == ["a"])
+    }
+
+    @Test func objectsThatAnotherAgentAdvertisedOrResolvedStayItsOwn() throws {
+        try join("a")
+        try join("b")
+        for id in ["x", "y"] { try hear(Self.json(id), from: "a") }
+        deadvertise("a")
+        try hear(Self.json("x", .CoatyObject, #","v":1"#), from: "b")
+        try hear(Self.json("y"), from: "b", isAdvertised: false)
+        _ = changed
+        try join("a")
+        #expect(changed == ["+a"])
+        #expect(try object("x").owner.string == "b" && object("x").json?["v"]?.number == 1)
+        #expect(try object("y").owner.string == "b")
+        deadvertise("x", "y")
+        deadvertise("a")
+        try join("a")
+        #expect(ids == ["a", "b"])
+    }
+
+    @Test func objectsOfAnAgentThatWasPresumedGoneReturnWithIt() throws {
+        try join("a")
+        for id in ["x", "y", "z"] { try hear(Self.json(id), from: "a") }
+        try hear(Self.child("child", of: "a"), from: "a")
+        doubt()
+        removeUnconfirmed()
+        #expect(ids.isEmpty)
+        deadvertise("y")
+        #expect(try join("a"))
+        #expect(ids == ["a", "x", "z"] && table.isComplete)
+    }
+
+    @Test func identitiesThatAnAgentAdvertisesReturnWithTheirObjects() throws {
+        try join("proxy")
+        try hear(Self.json("a", .Identity), from: "proxy")
+        try hear(Self.json("x"), from: "a")
+        doubt()
+        removeUnconfirmed()
+        #expect(ids.isEmpty)
+        #expect(table.departed.agents.count == 2)
+        #expect(try join("proxy"))
+        #expect(ids == ["a", "proxy", "x"])
+        #expect(table.departed.agents.isEmpty)
+    }
+
+    // MARK: - Bounds
+
+    @Test func objectsOfDepartedAgentsMakeRoomFirst() throws {
+        limit(objects: 5)
+        try join("a")
+        for id in ["x", "y", "z"] { try hear(Self.json(id), from: "a") }
+        deadvertise("a")
+        try join("b")
+        for id in ["1", "2"] { try hear(Self.json(id), from: "b") }
+        #expect(ids == ["1", "2", "b"] && table.isComplete)
+        _ = changed
+        // x makes room, which does not change the list.
+        try hear(Self.json("3"), from: "b")
+        #expect(changed == ["+3"] && table.isComplete)
+        // y makes room for a.
+        try join("a")
+        #expect(changed == ["+a"])
+        #expect(!table.isComplete, "an object of a is missing")
+    }
+
+    @Test func theListStaysCompleteUntilAnAgentWithForgottenObjectsReturns() throws {
+        limit(objects: 4)
+        for agent in ["a", "b"] {
+            try join(agent)
+            try hear(Self.json("of " + agent), from: agent)
+        }
+        deadvertise("a")
+        try join("c")
+        try hear(Self.json("of c"), from: "c")
+        #expect(ids == ["b", "c", "of b", "of c"] && table.isComplete)
+        deadvertise("c", "b")
+        try join("b")
+        try join("c")
+        #expect(ids == ["b", "c", "of b", "of c"] && table.isComplete)
+        deadvertise("c")
+        try join("a")
+        #expect(!table.isComplete)
+    }
+
+    @Test func bytesOfDepartedObjectsCount() throws {
+        func padded(_ id: String) -> String {
+            Self.json(id, .CoatyObject, #","p":"\#(String(repeating: "p", count: 1_000))""#)
+        }
+        let size = padded("x").utf8.count + 1
+        limit(bytes: 3 * size + Self.json("a", .Identity).utf8.count + 1)
+        try join("a")
+        for id in ["x", "y"] { try hear(padded(id), from: "a") }
+        deadvertise("a")
+        for id in ["1", "2", "3"] { try hear(padded(id), from: "b") }
+        #expect(ids == ["1", "2", "3"] && table.isComplete, "x and y have made room")
+        deadvertise("1", "2", "3")
+        try join("a")
+        #expect(ids == ["a"] && !table.isComplete)
+    }
+
+    @Test func objectsAreRememberedAsLongAsTheirAgent() throws {
+        for agent in ["a", "b"] {
+            try join(agent)
+            try hear(Self.json("of " + agent), from: agent)
+            deadvertise(agent)
+        }
+        for number in 0..<(DepartedAgents.maximumDeparted - 1) {
+            try join("\(number)")
+            deadvertise("\(number)")
+        }
+        try join("b")
+        #expect(ids == ["b", "of b"] && table.isComplete)
+        try join("a")
+        #expect(ids == ["a", "b", "of b"] && !table.isComplete)
+    }
+
+    @Test func aLargerVersionIsNeitherListedNorRemembered() throws {
+        try join("a")
+        try hear(Self.json("x"), from: "a")
+        deadvertise("a")
+        let large = #","p":"\#(String(repeating: "p", count: ObjectRegistry.maximumObjectBytes))""#
+        try hear(Self.json("x", .CoatyObject, large), from: "a")
+        try join("a")
+        #expect(ids == ["a"] && !table.isComplete)
+    }
+}

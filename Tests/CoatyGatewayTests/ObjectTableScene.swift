@@ -1,0 +1,108 @@
+import Coaty
+import Synchronization
+import Testing
+
+@testable import CoatyGateway
+
+/// A table that a test feeds by hand, and the changes that it reports.
+class ObjectTableScene {
+    private final class Changes: Sendable {
+        let list = Mutex<[ObjectChange]>([])
+    }
+
+    private(set) var table = ObjectTable(maximumObjects: 10_000, maximumBytes: 64 << 20)
+    /// The time of the last step, in milliseconds since 1970.
+    private(set) var now = 0
+    private let changes = Changes()
+
+    init() { observe() }
+
+    /// Replaces the table by an empty one.
+    func limit(
+        objects: Int = 10_000,
+        bytes: Int = 64 << 20,
+        departed: Int = DepartedAgents.maximumDeparted
+    ) {
+        table = ObjectTable(maximumObjects: objects, maximumBytes: bytes, maximumDeparted: departed)
+        observe()
+    }
+
+    private func observe() {
+        _ = table.addChangeHandler { [changes] change in changes.list.withLock { $0.append(change) } }
+    }
+
+    static func json(_ id: String, _ coreType: CoreType = .CoatyObject, _ members: String = "") -> String {
+        #"{"coreType":"\#(coreType)","objectType":"t","objectId":"\#(id)","name":"n"\#(members)}"#
+    }
+
+    static func child(_ id: String, of parent: String, _ coreType: CoreType = .CoatyObject) -> String {
+        json(id, coreType, #","parentObjectId":"\#(parent)""#)
+    }
+
+    // MARK: - Steps
+
+    /// Feeds an object that an agent has advertised or resolved.
+    ///
+    /// - Returns: whether it is the identity of an agent that was only presumed to have left.
+    @discardableResult
+    func hear(_ json: String, from agent: String, isAdvertised: Bool = true) throws -> Bool {
+        now += 1
+        let view = try Payload(Array(#"{ "object": \#(json) }"#.utf8)).json["object"]
+        return table.take(
+            try #require(view),
+            from: CoatyUUID(wire: agent),
+            isAdvertised: isAdvertised,
+            now: now
+        )
+    }
+
+    /// Feeds the identity of an agent, advertised by the agent itself.
+    @discardableResult
+    func join(_ agent: String) throws -> Bool { try hear(Self.json(agent, .Identity), from: agent) }
+
+    func deadvertise(_ ids: String...) { deadvertise(ids) }
+
+    func deadvertise(_ ids: [String]) {
+        now += 1
+        table.deadvertise(ids.map(CoatyUUID.init(wire:)), now: now)
+    }
+
+    func hear(from agent: String) { table.hear(from: CoatyUUID(wire: agent)) }
+
+    func doubt() { table.doubt() }
+
+    func removeUnconfirmed() {
+        now += 1
+        table.removeUnconfirmed(now: now)
+    }
+
+    // MARK: - What the table holds and reports
+
+    func object(_ id: String) throws -> AliveObject { try #require(table.object(CoatyUUID(wire: id))) }
+
+    var ids: [String] { table.objects.map(\.objectId.string).sorted() }
+
+    /// The last change that was reported.
+    var lastChange: ObjectChange? { changes.list.withLock(\.last) }
+
+    /// Returns the changes since the last call.
+    func takeChanges() -> [ObjectChange] {
+        changes.list.withLock { list in
+            defer { list = [] }
+            return list
+        }
+    }
+
+    /// The changes since this was read last: `+`, `~` or `-` and the object's id.
+    var changed: [String] {
+        takeChanges().map { change in
+            let sign =
+                switch change.kind {
+                case .added: "+"
+                case .changed: "~"
+                case .removed: "-"
+                }
+            return sign + change.object.objectId.string
+        }
+    }
+}
