@@ -62,8 +62,11 @@ import Testing
         ]
     }
 
-    /// Lets a router route 200,000 pairs of which none is associated.
-    private static func populate<Router>(_ scene: RouterScene<Router>) async throws {
+    /// Lets a router route many pairs, 200,000 by default, of which none is associated.
+    private static func populate<Router>(
+        _ scene: RouterScene<Router>,
+        sourceCount: Int = Self.sourceCount
+    ) async throws {
         try scene.advertise(
             IoNode("n1", sources: (0..<sourceCount).map { IoSource("s\($0)") }),
             IoNode("n2", actors: (0..<actorCount).map { IoActor("a\($0)") })
@@ -130,7 +133,8 @@ import Testing
 
     @Test func changesDuringAnEvaluationAreAppliedAfterwardsInOrder() async throws {
         let scene = try await Scene(options: ["rules": Self.filterRules()])
-        try await Self.populate(scene)
+        let sourceCount = 100
+        try await Self.populate(scene, sourceCount: sourceCount)
         let before = scene.broker.published.count
         let progress = scene.router.progress
         let first = Task { try await scene.update(.test(state: "a7")) }
@@ -149,8 +153,8 @@ import Testing
             guard event.hasPrefix("ASC") else { return String(event.prefix(3)) }
             return String(decoding: message.payload, as: UTF8.self).contains("associatingRoute") ? "+" : "-"
         }
-        let associated = Array(repeating: "+", count: Self.sourceCount)
-        let dissolved = Array(repeating: "-", count: Self.sourceCount)
+        let associated = Array(repeating: "+", count: sourceCount)
+        let dissolved = Array(repeating: "-", count: sourceCount)
         #expect(
             events == ["ADV", "ADV"] + associated + ["CPL"] + dissolved + ["+"] + ["ADV", "ADV", "-", "+", "CPL"]
         )
