@@ -104,7 +104,7 @@ final class NetworkLoop {
             guard let broker = try discovery.findBroker() else { return [] }
             logger.info(
                 "mDNS has found a broker",
-                metadata: ["broker": "\(broker)", "name": "\(broker.service)"]
+                metadata: ["broker": "\(options.tls == nil ? "mqtt" : "mqtts")://\(broker)", "name": "\(broker.service)"]
             )
             return [BrokerAddress(host: broker.address, port: broker.port, family: .any)]
         #else

@@ -188,8 +188,8 @@ public final class CommunicationManager: Sendable {
         }
     }
 
-    /// Calls an action once, as soon as fewer publications and fewer bytes are queued than given, and when the agent stops. Not
-    /// while nothing is sent.
+    /// Calls an action once, as soon as fewer publications and fewer bytes are queued than given. Not while nothing is sent, and
+    /// not when the agent stops.
     ///
     /// - Parameter action: called on the calling thread if there is room now, else on the binding's; must not block.
     /// - Returns: forgets the action when it is released.

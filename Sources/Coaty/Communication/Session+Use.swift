@@ -46,8 +46,8 @@ extension Session {
     /// - Parameters:
     ///   - publications: the action is called when fewer publications are queued.
     ///   - bytes: and when fewer bytes are queued.
-    ///   - action: called on the calling thread if there is room now, else on the binding's; also when the session ends. Must
-    ///     not block.
+    ///   - action: called on the calling thread if there is room now, else on the binding's. Not called when the session ends.
+    ///     Must not block.
     /// - Returns: forgets the action when it is released.
     func whenRoom(below publications: Int, bytes: Int, _ action: @escaping @Sendable () -> Void) -> Subscription {
         let request = RoomRequest(publications: publications, bytes: bytes, action: action)

@@ -89,7 +89,8 @@ final class Session: Sendable {
         var ended: [@Sendable () -> Void] = []
         var isOver = false
         var stopped: [CheckedContinuation<Void, Never>] = []
-        var room: [@Sendable () -> Void] = []
+        /// Released outside of the lock.
+        var forgotten: [UInt64: RoomRequest] = [:]
         var cameOnline = false
         var unanswered = 0
     }
@@ -178,7 +179,7 @@ final class Session: Sendable {
             core.outbox = Outbox(limits: configuration.limits)
             core.advertised = AdvertisedObjects()
             effects.ended = core.subscriptions.removeAll()
-            effects.room = core.waitingForRoom.values.map(\.action)
+            effects.forgotten = core.waitingForRoom
             core.waitingForRoom = [:]
             effects.isOver = true
         case .resumeStopped:
@@ -192,7 +193,6 @@ final class Session: Sendable {
         for observer in effects.offline { observer.report(.offline) }
         giveUp(effects.givenUp)
         for end in effects.ended { end() }
-        for action in effects.room { action() }
         if effects.isOver { delegate?.sessionEnded() }
         for continuation in effects.stopped { continuation.resume() }
         guard let delegate else { return }

@@ -1,12 +1,11 @@
 import DequeModule
 
-/// Associations that an IO router has yet to publish. What goes out is how a pair is then, so a pair is in it once, and a
-/// network of any size needs no more of the outbox than its share.
+/// Associations that an IO router has yet to publish.
+///
+/// The state of a pair is read when it is published. So a pair is in the queue once, however often it changes, and a network
+/// of any size needs no more than a share of the outbox.
 struct AssociateQueue {
-    /// How many publications may wait for the link while this adds to them. It is at most half of what the outbox takes:
-    /// the rest is for others.
-    static let maximumWaiting = 1_000
-    /// How many actions may wait; further ones are refused.
+    /// Maximum number of actions in the queue; further ones are refused.
     static let maximumActions = 1_000
 
     struct Pair: Hashable {
@@ -16,29 +15,36 @@ struct AssociateQueue {
 
     private enum Entry {
         case pair(Pair)
-        case action(() -> Void)
+        case action(@Sendable () -> Void)
     }
 
     private var entries: Deque<Entry> = []
-    /// The pairs that are in it, and whether others know them as associated.
+    /// The pairs in the queue, and whether they were published as associated.
     private var isKnown: [Pair: Bool] = [:]
 
     var isEmpty: Bool { entries.isEmpty }
     var hasRoomForAction: Bool { entries.count - isKnown.count < Self.maximumActions }
 
-    mutating func append(_ association: IoAssociation, isNew: Bool) {
+    /// Appends the pairs that changed: dissolved ones first.
+    mutating func append(_ changes: IoAssociationChanges) {
+        for association in changes.removed { append(association, isNew: false) }
+        for association in changes.added { append(association, isNew: true) }
+        for association in changes.changed { append(association, isNew: false) }
+    }
+
+    private mutating func append(_ association: IoAssociation, isNew: Bool) {
         let pair = Pair(sourceId: association.ioSourceId, actorId: association.ioActorId)
         guard isKnown[pair] == nil else { return }
         isKnown[pair] = !isNew
         entries.append(.pair(pair))
     }
 
-    /// Has something done when all that is in it now has gone out.
-    mutating func append(_ action: @escaping () -> Void) {
+    /// Appends an action, which runs when everything before it was published.
+    mutating func append(_ action: @escaping @Sendable () -> Void) {
         entries.append(.action(action))
     }
 
-    /// Hands the pairs over, oldest first, until one is refused; that stays.
+    /// Publishes pairs and runs actions, oldest first, until a pair is refused. That one stays.
     mutating func drain(_ publish: (_ pair: Pair, _ isKnown: Bool) -> Bool) {
         while let entry = entries.first {
             switch entry {
@@ -50,6 +56,4 @@ struct AssociateQueue {
             entries.removeFirst()
         }
     }
-
-    mutating func removeAll() { self = AssociateQueue() }
 }

@@ -1,10 +1,10 @@
-/// A source and an actor that an IO router has associated.
+/// An association of a source with an actor.
 public struct IoAssociation: Sendable, Hashable, Encodable {
     /// The source.
     public let ioSourceId: CoatyUUID
     /// The actor.
     public let ioActorId: CoatyUUID
-    /// The rate that is recommended to the source, in milliseconds: the same in all its associations.
+    /// The update rate recommended to the source, in milliseconds; the same in all its associations.
     public let updateRate: Int?
 
     /// Creates an association.
@@ -15,13 +15,13 @@ public struct IoAssociation: Sendable, Hashable, Encodable {
     }
 }
 
-/// What is different after an IO router has decided anew.
+/// The changes that an evaluation of an IO router made.
 public struct IoAssociationChanges: Sendable, Hashable, Encodable {
-    /// The associations that are new.
+    /// The new associations.
     public var added: [IoAssociation] = []
-    /// The associations that are dissolved; without a rate.
+    /// The dissolved associations, without a rate.
     public var removed: [IoAssociation] = []
-    /// The associations that are kept and have another rate, or route, than before.
+    /// The kept associations that have another rate or route than before.
     public var changed: [IoAssociation] = []
 
     /// No changes.
@@ -33,6 +33,9 @@ public struct IoAssociationChanges: Sendable, Hashable, Encodable {
         changed += later.changed
     }
 
-    /// Whether nothing is different.
+    /// The number of all changes.
+    package var count: Int { added.count + removed.count + changed.count }
+
+    /// Whether there are no changes.
     public var isEmpty: Bool { added.isEmpty && removed.isEmpty && changed.isEmpty }
 }

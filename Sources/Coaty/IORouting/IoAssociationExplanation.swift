@@ -1,28 +1,28 @@
-/// Why an IO router associates a source with an actor, or does not.
+/// The reason why an IO router associates a source with an actor, or does not.
 ///
 /// In JSON `{ioSourceId, ioActorId, associated, updateRate?, compatible, valueTypes, useRawIoValues, rules, decidedBy?}`.
 public struct IoAssociationExplanation: Sendable, Hashable {
-    /// What one of the candidate rules says.
+    /// The verdict of one of the candidate rules.
     public struct Rule: Sendable, Hashable, Encodable {
         /// The rule's name.
         public let name: String
-        /// The value type that it is for; nil where it is for those without a rule of their own.
+        /// The value type of the rule; nil if it is for value types that have no rule.
         public let valueType: String?
         /// Whether it associates the pair.
         public let holds: Bool
-        /// Its condition with the values compared; nil where it is a closure.
+        /// The condition with the compared values; nil for a closure.
         public let condition: ObjectFilterExplanation?
     }
 
-    /// What both have of something.
+    /// A property of both points.
     public struct Both<Value: Sendable & Hashable & Encodable>: Sendable, Hashable, Encodable {
-        /// What the source has.
+        /// The value of the source.
         public let source: Value
-        /// What the actor has.
+        /// The value of the actor.
         public let actor: Value
     }
 
-    /// The association; nil where there is none.
+    /// The association; nil if there is none.
     public let association: IoAssociation?
     /// The source.
     public let ioSourceId: CoatyUUID
@@ -32,9 +32,9 @@ public struct IoAssociationExplanation: Sendable, Hashable {
     public let valueTypes: Both<String>
     /// Whether values are raw, which must be equal.
     public let useRawIoValues: Both<Bool>
-    /// Whether the two can be associated at all; then it is for the rules.
+    /// Whether the two can be associated. If so, the rules decide.
     public let isCompatible: Bool
-    /// The rules that count for the value type, in their order; none where the two are not compatible.
+    /// The rules that count for the value type, in their order; none if the two are not compatible.
     public let rules: [Rule]
 
     /// The first rule that holds.
@@ -62,27 +62,24 @@ extension IoAssociationExplanation: Encodable {
 }
 
 extension RuleBasedIoRouter {
-    /// Why a source and an actor are associated, or are not.
+    /// Returns why a source and an actor are associated, or are not.
     ///
-    /// - Returns: nil where the context has no such source, or no such actor.
+    /// - Returns: nil if the context has no such source or actor.
     public func explain(ioSourceId: CoatyUUID, ioActorId: CoatyUUID) -> IoAssociationExplanation? {
         guard let source = table.source(ioSourceId), let actor = table.actor(ioActorId), let decision else {
             return nil
         }
         let isCompatible = source.kind == actor.kind
         let candidates = isCompatible ? decision.rules.candidates(for: source.kind.valueType) : []
-        let objects = decision.objects(source, actor)
+        let objects = IoAssociationRule.Objects(source, actor, decision.contextJSON)
         return IoAssociationExplanation(
             association: table.association(ioSourceId, ioActorId).map {
                 IoAssociation(ioSourceId: ioSourceId, ioActorId: ioActorId, updateRate: $0.updateRate)
             },
             ioSourceId: ioSourceId,
             ioActorId: ioActorId,
-            valueTypes: .init(source: source.point.valueType, actor: actor.point.valueType),
-            useRawIoValues: .init(
-                source: source.point.useRawIoValues ?? false,
-                actor: actor.point.useRawIoValues ?? false
-            ),
+            valueTypes: .init(source: source.kind.valueType.text, actor: actor.kind.valueType.text),
+            useRawIoValues: .init(source: source.kind.isRaw, actor: actor.kind.isRaw),
             isCompatible: isCompatible,
             rules: candidates.map { rule in
                 let condition: ObjectFilterExplanation? =

@@ -1,4 +1,6 @@
-/// Decides whether a source and an actor are to be associated.
+/// Returns whether to associate a source and an actor.
+///
+/// It runs on the ``ControllerActor``, in small batches of pairs with other work between them.
 public typealias IoRoutingRuleConditionFunc =
     @ControllerActor (
         _ source: IoSource,

@@ -1,6 +1,6 @@
 /// The rules of a router, found by value type.
-package struct IoAssociationRules {
-    /// All, in their order.
+package struct IoAssociationRules: Sendable {
+    /// All rules, in their order.
     let all: [IoAssociationRule]
     private let ofValueType: [WireName: [IoAssociationRule]]
     private let global: [IoAssociationRule]
@@ -24,7 +24,7 @@ package struct IoAssociationRules {
 }
 
 extension IoAssociationRule {
-    /// Nobody can tell of closures.
+    /// Whether both decide alike. Closures cannot be compared.
     fileprivate func decidesLike(_ other: IoAssociationRule) -> Bool {
         guard case .filter(let condition) = condition, case .filter(let otherCondition) = other.condition else {
             return false

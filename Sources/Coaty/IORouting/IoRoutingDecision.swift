@@ -1,4 +1,4 @@
-/// Decides on pairs by rules in a context.
+/// Decides on pairs by rules, in a context.
 package struct IoRoutingDecision {
     let rules: IoAssociationRules
     var context: IoContext
@@ -13,10 +13,22 @@ package struct IoRoutingDecision {
         self.router = router
     }
 
-    /// The rule that associates a pair; nil where none does.
-    @ControllerActor
-    package func rule(for source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> IoAssociationRule? {
-        rules.candidates(for: source.kind.valueType).first { holds($0, source, actor) }
+    /// How pairs are decided. Where all rules that count are filter conditions, no application code is called.
+    @ControllerActor package var verdicts: IoRoutingTable.Verdicts {
+        let isAssociated: @ControllerActor (IoAssociationRule, RoutedPoint<IoSource>, RoutedPoint<IoActor>) -> Bool
+        isAssociated = { holds($0, $1, $2) }
+        return { [rules, contextJSON] kind in
+            let candidates = rules.candidates(for: kind.valueType)
+            let filters = candidates.compactMap(\.filter)
+            if candidates.isEmpty { return .constant(false) }
+            guard filters.count == candidates.count else {
+                return .code { source, actor in candidates.contains { isAssociated($0, source, actor) } }
+            }
+            return .filter { source, actor in
+                let objects = IoAssociationRule.Objects(source, actor, contextJSON)
+                return filters.contains { $0.matches { objects[$0] } }
+            }
+        }
     }
 
     @ControllerActor
@@ -27,24 +39,31 @@ package struct IoRoutingDecision {
     ) -> Bool {
         switch rule.condition {
         case .function(let function):
-            return function(source.point, source.node.node, actor.point, actor.node.node, context, router)
+            guard let sourceNode = source.node.node, let actorNode = actor.node.node,
+                let sourcePoint = source.point, let actorPoint = actor.point
+            else { return false }
+            return function(sourcePoint, sourceNode, actorPoint, actorNode, context, router)
         case .filter(let condition):
-            let objects = objects(source, actor)
+            let objects = IoAssociationRule.Objects(source, actor, contextJSON)
             return condition.matches { objects[$0] }
         }
     }
+}
 
-    /// What a filter condition asks about.
-    func objects(
-        _ source: RoutedPoint<IoSource>,
-        _ actor: RoutedPoint<IoActor>
-    ) -> IoAssociationRule.Objects {
-        IoAssociationRule.Objects(
+extension IoAssociationRule {
+    fileprivate var filter: ObjectFilterCondition? {
+        if case .filter(let condition) = condition { condition } else { nil }
+    }
+}
+
+extension IoAssociationRule.Objects {
+    init(_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>, _ context: JSONView) {
+        self.init(
             source: source.json,
             sourceNode: source.node.json,
             actor: actor.json,
             actorNode: actor.node.json,
-            context: contextJSON
+            context: context
         )
     }
 }

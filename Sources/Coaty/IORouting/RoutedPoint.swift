@@ -1,40 +1,73 @@
-/// An IO node as a router has it: the object for rules in Swift, its JSON for declarative ones.
-package final class RoutedNode {
-    package let node: IoNode
+/// An IO node that a router routes.
+///
+/// Filter conditions read its JSON on any thread. Swift code of the application gets the typed object, which is isolated to
+/// the ``ControllerActor``.
+package final class RoutedNode: Sendable {
+    package let id: CoatyUUID
     package let json: JSONView
+    /// The agent of the node.
+    let parentObjectId: CoatyUUID?
+    @ControllerActor private var decoded: IoNode?
 
     /// - Parameter json: the node as it stands in the payload that it came in.
-    package init(_ node: IoNode, json: JSONView) {
-        self.node = node
+    init(_ id: CoatyUUID, json: JSONView) {
+        self.id = id
         self.json = json
+        parentObjectId = json.parentObjectId
     }
+
+    /// The typed node, decoded when it is first needed. Nil only if its class decodes the JSON once and not a second time.
+    @ControllerActor package var node: IoNode? {
+        if decoded == nil { decoded = try? PayloadCoder.object(json) as? IoNode }
+        return decoded
+    }
+}
+
+extension JSONView {
+    /// The parent of an object in JSON.
+    var parentObjectId: CoatyUUID? { self["parentObjectId"]?.string.map(CoatyUUID.init(wire:)) }
 }
 
 /// A source or an actor of a node.
-package final class RoutedPoint<Point: IoPoint> {
-    package let point: Point
+package final class RoutedPoint<Point: IoPoint>: Sendable {
+    package let id: CoatyUUID
     package let json: JSONView
     package let node: RoutedNode
-    /// Its place among all points: nodes are in the order in which they came.
+    /// The position among all points. Nodes are in the order in which they came.
     let place: Place
     let kind: PointKind
-
-    var id: CoatyUUID { point.objectId }
+    let updateRate: Int?
+    /// The external route of a source.
+    let externalRoute: String?
 
     init(_ point: Point, json: JSONView, node: RoutedNode, place: Place) {
-        self.point = point
         self.json = json
         self.node = node
         self.place = place
+        id = point.objectId
         kind = PointKind(valueType: WireName(point.valueType), isRaw: point.useRawIoValues ?? false)
+        updateRate = point.updateRate
+        externalRoute = (point as? IoSource)?.externalRoute
     }
+
+    func isOfSameNode(as other: RoutedPoint?) -> Bool { node.id == other?.node.id }
 }
 
-/// Where a point is among all of its kind.
+extension RoutedPoint where Point == IoSource {
+    /// The typed source.
+    @ControllerActor var point: IoSource? { node.node?.ioSources[place.index] }
+}
+
+extension RoutedPoint where Point == IoActor {
+    /// The typed actor.
+    @ControllerActor var point: IoActor? { node.node?.ioActors[place.index] }
+}
+
+/// The position of a point among all of its kind.
 struct Place: Comparable {
     /// How many nodes had come before its own.
     let arrival: Int
-    /// The place in its node.
+    /// The index in its node.
     let index: Int
 
     static func < (left: Place, right: Place) -> Bool {
@@ -43,7 +76,7 @@ struct Place: Comparable {
 }
 
 /// What two points must have in common to be associated.
-package struct PointKind: Hashable {
+package struct PointKind: Hashable, Sendable {
     package let valueType: WireName
     let isRaw: Bool
 }

@@ -1,8 +1,8 @@
 import OrderedCollections
 
-/// What has changed so far while a routing table decides anew.
+/// The changes of a routing table so far, and the pairs that are still to be decided.
 struct RoutingRun {
-    /// Actors, and the order in which they are told.
+    /// Actors, in the order in which they are published.
     struct Actors {
         private var places: [CoatyUUID: Place] = [:]
 
@@ -16,20 +16,20 @@ struct RoutingRun {
         mutating func remove(_ id: CoatyUUID) -> Bool { places.removeValue(forKey: id) != nil }
     }
 
-    /// What has changed for a source.
+    /// The changes of one source.
     struct Edit {
         /// The route and the rate before.
         let route: String?
         let updateRate: Int?
-        /// Whether the source is that of another node than before, whose agent knows nothing of its associations.
+        /// Whether the source belongs to another node than before, whose agent does not know its associations.
         var hasMoved = false
         private(set) var added = Actors()
         private(set) var removed = Actors()
         /// Kept, with an actor of another node than before.
         private(set) var again = Actors()
-        /// The largest rate that came.
+        /// The largest rate that was added.
         private(set) var largest: Int?
-        /// Whether a pair went that had the largest rate of all.
+        /// Whether a pair was removed that had the largest rate of all.
         private(set) var hasLostLargest = false
 
         init(route: String?, updateRate: Int?) {
@@ -53,7 +53,7 @@ struct RoutingRun {
             largest = [largest, new].compactMap(\.self).max()
         }
 
-        mutating func tellAgain(_ actorId: CoatyUUID, _ place: Place) { again.insert(actorId, place) }
+        mutating func publishAgain(_ actorId: CoatyUUID, _ place: Place) { again.insert(actorId, place) }
 
         private mutating func lose(_ rate: Int?) {
             guard let rate else { return }
@@ -61,39 +61,28 @@ struct RoutingRun {
         }
     }
 
-    /// By the source, in the order in which they were touched.
-    var edits: OrderedDictionary<CoatyUUID, Edit> = [:]
-}
-
-/// A node of a routing table and its points, of which each id counts once.
-struct RoutingMember {
-    let node: RoutedNode
-    /// How many nodes had come before it.
-    let arrival: Int
-    let sources: [RoutedPoint<IoSource>]
-    let actors: [RoutedPoint<IoActor>]
-
-    var pointCount: Int { sources.count + actors.count }
-    var byteCount: Int { node.json.retainedBytes }
-
-    init(_ node: RoutedNode, arrival: Int) {
-        self.node = node
-        self.arrival = arrival
-        sources = Self.points(node.node.ioSources, node.json["ioSources"], node, arrival)
-        actors = Self.points(node.node.ioActors, node.json["ioActors"], node, arrival)
+    /// How the pairs of one kind are decided, and the actors of that kind. Both stay the same for the whole run.
+    struct Kind {
+        let verdict: RoutingVerdict
+        let actors: [RoutedPoint<IoActor>]
     }
 
-    private static func points<Point: IoPoint>(
-        _ points: [Point],
-        _ json: JSONView?,
-        _ node: RoutedNode,
-        _ arrival: Int
-    ) -> [RoutedPoint<Point>] {
-        guard let json else { return [] }
-        var seen: Set<CoatyUUID> = []
-        return zip(points, json.elements).enumerated().compactMap { index, point in
-            guard seen.insert(point.0.objectId).inserted else { return nil }
-            return RoutedPoint(point.0, json: point.1, node: node, place: Place(arrival: arrival, index: index))
-        }
+    /// By the source, in the order in which they were touched.
+    var edits: OrderedDictionary<CoatyUUID, Edit> = [:]
+    var kinds: [PointKind: Kind] = [:]
+    /// Pairs to be decided next, at most a batch.
+    private(set) var pending: [UndecidedPair] = []
+
+    /// Adds a pair that is to be decided.
+    ///
+    /// - Returns: whether the batch is full.
+    mutating func add(_ pair: UndecidedPair) -> Bool {
+        pending.append(pair)
+        return pending.count >= UndecidedPair.batchSize
+    }
+
+    mutating func takePending() -> [UndecidedPair] {
+        defer { pending = [] }
+        return pending
     }
 }

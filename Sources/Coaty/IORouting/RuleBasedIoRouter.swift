@@ -1,54 +1,77 @@
-/// Associates sources with actors by rules, which are the option `rules`, and by them alone.
+/// Associates sources with actors by rules, which are the option `rules`, and by them only.
 ///
-/// Rules of the pair's value type count or, only where there are none, those without one. The first that holds associates.
+/// The rules of the pair's value type count; if there are none, the rules without a value type. The first rule that holds
+/// associates the pair.
 open class RuleBasedIoRouter: IoRouter {
+    /// The rules as they were set last.
+    private var setRules = IoAssociationRules([])
+    /// The rules by which pairs are decided. They follow when the changes before them are applied.
     private var indexedRules = IoAssociationRules([])
 
-    /// The rules. New ones have the pairs decided anew that they can touch.
+    /// The rules. If they are replaced, the pairs that they can touch are decided again, after the changes that came before.
     public var rules: [IoAssociationRule] {
-        get { indexedRules.all }
-        set { replaceRules(newValue) }
+        get { setRules.all }
+        set { _ = replace(newValue) }
     }
 
     /// Takes the rules from the options.
     open override func onInit() {
         super.onInit()
-        indexedRules = IoAssociationRules(options.extra["rules"] as? [IoAssociationRule] ?? [])
+        setRules = IoAssociationRules(options.extra["rules"] as? [IoAssociationRule] ?? [])
+        indexedRules = setRules
     }
 
-    /// Takes other rules, all at once, and decides anew on the pairs that they can touch.
+    /// Replaces all rules at once, and decides again on the pairs that they can touch.
     ///
-    /// - Returns: what changed.
+    /// - Returns: the changes; none if the communication manager stops meanwhile.
     @discardableResult
-    public func replaceRules(_ rules: [IoAssociationRule]) -> IoAssociationChanges {
-        let old = indexedRules
-        indexedRules = IoAssociationRules(rules)
-        return evaluate { old.isTouched($0.valueType, by: indexedRules) }
+    public func replaceRules(_ rules: [IoAssociationRule]) async -> IoAssociationChanges {
+        await replace(rules).value
     }
 
-    /// What another context or other rules would change, without doing it.
+    private func replace(_ rules: [IoAssociationRule]) -> Task<IoAssociationChanges, Never> {
+        let new = IoAssociationRules(rules)
+        setRules = new
+        return jobs.add { [self] in
+            let old = indexedRules
+            indexedRules = new
+            return await evaluate { old.isTouched($0.valueType, by: new) } ?? IoAssociationChanges()
+        }
+    }
+
+    /// Returns what another context or other rules would change, without doing it.
     ///
     /// - Parameters:
-    ///   - ioContext: the context, of which the router becomes the parent; nil takes the one that is.
-    ///   - rules: the rules; nil takes those that are.
-    /// - Throws: `EncodingError` where the context is not valid.
-    public func preview(ioContext: IoContext? = nil, rules: [IoAssociationRule]? = nil) throws -> IoAssociationChanges {
+    ///   - ioContext: the context, of which the router becomes the parent; nil for the current one.
+    ///   - rules: the rules; nil for the current ones.
+    /// - Throws: `EncodingError` if the context is not valid; `CancellationError` if the task is cancelled.
+    public func preview(
+        ioContext: IoContext? = nil,
+        rules: [IoAssociationRule]? = nil
+    ) async throws -> IoAssociationChanges {
         guard var decision = decision(by: rules.map(IoAssociationRules.init) ?? indexedRules) else { return .init() }
         if let ioContext {
             ioContext.parentObjectId = container.identity.objectId
             decision.context = ioContext
             decision.contextJSON = try JSONDocument(PayloadCoder.encodeBytes(ioContext)).root
         }
-        return table.preview { [decision] in decision.rule(for: $0, $1) != nil }
+        let verdicts = decision.verdicts
+        return try await preview { table, _ in try await table.evaluate(verdicts) }
     }
 
-    override func verdict(_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool {
-        decision?.rule(for: source, actor) != nil
+    override var verdicts: IoRoutingTable.Verdicts {
+        guard let decision else { return { _ in .constant(false) } }
+        return decision.verdicts
     }
 
-    override func isTouched(_ valueType: WireName, by context: JSONView?, from previous: JSONView?) -> Bool {
-        guard let context, let previous else { return true }
-        return indexedRules.candidates(for: valueType).contains { $0.isTouched(from: previous, to: context) }
+    override func touchedKinds(
+        by context: JSONView?,
+        from previous: JSONView?
+    ) -> @Sendable (PointKind) -> Bool {
+        guard let context, let previous else { return { _ in true } }
+        return { [indexedRules] kind in
+            indexedRules.candidates(for: kind.valueType).contains { $0.isTouched(from: previous, to: context) }
+        }
     }
 
     /// How pairs are decided now.

@@ -40,7 +40,7 @@ struct RulesResource: Sendable {
                 }
                 return { [admin] id in
                     do {
-                        let changes = try admin.evaluate(id, context: context, rules: rules)
+                        let changes = try await admin.evaluate(id, context: context, rules: rules)
                         return .json(Array(#"{"associations":\#(try PayloadCoder.encode(changes))}"#.utf8))
                     } catch PayloadError.invalid(let pointer, let reason) {
                         throw PayloadError.invalid(pointer: "/context" + pointer, reason: reason)

@@ -55,11 +55,13 @@ final class RequestRun: Sendable {
     ) throws(CommunicationError) -> RequestRun {
         let run = RequestRun(options, ownId: manager.identityId, sink: sink, count: count)
         do throws(CommunicationError) {
+            // A client is not to wait for the broker.
+            guard manager.isConnected else { throw .offline }
             let pending = try manager.publish(request, onEnd: { run.end(.offline) }) { response in
                 observe?(response)
                 run.take(response)
             }
-            // A client is not to wait for the broker, unless the request was sent after all.
+            // The connection was lost in between. If the request was sent after all, it goes on.
             if pending.delivery == .deferred, pending.cancel() { throw .offline }
             run.hold(pending)
             return run

@@ -14,16 +14,6 @@ final class RoutingAdmin {
         case notKept
     }
 
-    /// A context with all that is known of it.
-    struct Snapshot: Sendable {
-        let json: JSONView
-        let isHosted: Bool
-        let router: CoatyUUID?
-        let otherRouters: [CoatyUUID]
-        let nodes: [JSONView]
-        let associations: [IoAssociation]
-    }
-
     /// What is to become of a context.
     enum ContextChange: Sendable {
         case put(JSONView)
@@ -84,11 +74,9 @@ final class RoutingAdmin {
         router.ioContextJSON.map { json in
             Snapshot(
                 json: json,
-                isHosted: true,
                 router: manager.identityId,
                 otherRouters: router.otherRouters,
-                nodes: router.managedIoNodesJSON,
-                associations: router.associations
+                content: .hosted(router.table)
             )
         }
     }
@@ -96,11 +84,9 @@ final class RoutingAdmin {
     private func snapshot(_ entry: ContextDirectory.Entry) -> Snapshot {
         Snapshot(
             json: entry.json,
-            isHosted: false,
             router: entry.router,
             otherRouters: entry.otherRouters,
-            nodes: entry.nodes,
-            associations: entry.associations
+            content: .foreign(nodes: entry.nodes, associations: entry.associations)
         )
     }
 
@@ -175,23 +161,23 @@ final class RoutingAdmin {
         return try await turns.take(id) {
             let version = EntityTag(try Self.json(router.rules))
             if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
-            let changes = router.replaceRules(rules)
+            let changes = await router.replaceRules(rules)
             try await untilKept { try await router.keep()?.value }
             return (text, changes)
         }
     }
 
-    /// What another context or other rules would change.
+    /// Returns what another context or other rules would change.
     func evaluate(
         _ id: CoatyUUID,
         context: JSONView?,
         rules: [IoAssociationRule]?
-    ) throws -> IoAssociationChanges {
+    ) async throws -> IoAssociationChanges {
         let router = try hosted(id)
         let object = try context.map { view in
             try event(id, .put(view), router.ioContextJSON).data.object as? IoContext
         }
-        return try router.preview(ioContext: object ?? nil, rules: rules)
+        return try await router.preview(ioContext: object ?? nil, rules: rules)
     }
 
     /// The JSON text of rules.

@@ -84,12 +84,16 @@ open class ThingSensorObservationObserverController: ThingObserverController {
             }
         }
         .disposed(by: disposeBag)
-        let periods = communicationManager.onlinePeriods()
+        let states = communicationManager.getCommunicationState()
         Task {
-            for await _ in periods where !Task.isCancelled {
-                // What happened between two periods was missed.
+            var last: Int?
+            for await _ in states where !Task.isCancelled {
+                // By its number, so that a connection that was lost and is back already counts as a new one.
+                let period = communicationManager.onlinePeriod
+                guard period == nil || period != last else { continue }
+                last = period
                 forgetAll()
-                discover()
+                if period != nil { discover() }
             }
         }
         .disposed(by: disposeBag)

@@ -143,33 +143,37 @@ import Testing
         #expect(other.associations.isEmpty)
     }
 
-    @Test func refusesMoreNodesAndPointsThanItRoutes() throws {
+    @Test func nodesAndPointsBeyondTheLimitsAreRefused() async throws {
         var table = IoRoutingTable { sourceId, route in route ?? "coaty/3/-/IOV/\(sourceId)" }
-        let all: IoRoutingTable.Verdict = { _, _ in true }
-        func take(_ node: IoNode) throws -> IoAssociationChanges {
-            // Its points alone, and nothing in them: these are many.
+        let all: IoRoutingTable.Verdicts = { _ in .constant(true) }
+        func take(_ node: IoNode) async throws -> IoAssociationChanges {
+            // Only the points, and nothing in them, because they are many.
             let points = [node.ioSources.count, node.ioActors.count].map {
                 "[\(Array(repeating: "{}", count: $0).joined(separator: ","))]"
             }
             let json = #"{"ioSources":\#(points[0]),"ioActors":\#(points[1])}"#
-            return try table.take(node, json: JSONDocument(Array(json.utf8)).root, all)
+            return try await table.take(node, json: JSONDocument(Array(json.utf8)).root, all)
         }
-        _ = try take(IoNode("many", actors: (0..<(IoRouter.maximumPoints - 2)).map { IoActor("a\($0)", of: "w") }))
-        #expect(throws: IoRoutingTable.Refusal.tooManyPoints) {
-            try take(IoNode("n", actors: ["x", "y", "z"].map { IoActor($0) }))
+        _ = try await take(
+            IoNode("many", actors: (0..<(IoRouter.maximumPoints - 2)).map { IoActor("a\($0)", of: "w") })
+        )
+        await #expect(throws: IoRoutingTable.Refusal.tooManyPoints) {
+            try await take(IoNode("n", actors: ["x", "y", "z"].map { IoActor($0) }))
         }
-        #expect(try take(IoNode("n", sources: [IoSource("x")], actors: [IoActor("x")])).added.count == 1)
-        #expect(throws: IoRoutingTable.Refusal.tooManyPoints) {
-            try take(IoNode("n", actors: ["x", "y", "z"].map { IoActor($0) }))
+        #expect(try await take(IoNode("n", sources: [IoSource("x")], actors: [IoActor("x")])).added.count == 1)
+        await #expect(throws: IoRoutingTable.Refusal.tooManyPoints) {
+            try await take(IoNode("n", actors: ["x", "y", "z"].map { IoActor($0) }))
         }
-        _ = table.remove("many", all)
+        _ = try await table.remove("many", all)
         for index in 1..<IoRouter.maximumNodes {
-            _ = try take(IoNode("n\(index)", sources: [IoSource(index == 1 ? "x" : "y\(index)", of: "\(index)")]))
+            _ = try await take(IoNode("n\(index)", sources: [IoSource(index == 1 ? "x" : "y\(index)", of: "\(index)")]))
         }
-        #expect(throws: IoRoutingTable.Refusal.tooManyNodes) { try take(IoNode("m", sources: [IoSource("y")])) }
+        await #expect(throws: IoRoutingTable.Refusal.tooManyNodes) {
+            try await take(IoNode("m", sources: [IoSource("y")]))
+        }
         #expect(
-            try take(IoNode("n", actors: [IoActor("x")])).removed.count == 1,
-            "a newer version of one"
+            try await take(IoNode("n", actors: [IoActor("x")])).removed.count == 1,
+            "a newer version of a node"
         )
         #expect(table.nodes.count == IoRouter.maximumNodes)
     }

@@ -4,10 +4,10 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// A router that decides by what changed has the associations that one has that decides on everything each time.
+/// A router that decides on changes only has the same associations as one that decides on all pairs each time.
 @Suite struct RoutingModelTests {
-    /// What all agents know together who hear only of changes: of an association both that of the source and that of the
-    /// actor must have heard, since it is the one of the node.
+    /// The associations that the agents know from changes. Both the agent of the source and that of the actor must have
+    /// received an association since they have their nodes.
     private struct Listener {
         struct Told: Equatable {
             let route: String
@@ -17,7 +17,7 @@ import Testing
             init(_ key: [CoatyUUID], route: String, updateRate: Int?, in table: IoRoutingTable) {
                 self.route = route
                 self.updateRate = updateRate
-                nodes = [table.source(key[0])?.node.node.objectId, table.actor(key[1])?.node.node.objectId]
+                nodes = [table.source(key[0])?.node.id, table.actor(key[1])?.node.id]
             }
         }
 
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: 0..<150 as Range<UInt64>)
-    @ControllerActor func agreesWithTheNaiveRouter(seed: UInt64) throws {
+    @ControllerActor func associationsEqualThoseOfTheNaiveRouter(seed: UInt64) async throws {
         var random = RandomNetwork(seed: seed)
         var table = IoRoutingTable { sourceId, route in route ?? "coaty/3/-/IOV/\(sourceId)" }
         var context = try random.context()
@@ -59,9 +59,8 @@ import Testing
         var listener = Listener()
         let router = try Self.router(context)
 
-        func verdict(_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool {
-            IoRoutingDecision(rules: rules, context: context, contextJSON: naive.context, router: router)
-                .rule(for: source, actor) != nil
+        func verdicts() -> IoRoutingTable.Verdicts {
+            IoRoutingDecision(rules: rules, context: context, contextJSON: naive.context, router: router).verdicts
         }
 
         for step in 0..<60 {
@@ -71,27 +70,27 @@ import Testing
                 let json = try #require(try random.node().json["object"])
                 let node = try #require(try PayloadCoder.object(json) as? IoNode)
                 naive.take(node, json: json)
-                changes = try table.take(node, json: json, verdict)
+                changes = try await table.take(node, json: json, verdicts())
             case 5...6:
                 let id = CoatyUUID(wire: random.nodeId())
                 naive.remove(id)
-                changes = table.remove(id, verdict)
+                changes = try await table.remove(id, verdicts())
             case 7...8:
                 let old = naive.context
                 context = try random.context()
                 naive.context = try view(context)
                 let new = naive.context
-                changes = table.evaluate(
+                changes = try await table.evaluate(
                     where: { kind in
                         rules.candidates(for: kind.valueType).contains { $0.isTouched(from: old, to: new) }
                     },
-                    verdict
+                    verdicts()
                 )
             default:
                 let old = rules
                 naive.rules = try random.rules()
                 rules = IoAssociationRules(naive.rules)
-                changes = table.evaluate(where: { old.isTouched($0.valueType, by: rules) }, verdict)
+                changes = try await table.evaluate(where: { old.isTouched($0.valueType, by: rules) }, verdicts())
             }
             for association in changes.removed { listener.hear(association.key, nil, "step \(step)") }
             for association in changes.added + changes.changed {
@@ -111,13 +110,14 @@ import Testing
             #expect(listener.rates == Dictionary(uniqueKeysWithValues: wanted.map { ($0.key, $0.updateRate) }))
             listener.checkNodes(table, "step \(step)")
         }
-        #expect(table.preview(verdict).isEmpty, "everything was decided")
+        #expect(try await table.preview(verdicts()).isEmpty, "everything was decided")
         for association in table.removeAll().removed { listener.hear(association.key, nil, "at the end") }
         #expect(listener.known.isEmpty && table.associationCount == 0)
     }
 
-    /// What would make too many pairs is refused, and makes none when it is gone.
-    @Test func refusesANodeWithTooManyPairs() throws {
+    /// A node that would make too many pairs is refused, and accepted when the other nodes are gone.
+    @Test func nodeWithTooManyPairsIsRefused() async throws {
+        let none: IoRoutingTable.Verdicts = { _ in .constant(false) }
         var table = IoRoutingTable { sourceId, route in route ?? "coaty/3/-/IOV/\(sourceId)" }
         func node(_ id: String, sources: Int, actors: Int) throws -> (IoNode, JSONView) {
             func points(_ coreType: String, _ count: Int) -> String {
@@ -134,18 +134,18 @@ import Testing
         }
         let (sources, sourcesJSON) = try node("s", sources: 2_000, actors: 0)
         let (actors, actorsJSON) = try node("a", sources: 0, actors: 2_001)
-        _ = try table.take(sources, json: sourcesJSON) { _, _ in false }
-        #expect(throws: IoRoutingTable.Refusal.tooManyPairs) {
-            try table.take(actors, json: actorsJSON) { _, _ in false }
+        _ = try await table.take(sources, json: sourcesJSON, none)
+        await #expect(throws: IoRoutingTable.Refusal.tooManyPairs) {
+            try await table.take(actors, json: actorsJSON, none)
         }
-        _ = table.remove(sources.objectId) { _, _ in false }
-        _ = try table.take(actors, json: actorsJSON) { _, _ in false }
+        _ = try await table.remove(sources.objectId, none)
+        _ = try await table.take(actors, json: actorsJSON, none)
         #expect(table.nodes.count == 1)
     }
 
-    /// The same over the wire: of the router only its Associate events are seen.
+    /// The same over the wire, from the Associate events of the router.
     @Test(.timeLimit(.minutes(2)), arguments: 0..<8 as Range<UInt64>)
-    @ControllerActor func tellsOnlyWhatChanges(seed: UInt64) async throws {
+    @ControllerActor func publishesOnlyChanges(seed: UInt64) async throws {
         var random = RandomNetwork(seed: 1_000 + seed)
         let broker = TopicBroker()
         let context = try random.context()

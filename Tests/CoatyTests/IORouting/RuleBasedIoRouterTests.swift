@@ -91,7 +91,7 @@ import Testing
         await scene.end()
     }
 
-    @Test func previewsWhatThenHappens() async throws {
+    @Test func previewReturnsTheChangesWithoutMakingThem() async throws {
         let rules = try Self.rules((nil, Self.responsible))
         var scene = try await Scene(options: ["rules": rules])
         try Self.advertise(scene)
@@ -99,17 +99,17 @@ import Testing
         let associations = scene.router.associations
         let other = try Self.rules((nil, Self.responsible), ("w", Self.always))
 
-        let forContext = try scene.router.preview(ioContext: .test(state: "emergency"))
-        let forRules = try scene.router.preview(rules: other)
-        let forBoth = try scene.router.preview(ioContext: .test(state: "emergency"), rules: other)
-        #expect(try scene.router.preview().isEmpty)
+        let forContext = try await scene.router.preview(ioContext: .test(state: "emergency"))
+        let forRules = try await scene.router.preview(rules: other)
+        let forBoth = try await scene.router.preview(ioContext: .test(state: "emergency"), rules: other)
+        #expect(try await scene.router.preview().isEmpty)
         #expect(forContext.added.count == 2 && forContext.removed.count == 2)
         #expect(forBoth.added.count == 2 && forBoth.removed.count == 1)
         #expect(try await scene.news() == [], "nothing was done")
         #expect(scene.router.associations == associations)
         #expect(scene.router.rules.count == 1 && scene.router.ioContext?.custom["operatingState"] == "normal")
 
-        #expect(scene.router.replaceRules(other) == forRules)
+        #expect(await scene.router.replaceRules(other) == forRules)
         #expect(try await scene.news() == ["w>we"])
         scene.router.rules = rules
         try await scene.update(.test(state: "emergency"))
@@ -117,21 +117,21 @@ import Testing
         await scene.end()
     }
 
-    @Test func replacesClosuresAndFilters() async throws {
+    @Test func closuresAndFiltersReplaceEachOther() async throws {
         var scene = try await Scene()
         try Self.advertise(scene)
         #expect(try await scene.news() == [])
         let closure = IoAssociationRule(name: "closure") { source, _, actor, _, _, _ in
             source.name == "v" && actor.name == "ve"
         }
-        #expect(scene.router.replaceRules([closure]).added == [IoAssociation(ioSourceId: "v", ioActorId: "ve")])
-        #expect(scene.router.replaceRules([closure]).isEmpty)
+        #expect(await scene.router.replaceRules([closure]).added == [IoAssociation(ioSourceId: "v", ioActorId: "ve")])
+        #expect(await scene.router.replaceRules([closure]).isEmpty)
         let filters = try Self.rules(("v", Self.responsible))
-        let changes = scene.router.replaceRules([closure] + filters)
+        let changes = await scene.router.replaceRules([closure] + filters)
         #expect(changes.added == [IoAssociation(ioSourceId: "v", ioActorId: "vn")])
         #expect(changes.removed == [IoAssociation(ioSourceId: "v", ioActorId: "ve")])
         #expect(scene.router.rules.map(\.name) == ["closure", "rule 0"])
-        #expect(scene.router.replaceRules([]).removed.count == 1)
+        #expect(await scene.router.replaceRules([]).removed.count == 1)
         #expect(try await scene.news() == ["v>ve", "-v>ve", "v>vn", "-v>vn"])
         await scene.end()
     }

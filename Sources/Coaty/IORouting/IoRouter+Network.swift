@@ -1,0 +1,164 @@
+/// How a router follows the network.
+extension IoRouter {
+    /// Observes everything that concerns a context, until the communication manager stops.
+    func observe(_ ioContext: IoContext, _ session: Session) {
+        let (manager, inbox, others, answer) = (communicationManager, session.inbox, session.others, session.answer)
+        let (name, contextId, ownId) = (ioContext.name, ioContext.objectId, manager.identityId)
+        let (asks, ask) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        var observations = [
+            manager.subscribe(.advertise(withCoreType: .IoNode)) { [weak self] in self?.offer($0.payload, to: inbox) },
+            manager.subscribe(.advertise(withCoreType: .Identity)) { if $0.sourceId != ownId { ask.yield() } },
+            manager.subscribe(.deadvertise) { event in
+                inbox.deadvertise(event.data.objectIds)
+                others.remove(event.data.objectIds)
+            },
+            manager.subscribe(.advertise(withCoreType: .IoContext)) { event in
+                guard let object = event.payload.json["object"], object["parentObjectId"]?.string != ownId.string,
+                    object["objectId"]?.string == contextId.string
+                        || object["name"]?.string.map(WireName.init) == WireName(name)
+                else { return }
+                others.note(event.sourceId)
+            },
+            manager.subscribe(.discover) { answer.resolve($0) },
+            manager.subscribe(.update(withCoreType: .IoContext)) { [weak self] event in
+                if event.data.objectId == contextId, !inbox.update(event) {
+                    self?.note("too many updates are queued")
+                }
+            },
+        ]
+        if let associates = try? EventObservation<AssociateEvent>.associate(ioContextName: name) {
+            observations.append(manager.subscribe(associates) { others.note($0.sourceId) })
+        }
+        for observation in observations { observation.disposed(by: disposeBag) }
+        let periods = manager.onlinePeriods()
+        Task { for await period in periods { inbox.online(period) } }.disposed(by: disposeBag)
+        Task { for await _ in inbox.signals { await apply(inbox) } }.disposed(by: disposeBag)
+        Task {
+            for await _ in asks where self.session?.inbox === inbox {
+                discover(inbox)
+                try await Task.sleep(for: Self.discoverInterval)
+            }
+        }
+        .disposed(by: disposeBag)
+    }
+
+    private nonisolated func offer(_ payload: Payload, to inbox: IoRouterInbox) {
+        if !inbox.offer(payload) { note("there are too many IO nodes") }
+    }
+
+    /// Applies everything that has come, when all jobs before have ended.
+    private func apply(_ inbox: IoRouterInbox) async {
+        await jobs.add { [self] in
+            let content = inbox.take()
+            if let period = content.onlinePeriod, session?.inbox === inbox { joined(period, inbox) }
+            for (id, change) in content.nodes where session?.inbox === inbox { await take(id, change) }
+            for event in content.updates where session?.inbox === inbox { await update(event) }
+        }.value
+    }
+
+    private func joined(_ period: Int, _ inbox: IoRouterInbox) {
+        // Agents may have left unseen while this one was offline.
+        unconfirmed = Set(table.nodes.map(\.id))
+        discover(inbox)
+        do {
+            // After a reconnect the communication manager advertises it again.
+            if session?.hasAdvertised == false, let ioContext {
+                try communicationManager.publishAdvertise(.with(object: ioContext))
+            }
+            session?.hasAdvertised = true
+        } catch {
+            container.logger.error("an IO context could not be advertised", metadata: ["error": "\(error)"])
+        }
+        confirmation?.cancel()
+        guard !unconfirmed.isEmpty else { return }
+        let confirmation = Task {
+            try await confirmationClock.sleep(for: Self.confirmationTime)
+            // Nodes that came in time may still be queued behind an evaluation.
+            await apply(inbox)
+            // If the connection was lost meanwhile, nodes could not show themselves; the next period gives them time again.
+            guard communicationManager.onlinePeriod == period, session?.inbox === inbox else { return }
+            inbox.deadvertise(Array(unconfirmed))
+        }
+        confirmation.disposed(by: disposeBag)
+        self.confirmation = confirmation
+    }
+
+    /// Asks for the IO nodes. Some agents advertise only one of their nodes when they join, so the router asks whenever an
+    /// agent appears.
+    private func discover(_ inbox: IoRouterInbox) {
+        // Answers to earlier requests may still come.
+        if requests.count == Self.maximumRequests { requests.removeFirst() }
+        do {
+            requests.append(
+                try communicationManager.publish(DiscoverEvent.with(coreTypes: [.IoNode])) { [weak self] in
+                    self?.offer($0.payload, to: inbox)
+                }
+            )
+        } catch {
+            container.logger.warning("IO nodes could not be discovered", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func take(_ id: CoatyUUID, _ change: IoRouterInbox.NodeChange) async {
+        unconfirmed.remove(id)
+        guard let payload = change.offer, let json = payload.json["object"] else { return await remove(id) }
+        // Another agent, or one that is back, does not know the associations.
+        if let known = table.node(id), change.wasGone || known.parentObjectId != json.parentObjectId {
+            await remove(id)
+        }
+        let verdicts = verdicts
+        do {
+            try await self.change { table, _ in
+                guard let node = try payload.object() as? IoNode else { return try await table.remove(id, verdicts) }
+                return try await table.take(node, json: json, verdicts)
+            }
+        } catch is CancellationError {
+            // The communication manager stops.
+        } catch {
+            note("an IO node is not routed: \(DropLog.short("\(error)"))")
+            // Its earlier version is out of date.
+            await remove(id)
+        }
+    }
+
+    private func remove(_ id: CoatyUUID) async {
+        guard table.node(id) != nil else { return }
+        let verdicts = verdicts
+        do {
+            try await change { table, _ in try await table.remove(id, verdicts) }
+        } catch {
+            // The communication manager stops.
+        }
+    }
+
+    private func update(_ event: UpdateEvent) async {
+        do {
+            // Nodes and routers know a context by its name. With another name it would be another context.
+            guard let updated = try event.data.object as? IoContext, let previous = ioContext,
+                WireName(updated.name) == WireName(previous.name)
+            else { return note("an update would make another IO context") }
+            guard shouldUpdateIoContext(by: event) else { return }
+            guard let publisher, await publisher.hasRoomForAction else { return note("too many updates are queued") }
+            let previousJSON = ioContextJSON
+            updated.parentObjectId = container.identity.objectId
+            // First, because a full outbox refuses it: then nothing has changed.
+            try communicationManager.publishAdvertise(.with(object: updated))
+            try adopt(updated)
+            guard let changes = await evaluate(where: touchedKinds(by: ioContextJSON, from: previousJSON)) else {
+                // The communication manager stops.
+                return
+            }
+            onIoContextUpdated(by: event, from: previous, changes: changes)
+            let complete = try CompleteEvent.with(object: updated)
+            await publisher.append { [logger = container.logger] in
+                do {
+                    try event.complete(complete)
+                } catch {
+                    logger.warning("an update could not be completed", metadata: ["error": "\(error)"])
+                }
+            }
+        } catch {
+            container.logger.warning("an update was not made", metadata: ["error": "\(error)"])
+        }
+    }
+}

@@ -1,0 +1,35 @@
+import Coaty
+
+extension RoutingAdmin {
+    /// The state of a context.
+    struct Snapshot: Sendable {
+        /// What a context consists of.
+        enum Content: Sendable {
+            case hosted(IoRoutingTable)
+            case foreign(nodes: [JSONView], associations: [IoAssociation])
+        }
+
+        let json: JSONView
+        let router: CoatyUUID?
+        let otherRouters: [CoatyUUID]
+        let content: Content
+
+        var isHosted: Bool { if case .hosted = content { true } else { false } }
+
+        /// The IO nodes, in the order in which they came.
+        var nodes: [JSONView] {
+            switch content {
+            case .hosted(let table): table.nodes.map(\.json)
+            case .foreign(let nodes, _): nodes
+            }
+        }
+
+        /// The associations. They are collected each time, which takes long if there are many.
+        var associations: [IoAssociation] {
+            switch content {
+            case .hosted(let table): table.associations
+            case .foreign(_, let associations): associations
+            }
+        }
+    }
+}

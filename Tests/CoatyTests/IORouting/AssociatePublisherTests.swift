@@ -1,0 +1,129 @@
+import Logging
+import TestSupport
+import Testing
+
+@testable import Coaty
+@testable import CoatyTestSupport
+
+/// A publisher of associations whose share of the outbox is full.
+@Suite(.timeLimit(.minutes(1))) struct AssociatePublisherTests {
+    /// A publisher with a share of 5, and a link that the test drives.
+    private struct Scene {
+        let binding = RecordingBinding()
+        let clock = SteeredClock()
+        let manager: CommunicationManager
+        let publisher: AssociatePublisher
+        /// The pairs whose state was asked for.
+        let lookups = Recorder<CoatyUUID>()
+
+        init() throws {
+            manager = try CommunicationManager(
+                identity: Identity(name: "router"),
+                options: CommunicationOptions(outboxLimits: OutboxLimits(publications: 10)) { [binding] _ in binding }
+            )
+            publisher = AssociatePublisher(
+                communicationManager: manager,
+                ioContextName: "ctx",
+                logger: Logger(label: "test"),
+                executor: RoutingExecutor(),
+                clock: clock
+            )
+            manager.start()
+        }
+
+        func publish(_ count: Int) async {
+            var changes = IoAssociationChanges()
+            changes.added = (0..<count).map { IoAssociation(ioSourceId: "s", ioActorId: CoatyUUID(wire: "a\($0)")) }
+            await publisher.publish(changes) { [lookups] _, actorId in
+                lookups.append(actorId)
+                return ("route", nil)
+            }
+        }
+
+        /// Writes everything that is queued.
+        ///
+        /// - Returns: the number of Associate events.
+        func write() -> Int {
+            var count = 0
+            while let operation = binding.link?.nextOperation() {
+                guard case .publish(let publication) = operation else { continue }
+                binding.link?.publicationSent()
+                if publication.topic.contains("/ASC:") { count += 1 }
+            }
+            return count
+        }
+    }
+
+    @Test func publisherDoesNothingWhileItsShareIsFullOffline() async throws {
+        let scene = try Scene()
+        await scene.publish(20)
+        #expect(scene.manager.queued.publications == 5)
+        #expect(scene.lookups.values.count == 6)
+        try await Task.sleep(for: .milliseconds(200))
+        print("lookups while offline:", scene.lookups.values.count - 6)
+        #expect(scene.lookups.values.count == 6)
+        await scene.manager.stop()
+    }
+
+    @Test func publisherGoesOnWhenTheOutboxHasRoom() async throws {
+        let scene = try Scene()
+        await scene.publish(20)
+        scene.binding.link?.opened()
+        try await withPatience {
+            var written = 0
+            while written < 20 {
+                written += scene.write()
+                try await Task.sleep(for: .milliseconds(1))
+            }
+            #expect(written == 20)
+        }
+        await scene.publisher.finish()
+        await scene.manager.stop()
+    }
+
+    @Test func finishEndsWhenTheConnectionIsLost() async throws {
+        let scene = try Scene()
+        scene.binding.link?.opened()
+        await scene.publish(20)
+        let finishing = Task { await scene.publisher.finish() }
+        try await scene.clock.untilSleeping(untilMilliseconds: 5_000)
+        scene.binding.link?.closed()
+        try await withPatience { await finishing.value }
+        await scene.manager.stop()
+    }
+
+    @Test func finishEndsAfterItsTime() async throws {
+        let scene = try Scene()
+        scene.binding.link?.opened()
+        await scene.publish(20)
+        let finishing = Task { await scene.publisher.finish() }
+        try await scene.clock.untilSleeping(untilMilliseconds: 5_000)
+        scene.clock.advance(byMilliseconds: 5_000)
+        try await withPatience { await finishing.value }
+        await scene.manager.stop()
+    }
+
+    @Test func finishWaitsUntilEverythingIsPublished() async throws {
+        let scene = try Scene()
+        scene.binding.link?.opened()
+        await scene.publish(20)
+        let finished = Recorder<Bool>()
+        let finishing = Task {
+            await scene.publisher.finish()
+            finished.append(true)
+        }
+        try await scene.clock.untilSleeping(untilMilliseconds: 5_000)
+        #expect(finished.values.isEmpty)
+        let writing = Task {
+            var written = 0
+            while finished.values.isEmpty {
+                written += scene.write()
+                try await Task.sleep(for: .milliseconds(1))
+            }
+            return written + scene.write()
+        }
+        try await withPatience { await finishing.value }
+        #expect(try await writing.value == 20)
+        await scene.manager.stop()
+    }
+}
