@@ -25,7 +25,10 @@
             }
             if isCancelled() { return nil }
             guard !endpoints.isEmpty else {
-                throw ConnectionError(.noBrokerFound, "no broker has answered by mDNS as \(MDNS.brokerType) within \(limit)")
+                throw ConnectionError(
+                    .noBrokerFound,
+                    "no broker has answered by mDNS as \(MDNS.brokerType) within \(limit)"
+                )
             }
             if let first = firstReachable(endpoints) { return first }
             if isCancelled() { return nil }

@@ -36,7 +36,10 @@ extension ConnectionError {
         case MOSQ_ERR_ERRNO.rawValue where error.errno == ETIMEDOUT && isSocketConnected && !wasConnected:
             self.init(.noAnswer, "\(address): the broker takes connections but does not answer")
         case MOSQ_ERR_ERRNO.rawValue where error.errno == ETIMEDOUT:
-            self.init(.timedOut, "\(address): no answer in time; is the address right, or does a firewall drop packets?")
+            self.init(
+                .timedOut,
+                "\(address): no answer in time; is the address right, or does a firewall drop packets?"
+            )
         case MOSQ_ERR_ERRNO.rawValue where error.errno == ECONNRESET || error.errno == EPIPE:
             self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         case MOSQ_ERR_ERRNO.rawValue:
@@ -68,7 +71,8 @@ extension ConnectionError {
         case 2: self.init(.clientIdRejected, "\(address): the broker refuses the client identifier")
         case 3: self.init(.brokerUnavailable, "\(address): the broker says that it is not available")
         case 4: self.init(.badCredentials, "\(address): wrong user name or password")
-        case 5: self.init(.notAuthorized, "\(address): the broker does not let this agent in; check user name and password")
+        case 5:
+            self.init(.notAuthorized, "\(address): the broker does not let this agent in; check user name and password")
         default: self.init(.protocol, "\(address): the broker refuses the connection with code \(refusal)")
         }
     }

@@ -169,7 +169,8 @@ struct MQTTSubscriptions {
         for filter in topics.filters(of: selector) {
             let key = topics.key(filter)
             guard var entry = entries[key] else { continue }
-            for request in entry.requests where request.selector == selector && open.removeValue(forKey: request) != nil {
+            for request in entry.requests where request.selector == selector && open.removeValue(forKey: request) != nil
+            {
                 answers.append(Answer(request: request, isGranted: false))
             }
             entry.requests.removeAll { $0.selector == selector }
@@ -338,7 +339,8 @@ struct MQTTSubscriptions {
         if isRetry { record.retries += 1 }
         if isRetry || record.strikes >= Self.maximumStrikes {
             record.isRefused = true
-            record.retryAt = record.retries < Self.retryIntervals.count ? now + Self.retryIntervals[record.retries] : nil
+            record.retryAt =
+                record.retries < Self.retryIntervals.count ? now + Self.retryIntervals[record.retries] : nil
         }
         records[key] = record
         return record.isRefused
@@ -394,7 +396,9 @@ struct MQTTSubscriptions {
             return session.received(InboundMessage(origin, payload: payload, label: topic))
         }
         // A wildcard may bring in events of other namespaces.
-        guard session.observesAllNamespaces || WireName(address.namespace) == WireName(session.namespace) else { return }
+        guard session.observesAllNamespaces || WireName(address.namespace) == WireName(session.namespace) else {
+            return
+        }
         session.received(InboundMessage(.event(address), payload: payload, label: topic))
     }
 }

@@ -152,7 +152,13 @@ final class MosquittoClient {
     /// Begins to connect; the delegate learns of the broker's consent. Blocks for name resolution only.
     func connect(to address: BrokerAddress, keepAlive: UInt16) throws(MosquittoError) {
         let bindAddress = address.family.wildcardAddress
-        let code = mosquitto_connect_bind_async(handle, address.host, Int32(address.port), Int32(keepAlive), bindAddress)
+        let code = mosquitto_connect_bind_async(
+            handle,
+            address.host,
+            Int32(address.port),
+            Int32(keepAlive),
+            bindAddress
+        )
         // Pending is what it is to be.
         if code != Int32(MOSQ_ERR_CONN_PENDING.rawValue) { try check(code) }
     }

@@ -89,7 +89,8 @@ final class NetworkLoop {
     /// The addresses to try in turn; none if the thread is to end.
     private func addresses() throws(ConnectionError) -> [BrokerAddress] {
         guard options.shouldTryMDNSDiscovery else {
-            let brokers = [MQTTClientOptions.BrokerAddress(host: options.host, port: options.port)] + options.fallbackBrokers
+            let brokers =
+                [MQTTClientOptions.BrokerAddress(host: options.host, port: options.port)] + options.fallbackBrokers
             let found = brokers.flatMap { BrokerAddress.resolve($0.host, $0.port) }
             guard !found.isEmpty else {
                 let names = brokers.map(\.host).joined(separator: ", ")
@@ -104,7 +105,9 @@ final class NetworkLoop {
             guard let broker = try discovery.findBroker() else { return [] }
             logger.info(
                 "mDNS has found a broker",
-                metadata: ["broker": "\(options.tls == nil ? "mqtt" : "mqtts")://\(broker)", "name": "\(broker.service)"]
+                metadata: [
+                    "broker": "\(options.tls == nil ? "mqtt" : "mqtts")://\(broker)", "name": "\(broker.service)",
+                ]
             )
             return [BrokerAddress(host: broker.address, port: broker.port, family: .any)]
         #else
@@ -258,8 +261,9 @@ final class NetworkLoop {
         do throws(MosquittoError) {
             try client.publish(topic, publication.payload, isRetained: isRetained)
         } catch {
-            guard error.isOperationAtFault else { throw error }
+            // If the connection is lost, it was before this.
             unwritten -= 1
+            guard error.isOperationAtFault else { throw error }
             session.publicationRefused()
             logger.error("not published", metadata: ["topic": "\(topic)", "error": "\(connectionError(error, nil))"])
         }

@@ -20,7 +20,10 @@ struct TLSDiagnosis {
     var error: ConnectionError? {
         guard !lines.isEmpty else { return nil }
         if reports("host name verification failed") {
-            return ConnectionError(.tlsWrongHost, "the broker's certificate is not for the host name that was configured")
+            return ConnectionError(
+                .tlsWrongHost,
+                "the broker's certificate is not for the host name that was configured"
+            )
         }
         if let error = verificationError { return error }
         if reports("key values mismatch") || reports("inconsistent") {
@@ -57,7 +60,10 @@ struct TLSDiagnosis {
         case X509_V_ERR_CERT_HAS_EXPIRED:
             return ConnectionError(.tlsExpired, "the broker's certificate, or that of its authority, has expired")
         case X509_V_ERR_CERT_NOT_YET_VALID:
-            return ConnectionError(.tlsNotYetValid, "the broker's certificate, or that of its authority, is not yet valid")
+            return ConnectionError(
+                .tlsNotYetValid,
+                "the broker's certificate, or that of its authority, is not yet valid"
+            )
         case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
             X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT,
             X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_CERT_UNTRUSTED, X509_V_ERR_CERT_SIGNATURE_FAILURE:

@@ -239,7 +239,11 @@ private final class FaultyBroker {
                 isConnected = broker.connect(wanted.values.sorted { $0.ticket < $1.ticket })
             case 3...6 where isConnected && wanted[filter] == nil:
                 lastTicket += 1
-                let request = SubscriptionRequest(selector: .raw(WireName(filter)), ticket: lastTicket, isEssential: false)
+                let request = SubscriptionRequest(
+                    selector: .raw(WireName(filter)),
+                    ticket: lastTicket,
+                    isEssential: false
+                )
                 wanted[filter] = request
                 broker.note(broker.subscriptions.add([request]))
                 isConnected = broker.serve()

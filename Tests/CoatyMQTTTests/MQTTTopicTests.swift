@@ -49,7 +49,8 @@ import Testing
             )
             try expectEqual(own, address)
             // Surplus levels of a name join in any dialect.
-            if !address.namespace.contains("."), address.name?.text.contains(".") ?? false, address.name?.text != "Task" {
+            if !address.namespace.contains("."), address.name?.text.contains(".") ?? false, address.name?.text != "Task"
+            {
                 try expectEqual(
                     #require(MQTTTopic.address(of: delivered, namespace: "-", dialect: .plain)),
                     address
@@ -65,7 +66,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "coaty/3/ns/DSC/a/b/c", "coaty/3/ns/DAD/a/b", "coaty/3/ns/ADV:Task/a/b", "coaty/3/ns/ADVx/a", "coaty/3/ns/XXX/a",
+        "coaty/3/ns/DSC/a/b/c", "coaty/3/ns/DAD/a/b", "coaty/3/ns/ADV:Task/a/b", "coaty/3/ns/ADVx/a",
+        "coaty/3/ns/XXX/a",
         "coaty/4/ns/DAD/a", "coaty/3/ns/DSC/a", "coaty/3/ns", "coaty/3/ns/ADVTask/a", "", "x",
     ])
     func otherTopicsAreNoEvents(_ topic: String) {

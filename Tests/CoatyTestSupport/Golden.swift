@@ -66,7 +66,6 @@ enum Golden {
     }
 }
 
-
 /// A JSON value in which numbers of equal value are equal.
 enum ComparableJSON: Equatable {
     case scalar(AnyCodable)

@@ -76,12 +76,32 @@ import Testing
         }
     }
 
-    @Test func requestsFailAtOnceWhileOffline() throws {
-        let agent = try manager(TopicBinding(broker: TopicBroker()))
-        #expect(throws: CommunicationError.offline) {
-            try agent.publish(DiscoverEvent.with(coreTypes: [.Identity])) { _ in }
-        }
-        #expect(agent.queued.publications == 0)
+    /// The defect: a request that had ended long ago was executed when the connection returned.
+    @Test func requestsThatEndWhileOfflineAreNotSent() async throws {
+        let broker = TopicBroker()
+        let agent = try manager(TopicBinding(broker: broker))
+        let call = try CallEvent.with(operation: "com.example.open")
+        // By the time limit, by dropping the stream, and by cancelling.
+        let limited = try agent.publishCall(call, timeLimit: .milliseconds(1))
+        try await withPatience { for await _ in limited {} }
+        let reading = Task { for await _ in try agent.publishCall(call) {} }
+        try await withPatience { while agent.queued.publications == 0 { await Task.yield() } }
+        reading.cancel()
+        try await reading.value
+        let pending = try agent.publish(call) { _ in }
+        #expect(pending.delivery == .deferred)
+        #expect(pending.cancel(), "it was not sent")
+        try await withPatience { while agent.queued.publications > 0 { await Task.yield() } }
+        #expect(agent.queued.bytes == 0)
+        // One that goes on is sent.
+        let kept = try agent.publish(call) { _ in }
+        agent.start()
+        _ = try await broker.waitForMessages { $0.contains { $0.topic.contains("/CLL:") } }
+        try agent.publishRaw(.with(topic: "end", payload: [] as [UInt8]))
+        let calls = try await broker.waitForMessages { $0.contains { $0.topic == "end" } }
+        #expect(calls.count { $0.topic.contains("/CLL:") } == 1)
+        #expect(!kept.cancel(), "it was sent")
+        await agent.stop()
     }
 
     @Test func discoversIdentitiesAndAnswers() async throws {
@@ -173,11 +193,10 @@ import Testing
         link.opened()
         let ended = Recorder<Bool>()
         let request = try agent.publish(DiscoverEvent.with(coreTypes: [.Task]), onEnd: { ended.append(true) }) { _ in }
-        // Still queued when the link is lost, so nobody was asked.
+        // Still queued when the connection is lost, so nobody was asked.
         link.closed()
         #expect(ended.values == [true])
-        #expect(agent.queued.publications == 0)
-        request.cancel()
+        #expect(request.cancel() && agent.queued.publications == 0)
         await agent.stop()
     }
 

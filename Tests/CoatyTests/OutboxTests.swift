@@ -72,7 +72,11 @@ import Testing
                 subscribed.remove(filter)
                 _ = outbox.unsubscribe(.raw(WireName(filter)))
                 let undone = expected.lastIndex { $0.taken == .subscribe([tickets[filter] ?? 0]) }
-                if let undone { expected.remove(at: undone) } else { expected.append((.unsubscribe("raw " + filter), nil)) }
+                if let undone {
+                    expected.remove(at: undone)
+                } else {
+                    expected.append((.unsubscribe("raw " + filter), nil))
+                }
             }
             let publications = expected.count { if case .publish = $0.taken { true } else { false } }
             try #require(outbox.operations == expected.count && outbox.publications == publications + writing)

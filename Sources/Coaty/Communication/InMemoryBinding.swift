@@ -162,7 +162,9 @@ public final class InMemoryBinding: Binding {
     public func leave() async { await broker.leave(ObjectIdentifier(self)) }
 
     /// A name made of the source's id.
-    public func ioRoute(ofSource sourceId: CoatyUUID, namespace: String) -> String { Self.routePrefix + sourceId.string }
+    public func ioRoute(ofSource sourceId: CoatyUUID, namespace: String) -> String {
+        Self.routePrefix + sourceId.string
+    }
 
     /// Every name but the empty one.
     public func isIoRoute(_ route: String) -> Bool { !route.isEmpty }

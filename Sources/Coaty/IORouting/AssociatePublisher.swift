@@ -130,7 +130,8 @@ actor AssociatePublisher {
                     ioSourceId: pair.sourceId,
                     ioActorId: pair.actorId,
                     associatingRoute: association?.route,
-                    isExternalRoute: association.map { communicationManager.isExternal($0.route, pair.sourceId) } ?? false,
+                    isExternalRoute: association.map { communicationManager.isExternal($0.route, pair.sourceId) }
+                        ?? false,
                     updateRate: association?.updateRate
                 )
             )

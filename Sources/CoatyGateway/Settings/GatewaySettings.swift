@@ -149,7 +149,8 @@ extension GatewaySettings {
         Setting(
             name: "broker-filters-per-packet",
             placeholder: "number",
-            help: "Maximum number of topic filters in a SUBSCRIBE packet; some brokers close the connection above 8 (8)."
+            help:
+                "Maximum number of topic filters in a SUBSCRIBE packet; some brokers close the connection above 8 (8)."
         ) { settings, value throws(SettingError) in
             settings.brokerFiltersPerPacket = try integer(value, in: 1...1000)
         },

@@ -101,7 +101,11 @@ import Testing
 
         let denied = try GatewayProcess(["--broker", "mqtt://user:wrong@127.0.0.1:\(broker.port)"])
         #expect(try denied.request("GET", "/readyz").status == 503)
-        try waitUntil("the log says why") { denied.log.contains("refused") }
+        try waitUntil("the log says why") { denied.log.contains("reason=not-authorized") }
+        let notReady = try denied.request("GET", "/readyz").text
+        #expect(notReady.contains(#""reason":"not-authorized""#) && notReady.contains("user name and password"))
+        let status = try denied.request("GET", "/v1/status").text
+        #expect(status.contains(#""error":{"reason":"not-authorized","message":"#))
         #expect(!denied.log.contains("wrong"))
     }
 
