@@ -44,6 +44,15 @@ struct MQTTSubscriptions {
         case refused
     }
 
+    /// How far the present connection has come.
+    private enum Progress {
+        /// Nothing was asked for yet.
+        case connected
+        case asking
+        /// All that the connection began with is answered.
+        case settled
+    }
+
     private struct Entry {
         let filter: String
         var standing: Standing
@@ -92,8 +101,7 @@ struct MQTTSubscriptions {
     private var records: [Key: Record] = [:]
     /// Connections in a row that were lost before all that they began with was answered.
     private var lostInARow = 0
-    /// Whether all that the present connection began with is answered.
-    private var isSettled = true
+    private var progress = Progress.settled
     /// The suspects that were in a packet together and are not yet answered.
     private var jointSuspects: Set<Key> = []
     /// How often all suspects of a packet were answered one by one.
@@ -105,19 +113,20 @@ struct MQTTSubscriptions {
     }
 
     /// Whether one packet is sent at a time.
-    private var isCareful: Bool { !isSettled && lostInARow >= Self.carefulAfter }
+    private var isCareful: Bool { progress != .settled && lostInARow >= Self.carefulAfter }
 
     // MARK: - Changes
 
     /// Begins a connection. Nothing is subscribed.
     mutating func connected() {
-        isSettled = false
+        progress = .connected
     }
 
     /// Subscribes.
     ///
     /// - Returns: answers that are known at once.
     mutating func add(_ requests: [SubscriptionRequest]) -> [Answer] {
+        if progress == .connected { progress = .asking }
         var answers: [Answer] = []
         for request in requests.filter(\.isEssential) + requests.filter({ !$0.isEssential }) {
             let filters = topics.filters(of: request.selector)
@@ -288,8 +297,8 @@ struct MQTTSubscriptions {
     }
 
     private mutating func settleIfDone() {
-        guard !isSettled, queue.isEmpty, probes.isEmpty, inFlight.isEmpty else { return }
-        isSettled = true
+        guard progress == .asking, queue.isEmpty, probes.isEmpty, inFlight.isEmpty else { return }
+        progress = .settled
         lostInARow = 0
     }
 
@@ -353,7 +362,7 @@ struct MQTTSubscriptions {
 
     /// Asks again for refused filters whose time has come. To be called about once a second while the connection stands.
     mutating func retry(now: ContinuousClock.Instant) {
-        guard isSettled, !records.isEmpty else { return }
+        guard progress == .settled, !records.isEmpty else { return }
         for (key, record) in records where record.isRefused {
             guard let retryAt = record.retryAt, retryAt <= now, case .refused = entries[key]?.standing else { continue }
             entries[key]?.standing = .queued

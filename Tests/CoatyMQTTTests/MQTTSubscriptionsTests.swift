@@ -32,6 +32,8 @@ private final class FaultyBroker {
         connects += 1
         (granted, packets, answers) = ([], [], [:])
         subscriptions.connected()
+        // The network thread asks for packets before it has taken the requests.
+        _ = subscriptions.nextPacket()
         note(subscriptions.add(requests))
         return serve(isWriting: isWriting)
     }

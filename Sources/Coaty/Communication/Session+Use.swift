@@ -145,9 +145,9 @@ extension Session {
             let answered = core.subscriptions.answer(request, isGranted: isGranted)
             return (answered.observers, answered.isInitial ? core.state.period : nil)
         }
-        // The last of the answers brings the session online before their observers see it.
-        if let initialPeriod { handle(.answered(life: life, period: initialPeriod)) }
         for observer in observers { observer.report(isGranted ? .standing : .refused) }
+        // Online means that all observers know.
+        if let initialPeriod { handle(.answered(life: life, period: initialPeriod)) }
     }
 
     // MARK: - For the binding
