@@ -238,7 +238,7 @@ if Context.environment["COATY_FUZZ"] != nil {
         .systemLibrary(name: "CLibFuzzer", path: "Tests/Fuzz/CLibFuzzer"),
         .executableTarget(
             name: "fuzz-inbound",
-            dependencies: ["Coaty", "CLibFuzzer"],
+            dependencies: ["Coaty", "CoatyMQTT", "CLibFuzzer"],
             path: "Tests/Fuzz/inbound",
             swiftSettings: strict
         ),

@@ -1,6 +1,8 @@
 import CLibFuzzer
+import Synchronization
 
 @testable import Coaty
+@testable import CoatyMQTT
 
 // libFuzzer's own main can't be the program's: the package manager gives that its own name.
 @main
@@ -20,14 +22,17 @@ public func takeInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     return 0
 }
 
-/// An agent whose link the fuzzer drives.
+/// An agent whose connection the fuzzer drives.
 private final class Agent: Sendable {
     static let shared = Agent()
 
     private let manager: CommunicationManager
-    private let subscriptions: [Subscription]
+    private let observations: [Subscription]
+    private let binding = IdleBinding()
+    private let subscriptions: Mutex<MQTTSubscriptions>
 
     private init() {
+        let binding = binding
         do {
             manager = try CommunicationManager(
                 identity: Identity(name: "Fuzzed"),
@@ -38,28 +43,37 @@ private final class Agent: Sendable {
                         ioActors: [IoActor(valueType: "v", name: "a", objectId: CoatyUUID(wire: "a"))]
                     )
                 ],
-                options: CommunicationOptions(shouldEnableCrossNamespacing: true) { _ in IdleBinding() }
+                options: CommunicationOptions(shouldEnableCrossNamespacing: true) { _ in binding }
             )
-            subscriptions = try Self.observeEverything(manager)
+            observations = try Self.observeEverything(manager)
         } catch {
             preconditionFailure("the fuzzer's own agent is not valid: \(error)")
         }
-        manager.linkOpened()
+        manager.start()
+        guard let session = binding.session else { preconditionFailure("a start joins at once") }
+        subscriptions = Mutex(MQTTSubscriptions(topics: MQTTTopics(session, .slashes), filtersPerPacket: 8))
+        session.connected()
     }
 
     func receive(_ input: UnsafeBufferPointer<UInt8>) {
         let end = input.firstIndex(of: UInt8(ascii: "\n")) ?? input.endIndex
         let topic = String(decoding: input[..<end], as: UTF8.self)
-        manager.received(topic: topic, payload: Array(input[min(end + 1, input.endIndex)...]))
-        // What is answered is thrown away, as the broker would take it.
-        while let operation = manager.outbox.next() {
-            if case .publish = operation { manager.outbox.publicationSent() }
+        guard let session = binding.session else { return }
+        subscriptions.withLock(\.self).receive(topic, Array(input[min(end + 1, input.endIndex)...]), for: session)
+        // Answers are thrown away, as if the broker took them.
+        while let operation = session.nextOperation() {
+            switch operation {
+            case .publish: session.publicationWritten()
+            case .subscribe(let requests): subscriptions.withLock { _ = $0.add(requests) }
+            case .unsubscribe(let selector): subscriptions.withLock { _ = $0.remove(selector) }
+            case .disconnect: break
+            }
         }
     }
 
     private static func observeEverything(_ manager: CommunicationManager) throws -> [Subscription] {
         let correlationId = CoatyUUID(wire: "r")
-        var subscriptions = CoreType.allCases.flatMap { coreType in
+        var observations = CoreType.allCases.flatMap { coreType in
             [
                 manager.subscribe(
                     .advertise(withCoreType: coreType),
@@ -71,7 +85,7 @@ private final class Agent: Sendable {
                 ),
             ]
         }
-        subscriptions += [
+        observations += [
             try manager.subscribe(.advertise(withObjectType: "t"), handler: trying { [try $0.data.object.json] }),
             manager.subscribe(.deadvertise, handler: trying { [$0.data.objectIds] }),
             try manager.subscribe(
@@ -121,7 +135,7 @@ private final class Agent: Sendable {
                 }
             ),
         ]
-        return subscriptions
+        return observations
     }
 }
 
@@ -131,8 +145,18 @@ private func trying<Event>(_ body: @escaping @Sendable (Event) throws -> [Any?])
 }
 
 /// Leaves everything to the fuzzer.
-private struct IdleBinding: Binding {
-    func join(_ link: Link) {}
+private final class IdleBinding: Binding {
+    private let joined = Mutex<BindingSession?>(nil)
+
+    var session: BindingSession? { joined.withLock(\.self) }
+
+    func join(_ session: BindingSession) { joined.withLock { $0 = session } }
     func wake() {}
     func leave() async {}
+    func ioRoute(ofSource id: CoatyUUID, namespace: String) -> String {
+        MQTTTopic.topic(of: EventAddress(.ioValue, namespace: namespace, sourceId: id))
+    }
+    func isIoRoute(_ route: String) -> Bool { MQTTTopic.isIoRoute(route) }
+    func isPublishable(rawTopic: String) -> Bool { MQTTTopic.isPublishable(rawTopic) }
+    func isObservable(rawTopicFilter: String) -> Bool { MQTTTopic.isObservable(rawTopicFilter) }
 }
