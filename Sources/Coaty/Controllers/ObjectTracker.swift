@@ -103,6 +103,8 @@ final class ObjectTracker: Sendable {
     }
 
     private func discover(_ request: DiscoverEvent, _ communicationManager: CommunicationManager) {
+        // The next online period asks.
+        guard communicationManager.isConnected else { return }
         do throws(CommunicationError) {
             let answers = try communicationManager.publish(request) { [weak self] event in self?.take(event.payload) }
             let previous = sources.withLock { sources in

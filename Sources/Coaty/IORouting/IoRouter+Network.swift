@@ -86,6 +86,8 @@ extension IoRouter {
     /// Asks for the IO nodes. Some agents advertise only one of their nodes when they join, so the router asks whenever an
     /// agent appears.
     private func discover(_ inbox: IoRouterInbox) {
+        // The next online period asks.
+        guard communicationManager.isConnected else { return }
         // Answers to earlier requests may still come.
         if requests.count == Self.maximumRequests { requests.removeFirst() }
         do {

@@ -15,12 +15,7 @@ public enum CommunicationEventType: Sendable, CaseIterable, Hashable {
     case `return`
 
     /// Whether the event is a request or a response, and so has a correlation id.
-    public var isTwoWay: Bool {
-        switch self {
-        case .advertise, .deadvertise, .channel, .associate, .ioValue: false
-        default: true
-        }
-    }
+    public var isTwoWay: Bool { responseType != nil || isResponse }
 
     /// The event that answers this one; nil for events that have no answer.
     public var responseType: CommunicationEventType? {
@@ -29,7 +24,8 @@ public enum CommunicationEventType: Sendable, CaseIterable, Hashable {
         case .query: .retrieve
         case .update: .complete
         case .call: .return
-        default: nil
+        // Without a default, so that a new event is decided on.
+        case .advertise, .deadvertise, .channel, .associate, .ioValue, .resolve, .retrieve, .complete, .return: nil
         }
     }
 
@@ -37,7 +33,7 @@ public enum CommunicationEventType: Sendable, CaseIterable, Hashable {
     public var isResponse: Bool {
         switch self {
         case .resolve, .retrieve, .complete, .return: true
-        default: false
+        case .advertise, .deadvertise, .channel, .associate, .ioValue, .discover, .query, .update, .call: false
         }
     }
 }

@@ -191,6 +191,8 @@ final class ObjectRegistry: Component {
     }
 
     private func discover() {
+        // The next online period asks.
+        guard manager.isConnected else { return }
         do {
             let event = try DiscoverEvent.with(coreTypes: Self.coreTypes)
             let request = try manager.publish(event) { [weak self] resolve in self?.note(resolve) }

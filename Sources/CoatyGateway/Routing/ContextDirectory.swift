@@ -185,8 +185,8 @@ final class ContextDirectory: Sendable {
     }
 
     private func ask() {
-        guard let event = try? DiscoverEvent.with(coreTypes: [.IoContext, .IoNode]) else { return }
-        // Offline there is nobody to ask; the next connection asks.
+        // The next online period asks.
+        guard manager.isConnected, let event = try? DiscoverEvent.with(coreTypes: [.IoContext, .IoNode]) else { return }
         let request = try? manager.publish(event) { [weak self] resolve in
             switch resolve.payload.json["object"]?["coreType"]?.string {
             case CoreType.IoContext.rawValue:
