@@ -92,6 +92,8 @@ public struct MQTTClientOptions: Sendable {
 
     /// Ten seconds.
     public static let defaultKeepAlive: UInt16 = 10
+    /// Five seconds: libmosquitto accepts no less. A shorter time counts as this.
+    static let minimumKeepAlive: UInt16 = 5
     /// Five seconds.
     public static let defaultConnectTimeout = Duration.seconds(5)
     /// Eight.

@@ -8,15 +8,15 @@ import DequeModule
 ///
 /// A broker may close the connection because of a SUBSCRIBE packet that it does not accept (MQTT 3.1.1, section 4.8), each time. To
 /// find the filter, and no innocent one:
-/// - If a connection is lost while one packet is unanswered, the filters of that are suspects. The next connection sends these last,
-///   each alone, and nothing else until it is answered or ``probeTime`` is over.
-/// - If ``carefulAfter`` connections in a row are lost while several are unanswered, the next one sends one packet at a time, and
-///   nothing else until these are answered.
+/// - If ``carefulAfter`` connections in a row are lost before all that they began with is answered, the next one sends one packet
+///   at a time, and nothing else until these are answered.
+/// - If a connection is lost while one packet is unanswered, the filters of that are suspects. The next connection sends these
+///   last, each alone, and nothing else until it is answered or ``probeTime`` is over.
+/// - If that happens again before everything was answered once, packets may be too long: they have half as many filters from then on.
 /// - If a connection is lost while a suspect is unanswered, that is a strike. After ``maximumStrikes`` the filter is refused.
 ///   It is not a strike if a publication was being written: that may be what the broker does not accept.
 /// - A refused filter is asked for again on a connection that stands, after each of ``retryIntervals``: bad luck does not
 ///   last. Then no more.
-/// - If all suspects of a packet are granted one by one, and again, packets are too long: later ones have half as many filters.
 ///
 /// The agent can't do without some subscriptions. These are asked for first and are never suspects.
 struct MQTTSubscriptions {
@@ -35,7 +35,7 @@ struct MQTTSubscriptions {
         let isGranted: Bool
     }
 
-    private enum Standing {
+    enum Standing {
         /// Is to be sent.
         case queued
         /// Was sent in a packet.
@@ -53,7 +53,7 @@ struct MQTTSubscriptions {
         case settled
     }
 
-    private struct Entry {
+    struct Entry {
         let filter: String
         var standing: Standing
         var isEssential: Bool
@@ -84,15 +84,16 @@ struct MQTTSubscriptions {
     /// Maximum number of filters that are remembered as suspects or refused, also when nobody subscribes to them any more.
     static let maximumRecords = 1_000
 
-    private let topics: MQTTTopics
+    let topics: MQTTTopics
     /// Maximum number of filters in a packet.
     private(set) var filtersPerPacket: Int
+    private let configuredFiltersPerPacket: Int
 
-    private var entries: [Key: Entry] = [:]
+    private(set) var entries: [Key: Entry] = [:]
     /// Requests whose filters are not all answered: how many are not, and whether one was refused.
     private var open: [SubscriptionRequest: (unanswered: Int, isRefused: Bool)] = [:]
     /// Filters of raw events that have wildcards.
-    private var wildcards: [Key: MQTTTopicFilter] = [:]
+    private(set) var wildcards: [Key: MQTTTopicFilter] = [:]
     /// What is to be sent, essential filters first; a key whose entry is not queued any more is skipped.
     private var queue = Deque<Key>()
     /// Suspects and retries, sent one by one after the others.
@@ -102,14 +103,13 @@ struct MQTTSubscriptions {
     /// Connections in a row that were lost before all that they began with was answered.
     private var lostInARow = 0
     private var progress = Progress.settled
-    /// The suspects that were in a packet together and are not yet answered.
-    private var jointSuspects: Set<Key> = []
-    /// How often all suspects of a packet were answered one by one.
-    private var acquittals = 0
+    /// Packets of several filters with which connections were lost since everything was answered.
+    private var lostPackets = 0
 
     init(topics: MQTTTopics, filtersPerPacket: Int) {
         self.topics = topics
-        self.filtersPerPacket = max(1, filtersPerPacket)
+        configuredFiltersPerPacket = max(1, filtersPerPacket)
+        self.filtersPerPacket = configuredFiltersPerPacket
     }
 
     /// Whether one packet is sent at a time.
@@ -273,10 +273,6 @@ struct MQTTSubscriptions {
             records[key] = nil
             answers += settle(key, isGranted: isGranted)
         }
-        if packet.isProbe, jointSuspects.remove(packet.keys[0]) != nil, jointSuspects.isEmpty {
-            acquittals += 1
-            if acquittals.isMultiple(of: 2) { filtersPerPacket = max(1, filtersPerPacket / 2) }
-        }
         settleIfDone()
         return answers
     }
@@ -300,6 +296,7 @@ struct MQTTSubscriptions {
         guard progress == .asking, queue.isEmpty, probes.isEmpty, inFlight.isEmpty else { return }
         progress = .settled
         lostInARow = 0
+        lostPackets = 0
     }
 
     // MARK: - Losing the connection
@@ -314,7 +311,9 @@ struct MQTTSubscriptions {
         var refused: [String] = []
         if !isLeaving, let packet = inFlight.first {
             if packet.isProbe, let key = packet.keys.first {
-                if !isWriting, strike(key, now), let entry = entries[key] { refused.append(entry.filter) }
+                if !isWriting, inFlight.count == 1, strike(key, now), let entry = entries[key] {
+                    refused.append(entry.filter)
+                }
             } else if inFlight.count == 1, !isWriting {
                 suspect(packet.keys)
             }
@@ -330,24 +329,30 @@ struct MQTTSubscriptions {
     }
 
     private mutating func suspect(_ keys: [Key]) {
-        let suspects = keys.filter { entries[$0]?.isEssential == false }
-        for key in suspects where records[key] == nil {
+        if keys.count > 1 { lostPackets += 1 }
+        guard lostPackets < 2 || filtersPerPacket == 1 else {
+            // Nobody is at fault if the packet was too long.
+            filtersPerPacket = max(1, filtersPerPacket / 2)
+            for key in records.keys where records[key]?.isRefused == false { records[key] = nil }
+            return
+        }
+        for key in keys where entries[key]?.isEssential == false && records[key] == nil {
             makeRoomForRecord()
             records[key] = Record(isRefused: false)
         }
-        if keys.count > 1 { jointSuspects = Set(suspects) }
     }
 
     /// - Returns: whether the filter is refused from now on.
     private mutating func strike(_ key: Key, _ now: ContinuousClock.Instant) -> Bool {
         guard var record = records[key] else { return false }
-        jointSuspects = []
-        acquittals = 0
         record.strikes += 1
         let isRetry = record.isRefused
         if isRetry { record.retries += 1 }
         if isRetry || record.strikes >= Self.maximumStrikes {
             record.isRefused = true
+            // It explains the packets that were lost.
+            filtersPerPacket = configuredFiltersPerPacket
+            lostPackets = 0
             record.retryAt =
                 record.retries < Self.retryIntervals.count ? now + Self.retryIntervals[record.retries] : nil
         }
@@ -367,56 +372,6 @@ struct MQTTSubscriptions {
             guard let retryAt = record.retryAt, retryAt <= now, case .refused = entries[key]?.standing else { continue }
             entries[key]?.standing = .queued
             probes.append(key)
-        }
-    }
-
-    // MARK: - Matching
-
-    /// The selectors of raw events and IO routes that a topic matches, and the topic's name for them.
-    private func match(_ topic: String) -> (selectors: [EventSelector], name: String) {
-        let key = topics.key(topic)
-        var selectors: [EventSelector] = []
-        var name = topic
-        if let entry = entries[key] {
-            selectors = entry.requests.map(\.selector).filter(\.isRawOrRoute)
-            // A broker that changes topics delivers it under another name.
-            if !selectors.isEmpty { name = entry.filter }
-        }
-        for (wildcard, filter) in wildcards where filter.matches(key.text) {
-            selectors += entries[wildcard]?.requests.map(\.selector).filter(\.isRawOrRoute) ?? []
-        }
-        return (selectors, name)
-    }
-
-    /// Reports a message to a session as what its topic says.
-    func receive(_ topic: String, _ payload: [UInt8], for session: BindingSession) {
-        guard MQTTTopic.isCoaty(topic) else {
-            let (selectors, name) = match(topic)
-            let origin = InboundMessage.Origin.raw(topic: name, selectors: selectors, sourceId: nil)
-            return session.received(InboundMessage(origin, payload: payload, label: topic))
-        }
-        guard let address = topics.address(of: topic) else {
-            return session.dropped("a message on a topic that is not an event's", label: topic)
-        }
-        // A session without identity observes traffic, and takes part in no IO context.
-        if address.eventType == .ioValue, session.identityId != nil {
-            let selectors = match(topic).selectors.filter { if case .ioRoute = $0 { true } else { false } }
-            let origin = InboundMessage.Origin.raw(topic: topic, selectors: selectors, sourceId: address.sourceId)
-            return session.received(InboundMessage(origin, payload: payload, label: topic))
-        }
-        // A wildcard may bring in events of other namespaces.
-        guard session.observesAllNamespaces || WireName(address.namespace) == WireName(session.namespace) else {
-            return
-        }
-        session.received(InboundMessage(.event(address), payload: payload, label: topic))
-    }
-}
-
-extension EventSelector {
-    fileprivate var isRawOrRoute: Bool {
-        switch self {
-        case .raw, .ioRoute: true
-        case .events, .responses, .traffic: false
         }
     }
 }

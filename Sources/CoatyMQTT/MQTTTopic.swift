@@ -38,6 +38,7 @@ enum MQTTTopic {
     ///
     /// - Parameter namespace: nil observes all namespaces.
     static func filters(of selector: EventSelector, namespace: String?, dialect: TopicDialect) -> [String] {
+        if namespace == nil, let filter = dialect.everyNamespace(prefix), !selector.isRawOrRoute { return [filter] }
         switch selector {
         case .events(let type, let name):
             var filter = prefix + (namespace ?? "+") + "/" + type.code

@@ -16,21 +16,23 @@ final class NetworkLoop {
     /// How long a connection must stand before the next loss counts as the first one.
     static let stableAfter = Duration.seconds(5)
 
-    private let session: BindingSession
+    let session: BindingSession
     private let options: MQTTClientOptions
     private let wakePipe: WakePipe
     private let logger: Logger
-    private var subscriptions: MQTTSubscriptions
+    var subscriptions: MQTTSubscriptions
     private var backoff = Backoff()
     /// The code by which the broker has refused the connection.
-    private var refusal: Int32?
+    var refusal: Int32?
     /// The packet that the broker answers before the connection is left.
-    private var lastUnsubscribe: Int32?
+    var lastUnsubscribe: Int32?
+    /// Whether everything was handed over.
+    private var hasTakenDisconnect = false
     /// Number of publications that were handed over and are not yet written.
-    private var unwritten = 0
+    var unwritten = 0
     /// Whether the socket is connected.
     private var isSocketConnected = false
-    private var client: MosquittoClient?
+    var client: MosquittoClient?
 
     init(session: BindingSession, options: MQTTClientOptions, wakePipe: WakePipe, logger: Logger) {
         self.session = session
@@ -120,6 +122,7 @@ final class NetworkLoop {
     /// Connects and moves bytes until the connection is lost or left.
     private func serve(_ address: BrokerAddress) throws(ConnectionError) {
         (refusal, lastUnsubscribe, unwritten, isSocketConnected) = (nil, nil, 0, false)
+        hasTakenDisconnect = false
         try options.tls?.checkFiles()
         do throws(MosquittoError) {
             let client = try MosquittoClient(
@@ -132,7 +135,7 @@ final class NetworkLoop {
                 delegate: self
             )
             self.client = client
-            try client.connect(to: address, keepAlive: options.keepAlive)
+            try client.connect(to: address, keepAlive: max(options.keepAlive, MQTTClientOptions.minimumKeepAlive))
             try move(client, address)
             // The client has closed the socket.
             if session.isConnected { endConnection(nil) }
@@ -155,8 +158,8 @@ final class NetworkLoop {
                 leaveDeadline = deadline
                 if !isConnected { return }
                 if now > deadline {
-                    // A broker that is only slow may still read it.
-                    client.disconnect()
+                    // A broker that is only slow may still read it. Without the farewell, the will is to be published.
+                    if hasTakenDisconnect { client.disconnect() }
                     return
                 }
             } else if !isConnected, now > start + options.connectTimeout {
@@ -205,7 +208,8 @@ final class NetworkLoop {
         for _ in 0..<Self.operationBatch {
             guard !client.wantsToWrite, client.socket != nil else { return true }
             if try sendSubscriptions(client) { continue }
-            guard !subscriptions.holdsBack(now: .now), let operation = session.nextOperation() else { return true }
+            guard session.isLeaving || !subscriptions.holdsBack(now: .now), let operation = session.nextOperation()
+            else { return true }
             switch operation {
             case .subscribe(let requests): report(subscriptions.add(requests))
             case .unsubscribe(let selector):
@@ -214,6 +218,7 @@ final class NetworkLoop {
                 for case .unsubscribe(let filters) in commands { _ = try unsubscribe(filters, client) }
             case .publish(let publication): try publish(publication, client)
             case .disconnect:
+                hasTakenDisconnect = true
                 for case .unsubscribe(let filters) in subscriptions.removeAll() {
                     lastUnsubscribe = try unsubscribe(filters, client)
                 }
@@ -269,7 +274,7 @@ final class NetworkLoop {
         }
     }
 
-    private func report(_ answers: [MQTTSubscriptions.Answer]) {
+    func report(_ answers: [MQTTSubscriptions.Answer]) {
         for answer in answers { session.answer(answer.request, isGranted: answer.isGranted) }
     }
 
@@ -316,42 +321,5 @@ final class NetworkLoop {
             isSocketConnected: isSocketConnected,
             diagnosis: client?.diagnosis
         )
-    }
-}
-
-extension NetworkLoop: MosquittoClientDelegate {
-    func connackReceived(_ code: Int32) {
-        guard code == 0 else {
-            refusal = code
-            return
-        }
-        subscriptions.connected()
-        session.connected()
-    }
-
-    func publicationWritten() {
-        unwritten -= 1
-        session.publicationWritten()
-    }
-
-    func received(topic: String, payload: [UInt8]) {
-        subscriptions.receive(topic, payload, for: session)
-    }
-
-    func receivedTooLong(topic: String, size: Int) {
-        session.dropped("a message that is too long", label: topic)
-    }
-
-    func subackReceived(_ packet: Int32, isGranted: [Bool]) {
-        report(subscriptions.acknowledged(packet, isGranted: isGranted))
-    }
-
-    /// The broker has answered the last packet, so it has read everything that was published, and it sends nothing more. If
-    /// anything of it was unread when the socket is closed, the kernel would reset the connection, and the broker would lose
-    /// what it had not read.
-    func unsubackReceived(_ packet: Int32) {
-        guard packet == lastUnsubscribe else { return }
-        lastUnsubscribe = nil
-        client?.disconnect()
     }
 }

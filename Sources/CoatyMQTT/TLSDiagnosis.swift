@@ -7,6 +7,13 @@ struct TLSDiagnosis {
     private var lines: [String] = []
     private var verification: Int?
 
+    /// Alerts of the broker that are about the client's certificate (RFC 8446, section 6.2).
+    private static let certificateAlerts = [
+        "alert certificate required", "alert bad certificate", "alert unknown ca", "alert certificate expired",
+        "alert certificate revoked", "alert certificate unknown", "alert unsupported certificate",
+        "alert access denied",
+    ]
+
     /// Maximum number of lines that are kept of one connection.
     private static let maximumLines = 20
 
@@ -33,10 +40,16 @@ struct TLSDiagnosis {
             let what = lines.first { $0.contains("Unable to load") } ?? ""
             return ConnectionError(.tlsFile, what.replacing("Error: ", with: ""))
         }
-        if reports("wrong version number") || reports("unexpected eof") || reports("packet length too long") {
+        if reports("wrong version number") || reports("packet length too long") {
             return ConnectionError(.tlsNotOffered, "the broker does not speak TLS on this port")
         }
-        if reports("alert") {
+        if reports("unexpected eof") {
+            return ConnectionError(
+                .tlsNotOffered,
+                "the connection was closed during the TLS handshake; does the broker offer TLS on this port?"
+            )
+        }
+        if Self.certificateAlerts.contains(where: reports) {
             return ConnectionError(
                 .tlsClientCertificate,
                 "the broker refuses the client certificate, or asks for one: \(openSSLReason)"

@@ -54,6 +54,9 @@ extension TopicDialect {
         return (name(levels[..<event]), levels[event...])
     }
 
+    /// The filter for events of all namespaces, whatever they are; nil if `+` stands for any namespace.
+    func everyNamespace(_ prefix: String) -> String? { self == .slashes ? prefix + "#" : nil }
+
     /// Filters for all events of a namespace, or of all namespaces, with a number of ids behind the event's level.
     ///
     /// With slashes a dotted name has several levels, so only a filter for all that is below the namespace selects it.

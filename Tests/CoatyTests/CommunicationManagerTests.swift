@@ -90,7 +90,7 @@ import Testing
         try await reading.value
         let pending = try agent.publish(call) { _ in }
         #expect(pending.delivery == .deferred)
-        #expect(pending.cancel(), "it was not sent")
+        #expect(pending.withdraw(), "it was not sent")
         try await withPatience { while agent.queued.publications > 0 { await Task.yield() } }
         #expect(agent.queued.bytes == 0)
         // One that goes on is sent.
@@ -100,7 +100,7 @@ import Testing
         try agent.publishRaw(.with(topic: "end", payload: [] as [UInt8]))
         let calls = try await broker.waitForMessages { $0.contains { $0.topic == "end" } }
         #expect(calls.count { $0.topic.contains("/CLL:") } == 1)
-        #expect(!kept.cancel(), "it was sent")
+        #expect(!kept.withdraw(), "it was sent")
         await agent.stop()
     }
 
@@ -196,7 +196,7 @@ import Testing
         // Still queued when the connection is lost, so nobody was asked.
         link.closed()
         #expect(ended.values == [true])
-        #expect(request.cancel() && agent.queued.publications == 0)
+        #expect(request.withdraw() && agent.queued.publications == 0)
         await agent.stop()
     }
 

@@ -159,6 +159,44 @@ import Testing
         await agent.stop()
     }
 
+    @Test func objectThatIsNoLongerSharedIsNotAdvertisedAgain() async throws {
+        let agent = try agent()
+        agent.start()
+        let link = try #require(binding.link)
+        link.opened()
+        let (moved, orphan) = (object("moved", parent: agent.identityId), object("orphan", parent: agent.identityId))
+        for object in [moved, orphan] { try agent.publishAdvertise(.with(object: object)) }
+        moved.parentObjectId = nil
+        try agent.publishAdvertise(.with(object: moved))
+        take(link)
+        link.closed()
+        link.opened()
+        #expect(take(link) == ["advertise Identity", "advertise CoatyObject", "advertise :com.example.Job"])
+        // With the parent go its children.
+        try agent.publishDeadvertise(.with(objectIds: agent.identityId))
+        take(link)
+        link.closed()
+        link.opened()
+        #expect(take(link) == ["advertise Identity"])
+        await agent.stop()
+    }
+
+    /// A request that was made offline and sent ends with the connection, also if the broker had not answered.
+    @Test func requestMadeOfflineEndsWithTheConnection() async throws {
+        let agent = try agent()
+        let ended = Recorder<Bool>()
+        let request = try agent.publish(DiscoverEvent.with(coreTypes: [.Task]), onEnd: { ended.append(true) }) { _ in }
+        agent.start()
+        let link = try #require(binding.link)
+        link.opened()
+        take(link, answers: false)
+        #expect(ended.values.isEmpty)
+        link.closed()
+        #expect(ended.values == [true])
+        request.cancel()
+        await agent.stop()
+    }
+
     @Test func objectDeadvertisedWhileOfflineIsNotAdvertisedAgain() async throws {
         let agent = try agent()
         agent.start()
@@ -180,14 +218,14 @@ import Testing
             Publication(
                 .raw(topic: "t", isRetained: false),
                 payload: [UInt8](repeating: 0, count: size),
-                sharing: .advertises(id, isObjectType: false)
+                sharing: .advertises(id, parentId: "parent", isObjectType: false)
             )
         }
-        for _ in 0..<AdvertisedObjects.maximumObjects + 5 { objects.written(publication(1, .init())) }
+        for _ in 0..<AdvertisedObjects.maximumObjects + 5 { _ = objects.written(publication(1, .init())) }
         #expect(objects.joinEvents.count == AdvertisedObjects.maximumObjects && objects.refused == 5)
         objects = AdvertisedObjects()
-        objects.written(publication(AdvertisedObjects.maximumBytes, .init()))
-        #expect(objects.joinEvents.isEmpty && objects.refused == 1)
+        let isKept = objects.written(publication(AdvertisedObjects.maximumBytes, .init()))
+        #expect(!isKept && objects.joinEvents.isEmpty && objects.refused == 1)
     }
 
     @Test func roomIsAnnouncedOnce() async throws {

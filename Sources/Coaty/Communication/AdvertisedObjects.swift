@@ -3,9 +3,9 @@ enum Sharing: Sendable {
     /// Advertises an object that belongs to the agent: its parent is the agent's identity or one of its IO nodes.
     ///
     /// An Advertise event goes to the core type first and then, where that differs, to the object type.
-    case advertises(CoatyUUID, isObjectType: Bool)
-    /// Deadvertises objects.
-    case deadvertises([CoatyUUID])
+    case advertises(CoatyUUID, parentId: CoatyUUID, isObjectType: Bool)
+    /// Deadvertises objects and those whose parent they are, or advertises an object with another parent.
+    case ends([CoatyUUID])
 }
 
 /// The objects that an agent advertises again after a reconnect: exactly those that its farewell has withdrawn.
@@ -22,7 +22,17 @@ struct AdvertisedObjects: Sendable {
     /// Maximum size of all objects, in bytes.
     static let maximumBytes = 16 << 20
 
-    private var objects: [CoatyUUID: (publications: [Publication], ordinal: Int)] = [:]
+    private struct Shared {
+        var publications: [Publication]
+        let parentId: CoatyUUID
+        let ordinal: Int
+
+        var size: Int { publications.reduce(0) { $0 + $1.size } }
+    }
+
+    private var objects: [CoatyUUID: Shared] = [:]
+    /// Number of objects of each parent.
+    private var parents: [CoatyUUID: Int] = [:]
     private var bytes = 0
     private var lastOrdinal = 0
     /// Number of advertisements that were not kept because of the limits.
@@ -35,38 +45,62 @@ struct AdvertisedObjects: Sendable {
 
     /// Notes what a publication that is queued will do: what is deadvertised is not advertised again meanwhile.
     mutating func queued(_ publication: Publication) {
-        if case .deadvertises(let ids) = publication.sharing { remove(ids) }
+        if case .ends(let ids) = publication.sharing { end(ids) }
     }
 
     /// Notes what a publication that was written has done.
-    mutating func written(_ publication: Publication) {
+    ///
+    /// - Returns: false if it is to be advertised again and the limits are reached.
+    mutating func written(_ publication: Publication) -> Bool {
         switch publication.sharing {
-        case .deadvertises(let ids): remove(ids)
-        case .advertises(let id, let isObjectType): insert(publication, id, isObjectType)
-        case nil: break
+        case .ends(let ids):
+            end(ids)
+            return true
+        case .advertises(let id, let parentId, let isObjectType):
+            return insert(publication, id, parentId, isObjectType)
+        case nil: return true
         }
     }
 
-    private mutating func insert(_ publication: Publication, _ id: CoatyUUID, _ isObjectType: Bool) {
-        let known = objects[id]
+    private mutating func insert(
+        _ publication: Publication,
+        _ id: CoatyUUID,
+        _ parentId: CoatyUUID,
+        _ isObjectType: Bool
+    ) -> Bool {
         // The one for the object type belongs to the one for the core type that went out before it.
-        if isObjectType, known == nil { return }
-        remove([id])
-        let publications = isObjectType ? [known?.publications.first, publication].compactMap(\.self) : [publication]
-        let size = publications.reduce(0) { $0 + $1.size }
-        guard objects.count < Self.maximumObjects, bytes + size <= Self.maximumBytes else {
+        if isObjectType, objects[id] == nil { return true }
+        let known = remove(id)
+        let shared = Shared(
+            publications: isObjectType ? [known?.publications.first, publication].compactMap(\.self) : [publication],
+            parentId: parentId,
+            ordinal: known?.ordinal ?? lastOrdinal + 1
+        )
+        guard objects.count < Self.maximumObjects, bytes + shared.size <= Self.maximumBytes else {
             refused += 1
-            return
+            return false
         }
-        if known == nil { lastOrdinal += 1 }
-        objects[id] = (publications, known?.ordinal ?? lastOrdinal)
-        bytes += size
+        lastOrdinal = max(lastOrdinal, shared.ordinal)
+        objects[id] = shared
+        parents[parentId, default: 0] += 1
+        bytes += shared.size
+        return true
     }
 
-    private mutating func remove(_ ids: [CoatyUUID]) {
+    private mutating func end(_ ids: [CoatyUUID]) {
         for id in ids {
-            guard let object = objects.removeValue(forKey: id) else { continue }
-            bytes -= object.publications.reduce(0) { $0 + $1.size }
+            remove(id)
+            guard parents[id] != nil else { continue }
+            for child in objects.filter({ $0.value.parentId == id }).keys { remove(child) }
         }
+    }
+
+    @discardableResult
+    private mutating func remove(_ id: CoatyUUID) -> Shared? {
+        guard let shared = objects.removeValue(forKey: id) else { return nil }
+        bytes -= shared.size
+        parents[shared.parentId, default: 1] -= 1
+        if parents[shared.parentId] == 0 { parents[shared.parentId] = nil }
+        return shared
     }
 }

@@ -10,21 +10,30 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishAdvertise(_ event: AdvertiseEvent) throws(CommunicationError) -> Delivery {
-        let shared = event.payload.json["object"].flatMap(sharedId)
+        let object = event.payload.json["object"]
+        let shared = object.flatMap(shared)
+        if shared != nil { session.sharesObjects.store(true, ordering: .relaxed) }
         var publications: [Publication] = []
         for name in event.payload.objectNames {
-            let sharing = shared.map { Sharing.advertises($0, isObjectType: name.isObjectType) }
+            var sharing = shared.map {
+                Sharing.advertises($0.id, parentId: $0.parentId, isObjectType: name.isObjectType)
+            }
+            if shared == nil, session.sharesObjects.load(ordering: .relaxed), let id = object?["objectId"]?.string {
+                // An earlier version may have been shared.
+                sharing = .ends([CoatyUUID(wire: id)])
+            }
             publications.append(publication(.advertise, name: name, event.payload, sharing: sharing))
         }
         return try session.publish(publications)
     }
 
-    /// The id of an object that the farewell withdraws; nil for other objects, and for log objects, which report what happened.
-    private func sharedId(_ object: JSONView) -> CoatyUUID? {
-        guard let parentId = object["parentObjectId"]?.string, ownIds.contains(CoatyUUID(wire: parentId)),
+    /// The ids of an object that the farewell withdraws, and of its parent; nil for other objects, and for log objects, which
+    /// report what happened.
+    private func shared(_ object: JSONView) -> (id: CoatyUUID, parentId: CoatyUUID)? {
+        guard let parentId = object["parentObjectId"]?.string.map(CoatyUUID.init(wire:)), ownIds.contains(parentId),
             object["coreType"]?.string != CoreType.Log.rawValue
         else { return nil }
-        return object["objectId"]?.string.map(CoatyUUID.init(wire:))
+        return object["objectId"]?.string.map { (CoatyUUID(wire: $0), parentId) }
     }
 
     /// Deadvertises objects.
@@ -33,7 +42,7 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishDeadvertise(_ event: DeadvertiseEvent) throws(CommunicationError) -> Delivery {
-        try session.publish([publication(.deadvertise, event.payload, sharing: .deadvertises(event.data.objectIds))])
+        try session.publish([publication(.deadvertise, event.payload, sharing: .ends(event.data.objectIds))])
     }
 
     /// Delivers objects through a channel.
@@ -192,11 +201,14 @@ extension CommunicationManager {
             publication(Request.eventType, name: name, correlationId: correlationId, event.payload, request: id)
         }
         let delivery = try session.publish(publications)
-        let request = PendingRequest(delivery: delivery) { [session] in
-            let isWithdrawn = session.withdraw(request: id)
-            subscription.cancel()
-            return isWithdrawn
-        }
+        let request = PendingRequest(
+            delivery: delivery,
+            onWithdraw: { [session] in session.withdraw(request: id, onlyIfUnsent: true) },
+            onCancel: { [session] in
+                _ = session.withdraw(request: id, onlyIfUnsent: false)
+                subscription.cancel()
+            }
+        )
         if end.requestIsPublished() { request.cancel() }
         return request
     }
@@ -229,8 +241,6 @@ private final class RequestEnd: Sendable {
         var isPublished = false
         var isReached = false
         var isStopped = false
-        /// Whether the connection has been up since the request was made.
-        var wasConnected = true
         var hasStatus = false
     }
 
@@ -243,11 +253,12 @@ private final class RequestEnd: Sendable {
     func update(_ status: SubscriptionStatus) {
         let isLost = state.withLock { state in
             defer { state.hasStatus = true }
+            switch status {
+            case .standing: return false
+            case .refused: return true
             // A request that is made while the agent is not connected does not end with that.
-            if status == .offline, !state.hasStatus, !state.isPublished { state.wasConnected = false }
-            let isLost = status == .refused || status == .offline && state.wasConnected
-            if status == .standing { state.wasConnected = true }
-            return isLost
+            case .offline: return state.hasStatus || state.isPublished
+            }
         }
         if isLost { reach(isStop: false) }
     }

@@ -74,15 +74,4 @@ public enum EventSelector: Hashable, Sendable {
             self = .events(address.eventType, name: address.name)
         }
     }
-
-    /// A short text for the log.
-    var description: String {
-        switch self {
-        case .events(let type, let name): DropLog.short("\(type)" + (name.map { " " + $0.text } ?? ""))
-        case .responses(let type, _): "\(type)"
-        case .raw(let filter): DropLog.short("raw " + filter.text)
-        case .ioRoute(let route): DropLog.short("ioValue " + route.text)
-        case .traffic: "traffic"
-        }
-    }
 }

@@ -30,7 +30,8 @@ public final class InMemoryBroker: Sendable {
             let (connected, waiting) = state.withLock { state in
                 state.isAvailable = isAvailable
                 defer { if !isAvailable { state.clients.removeAll() } }
-                return (state.clients.values.map(\.session), state.members)
+                // Who is connected stays so.
+                return (state.clients.values.map(\.session), state.members.filter { state.clients[$0.key] == nil })
             }
             if isAvailable {
                 for (id, session) in waiting { connect(id, session) }

@@ -15,12 +15,6 @@ struct Outbox: Sendable {
         var isTaken = false
     }
 
-    /// What is left of a period that has ended.
-    struct Remains {
-        /// The publications that are given up, except join events.
-        var givenUp: [Publication] = []
-    }
-
     /// Maximum number of operations that are withdrawn or undone and still in the queue, or half of the queue if that is more.
     static let maximumDead = 64
     /// How often a publication may be the one that is being written when the connection is lost: a broker may refuse it by
@@ -43,6 +37,8 @@ struct Outbox: Sendable {
     private var undone: Set<UInt64> = []
     /// How many publications in the queue are withdrawn.
     private var withdrawn = 0
+    /// Whether the disconnect was taken, behind which nothing goes out.
+    private var isClosed = false
 
     init(limits: OutboxLimits) {
         self.limits = limits
@@ -107,16 +103,16 @@ struct Outbox: Sendable {
         return wasEmpty
     }
 
+    /// Returns whether a request is queued and nothing of it was handed over.
+    func isUnsent(request: UInt64) -> Bool { owned[request].map { !$0.isTaken } ?? false }
+
     /// Withdraws what is left of a request that has ended.
-    ///
-    /// - Returns: whether nothing of it was handed over.
-    mutating func withdraw(request: UInt64) -> Bool {
-        guard let left = owned.removeValue(forKey: request) else { return false }
+    mutating func withdraw(request: UInt64) {
+        guard let left = owned.removeValue(forKey: request) else { return }
         publications -= left.queued
         bytes -= left.queuedBytes
         withdrawn += left.queued
         compactIfNeeded()
-        return !left.isTaken
     }
 
     /// Takes what is dead out of the queue. Done seldom, since it looks at everything that is queued.
@@ -137,7 +133,7 @@ struct Outbox: Sendable {
 
     /// Takes the next operation.
     mutating func next() -> SessionOperation? {
-        while let operation = queue.popFirst() {
+        while !isClosed, let operation = queue.popFirst() {
             switch operation {
             case .publish(let publication):
                 if let request = publication.request {
@@ -157,7 +153,8 @@ struct Outbox: Sendable {
                     if undone.remove(requests[0].ticket) != nil { continue }
                     if undoable[requests[0].selector] == requests[0].ticket { undoable[requests[0].selector] = nil }
                 }
-            case .unsubscribe, .disconnect: break
+            case .disconnect: isClosed = true
+            case .unsubscribe: break
             }
             return operation
         }
@@ -187,7 +184,9 @@ struct Outbox: Sendable {
 
     /// Ends a period. What was not written goes out first in the next one, unless its request has ended or it was being
     /// written when too many connections were lost.
-    mutating func end() -> Remains {
+    ///
+    /// - Returns: the publications that are given up, except join events.
+    mutating func end() -> [Publication] {
         // What the binding took last may have been written in part; it took the others with it.
         let interrupted = unwritten.map { $0.attempted() }
         let waiting = queue.compactMap { operation -> Publication? in
@@ -196,9 +195,11 @@ struct Outbox: Sendable {
         let left = (interrupted + waiting).filter { publication in
             !publication.isJoinEvent && (publication.request.map { owned[$0] != nil } ?? true)
         }
+        let former = owned
         self = Outbox(limits: limits)
         for publication in left where publication.attempts < Self.maximumAttempts { append(publication) }
-        return Remains(givenUp: left.filter { $0.attempts >= Self.maximumAttempts })
+        for request in owned.keys { owned[request]?.isTaken = former[request]?.isTaken ?? false }
+        return left.filter { $0.attempts >= Self.maximumAttempts }
     }
 
     /// Queues the last operations of the session behind all others.

@@ -20,24 +20,29 @@ extension Session {
 
     /// Withdraws what is left of a request in the outbox.
     ///
+    /// - Parameter onlyIfUnsent: whether to leave a request alone that was handed over in part.
     /// - Returns: whether nothing of it was handed over to the binding.
-    func withdraw(request: UInt64) -> Bool {
+    func withdraw(request: UInt64, onlyIfUnsent: Bool) -> Bool {
         let (isUnsent, room) = core.withLock { core in
-            (core.outbox.withdraw(request: request), core.takeRoom())
+            let isUnsent = core.outbox.isUnsent(request: request)
+            if isUnsent || !onlyIfUnsent { core.outbox.withdraw(request: request) }
+            return (isUnsent, core.takeRoom())
         }
         for action in room { action() }
         return isUnsent
     }
 
     func publicationDone(isWritten: Bool, life: Int) {
-        let room = core.withLock { core -> [@Sendable () -> Void] in
-            guard core.state.life == life, let publication = core.outbox.publicationDone() else { return [] }
+        let (room, refused) = core.withLock { core -> ([@Sendable () -> Void], Int?) in
+            guard core.state.life == life, let publication = core.outbox.publicationDone() else { return ([], nil) }
+            var isKept = true
             if isWritten {
                 core.counts.published += 1
-                core.advertised.written(publication)
+                isKept = core.advertised.written(publication)
             }
-            return core.takeRoom()
+            return (core.takeRoom(), isKept ? nil : core.advertised.refused)
         }
+        if let refused { log.reportNotShared(count: refused) }
         for action in room { action() }
     }
 
@@ -77,7 +82,9 @@ extension Session {
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
-        let status = onStatus.map(StatusObserver.init)
+        // The end of a request depends on each connection.
+        let isRequest = if case .responses = selector { true } else { false }
+        let status = onStatus.map { StatusObserver(reportsEachLoss: isRequest, $0) }
         let id = nextId()
         var mustWake = false
         func add() -> SubscriptionStatus? {

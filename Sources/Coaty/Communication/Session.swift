@@ -61,7 +61,9 @@ final class Session: Sendable {
     /// The number of the last period that was online; 0 before the first.
     let lastOnlinePeriod = ObservableState(0)
     private let lifecycle = Mutex<(any LifecycleDelegate)?>(nil)
-    private let log: SessionLog
+    let log: SessionLog
+    /// Whether the agent has ever shared an object, so that publishing one that is not shared costs nothing otherwise.
+    let sharesObjects = Atomic(false)
     let core: Mutex<Core>
 
     init(_ configuration: Configuration, binding: any Binding, log: SessionLog) {
@@ -89,6 +91,7 @@ final class Session: Sendable {
         var ended: [@Sendable () -> Void] = []
         var isOver = false
         var stopped: [CheckedContinuation<Void, Never>] = []
+        var room: [@Sendable () -> Void] = []
         /// Released outside of the lock.
         var forgotten: [UInt64: RoomRequest] = [:]
         var cameOnline = false
@@ -164,7 +167,8 @@ final class Session: Sendable {
         case .endPeriod:
             core.answerDeadline = nil
             core.counts.since = .nowMillis()
-            effects.givenUp = core.outbox.end().givenUp
+            effects.givenUp = core.outbox.end()
+            effects.room = core.takeRoom()
             effects.offline = core.subscriptions.end()
         case .drain(let life): effects.draining = life
         case .queueLast(let withFarewell):
@@ -192,6 +196,7 @@ final class Session: Sendable {
         if effects.mustWake { binding.wake() }
         for observer in effects.offline { observer.report(.offline) }
         giveUp(effects.givenUp)
+        for action in effects.room { action() }
         for end in effects.ended { end() }
         if effects.isOver { delegate?.sessionEnded() }
         for continuation in effects.stopped { continuation.resume() }

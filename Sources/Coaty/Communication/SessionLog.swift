@@ -12,6 +12,15 @@ struct SessionLog: Sendable {
         logger.info("online")
     }
 
+    /// - Parameter count: number of advertisements that were not kept; logged at 1, 2, 4, 8…
+    func reportNotShared(count: Int) {
+        guard count & (count - 1) == 0 else { return }
+        logger.warning(
+            "too many shared objects: some are not advertised again after a reconnect",
+            metadata: ["so far": "\(count)"]
+        )
+    }
+
     func reportGivenUp(_ publication: Publication) {
         let name =
             switch publication.destination {

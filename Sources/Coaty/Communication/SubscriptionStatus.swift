@@ -17,11 +17,14 @@ public enum SubscriptionStatus: Sendable, Hashable {
 /// time: the binding's thread waits until the first has returned. A status that the observer knows is not reported again.
 final class StatusObserver: Sendable {
     private let onStatus: @Sendable (SubscriptionStatus) -> Void
+    /// Whether the end of each connection is reported, also if the status was not known since the one before.
+    private let reportsEachLoss: Bool
     private let reported = Mutex<SubscriptionStatus?>(nil)
     private let hasBegun = Atomic(false)
     private let beginning = Mutex(())
 
-    init(_ onStatus: @escaping @Sendable (SubscriptionStatus) -> Void) {
+    init(reportsEachLoss: Bool, _ onStatus: @escaping @Sendable (SubscriptionStatus) -> Void) {
+        self.reportsEachLoss = reportsEachLoss
         self.onStatus = onStatus
     }
 
@@ -48,7 +51,7 @@ final class StatusObserver: Sendable {
     private func reportChange(_ status: SubscriptionStatus) {
         let isChange = reported.withLock { reported in
             defer { reported = status }
-            return reported != status
+            return reported != status || reportsEachLoss && status == .offline
         }
         if isChange { onStatus(status) }
     }

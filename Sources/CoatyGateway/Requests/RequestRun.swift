@@ -62,7 +62,7 @@ final class RequestRun: Sendable {
                 run.take(response)
             }
             // The connection was lost in between. If the request was sent after all, it goes on.
-            if pending.delivery == .deferred, pending.cancel() { throw .offline }
+            if pending.delivery == .deferred, pending.withdraw(), run.close() { throw .offline }
             run.hold(pending)
             return run
         } catch {

@@ -267,7 +267,7 @@ final class RoutingAdmin {
             timer.cancel()
             request.cancel()
         }
-        if request.delivery == .deferred, request.cancel() { return .unsent }
+        if request.delivery == .deferred, request.withdraw() { return .unsent }
         for await answer in answers {
             // A stop ends every request, whether it went out or not.
             if case .unsent = answer, looking?.isCancelled ?? false { return nil }

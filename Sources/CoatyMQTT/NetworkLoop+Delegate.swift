@@ -1,0 +1,38 @@
+import Coaty
+
+extension NetworkLoop: MosquittoClientDelegate {
+    func connackReceived(_ code: Int32) {
+        guard code == 0 else {
+            refusal = code
+            return
+        }
+        subscriptions.connected()
+        session.connected()
+    }
+
+    func publicationWritten() {
+        unwritten -= 1
+        session.publicationWritten()
+    }
+
+    func received(topic: String, payload: [UInt8]) {
+        subscriptions.receive(topic, payload, for: session)
+    }
+
+    func receivedTooLong(topic: String, size: Int) {
+        session.dropped("a message that is too long", label: topic)
+    }
+
+    func subackReceived(_ packet: Int32, isGranted: [Bool]) {
+        report(subscriptions.acknowledged(packet, isGranted: isGranted))
+    }
+
+    /// The broker has answered the last packet, so it has read everything that was published, and it sends nothing more. If
+    /// anything of it was unread when the socket is closed, the kernel would reset the connection, and the broker would lose
+    /// what it had not read.
+    func unsubackReceived(_ packet: Int32) {
+        guard packet == lastUnsubscribe else { return }
+        lastUnsubscribe = nil
+        client?.disconnect()
+    }
+}
