@@ -6,7 +6,7 @@ extension CommunicationOptions {
     /// - Parameters:
     ///   - namespace: separates applications that share a broker.
     ///   - shouldEnableCrossNamespacing: whether events of all namespaces are observed.
-    ///   - outboxLimits: how much may wait for the link.
+    ///   - outboxLimits: limits of what is queued for the connection.
     ///   - mqttClientOptions: how to reach the broker.
     ///   - shouldAutoStart: whether a container starts the communication manager when it is resolved. It always does where
     ///     the broker is to be discovered by mDNS.

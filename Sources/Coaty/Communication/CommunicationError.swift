@@ -7,7 +7,7 @@ public enum CommunicationError: Error, Sendable, Equatable {
     case invalidTopic(String)
     /// The outbox is full; the new publication is refused, what is queued is kept.
     case queueFull(publications: Int, bytes: Int)
-    /// The communication manager that would carry the answer is gone.
+    /// The agent is not connected, or the communication manager that would carry an answer is gone.
     case offline
     /// The event did not come in as a request and can't be answered.
     case notARequest

@@ -8,7 +8,7 @@ public struct CommunicationOptions: Sendable {
     public var shouldEnableCrossNamespacing: Bool
     /// Whether a container starts the communication manager when it is resolved.
     public var shouldAutoStart: Bool
-    /// How much may wait for the link.
+    /// Limits of what is queued for the connection.
     public var outboxLimits: OutboxLimits
     /// Makes the binding of a communication manager.
     public var binding: @Sendable (Logger) throws -> any Binding
@@ -29,7 +29,7 @@ public struct CommunicationOptions: Sendable {
     }
 }
 
-/// How much may wait for the link: what was deferred while offline, and what was handed over and is not yet sent.
+/// Limits of what is queued for the connection: deferred publications, and those that were handed over and are not yet written.
 public struct OutboxLimits: Sendable, Hashable {
     /// The number of publications.
     public var publications: Int

@@ -11,12 +11,12 @@ import Synchronization
 /// let logger = Logger(label: "com.example") { CoatyLogHandler(label: $0, communicationManager: manager) }
 /// ```
 ///
-/// An entry never waits. It is dropped while ``maximumWaiting`` publications or ``maximumWaitingBytes`` wait for the link,
+/// An entry never waits. It is dropped while ``maximumWaiting`` publications or ``maximumWaitingBytes`` are queued,
 /// so that there is room for events; the next entry tells how many were dropped in its label `droppedBefore`.
 public struct CoatyLogHandler: LogHandler {
-    /// How many publications may wait for the link before entries are dropped.
+    /// How many publications may be queued before entries are dropped.
     public static let maximumWaiting = 1000
-    /// How many bytes may wait for the link before entries are dropped.
+    /// How many bytes may be queued before entries are dropped.
     public static let maximumWaitingBytes = 1 << 20
     /// The longest message, label or list of labels, in Unicode scalars or elements; what is beyond is cut off.
     public static let maximumLength = 2000
