@@ -67,7 +67,7 @@ struct MQTTSubscriptions {
         let sentAt: ContinuousClock.Instant
     }
 
-    /// What is known of a filter after connections were lost because of it, it seemed.
+    /// The record of a filter that may have cost connections.
     private struct Record {
         var strikes = 0
         /// Number of retries that have failed.
@@ -94,7 +94,7 @@ struct MQTTSubscriptions {
     private var open: [SubscriptionRequest: (unanswered: Int, isRefused: Bool)] = [:]
     /// Filters of raw events that have wildcards.
     private(set) var wildcards: [Key: MQTTTopicFilter] = [:]
-    /// What is to be sent, essential filters first; a key whose entry is not queued any more is skipped.
+    /// Filters to send, essential ones first. A key whose entry is not queued any more is skipped.
     private var queue = Deque<Key>()
     /// Suspects and retries, sent one by one after the others.
     private var probes = Deque<Key>()

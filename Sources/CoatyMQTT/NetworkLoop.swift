@@ -93,12 +93,16 @@ final class NetworkLoop {
         guard options.shouldTryMDNSDiscovery else {
             let brokers =
                 [MQTTClientOptions.BrokerAddress(host: options.host, port: options.port)] + options.fallbackBrokers
-            let found = brokers.flatMap { BrokerAddress.resolve($0.host, $0.port) }
-            guard !found.isEmpty else {
-                let names = brokers.map(\.host).joined(separator: ", ")
-                throw ConnectionError(.hostNotFound, "the broker's name can't be resolved: \(names)")
-            }
-            return found
+            let found = brokers.map { BrokerAddress.resolve($0.host, $0.port) }
+            let unknown = zip(brokers, found).filter(\.1.isEmpty).map(\.0.host)
+            let error = ConnectionError(
+                .hostNotFound,
+                "the broker's name can't be resolved: \(unknown.joined(separator: ", "))"
+            )
+            if unknown.count == brokers.count { throw error }
+            // The others are tried.
+            if !unknown.isEmpty { report(error) }
+            return found.flatMap(\.self)
         }
         #if os(Linux)
             let discovery = BrokerDiscovery(limit: options.mdnsDiscoveryTimeout, wakePipe: wakePipe) { [session] in

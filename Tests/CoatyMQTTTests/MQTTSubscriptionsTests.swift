@@ -188,7 +188,7 @@ private final class FaultyBroker {
         _ = broker.subscriptions.sent(7, keys: packet?.keys ?? [], now: broker.now)
         #expect(broker.subscriptions.nextPacket() == nil)
         #expect(broker.subscriptions.holdsBack(now: broker.now))
-        // Not for ever: the broker may answer nothing.
+        // For a limited time: the broker may answer nothing.
         #expect(!broker.subscriptions.holdsBack(now: broker.now + MQTTSubscriptions.probeTime))
     }
 

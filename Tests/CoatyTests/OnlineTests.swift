@@ -103,7 +103,7 @@ import Testing
             take(link)
         }
         try await withPatience { while seen.values.last != 4 { try await Task.sleep(for: .milliseconds(1)) } }
-        // Who comes while the agent is not online waits for the next period.
+        // A stream that begins while the agent is not online waits for the next period.
         link.closed()
         let late = Task {
             for await period in agent.onlinePeriods() { return period }; return 0

@@ -250,21 +250,6 @@ import Testing
     }
 }
 
-extension RecordedSession {
-    /// Takes what is to be done, and of that the subscriptions.
-    func takeSubscriptions() -> [(filters: [String], ticket: UInt64)] {
-        var taken: [(filters: [String], ticket: UInt64)] = []
-        while let operation = nextOperation() {
-            switch operation {
-            case .subscribe(let filters, let ticket): taken.append((filters, ticket))
-            case .publish: publicationSent()
-            case .unsubscribe, .disconnect: break
-            }
-        }
-        return taken
-    }
-}
-
 extension String {
     /// The same text in the other of its normal forms.
     fileprivate var flipped: String {

@@ -168,7 +168,7 @@ public final class CommunicationManager: Sendable {
     /// Whether the agent is connected, and everything that was published is written, the Advertise event of its identity included.
     package var hasWrittenEverything: Bool { session.core.withLock { $0.state.sends && $0.outbox.isDrained } }
 
-    /// What was published and received, what is queued, and how the connection is.
+    /// Counters of publications and messages, and the state of the connection.
     public var statistics: CommunicationStatistics {
         let (received, invalid) = (receivedMessages.load(ordering: .relaxed), dropLog.dropped)
         return session.core.withLock { core in

@@ -30,7 +30,7 @@ public final class InMemoryBroker: Sendable {
             let (connected, waiting) = state.withLock { state in
                 state.isAvailable = isAvailable
                 defer { if !isAvailable { state.clients.removeAll() } }
-                // Who is connected stays so.
+                // Clients that are connected stay connected.
                 return (state.clients.values.map(\.session), state.members.filter { state.clients[$0.key] == nil })
             }
             if isAvailable {
