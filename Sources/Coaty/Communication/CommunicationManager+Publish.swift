@@ -285,7 +285,7 @@ private final class RequestEnd: Sendable {
 
 /// The agents that have answered a request with two names.
 private final class Responders: Sendable {
-    /// Maximum number of agents that are told apart; of those that come later every answer counts.
+    /// Maximum number of agents whose second answer is recognised. Every answer of a later agent counts.
     static let limit = 10_000
 
     private let sourceIds = Mutex<Set<CoatyUUID?>>([])

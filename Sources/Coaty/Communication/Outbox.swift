@@ -88,8 +88,8 @@ struct Outbox: Sendable {
     /// Queues the end of a subscription.
     ///
     /// A subscription that is still queued and is undone now does not go out at all: so a selector is queued twice at most,
-    /// and the queue can't grow while the socket takes nothing. The contrary goes out, because whoever subscribes again
-    /// waits for the broker's answer to that.
+    /// and the queue can't grow while the socket takes nothing. The end of a subscription
+    /// goes out even if a new one follows: the new observer waits for the broker's answer.
     ///
     /// - Returns: whether the queue was empty.
     mutating func unsubscribe(_ selector: EventSelector) -> Bool {
@@ -182,8 +182,8 @@ struct Outbox: Sendable {
         if !subscriptions.isEmpty { queue.prepend(.subscribe(subscriptions)) }
     }
 
-    /// Ends a period. What was not written goes out first in the next one, unless its request has ended or it was being
-    /// written when too many connections were lost.
+    /// Ends a period. Publications that were not written go out first in the next period, except those whose request has
+    /// ended and those that ``maximumAttempts`` lost connections have interrupted.
     ///
     /// - Returns: the publications that are given up, except join events.
     mutating func end() -> [Publication] {

@@ -171,8 +171,8 @@ open class IoRouter: Controller {
         return changes
     }
 
-    /// Takes a table that has changed. There is no suspension between this and ``onAssociationsChanged(_:)``, so that whoever
-    /// reads the associations and then follows the changes misses none.
+    /// Stores a changed table and reports the changes. Nothing else runs between the two, so a reader of the associations who
+    /// then follows the changes misses none.
     private func publish(_ changes: IoAssociationChanges, of changed: IoRoutingTable) async {
         table = changed
         guard !changes.isEmpty else { return }

@@ -70,7 +70,7 @@ extension ContextDirectory.State {
         } else if showing != .completed {
             return false
         }
-        // The result of an Update counts, whoever completes it.
+        // The completed object of an Update counts, no matter which agent completes it.
         let isNamed = contexts[id]?.name == name
         guard isNamed, hasRoom(for: json.retainedBytes - (contexts[id]?.json.retainedBytes ?? 0)) else { return false }
         change(id) { context in
