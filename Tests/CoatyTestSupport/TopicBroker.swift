@@ -34,7 +34,7 @@ final class TopicBroker: Sendable {
             let (connected, waiting) = state.withLock { state in
                 state.isAvailable = isAvailable
                 defer { if !isAvailable { state.clients.removeAll() } }
-                return (state.clients.values.map(\.session), state.members)
+                return (state.clients.values.map(\.session), state.members.filter { state.clients[$0.key] == nil })
             }
             if isAvailable {
                 for (id, session) in waiting { connect(id, session) }

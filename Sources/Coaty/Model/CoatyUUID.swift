@@ -24,16 +24,14 @@ public struct CoatyUUID: Hashable, Sendable, Codable, CustomStringConvertible {
         self.string = string
     }
 
-    /// Whether the bytes are the same: Swift's strings are equal where they look equal.
+    /// Returns whether the bytes are the same.
     public static func == (left: CoatyUUID, right: CoatyUUID) -> Bool {
-        left.string.utf8.elementsEqual(right.string.utf8)
+        WireName(left.string) == WireName(right.string)
     }
 
-    /// Hashes the bytes, and their end, so that pairs of ids differ by where one begins.
+    /// Hashes the bytes.
     public func hash(into hasher: inout Hasher) {
-        var string = string
-        string.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        hasher.combine(UInt8.max)
+        WireName(string).hash(into: &hasher)
     }
 
     /// Decodes any string.

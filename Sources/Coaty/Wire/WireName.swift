@@ -13,10 +13,11 @@ public struct WireName: Hashable, Sendable {
         left.text.utf8.elementsEqual(right.text.utf8)
     }
 
-    /// Hashes the bytes.
+    /// Hashes the bytes, and their end, so that pairs of names differ by where one begins.
     public func hash(into hasher: inout Hasher) {
         var text = text
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        hasher.combine(UInt8.max)
     }
 }
 
