@@ -53,11 +53,8 @@ public final class RawConnection {
                 connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        guard result == 0 else {
-            let error = errno
-            Glibc.close(descriptor)
-            throw Failure.system(call: "connect", errno: error)
-        }
+        // The descriptor is closed by `deinit`, which runs here, too: closed twice it might be somebody else's.
+        guard result == 0 else { throw Failure.system(call: "connect", errno: errno) }
     }
 
     deinit { Glibc.close(descriptor) }
