@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// What a client that is behind gets, while events keep coming and the memory forgets.
-@Suite struct BacklogTests {
+@Suite(.closesOutlets) struct BacklogTests {
     private struct Said {
         /// The number that each event was made with is its position.
         var last = 0

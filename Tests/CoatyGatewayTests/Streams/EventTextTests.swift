@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// Events and other frames as text.
-@Suite struct EventTextTests {
+@Suite(.closesOutlets) struct EventTextTests {
     private func fields(_ paths: String...) -> FieldTree { FieldTree(paths.map { ObjectFilterProperty($0) }) }
 
     private func data(_ event: ObservedEvent, _ fields: FieldTree?) throws -> String {

@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// What waits for a client that is behind, and what of it goes.
-@Suite struct LaneQueueTests {
+@Suite(.closesOutlets) struct LaneQueueTests {
     private let outlet = Outlet(SteeredTransport())
     private let room = Outlet.maximumWaitingBytes
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyGateway
 
-@Suite struct OpenStreamsTests {
+@Suite(.closesOutlets) struct OpenStreamsTests {
     private let streams = OpenStreams()
     private let transport = SteeredTransport()
     private let wanted = StreamRequest.channel(WireName("c"))

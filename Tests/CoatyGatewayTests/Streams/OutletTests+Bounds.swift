@@ -38,7 +38,7 @@ extension OutletTests {
     @Test func someBytesAreGuaranteed() throws {
         let memory = WaitingMemory()
         let transport = SteeredTransport(room: 0)
-        let outlet = Outlet(transport, memory: memory, hasOneLane: false)
+        let outlet = Outlet(transport, sharing: memory)
         let lane = outlet.begun(id: "a", options: Made.options { $0.buffer = 4096 })
         let size = EventRecord(.event(try Made.event(1, 10, padding: 1000)), cursor: nil).size
         // The first is turned down by the transport.
@@ -69,7 +69,7 @@ extension OutletTests {
     @Test func whoIsBehindWhenTheMemoryIsFullKeepsWhatWaits() throws {
         let memory = WaitingMemory()
         let transport = SteeredTransport(room: 0)
-        let outlet = Outlet(transport, memory: memory, hasOneLane: false)
+        let outlet = Outlet(transport, sharing: memory)
         let lane = outlet.begun(id: "a")
         for number in 10..<90 { lane.take(try Made.event(1, number, padding: 2000)) }
         memory.add(WaitingMemory.limit)

@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 
 /// What one client is told, and when, by how much it reads.
-@Suite struct OutletTests {
+@Suite(.closesOutlets) struct OutletTests {
     let transport = SteeredTransport()
 
     func outlet(hasOneLane: Bool = false, onEnd: @escaping @Sendable (Lane) -> Void = { _ in }) -> Outlet {

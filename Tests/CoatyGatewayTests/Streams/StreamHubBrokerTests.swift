@@ -8,7 +8,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// What the broker's word does to those who observe, at one that answers when the test says so.
-@Suite struct StreamHubBrokerTests {
+@Suite(.closesOutlets) struct StreamHubBrokerTests {
     /// A broker that lets subscriptions to a topic `t/…` wait for the test's answer, and grants all others.
     private final class HesitantBinding: TopicNamingBinding {
         private struct State {

@@ -8,7 +8,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// One source for all who want the same, at a broker in memory.
-@Suite struct StreamHubTests {
+@Suite(.closesOutlets) struct StreamHubTests {
     private let broker = TopicBroker()
     private let manager: CommunicationManager
     private let objects: ObjectRegistry

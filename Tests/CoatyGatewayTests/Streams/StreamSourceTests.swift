@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// One thing that is observed: who is told what of it, from when on, and what those get who come back.
-@Suite struct StreamSourceTests {
+@Suite(.closesOutlets) struct StreamSourceTests {
     let transport = SteeredTransport()
     let outlet: Outlet
     let memory = ResumeMemory(limit: 1 << 20)

@@ -47,13 +47,15 @@ final class SteeredTransport: FrameTransport {
 }
 
 extension Outlet {
-    /// An outlet with a memory of its own.
+    /// An outlet that is closed when the test ends; its suite needs ``ClosesOutlets``.
     convenience init(
         _ transport: any FrameTransport,
+        sharing memory: WaitingMemory = WaitingMemory(),
         hasOneLane: Bool = false,
         onEnd: @escaping @Sendable (Lane) -> Void = { _ in }
     ) {
-        self.init(transport, memory: WaitingMemory(), hasOneLane: hasOneLane, onEnd: onEnd)
+        self.init(transport, memory: memory, hasOneLane: hasOneLane, onEnd: onEnd)
+        ClosesOutlets.made.add(self)
     }
 
     /// A lane that has begun, of which the client was told nothing yet.

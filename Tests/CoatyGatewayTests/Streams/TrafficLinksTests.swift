@@ -7,7 +7,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// How many links to the broker clients can make the gateway have.
-@Suite struct TrafficLinksTests {
+@Suite(.closesOutlets) struct TrafficLinksTests {
     /// Makes bindings whose threads are held back: they keep their links until the test says so.
     private final class Bindings: Sendable {
         struct NoDescriptor: Error {}
