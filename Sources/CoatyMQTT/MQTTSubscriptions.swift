@@ -13,10 +13,9 @@ import DequeModule
 /// - If a connection is lost while one packet is unanswered, the filters of that are suspects. The next connection sends these
 ///   last, each alone, and nothing else until it is answered or ``probeTime`` is over.
 /// - If that happens again before everything was answered once, packets may be too long: they have half as many filters from then on.
-/// - If a connection is lost while a suspect is unanswered, that is a strike. After ``maximumStrikes`` the filter is refused.
+/// - If a connection is lost while a suspect is unanswered, that is a strike, and after some it is refused (``SuspectFilters``).
 ///   It is not a strike if a publication was being written: that may be what the broker does not accept.
-/// - A refused filter is asked for again on a connection that stands, after each of ``retryIntervals``: bad luck does not
-///   last. Then no more.
+/// - A refused filter is asked for again on a connection that stands, a few times.
 ///
 /// The agent can't do without some subscriptions. These are asked for first and are never suspects.
 struct MQTTSubscriptions {
@@ -67,22 +66,13 @@ struct MQTTSubscriptions {
         let sentAt: ContinuousClock.Instant
     }
 
-    /// The record of a filter that may have cost connections.
-    private struct Record {
-        var strikes = 0
-        /// Number of retries that have failed.
-        var retries = 0
-        /// When to ask again; nil if not any more, or not yet refused.
-        var retryAt: ContinuousClock.Instant?
-        var isRefused: Bool
-    }
-
     static let carefulAfter = 2
-    static let maximumStrikes = 2
     static let probeTime = Duration.seconds(2)
-    static let retryIntervals: [Duration] = [.seconds(60), .seconds(600), .seconds(3600)]
-    /// Maximum number of filters that are remembered as suspects or refused, also when nobody subscribes to them any more.
-    static let maximumRecords = 1_000
+    /// Number of packets that wait for their answers at a time. A broker takes packets in order: with more of them before it
+    /// the answer to a ping would come too late (RabbitMQ takes about 2 ms for each filter).
+    static let maximumUnanswered = 64
+    /// After how long without any answer the rest is sent all the same, for publications to follow.
+    static let stallTime = Duration.seconds(2)
 
     let topics: MQTTTopics
     /// Maximum number of filters in a packet.
@@ -99,7 +89,9 @@ struct MQTTSubscriptions {
     /// Suspects and retries, sent one by one after the others.
     private var probes = Deque<Key>()
     private var inFlight = Deque<Packet>()
-    private var records: [Key: Record] = [:]
+    /// When the broker last answered, or the only unanswered packet was sent.
+    private var answeredAt = ContinuousClock.now
+    private var suspects = SuspectFilters()
     /// Connections in a row that were lost before all that they began with was answered.
     private var lostInARow = 0
     private var progress = Progress.settled
@@ -161,7 +153,7 @@ struct MQTTSubscriptions {
             requests: [request]
         )
         if let wildcard = MQTTTopicFilter(key.text), case .raw = request.selector { wildcards[key] = wildcard }
-        switch entry.isEssential ? nil : records[key]?.isRefused {
+        switch entry.isEssential ? nil : suspects.isRefused(key) {
         case true?: entry.standing = .refused
         case false?: probes.append(key)
         case nil: queue.append(key)
@@ -227,8 +219,9 @@ struct MQTTSubscriptions {
     }
 
     /// The next packet to send, if one is to be sent now; to be followed by ``sent(_:keys:now:)``.
-    mutating func nextPacket() -> (filters: [String], keys: [Key])? {
+    mutating func nextPacket(now: ContinuousClock.Instant) -> (filters: [String], keys: [Key])? {
         guard !isCareful || inFlight.isEmpty else { return nil }
+        guard inFlight.count < Self.maximumUnanswered || now >= answeredAt + Self.stallTime else { return nil }
         var keys: [Key] = []
         while keys.count < filtersPerPacket, let key = queue.popFirst() {
             if case .queued = entries[key]?.standing { keys.append(key) }
@@ -248,7 +241,8 @@ struct MQTTSubscriptions {
     ///
     /// - Returns: false if an earlier packet of the same identifier is unanswered: the broker does not answer.
     mutating func sent(_ id: Int32, keys: [Key], now: ContinuousClock.Instant) -> Bool {
-        let isProbe = keys.count == 1 && records[keys[0]] != nil
+        let isProbe = keys.count == 1 && suspects.isRefused(keys[0]) != nil
+        if inFlight.isEmpty { answeredAt = now }
         for key in keys { entries[key]?.standing = .asked(packet: id) }
         let isNew = !inFlight.contains { $0.id == id }
         inFlight.append(Packet(id: id, keys: keys, isProbe: isProbe, sentAt: now))
@@ -263,14 +257,15 @@ struct MQTTSubscriptions {
     }
 
     /// Takes the broker's answer to a packet.
-    mutating func acknowledged(_ id: Int32, isGranted: [Bool]) -> [Answer] {
+    mutating func acknowledged(_ id: Int32, isGranted: [Bool], now: ContinuousClock.Instant) -> [Answer] {
         guard let index = inFlight.firstIndex(where: { $0.id == id }) else { return [] }
+        answeredAt = now
         let packet = inFlight.remove(at: index)
         var answers: [Answer] = []
         for (key, isGranted) in zip(packet.keys, isGranted) {
             // Another subscription to the same filter may have come since.
             guard case .asked(id) = entries[key]?.standing else { continue }
-            records[key] = nil
+            suspects.acquit(key)
             answers += settle(key, isGranted: isGranted)
         }
         settleIfDone()
@@ -333,43 +328,26 @@ struct MQTTSubscriptions {
         guard lostPackets < 2 || filtersPerPacket == 1 else {
             // Nobody is at fault if the packet was too long.
             filtersPerPacket = max(1, filtersPerPacket / 2)
-            for key in records.keys where records[key]?.isRefused == false { records[key] = nil }
+            suspects.acquitAllThatAreNotRefused()
             return
         }
-        for key in keys where entries[key]?.isEssential == false && records[key] == nil {
-            makeRoomForRecord()
-            records[key] = Record(isRefused: false)
-        }
+        for key in keys where entries[key]?.isEssential == false { suspects.suspect(key) }
     }
 
     /// - Returns: whether the filter is refused from now on.
     private mutating func strike(_ key: Key, _ now: ContinuousClock.Instant) -> Bool {
-        guard var record = records[key] else { return false }
-        record.strikes += 1
-        let isRetry = record.isRefused
-        if isRetry { record.retries += 1 }
-        if isRetry || record.strikes >= Self.maximumStrikes {
-            record.isRefused = true
-            // It explains the packets that were lost.
-            filtersPerPacket = configuredFiltersPerPacket
-            lostPackets = 0
-            record.retryAt =
-                record.retries < Self.retryIntervals.count ? now + Self.retryIntervals[record.retries] : nil
-        }
-        records[key] = record
-        return record.isRefused
-    }
-
-    private mutating func makeRoomForRecord() {
-        guard records.count >= Self.maximumRecords else { return }
-        if let key = (records.first { !$0.value.isRefused } ?? records.first)?.key { records[key] = nil }
+        guard suspects.strike(key, now) else { return false }
+        // It explains the packets that were lost.
+        filtersPerPacket = configuredFiltersPerPacket
+        lostPackets = 0
+        return true
     }
 
     /// Asks again for refused filters whose time has come. To be called about once a second while the connection stands.
     mutating func retry(now: ContinuousClock.Instant) {
-        guard progress == .settled, !records.isEmpty else { return }
-        for (key, record) in records where record.isRefused {
-            guard let retryAt = record.retryAt, retryAt <= now, case .refused = entries[key]?.standing else { continue }
+        guard progress == .settled else { return }
+        for key in suspects.due(now) {
+            guard case .refused = entries[key]?.standing else { continue }
             entries[key]?.standing = .queued
             probes.append(key)
         }

@@ -24,7 +24,7 @@ extension NetworkLoop: MosquittoClientDelegate {
     }
 
     func subackReceived(_ packet: Int32, isGranted: [Bool]) {
-        report(subscriptions.acknowledged(packet, isGranted: isGranted))
+        report(subscriptions.acknowledged(packet, isGranted: isGranted, now: .now))
     }
 
     /// The broker has answered the last packet, so it has read everything that was published, and it sends nothing more. If

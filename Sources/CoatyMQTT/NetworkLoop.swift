@@ -234,7 +234,7 @@ final class NetworkLoop {
 
     /// - Returns: whether a packet was sent.
     private func sendSubscriptions(_ client: MosquittoClient) throws(MosquittoError) -> Bool {
-        guard let packet = subscriptions.nextPacket() else { return false }
+        guard let packet = subscriptions.nextPacket(now: .now) else { return false }
         do throws(MosquittoError) {
             let id = try client.subscribe(packet.filters)
             // The identifiers have gone round since: a broker that leaves so much unanswered does not answer at all.

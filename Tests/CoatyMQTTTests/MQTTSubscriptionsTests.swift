@@ -33,7 +33,7 @@ private final class FaultyBroker {
         (granted, packets, answers) = ([], [], [:])
         subscriptions.connected()
         // The network thread asks for packets before it has taken the requests.
-        _ = subscriptions.nextPacket()
+        _ = subscriptions.nextPacket(now: now)
         note(subscriptions.add(requests))
         return serve(isWriting: isWriting)
     }
@@ -41,7 +41,7 @@ private final class FaultyBroker {
     func serve(isWriting: Bool = false) -> Bool {
         var unanswered: [(Int32, [String])] = []
         while true {
-            while let packet = subscriptions.nextPacket() {
+            while let packet = subscriptions.nextPacket(now: now) {
                 lastId += 1
                 _ = subscriptions.sent(lastId, keys: packet.keys, now: now)
                 packets.append(packet.filters)
@@ -54,7 +54,7 @@ private final class FaultyBroker {
                 return false
             }
             granted.formUnion(filters)
-            note(subscriptions.acknowledged(id, isGranted: filters.map { _ in true }))
+            note(subscriptions.acknowledged(id, isGranted: filters.map { _ in true }, now: now))
         }
     }
 
@@ -117,7 +117,7 @@ private final class FaultyBroker {
         for _ in 0..<losses {
             broker.subscriptions.connected()
             broker.note(broker.subscriptions.add(all))
-            let packet = broker.subscriptions.nextPacket()
+            let packet = broker.subscriptions.nextPacket(now: broker.now)
             #expect(packet != nil)
             _ = broker.subscriptions.sent(1, keys: packet?.keys ?? [], now: broker.now)
             broker.lose()
@@ -125,7 +125,7 @@ private final class FaultyBroker {
         #expect(broker.connect(all))
         // Three in a row that hit the same filter alone can't be told from its fault; but that is mended on the standing connection.
         if losses < 3 { #expect(broker.refused.isEmpty && broker.granted.count == 3) }
-        broker.now += MQTTSubscriptions.retryIntervals[0] + .seconds(1)
+        broker.now += SuspectFilters.retryIntervals[0] + .seconds(1)
         broker.subscriptions.retry(now: broker.now)
         #expect(broker.serve())
         #expect(broker.granted.count == 3 && broker.answers.count == 3 && broker.answers.values.allSatisfy(\.self))
@@ -151,7 +151,7 @@ private final class FaultyBroker {
         let broker = FaultyBroker(bad: ["bad"])
         let all = requests(["a", "bad"])
         while !broker.connect(all), broker.connects < 20 {}
-        for interval in MQTTSubscriptions.retryIntervals {
+        for interval in SuspectFilters.retryIntervals {
             broker.subscriptions.retry(now: broker.now + interval - .seconds(1))
             #expect(broker.serve() && broker.packets.last != ["bad"])
             broker.now += interval + .seconds(1)
@@ -183,13 +183,40 @@ private final class FaultyBroker {
         #expect(!broker.connect(all))
         broker.subscriptions.connected()
         broker.note(broker.subscriptions.add(all))
-        let packet = broker.subscriptions.nextPacket()
+        let packet = broker.subscriptions.nextPacket(now: broker.now)
         #expect(packet?.filters.count == 1)
         _ = broker.subscriptions.sent(7, keys: packet?.keys ?? [], now: broker.now)
-        #expect(broker.subscriptions.nextPacket() == nil)
+        let next = broker.subscriptions.nextPacket(now: broker.now)
+        #expect(next == nil)
         #expect(broker.subscriptions.holdsBack(now: broker.now))
         // For a limited time: the broker may answer nothing.
         #expect(!broker.subscriptions.holdsBack(now: broker.now + MQTTSubscriptions.probeTime))
+    }
+
+    @Test func packetsWaitUntilTheBrokerHasAnsweredOthers() {
+        var subscriptions = FaultyBroker(filtersPerPacket: 1).subscriptions
+        let limit = MQTTSubscriptions.maximumUnanswered
+        var (now, sent) = (ContinuousClock.now, Int32(0))
+        func send() -> Int {
+            var count = 0
+            while let packet = subscriptions.nextPacket(now: now) {
+                (sent, count) = (sent + 1, count + 1)
+                _ = subscriptions.sent(sent, keys: packet.keys, now: now)
+            }
+            return count
+        }
+        subscriptions.connected()
+        _ = subscriptions.add(requests((0..<2 * limit).map { "\($0)" }))
+        now += .seconds(60)
+        #expect(send() == limit && subscriptions.holdsBack(now: now))
+        now += MQTTSubscriptions.stallTime - .milliseconds(1)
+        _ = subscriptions.acknowledged(3, isGranted: [true], now: now)
+        #expect(send() == 1)
+        now += MQTTSubscriptions.stallTime - .milliseconds(1)
+        #expect(send() == 0)
+        // It may never answer: publications must not wait for that.
+        now += .milliseconds(1)
+        #expect(send() == limit - 1 && !subscriptions.holdsBack(now: now))
     }
 
     @Test func everyRequestIsAnsweredOnceAlsoIfItIsWithdrawn() {

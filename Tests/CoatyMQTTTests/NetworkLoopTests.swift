@@ -113,7 +113,7 @@ import Testing
         func subscribe(_ filter: String, _ ticket: UInt64) throws -> Bool {
             let selector = EventSelector.raw(WireName(filter))
             _ = subscriptions.add([SubscriptionRequest(selector: selector, ticket: ticket, isEssential: false)])
-            let next = subscriptions.nextPacket()
+            let next = subscriptions.nextPacket(now: .now)
             let packet = try #require(next)
             return subscriptions.sent(try client.subscribe(packet.filters), keys: packet.keys, now: .now)
         }

@@ -138,11 +138,11 @@ final class TopicBroker: Sendable {
 extension TopicBroker.Client {
     mutating func subscribe(_ requests: [SubscriptionRequest]) -> [MQTTSubscriptions.Answer] {
         var answers = subscriptions.add(requests)
-        while let packet = subscriptions.nextPacket() {
+        while let packet = subscriptions.nextPacket(now: .now) {
             lastPacket += 1
             filters.formUnion(packet.filters)
             _ = subscriptions.sent(lastPacket, keys: packet.keys, now: .now)
-            answers += subscriptions.acknowledged(lastPacket, isGranted: packet.filters.map { _ in true })
+            answers += subscriptions.acknowledged(lastPacket, isGranted: packet.filters.map { _ in true }, now: .now)
         }
         return answers
     }

@@ -78,6 +78,28 @@ import Testing
         await agent.stop()
     }
 
+    /// The defect: with thousands of SUBSCRIBE packets before it, a ping was answered too late, and the connection was left.
+    @Test func brokerThatIsBusyWithSubscriptionsKeepsTheConnection() async throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let proxy = try await FaultProxy(before: broker.port, ["--filter-time", "4"])
+        let agent = try makeAgent(options(proxy.port) { $0.keepAlive = 5 })
+        let standing = Standing()
+        let subscriptions = try observe(agent, (0..<4_000).map { "topic/\($0)" }, standing)
+        agent.start()
+        let seconds = try await eventually("all stand", within: 120, details: { "\(standing.count)" }) {
+            agent.isOnline && standing.count == 4_000
+        }
+        #expect(seconds > 15 && proxy.connections == 1)
+        Report.add(
+            "4 ms for each filter, keepalive 5 s: 4,000 subscriptions stand after \(Report.seconds(seconds))"
+                + " and \(proxy.connections) connection",
+            to: Self.section
+        )
+        for subscription in subscriptions { subscription.cancel() }
+        await agent.stop()
+    }
+
     @Test func publicationsDoNotWaitForABrokerThatAnswersNoSubscription() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
