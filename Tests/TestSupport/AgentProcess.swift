@@ -34,6 +34,8 @@ public final class AgentProcess: Sendable {
     }
 
     deinit {
+        // Before the input ends, upon which the agent would begin to leave: then both its farewell and its will are published.
+        process.signal(SIGKILL)
         close(input)
         try? FileManager.default.removeItem(atPath: folder)
     }
