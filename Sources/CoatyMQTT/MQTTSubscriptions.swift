@@ -71,8 +71,9 @@ struct MQTTSubscriptions {
     /// Number of packets that wait for their answers at a time. A broker takes packets in order: with more of them before it
     /// the answer to a ping would come too late (RabbitMQ takes about 2 ms for each filter).
     static let maximumUnanswered = 64
-    /// After how long without any answer the rest is sent all the same, for publications to follow.
-    static let stallTime = Duration.seconds(2)
+    /// After how long without any answer the rest is sent all the same, for publications to follow. RabbitMQ pauses for seconds
+    /// while it removes the subscriptions of the connection before.
+    static let stallTime = Duration.seconds(10)
 
     let topics: MQTTTopics
     /// Maximum number of filters in a packet.
