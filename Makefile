@@ -58,7 +58,7 @@ test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITI
 	$(if $(PRELOAD),clang -O1 -shared -fPIC -o $(PRELOAD) Tests/Sanitizers/visible-mutex.c)
 	$(if $(SANITIZE),rm -rf $(REPORTS) && mkdir $(REPORTS))
 	COATY_GATEWAY_BINARY="$$(swift build $(BUILD_FLAGS) --show-bin-path)/coaty-gateway" \
-	$(if $(SANITIZE),$(SANITIZER_OPTIONS)) \
+	$(if $(SANITIZE),COATY_SANITIZER=$(SANITIZE) $(SANITIZER_OPTIONS)) \
 	$(if $(PRELOAD),LD_PRELOAD="$(PRELOAD)") \
 		swift test $(BUILD_FLAGS) --skip-build --disable-xctest --no-parallel
 	$(if $(SANITIZE),@! cat $(REPORTS)/* 2>/dev/null || { echo "the sanitizer has reported"; exit 1; })
@@ -80,7 +80,7 @@ test-browser: deps-browser ## test the client module with node, and it and the c
 
 test-brokers: deps-brokers ## test against three RabbitMQ nodes, faulty brokers and TLS failures; TESTS="WillTests" runs some
 	swift build --build-tests
-	Tests/Brokers/run .build/brokers "$$(swift build --show-bin-path)" $(TESTS)
+	Tests/Brokers/run .build/brokers "$$(swift build --show-bin-path)" $(if $(TESTS),'$(TESTS)')
 
 screenshots: deps-browser ## take the README's screenshots of the console anew
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done

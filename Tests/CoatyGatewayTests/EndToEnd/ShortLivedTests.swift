@@ -194,7 +194,8 @@ import Testing
         }
         // The first round warms up. The allocator still settles in the next ones, by less than 2 MiB; what stayed of each
         // subscription and request, if only its state of some hundred bytes and its closures, would be more than this.
-        #expect(memory[2] - memory[1] < 2 * count * 800)
+        // The address sanitizer keeps for a while what is freed.
+        if !isSanitized { #expect(memory[2] - memory[1] < 2 * count * 800) }
 
         let agents = try #require(try gateway.request("GET", "/v1/agents").json?["agents"] as? [[String: Any]])
         #expect(agents.count == 2)

@@ -187,7 +187,8 @@ import WebSocketServer
         }
     }
 
-    @Test func theSlowLoseAloneAndAreToldSo() throws {
+    @Test(.disabled(if: isSanitized, "it measures memory, and must end before a client that reads nothing is cut"))
+    func theSlowLoseAloneAndAreToldSo() throws {
         // A broker drops what waits for a client beyond so many messages, of which nobody can tell.
         let broker = try BrokerProcess(extraConfiguration: ["max_queued_messages 1000000"])
         defer { broker.stop() }
