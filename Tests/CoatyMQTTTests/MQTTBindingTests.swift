@@ -110,6 +110,8 @@ import Testing
             }
             try broker.restart()
             try waitUntil("all arrive") { seen.withLock(\.count) == (round + 1) * 10 }
+            // They are published before.
+            try waitUntil("online again") { agent.isOnline }
         }
         #expect(seen.withLock(\.self) == (0..<3).flatMap { round in (0..<10).map { "\(round).\($0)" } })
         #expect(agent.queued.publications == 0 && agent.queued.bytes == 0)
