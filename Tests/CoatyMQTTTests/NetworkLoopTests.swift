@@ -40,7 +40,7 @@ import Testing
         try waitUntil("the others stand") {
             seen.withLock { $0["long"]?.last == .refused && $0["a"]?.last == .standing && $0["b"]?.last == .standing }
         }
-        #expect(agent.isOnline)
+        try waitUntil("online again") { agent.isOnline }
         withExtendedLifetime(subscriptions) {}
         await agent.stop()
     }
