@@ -87,7 +87,7 @@ import Testing
         let first = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
         let second = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:\(first.brokerPort)"])
         #expect(second.brokerPort > first.brokerPort)
-        #expect(try second.request("GET", "/readyz").status == 200)
+        try waitUntil("ready") { try second.request("GET", "/readyz").status == 200 }
     }
 
     private func children(of pid: pid_t) -> [pid_t] {
