@@ -188,8 +188,9 @@ import Testing
                 try scene.writeToEventStreams()
                 return false
             }
-            // Each subscription was one at the broker, and so was each request.
-            #expect(scene.book.subscribed - before >= 2 * count - count / 10)
+            // Each subscription was one at the broker, and so was each request, except those that ended before they were sent:
+            // of the requests that nobody waits for, which are half of those over REST, and of each last batch.
+            #expect(scene.book.subscribed - before >= 2 * count - count / 5)
             memory.append(try gateway.memory("VmRSS"))
         }
         // The first round warms up. The allocator still settles in the next ones, by less than 2 MiB; what stayed of each
