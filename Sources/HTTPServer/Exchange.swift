@@ -22,6 +22,8 @@ final class Exchange {
     let method: HTTPMethod
     let parameters: PathParameters
     let queryItems: [HTTPRequest.QueryItem]
+    /// Header fields of every answer.
+    let answerHeaders: [(name: String, value: String)]
     /// What of the body has come.
     private(set) var body: [UInt8] = []
 
@@ -39,6 +41,7 @@ final class Exchange {
         method: HTTPMethod,
         parameters: PathParameters,
         queryItems: [HTTPRequest.QueryItem],
+        answerHeaders: [(name: String, value: String)],
         declaredLength: UInt64
     ) {
         self.phase = phase
@@ -46,6 +49,7 @@ final class Exchange {
         self.method = method
         self.parameters = parameters
         self.queryItems = queryItems
+        self.answerHeaders = answerHeaders
         self.declaredLength = declaredLength
     }
 

@@ -28,15 +28,7 @@ public struct HTTPRequest: ~Copyable {
     public var path: String { String(cString: target) }
 
     /// The value of the first header field called `name`, in any case, without surrounding space.
-    public func header(_ name: String) -> String? {
-        guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, name) else { return nil }
-        // libmicrohttpd leaves the space after a value.
-        var length = strlen(value)
-        while length > 0, value[length - 1] == 0x20 || value[length - 1] == 0x09 { length -= 1 }
-        return value.withMemoryRebound(to: UInt8.self, capacity: length) {
-            String(decoding: UnsafeBufferPointer(start: $0, count: length), as: UTF8.self)
-        }
-    }
+    public func header(_ name: String) -> String? { headerValue(name, of: connection) }
 
     /// Whether the body's media type is `mediaType`; parameters (`charset=utf-8`) and case do not matter.
     public func hasContentType(_ mediaType: String) -> Bool {
@@ -46,6 +38,16 @@ public struct HTTPRequest: ~Copyable {
         let rest = value.advanced(by: length)
         let next = rest[strspn(rest, " \t")]
         return next == 0 || next == CChar(bitPattern: UInt8(ascii: ";"))
+    }
+}
+
+func headerValue(_ name: String, of connection: OpaquePointer) -> String? {
+    guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, name) else { return nil }
+    // libmicrohttpd leaves the space after a value.
+    var length = strlen(value)
+    while length > 0, value[length - 1] == 0x20 || value[length - 1] == 0x09 { length -= 1 }
+    return value.withMemoryRebound(to: UInt8.self, capacity: length) {
+        String(decoding: UnsafeBufferPointer(start: $0, count: length), as: UTF8.self)
     }
 }
 

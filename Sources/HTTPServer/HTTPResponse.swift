@@ -5,8 +5,8 @@ import CMicroHTTPD
 public final class HTTPResponse: Sendable {
     /// The status code, 200 to 599.
     public let status: Int
-    /// The number of bytes in the body.
-    public let bodySize: Int
+    private let headers: [(name: String, value: String)]
+    private let body: [UInt8]
 
     /// libmicrohttpd's response. Invariant: nothing changes it after `init`, and its own reference count, which is all
     /// that sending it changes, is under a lock of libmicrohttpd. `nil` when memory was short; such a response closes the
@@ -23,7 +23,8 @@ public final class HTTPResponse: Sendable {
     ///   - body: The body; its length becomes `Content-Length`.
     public init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
         self.status = status
-        bodySize = body.count
+        self.headers = headers
+        self.body = body
         raw = body.withUnsafeBytes { bytes in
             // The bytes are copied before this returns, so the cast never leads to a write.
             MHD_create_response_from_buffer(
@@ -38,6 +39,11 @@ public final class HTTPResponse: Sendable {
     /// Creates a response with a text body in UTF-8.
     public convenience init(status: Int, headers: [(name: String, value: String)] = [], body: String) {
         self.init(status: status, headers: headers, body: Array(body.utf8))
+    }
+
+    /// This response with further header fields.
+    func adding(_ more: [(name: String, value: String)]) -> HTTPResponse {
+        more.isEmpty ? self : HTTPResponse(status: status, headers: headers + more, body: body)
     }
 
     deinit {

@@ -59,6 +59,12 @@ struct RequestHead {
         }
         let last = UInt8(bitPattern: name[size - 1])
         if last == UInt8(ascii: " ") || last == UInt8(ascii: "\t") { hasMalformedName = true }
+        // Of `Content-Length:` whose value is on a folded line, libmicrohttpd makes one long name. A proxy may read the value.
+        if size > 14 && strncasecmp(name, "Content-Length", 14) == 0
+            || size > 17 && strncasecmp(name, "Transfer-Encoding", 17) == 0
+        {
+            hasMalformedName = true
+        }
         switch size {
         case 4 where strcasecmp(name, "Host") == 0:
             hosts += 1

@@ -18,6 +18,7 @@ final class RequestProcessor: Sendable {
 
     private let configuration: HTTPServer.Configuration
     private let routes: RouteTree
+    private let admission: (@Sendable (borrowing HTTPRequestHead) -> HTTPAdmission)?
     /// To `OPTIONS *`, which asks about the server as a whole (RFC 9110, section 9.3.7).
     private let serverOptions: HTTPResponse
 
@@ -26,6 +27,7 @@ final class RequestProcessor: Sendable {
         deadlines = RequestDeadlines(configuration)
         refusals = Refusals(prefix: configuration.problemTypePrefix)
         routes = RouteTree(router, refusals: refusals)
+        admission = router.admission
         let methods = HTTPMethod.allCases.map(\.rawValue).joined(separator: ", ")
         serverOptions = HTTPResponse(status: 204, headers: [("Allow", methods)])
     }
@@ -56,13 +58,19 @@ final class RequestProcessor: Sendable {
         let method = HTTPMethod(name: name)
         let head = RequestHead(connection, version: version)
         var parameters = PathParameters(names: [], values: [])
+        var answerHeaders: [(name: String, value: String)] = []
         var refusal = refusalAtOnce(connection, head)
         let phase: Exchange.Phase
         if let refusal {
             phase = .discarding(refusal)
         } else {
             let match = head.hasMalformedQuery ? .answered(refusals.malformedTarget) : match(method, target)
-            switch match {
+            var outcome = match.outcome
+            switch admit(connection, method, target, match) {
+            case .admit(let headers): answerHeaders = headers
+            case .answer(let response): outcome = .answered(response)
+            }
+            switch outcome {
             case .found(let handler, let found):
                 phase = .reading(handler)
                 parameters = found
@@ -78,6 +86,7 @@ final class RequestProcessor: Sendable {
             method: method ?? .get,
             parameters: parameters,
             queryItems: head.queryItems,
+            answerHeaders: answerHeaders,
             declaredLength: head.contentLength
         )
         context = Unmanaged.passRetained(exchange).toOpaque()
@@ -97,12 +106,42 @@ final class RequestProcessor: Sendable {
         return nil
     }
 
+    private func admit(
+        _ connection: OpaquePointer,
+        _ method: HTTPMethod?,
+        _ target: UnsafePointer<CChar>,
+        _ match: RouteTree.Match
+    ) -> HTTPAdmission {
+        guard let admission else { return .admit(headers: []) }
+        return admission(
+            HTTPRequestHead(
+                method: method,
+                pathTemplate: match.pathTemplate,
+                allow: match.allow,
+                targetAuthority: authority(of: target).map { authority in
+                    String(
+                        decoding: UnsafeRawBufferPointer(start: authority, count: strcspn(authority, "/")),
+                        as: UTF8.self
+                    )
+                },
+                connection: connection
+            )
+        )
+    }
+
+    /// The rest of a target in absolute form behind the scheme.
+    private func authority(of target: UnsafePointer<CChar>) -> UnsafePointer<CChar>? {
+        for scheme in ["http://", "https://"] where strncasecmp(target, scheme, scheme.utf8.count) == 0 {
+            return target.advanced(by: scheme.utf8.count)
+        }
+        return nil
+    }
+
     /// Where the target leads, in origin form, absolute form or asterisk form (RFC 9112, section 3.2).
     private func match(_ method: HTTPMethod?, _ target: UnsafePointer<CChar>) -> RouteTree.Match {
         if method == .options, strcmp(target, "*") == 0 { return .answered(serverOptions) }
         var path = target
-        for scheme in ["http://", "https://"] where strncasecmp(target, scheme, scheme.utf8.count) == 0 {
-            let authority = target.advanced(by: scheme.utf8.count)
+        if let authority = authority(of: target) {
             path = authority.advanced(by: strcspn(authority, "/"))
             // An empty path means the same as `/` (RFC 9110, section 4.2.3).
             if path.pointee == 0 { return "/".withCString { match(method, path: $0) } }
@@ -206,7 +245,7 @@ final class RequestProcessor: Sendable {
         boundSocket(cmhd_descriptor(connection))
         exchange.phase = .streaming(stream)
         if exchange.method == .head { stream.finish() }
-        guard let response = stream.makeResponse(headers: headers) else { return .NO }
+        guard let response = stream.makeResponse(headers: headers + exchange.answerHeaders) else { return .NO }
         defer { MHD_destroy_response(response) }
         guard MHD_queue_response(connection, UInt32(status), response) == .YES else { return .NO }
         if exchange.method != .head { start(stream) }
@@ -233,8 +272,11 @@ final class RequestProcessor: Sendable {
     private func queue(_ response: HTTPResponse, _ connection: OpaquePointer, _ exchange: Exchange) -> MHD_Result {
         begin(exchange)
         exchange.phase = .answered
-        guard let raw = response.raw else { return .NO }
-        return MHD_queue_response(connection, UInt32(response.status), raw)
+        let response = response.adding(exchange.answerHeaders)
+        return withExtendedLifetime(response) {
+            guard let raw = response.raw else { return .NO }
+            return MHD_queue_response(connection, UInt32(response.status), raw)
+        }
     }
 
     private func begin(_ exchange: Exchange) {

@@ -1,15 +1,26 @@
 /// What a path leads to: a router's routes as a tree of segments, for look-ups that allocate nothing but parameters.
 final class RouteTree: Sendable {
-    enum Match {
-        case found(handler: HTTPHandler, parameters: PathParameters)
-        /// The server answers this itself: 204 to OPTIONS, 404, 405, or 400 where an escape is malformed.
-        case answered(HTTPResponse)
+    struct Match {
+        enum Outcome {
+            case found(handler: HTTPHandler, parameters: PathParameters)
+            /// The server's own answer: 204 to OPTIONS, 404, 405, or 400 to a malformed escape.
+            case answered(HTTPResponse)
+        }
+
+        let outcome: Outcome
+        /// The path as it was registered; nil if there is none.
+        var pathTemplate: String?
+        /// The methods that the path allows.
+        var allow: String?
+
+        static func answered(_ response: HTTPResponse) -> Match { Match(outcome: .answered(response)) }
     }
 
     private struct Endpoint: Sendable {
         let template: String
         let names: [String]
         var handlers: [HTTPMethod: HTTPHandler] = [:]
+        var allow = ""
         var methodNotAllowed: HTTPResponse
         var options: HTTPResponse
     }
@@ -63,6 +74,7 @@ final class RouteTree: Sendable {
             var allowed = Set(endpoints[index].handlers.keys).union([.options])
             if allowed.contains(.get) { allowed.insert(.head) }
             let allow = HTTPMethod.allCases.filter(allowed.contains).map(\.rawValue).joined(separator: ", ")
+            endpoints[index].allow = allow
             endpoints[index].methodNotAllowed = refusals.methodNotAllowed(allow: allow)
             endpoints[index].options = HTTPResponse(status: 204, headers: [("Allow", allow)])
         }
@@ -80,7 +92,12 @@ final class RouteTree: Sendable {
         }
         var ranges: [Range<Int>] = []
         guard let index = find(node: 0, path, from: 1, &ranges) else { return .answered(refusals.notFound) }
-        return answer(method, endpoints[index], path, ranges)
+        let endpoint = endpoints[index]
+        return Match(
+            outcome: answer(method, endpoint, path, ranges),
+            pathTemplate: endpoint.template,
+            allow: endpoint.allow
+        )
     }
 
     private func answer(
@@ -88,7 +105,7 @@ final class RouteTree: Sendable {
         _ endpoint: Endpoint,
         _ path: UnsafeBufferPointer<UInt8>,
         _ ranges: [Range<Int>]
-    ) -> Match {
+    ) -> Match.Outcome {
         guard let method else { return .answered(endpoint.methodNotAllowed) }
         let handler = endpoint.handlers[method] ?? (method == .head ? endpoint.handlers[.get] : nil)
         guard let handler else {

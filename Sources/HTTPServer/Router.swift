@@ -18,6 +18,12 @@ public struct Router: Sendable {
         let handler: HTTPHandler
     }
 
+    /// Decides about each request before its body is read, also if no route has its path. Without it, all are admitted.
+    ///
+    /// It runs on one of the server's threads and must not block. Requests that are malformed, too large or come while the
+    /// server drains are refused before it is called.
+    public var admission: (@Sendable (borrowing HTTPRequestHead) -> HTTPAdmission)?
+
     /// All routes in the order of their registration.
     public private(set) var routes: [Route] = []
 

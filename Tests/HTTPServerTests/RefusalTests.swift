@@ -41,6 +41,10 @@ import TestSupport
         ("Host: h\r\nContent-Length: 3\r\nContent-Length: 4", 400),
         ("Host: h\r\nContent-Length: 3\r\nTransfer-Encoding: chunked", 400),
         ("Host: h\r\nContent-Length : 3", 400), ("Host: h\r\nHost: i", 400),
+        ("Host: h\r\nContent-Length:\r\n 3", 400), ("Host: h\r\nContent-Length:\r\n\t3", 400),
+        ("Host: h\r\nContent-Length:\r\n 0\r\nContent-Length: 3", 400),
+        ("Host: h\r\nTransfer-Encoding:\r\n chunked", 400), ("Host: h\r\nTransfer-Encoding: \r\n chunked", 400),
+        ("Host: h\r\nContent-Length-Extra: 3", 400), ("Host: h\r\nTransfer-Encodings: chunked", 400),
         ("Host: h\r\nTransfer-Encoding: gzip, chunked", 501),
         ("Host: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked", 501),
     ])

@@ -1,0 +1,26 @@
+import CMicroHTTPD
+
+/// The head of a request whose body has not been read. It lives only as long as the call of ``Router/admission``.
+public struct HTTPRequestHead: ~Copyable {
+    /// The method; nil if no route can have it.
+    public let method: HTTPMethod?
+    /// The path of the route as it was registered, `{name}` segments in braces; nil if no route has the request's path.
+    public let pathTemplate: String?
+    /// The methods that the path allows, as in `Allow`; nil if no route has it.
+    public let allow: String?
+    /// The host and port of a target in absolute form, which goes before the `Host` field (RFC 9112, section 3.2.2).
+    public let targetAuthority: String?
+
+    let connection: OpaquePointer
+
+    /// The value of the first header field called `name`, in any case, without surrounding space.
+    public func header(_ name: String) -> String? { headerValue(name, of: connection) }
+}
+
+/// What is done with a request.
+public enum HTTPAdmission: Sendable {
+    /// It goes to its route. Every answer to it has these header fields, too.
+    case admit(headers: [(name: String, value: String)])
+    /// It is answered with this, and its body is discarded.
+    case answer(HTTPResponse)
+}
