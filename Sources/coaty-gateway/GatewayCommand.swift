@@ -33,7 +33,7 @@ struct GatewayCommand: AsyncParsableCommand {
         } catch {
             throw ValidationError("\(error)")
         }
-        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        LoggingSystem.bootstrap(LogStream.handler)
         let logger = logger(settings.logLevel)
         let signals = TerminationSignals()
         let gateway = Gateway(settings: settings, logger: logger)
