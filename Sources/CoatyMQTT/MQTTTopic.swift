@@ -127,6 +127,11 @@ enum MQTTTopic {
     /// Returns whether a topic is one of Coaty's.
     static func isCoaty(_ topic: String) -> Bool { topic.utf8.starts(with: reserved.utf8) }
 
+    /// Returns whether raw events must keep off a topic: at some brokers it is one of Coaty's, because RabbitMQ delivers `.` as `/`.
+    private static func isReserved(_ topic: String) -> Bool {
+        isCoaty(topic) || topic.utf8.starts(with: "coaty.".utf8)
+    }
+
     /// Returns whether IO values may flow on a route: an external topic, or the IoValue topic of a source. Anything else would
     /// let a router make a source publish under another name.
     static func isIoRoute(_ topic: String) -> Bool {
@@ -140,13 +145,13 @@ enum MQTTTopic {
 
     /// Returns whether a text is a topic: without wildcards and control characters.
     static func isPublishable(_ topic: String) -> Bool {
-        isText(topic) && !isCoaty(topic) && topic.utf8.allSatisfy { $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "+") }
+        isText(topic) && !isReserved(topic) && topic.utf8.allSatisfy { $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "+") }
     }
 
     /// Returns whether a text is a topic filter: `+` stands for a level, `#` for all levels at the end (MQTT 3.1.1, section 4.7).
     /// A shared subscription is not accepted: its messages go to one of several agents.
     static func isObservable(_ filter: String) -> Bool {
-        guard isText(filter), !isCoaty(filter), !filter.hasPrefix("$share/") else { return false }
+        guard isText(filter), !isReserved(filter), !filter.hasPrefix("$share/") else { return false }
         let levels = filter.utf8.split(separator: slash, omittingEmptySubsequences: false)
         return levels.enumerated().allSatisfy { index, level in
             if level.count == 1, level.first == UInt8(ascii: "#") { return index == levels.count - 1 }
@@ -195,7 +200,7 @@ extension CommunicationEventType {
 
 /// The rules of MQTT for raw events and IO routes, for checks before an agent is asked.
 public enum MQTTTopicRules {
-    /// Returns whether raw events may be published on a topic: not one of Coaty's, 1 to 65,535 bytes, at most 200 levels, without
+    /// Returns whether raw events may be published on a topic: not below `coaty/` or `coaty.`, 1 to 65,535 bytes, at most 200 levels, without
     /// wildcards and control characters.
     public static func isPublishable(_ topic: String) -> Bool { MQTTTopic.isPublishable(topic) }
 

@@ -53,7 +53,7 @@ export type Observation =
   | { event: "update"; objectType: string }
   | { event: "call"; operation: string }
   | { event: "associate"; contextName: string }
-  /** `topic` is an MQTT topic filter outside of `coaty/`. */
+  /** `topic` is an MQTT topic filter outside of `coaty/` and `coaty.`. */
   | { event: "raw"; topic: string }
   /** `actor` is the id of an IO actor that is registered at the gateway. */
   | { event: "iovalue"; actor: string }

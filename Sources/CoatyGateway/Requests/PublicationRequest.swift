@@ -15,7 +15,7 @@ enum PublicationRequest: Sendable {
     /// What the topic of a raw event must be.
     static let topic =
         "must be an MQTT topic of 1 to 65535 bytes and at most 200 levels, without + # and control characters, and not"
-        + " begin with coaty/"
+        + " begin with coaty/ or coaty."
 
     /// - Parameter others: members that it may have besides its own.
     /// - Throws: ``PayloadError`` with the place in the view's document.
