@@ -37,7 +37,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing test test-websocket test-api test-browser test-brokers screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-bench deps-fuzz
+.PHONY: help run demo-routing test test-websocket test-api test-browser test-brokers test-proxies screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-bench deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -82,6 +82,10 @@ test-brokers: deps-brokers ## test against three RabbitMQ nodes, faulty brokers 
 	swift build --build-tests
 	Tests/Brokers/run .build/brokers "$$(swift build --show-bin-path)" $(if $(TESTS),'$(TESTS)')
 
+test-proxies: deps-proxies ## send smuggled requests to the gateway, directly and through haproxy and nginx
+	swift build --product coaty-gateway
+	Tests/Proxies/run .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
+
 screenshots: deps-browser ## take the README's screenshots of the console anew
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
@@ -124,6 +128,9 @@ deps-browser:
 
 deps-brokers:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies brokers)
+
+deps-proxies:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies proxies)
 
 deps-bench:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)
