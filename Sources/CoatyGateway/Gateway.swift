@@ -83,7 +83,12 @@ public final class Gateway: Sendable {
             resumeMemory: settings.resumeMemory,
             links: trafficLinks
         )
-        let services = SocketServices(hub: hub, agents: agents, maximumTimeout: settings.maximumTimeout)
+        let services = SocketServices(
+            hub: hub,
+            agents: agents,
+            browserPolicy: settings.browserPolicy,
+            maximumTimeout: settings.maximumTimeout
+        )
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit),
             handler: StreamEndpoint(services: services),
@@ -173,11 +178,15 @@ public final class Gateway: Sendable {
             started: made
         ).register(in: &router)
         ContractResource().register(in: &router)
-        ConsoleResource().register(in: &router)
+        let console = ConsoleResource()
+        console.register(in: &router)
         ObjectsResource(registry: objects).register(in: &router)
         AgentsResource(registry: objects).register(in: &router)
         EventStreamResource(hub: hub, heart: StreamHeart()).register(in: &router)
         StreamEndpoint.registerPlain(in: &router)
+        router.admission = { [policy = settings.browserPolicy, publicPaths = console.publicPaths] head in
+            policy.admit(head, publicPaths: publicPaths)
+        }
         return router
     }
 

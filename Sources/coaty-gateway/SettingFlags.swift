@@ -5,6 +5,8 @@ import CoatyGateway
 struct SettingFlags: ParsableArguments {
     @Option(help: help("host")) var host: String?
     @Option(help: help("port")) var port: String?
+    @Option(help: help("allowed-origins")) var allowedOrigins: String?
+    @Option(help: help("allowed-hosts")) var allowedHosts: String?
     @Option(help: help("namespace")) var namespace: String?
     @Option(help: help("name")) var name: String?
     @Option(help: help("broker")) var broker: String?
@@ -35,6 +37,8 @@ struct SettingFlags: ParsableArguments {
         [
             "host": host,
             "port": port,
+            "allowed-origins": allowedOrigins,
+            "allowed-hosts": allowedHosts,
             "namespace": namespace,
             "name": name,
             "broker": broker,

@@ -23,6 +23,9 @@ NARROW = (390, 844)
 OUT = pathlib.Path(os.environ["BROWSER_TEST_OUT"])
 PROGRAMS = pathlib.Path(os.environ["BROWSER_TEST_PROGRAMS"])
 
+# A public name that the browser resolves to 127.0.0.1.
+REBOUND = "rebound.example"
+
 # What the browser itself logs when a server is away.
 NETWORK = r"net::ERR_|WebSocket connection to .* failed"
 
@@ -58,6 +61,8 @@ class Browser:
             *("--headless=new", f"--user-data-dir={self._profile}", f"--window-size={WIDE[0]},{WIDE[1]}"),
             *("--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--force-device-scale-factor=1"),
             *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--lang=en-US"),
+            # The name of a foreign site that resolves to this machine.
+            f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
             # Exact figures, and the collection of garbage on demand.
             *("--enable-precise-memory-info", "--js-flags=--expose-gc"),
             # As root there is no sandbox; what is loaded is the gateway's own.

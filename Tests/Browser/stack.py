@@ -1,5 +1,6 @@
 """The real gateway, brokers, agents and curl, on free ports of 127.0.0.1, for tests of the console."""
 
+import http.server
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
 
@@ -155,6 +157,38 @@ def say(broker, topic, data):
         link.recv(1)
 
 
+class PageServer:
+    """Serves the files of a folder on a port of 127.0.0.1, as the origin of a page."""
+
+    def __init__(self, folder, port=0):
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def __init__(self, *arguments):
+                super().__init__(*arguments, directory=folder)
+
+            def do_GET(self):
+                # Browsers ask for it by themselves.
+                if self.path == "/favicon.ico":
+                    self.send_response(204)
+                    self.end_headers()
+                else:
+                    super().do_GET()
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def origin(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def stop(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
 class Gateway:
     """The gateway under test, which can be killed and started anew on its port."""
 
@@ -253,6 +287,9 @@ class Stack:
     def router(self, broker):
         """The gateway of Examples/io-routing."""
         return self.gateway(broker, "--config", ROOT / "Examples/io-routing/gateway.yaml")
+
+    def pages(self, folder=None, port=0):
+        return self._keep(PageServer(folder or self.folder, port))
 
     def agent(self, broker, namespace="-"):
         return self._keep(TestAgent(self.folder, self.programs, broker, namespace))

@@ -1,4 +1,4 @@
-"""The client module on pages of others: those of docs/browser.md."""
+"""The client module on a page of another origin: that of docs/browser.md."""
 
 import re
 import urllib.request
@@ -9,17 +9,22 @@ from stack import ROOT, eventually
 
 
 class ClientTests(ConsoleCase):
+    @classmethod
+    def begin(cls):
+        cls.broker = cls.stack.broker()
+        cls.pages = cls.stack.pages()
+        cls.gateway = cls.stack.gateway(cls.broker, "--allowed-origins", cls.pages.origin)
+
     def page(self):
-        """The page that the documentation begins with, as a file, with the address of this gateway."""
+        """Writes the page that the documentation begins with, with the address of this gateway, and returns its address."""
         text = (ROOT / "docs/browser.md").read_text()
         page = re.search(r"^```html\n(<!doctype html>.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
         self.assertLessEqual(len(page.splitlines()), 22, "it is a page of twenty lines")
-        path = self.folder / "page.html"
-        path.write_text(page.replace("http://127.0.0.1:8080", self.gateway.url))
-        return path
+        (self.folder / "page.html").write_text(page.replace("http://127.0.0.1:8080", self.gateway.url))
+        return f"{self.pages.origin}/page.html"
 
     def open(self, view=None):
-        self.browser.open(self.page().as_uri())
+        self.browser.open(self.page())
 
     def test_page_of_twenty_lines_shows_live_events(self):
         name = "North door <b>"

@@ -163,7 +163,7 @@ public final class GatewayProcess: Sendable {
 }
 
 extension RawConnection {
-    /// Sends a request and reads the response.
+    /// Sends a request and reads the response. Without `Host` in the headers it is `localhost`.
     public func request(
         _ method: String,
         _ target: String,
@@ -171,7 +171,8 @@ extension RawConnection {
         body: String? = nil,
         within seconds: Double = 30
     ) throws -> Response {
-        var text = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n"
+        var text = "\(method) \(target) HTTP/1.1\r\n"
+        if !headers.contains(where: { $0.0 == "Host" }) { text += "Host: localhost\r\n" }
         for (name, value) in headers { text += "\(name): \(value)\r\n" }
         if let body { text += "Content-Length: \(body.utf8.count)\r\n" }
         try send(text + "\r\n" + (body ?? ""))

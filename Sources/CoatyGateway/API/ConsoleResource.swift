@@ -44,8 +44,11 @@ struct ConsoleResource: Sendable {
         form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'
         """
 
-    /// Those that pages of others may import.
+    /// The files that pages of every origin may import.
     private static let publicFiles: Set = ["client.js", "client.d.ts"]
+
+    /// The paths of these.
+    var publicPaths: Set<String> { Set(Self.publicFiles.compactMap { files[$0]?.path }) }
 
     /// By the end of a file's name.
     private static let mediaTypes = [

@@ -69,9 +69,10 @@ struct IoNodesResource: Sendable {
     }
 
     private func renew(_ request: borrowing HTTPRequest) -> HTTPReply {
+        // Also without a body: browsers ask before they send this media type to another origin.
+        guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
         var duration: Duration?
         if !request.body.isEmpty {
-            guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
             do throws(PayloadError) {
                 let body = try Payload(request.body).json
                 try body.refuseMembers(besides: ["lease"])

@@ -33,13 +33,14 @@ enum Problems {
         )
     }
 
-    /// How much of what a client has sent is told back to it.
+    /// Maximum number of bytes of a client's text that an answer repeats.
     private static let maximumEcho = 1024
 
-    private static func short(_ pointer: String) -> String {
+    /// Returns text of a client's, cut so that an answer does not become much larger than the request.
+    static func short(_ text: String) -> String {
         // By bytes: a character may be of any length.
-        pointer.utf8.count <= maximumEcho
-            ? pointer : String(decoding: pointer.utf8.prefix(maximumEcho), as: UTF8.self) + "…"
+        text.utf8.count <= maximumEcho
+            ? text : String(decoding: text.utf8.prefix(maximumEcho), as: UTF8.self) + "…"
     }
 
     static func of(_ error: CommunicationError) -> Problem {

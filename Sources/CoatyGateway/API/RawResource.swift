@@ -2,12 +2,18 @@ import Coaty
 import CoatyMQTT
 import HTTPServer
 
-/// `POST /v1/raw/{topic}`: bytes on a topic outside of Coaty's own.
+/// `POST /v1/raw/{topic}`: publishes octets on a topic outside of Coaty's own.
 struct RawResource: Sendable {
     let manager: CommunicationManager
 
+    private static let unsupportedMediaType = Problems.unsupportedMediaType("application/octet-stream")
+
     func register(in router: inout Router) {
         router.on(.post, "/v1/raw/{topic}") { request in
+            // Without this check any web page could publish: browsers ask before they send this media type to another origin.
+            guard request.hasContentType("application/octet-stream") else {
+                return .response(Self.unsupportedMediaType)
+            }
             do {
                 let retain = try QueryParameters(request).boolean("retain") ?? false
                 let topic = request.parameters["topic"] ?? ""

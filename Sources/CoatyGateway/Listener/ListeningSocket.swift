@@ -44,6 +44,11 @@ struct ListeningSocket {
         var on: Int32 = 1
         let size = socklen_t(MemoryLayout<Int32>.size)
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
+        // `::` is for IPv4, too, whatever the system's default.
+        var off: Int32 = 0
+        if address.ai_family == AF_INET6 {
+            setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, size)
+        }
         var seconds = deferAcceptSeconds
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_DEFER_ACCEPT, &seconds, size)
         guard bind(descriptor, address.ai_addr, address.ai_addrlen) == 0, Glibc.listen(descriptor, backlog) == 0 else {

@@ -1,5 +1,6 @@
 import Coaty
 import CoatyMQTT
+import Foundation
 public import Logging
 
 /// Everything that can be configured. Flags, environment variables and the configuration file share the names in
@@ -9,6 +10,8 @@ public struct GatewaySettings: Sendable {
     public var host = "127.0.0.1"
     /// The port that the gateway listens on; 0 takes a free one.
     public var port: UInt16 = 8080
+    /// Which web pages and host names may be used.
+    var browserPolicy = BrowserPolicy()
     /// The Coaty namespace that the gateway is in.
     public var namespace = "-"
     /// The name of the gateway's identity.
@@ -83,6 +86,32 @@ extension GatewaySettings {
             settings,
             value throws(SettingError) in
             settings.port = try integer(value, in: 0...UInt16.max)
+        },
+        Setting(
+            name: "allowed-origins",
+            placeholder: "origins",
+            help: """
+                Origins, separated by commas, whose web pages may use the gateway besides its own console, such as \
+                https://app.example.com (none).
+                """
+        ) { settings, value throws(SettingError) in
+            settings.browserPolicy.allowedOrigins = try list(
+                value,
+                "scheme://host[:port] with http or https",
+                WebOrigin.init
+            )
+        },
+        Setting(
+            name: "allowed-hosts",
+            placeholder: "hosts",
+            help: """
+                Public host names, separated by commas, under which clients reach the gateway, such as that of a reverse \
+                proxy. Names that only a local network can have, and IP addresses, are always allowed (none).
+                """
+        ) { settings, value throws(SettingError) in
+            settings.browserPolicy.allowedHosts = try list(value, "a host name without a port") { text in
+                text.contains(":") ? nil : HostName(authority: text)
+            }
         },
         Setting(name: "namespace", placeholder: "namespace", help: "Coaty namespace (-).") {
             settings,
@@ -278,6 +307,21 @@ extension GatewaySettings {
     private static func nonEmpty(_ value: String) throws(SettingError) -> String {
         guard !value.isEmpty else { throw SettingError(reason: "must not be empty") }
         return value
+    }
+
+    private static func list<Element>(
+        _ value: String,
+        _ form: String,
+        _ read: (String) -> Element?
+    ) throws(SettingError) -> Set<Element> {
+        var elements: Set<Element> = []
+        for part in value.split(separator: ",", omittingEmptySubsequences: false) {
+            guard let element = read(part.trimmingCharacters(in: .whitespaces)) else {
+                throw SettingError(reason: "each entry must be \(form)")
+            }
+            elements.insert(element)
+        }
+        return elements
     }
 
     private static func boolean(_ value: String) throws(SettingError) -> Bool {

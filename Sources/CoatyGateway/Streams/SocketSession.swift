@@ -268,6 +268,7 @@ final class SocketSession: StreamEndpoint.Client {
 struct SocketServices: Sendable {
     let hub: StreamHub
     let agents: VirtualAgents
+    let browserPolicy: BrowserPolicy
     /// In milliseconds.
     let maximumTimeout: Int
 }

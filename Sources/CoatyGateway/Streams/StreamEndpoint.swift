@@ -26,6 +26,11 @@ final class StreamEndpoint: WebSocketHandler {
     }
 
     func handshake(_ request: borrowing WebSocketHandshake) -> WebSocketDecision {
+        do throws(Problem) {
+            try services.browserPolicy.checkHandshake(origin: request.header("Origin"), host: request.header("Host"))
+        } catch {
+            return refuse(error)
+        }
         let path = request.path
         if path == Self.path {
             return .accept { [self] connection in

@@ -96,7 +96,8 @@ import Testing
         let left = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(node.identityId)" }
         #expect(left.text == #"{"objectIds":["\#(node.identityId)","\#(node.id)"]}"#)
         for (method, path) in [("GET", ""), ("DELETE", ""), ("POST", "/lease")] {
-            let response = try scene.gateway.request(method, "/v1/io/nodes/\(node.id)\(path)")
+            let json = [("Content-Type", "application/json")]
+            let response = try scene.gateway.request(method, "/v1/io/nodes/\(node.id)\(path)", headers: json)
             #expect(response.status == 404 && response.problem == "not-found")
         }
         #expect(try publish(scene, node.sources[0], "1").status == 404)
@@ -278,7 +279,8 @@ import Testing
         let renewed = try scene.gateway.post("/v1/io/nodes/\(other.id)/lease", #"{"lease":3600000}"#)
         #expect(renewed.status == 200)
         #expect((renewed.json?["lease"] as? [String: Any])?["duration"] as? Int == 3_600_000)
-        let plain = try scene.gateway.request("POST", "/v1/io/nodes/\(other.id)/lease")
+        let json = [("Content-Type", "application/json")]
+        let plain = try scene.gateway.request("POST", "/v1/io/nodes/\(other.id)/lease", headers: json)
         #expect(plain.status == 200 && (plain.json?["lease"] as? [String: Any])?["duration"] as? Int == 3_600_000)
 
         let left = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(silent.identityId)" }

@@ -75,6 +75,33 @@ import Testing
         #expect(scene.agent.messages.filter { $0.text == body }.count == 1)
     }
 
+    @Test(arguments: [
+        ("127.0.0.1", ["127.0.0.1"]), ("::1", ["[::1]"]), ("::", ["127.0.0.1", "[::1]"]), ("0.0.0.0", ["127.0.0.1"]),
+
+    ])
+    func listensOnTheAddressesOfItsHost(_ host: String, _ reached: [String]) throws {
+        let port = try FreePort.tcp()
+        let gateway = try GatewayProcess(["--host", host, "--embedded-broker-listen", "127.0.0.1:0"], port: port)
+        #expect(gateway.output.contains("ready on http://\(host.contains(":") ? "[\(host)]" : host):\(port) "))
+        for address in ["127.0.0.1", "[::1]"] + reached {
+            let curl = try ChildProcess(
+                "/usr/bin/curl",
+                ["-s", "-w", "%{http_code}", "http://\(address):\(port)/v1/status"]
+            )
+            _ = try curl.waitForEnd()
+            #expect(curl.output.hasSuffix("200") == (reached.contains(address)), "\(host) \(address)")
+        }
+    }
+
+    /// Text from the network must not forge a line in the log.
+    @Test func topicsAreEscapedInTheLog() throws {
+        let scene = try Scene()
+        // Brokers take no topic with control characters, but one with these.
+        try scene.agent.publish("coaty/3/-/ADV:Identity/\u{2028}forged\u{202E}", "x")
+        try waitUntil("it is logged") { scene.gateway.log.contains("forged") }
+        #expect(scene.gateway.log.contains(#"ADV:Identity/\u{2028}forged\u{202e}"#))
+    }
+
     @Test func refusesAStreamWithoutAHandshake() throws {
         let scene = try Scene()
         let plain = try scene.gateway.request("GET", "/v1/ws/deadvertise")

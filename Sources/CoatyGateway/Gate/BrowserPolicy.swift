@@ -1,0 +1,116 @@
+import HTTPServer
+
+/// Protects a gateway that its users' browsers can reach from the web pages that they visit.
+///
+/// - A page of another origin may send requests only if its origin is allowed (the Fetch Standard's CORS protocol). Browsers
+///   send `Origin` with each request that matters: those that change something, those whose answers a page could read, and
+///   WebSocket handshakes.
+/// - A page whose own DNS name resolves to the gateway's address (DNS rebinding) has the gateway's origin, as browsers see it.
+///   Therefore a client without authentication must use a host name that can't be in the public DNS, or one that is allowed.
+struct BrowserPolicy: Sendable {
+    /// The origins, besides the gateway's own, whose pages may use the gateway.
+    var allowedOrigins: Set<WebOrigin> = []
+    /// The public host names under which clients may reach the gateway without authentication.
+    var allowedHosts: Set<HostName> = []
+
+    /// Paths that answer under every host name: probes may use any.
+    private static let anyHost: Set = ["/healthz", "/readyz"]
+    /// Request fields that pages of allowed origins may send.
+    private static let requestFields = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
+    /// Response fields that they may read.
+    private static let responseFields = "ETag, Io-Source-Id, Io-Value-Timestamp, Location, Retry-After"
+    /// How long a browser may keep the answer to a preflight, in seconds.
+    private static let preflightMaximumAge = 600
+
+    /// Decides about an HTTP request.
+    ///
+    /// - Parameter publicPaths: paths that pages of every origin may load.
+    func admit(_ head: borrowing HTTPRequestHead, publicPaths: Set<String>) -> HTTPAdmission {
+        let host = head.header("Host")
+        do throws(Problem) {
+            var allowed: WebOrigin?
+            if let origin = head.header("Origin"), !publicPaths.contains(head.pathTemplate ?? "") {
+                allowed = try check(origin: origin, host: host)
+            }
+            // A preflight carries no credentials; the request that follows it is judged for itself.
+            if let allowed, head.method == .options, head.header("Access-Control-Request-Method") != nil {
+                return .answer(preflight(for: allowed, allow: head.allow))
+            }
+            if let refused = refusedHost(host) ?? refusedHost(head.targetAuthority),
+                !Self.anyHost.contains(head.pathTemplate ?? "")
+            {
+                throw Problems.hostNotAllowed(refused)
+            }
+            return .admit(headers: allowed.map(Self.headers) ?? [])
+        } catch {
+            return .answer(error.response())
+        }
+    }
+
+    /// Checks a WebSocket handshake, to which CORS does not apply.
+    func checkHandshake(origin: String?, host: String?) throws(Problem) {
+        if let refused = refusedHost(host) { throw Problems.hostNotAllowed(refused) }
+        if let origin { _ = try check(origin: origin, host: host) }
+    }
+
+    /// - Returns: the origin that the answer is to name; nil for the gateway's own.
+    private func check(origin text: String, host: String?) throws(Problem) -> WebOrigin? {
+        guard let origin = WebOrigin(text) else { throw Problems.originNotAllowed(text) }
+        if let host, origin.isSame(asHost: host) { return nil }
+        guard allowedOrigins.contains(origin) else { throw Problems.originNotAllowed(text) }
+        return origin
+    }
+
+    /// Returns the host if it is not allowed. A request without one, of HTTP/1.0, comes from no browser.
+    private func refusedHost(_ host: String?) -> String? {
+        guard let host else { return nil }
+        guard let name = HostName(authority: host), name.isPrivate || allowedHosts.contains(name) else { return host }
+        return nil
+    }
+
+    private static func headers(for origin: WebOrigin) -> [(name: String, value: String)] {
+        [
+            ("Access-Control-Allow-Origin", origin.text), ("Access-Control-Expose-Headers", responseFields),
+            ("Vary", "Origin"),
+        ]
+    }
+
+    private func preflight(for origin: WebOrigin, allow: String?) -> HTTPResponse {
+        HTTPResponse(
+            status: 204,
+            headers: [
+                ("Access-Control-Allow-Origin", origin.text),
+                ("Access-Control-Allow-Methods", allow ?? ""),
+                ("Access-Control-Allow-Headers", Self.requestFields),
+                ("Access-Control-Max-Age", String(Self.preflightMaximumAge)),
+                ("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"),
+            ]
+        )
+    }
+}
+
+extension Problems {
+    static func originNotAllowed(_ origin: String) -> Problem {
+        Problem(
+            type: typePrefix + "origin-not-allowed",
+            title: "Origin not allowed",
+            status: 403,
+            detail: """
+                Pages of the origin \(short(origin)) may not use this gateway. To allow them, add the origin to the setting \
+                allowed-origins.
+                """
+        )
+    }
+
+    static func hostNotAllowed(_ host: String) -> Problem {
+        Problem(
+            type: typePrefix + "host-not-allowed",
+            title: "Host not allowed",
+            status: 421,
+            detail: """
+                The host \(short(host)) could be a public DNS name that a foreign web page controls. To allow it, add it to the \
+                setting allowed-hosts, or use the gateway's IP address.
+                """
+        )
+    }
+}

@@ -1,0 +1,49 @@
+import Glibc
+
+/// The host of a `Host` field or an origin (RFC 3986, section 3.2.2), in lower case, without the dot that may end a name.
+struct HostName: Hashable, Sendable {
+    let text: String
+
+    /// Returns nil if the text is not a host with an optional port.
+    init?(authority: some StringProtocol) {
+        // In bytes: this runs for each request.
+        let authority = authority.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
+        var host = authority[...]
+        if let colon = authority.lastIndex(of: UInt8(ascii: ":")), !authority[colon...].contains(UInt8(ascii: "]")) {
+            let port = authority[colon...].dropFirst()
+            guard port.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+            host = authority[..<colon]
+        }
+        if host.last == UInt8(ascii: "."), host.count > 1 { host.removeLast() }
+        let text = String(decoding: host, as: UTF8.self)
+        guard !host.isEmpty, host.allSatisfy(Self.isNameByte) || Self.isIPv6(text) else { return nil }
+        self.text = text
+    }
+
+    /// Whether no public DNS name can be this host: a loopback name, an IP address, a name without a dot, or one under a domain
+    /// that is reserved for local use (RFC 6761, RFC 6762, RFC 8375 and ICANN's `internal`).
+    var isPrivate: Bool {
+        !text.utf8.contains(UInt8(ascii: ".")) || text.utf8.first == UInt8(ascii: "[") || isIPv4
+            || [".localhost", ".local", ".internal", ".home.arpa"].contains { text.hasSuffix($0) }
+    }
+
+    private var isIPv4: Bool {
+        var address = in_addr()
+        return inet_pton(AF_INET, text, &address) == 1
+    }
+
+    private static func isIPv6(_ host: String) -> Bool {
+        guard host.hasPrefix("["), host.hasSuffix("]") else { return false }
+        var address = in6_addr()
+        return inet_pton(AF_INET6, String(host.dropFirst().dropLast()), &address) == 1
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+            UInt8(ascii: "_"), UInt8(ascii: "."):
+            true
+        default: false
+        }
+    }
+}

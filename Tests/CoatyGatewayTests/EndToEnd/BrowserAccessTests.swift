@@ -1,0 +1,225 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What web pages of other origins and foreign host names are allowed to do, on every transport.
+@Suite struct BrowserAccessTests {
+    private static let foreign = "https://evil.example"
+    private static let allowed = "https://app.example.com"
+    private static let wsPath = "/v1/ws/deadvertise"
+    private static let corsFields = ["access-control-allow-origin", "access-control-expose-headers", "vary"]
+
+    private static func gateway() throws -> GatewayProcess {
+        try GatewayProcess([
+            "--embedded-broker-listen", "127.0.0.1:0", "--allowed-origins", "\(allowed), http://localhost:3000",
+            "--allowed-hosts", "gateway.example.com,other.example.com",
+        ])
+    }
+
+    /// Sends a request on every transport.
+    ///
+    /// - Returns: status and problem of each answer, by transport.
+    private func answers(_ gateway: GatewayProcess, _ headers: [(String, String)]) throws -> [String: String] {
+        var answers: [String: String] = [:]
+        func note(_ name: String, _ status: Int, _ type: String?) {
+            answers[name] = [String(status), type?.split(separator: ":").last.map(String.init)].compactMap(\.self)
+                .joined(separator: " ")
+        }
+        let post = try RawConnection(port: gateway.port).request(
+            "POST",
+            "/v1/deadvertise",
+            headers: headers + [("Content-Type", "application/json")],
+            body: #"{"objectIds":["x"]}"#
+        )
+        note("POST", post.status, post.problem)
+        let get = try RawConnection(port: gateway.port).request("GET", "/v1/status", headers: headers)
+        note("GET", get.status, get.problem)
+        let nothing = try RawConnection(port: gateway.port).request("GET", "/v1/nothing", headers: headers)
+        note("404", nothing.status, nothing.problem)
+
+        let stream = try RawConnection(port: gateway.port)
+        try stream.send("GET /v1/sse/deadvertise HTTP/1.1\r\n\(lines(headers))\r\n")
+        let head = try stream.readHead()
+        note("SSE", head.status, head.status == 200 ? nil : "problem")
+        let socket = try WebSocketClient(port: gateway.port).shakeHands(path: Self.wsPath, headers: headers)
+        let problem = try? JSONSerialization.jsonObject(with: Data(socket.body)) as? [String: Any]
+        note("WebSocket", socket.status, problem?["type"] as? String)
+        return answers
+    }
+
+    private func lines(_ headers: [(String, String)]) -> String {
+        let all = headers.contains { $0.0 == "Host" } ? headers : [("Host", "localhost")] + headers
+        return all.map { "\($0.0): \($0.1)\r\n" }.joined()
+    }
+
+    private static let passed = [
+        "POST": "202", "GET": "200", "404": "404 not-found", "SSE": "200", "WebSocket": "101",
+    ]
+
+    private static func refused(_ status: Int, _ problem: String) -> [String: String] {
+        var refused = passed.mapValues { _ in "\(status) \(problem)" }
+        refused["SSE"] = "\(status) problem"
+        return refused
+    }
+
+    @Test func originsAreCheckedOnEveryTransport() throws {
+        let gateway = try Self.gateway()
+        let own = "localhost:\(gateway.port)"
+        for (origin, host) in [
+            ("http://\(own)", own), ("http://127.0.0.1:\(gateway.port)", "127.0.0.1:\(gateway.port)"),
+            ("https://gateway.example.com", "gateway.example.com"), (Self.allowed, own),
+            ("HTTPS://APP.example.com:443", own),
+            ("http://localhost:3000", own), (Self.allowed, "gateway.example.com"),
+        ] {
+            #expect(try answers(gateway, [("Host", host), ("Origin", origin)]) == Self.passed, "\(origin) \(host)")
+        }
+        let refused = Self.refused(403, "origin-not-allowed")
+        for origin in [
+            Self.foreign, "null", "http://localhost", "http://localhost:3001", "http://127.0.0.1:\(gateway.port)",
+            "http://app.example.com", "https://app.example.com.evil.example", "https://app.example.com:8443", "*",
+            "\(Self.allowed), \(Self.foreign)", "https://gateway.example.com",
+        ] {
+            #expect(try answers(gateway, [("Host", own), ("Origin", origin)]) == refused, "\(origin)")
+        }
+        #expect(try gateway.request("GET", "/v1/status").status == 200, "no page, no origin")
+    }
+
+    @Test func hostsAreCheckedOnEveryTransport() throws {
+        let gateway = try Self.gateway()
+        for host in [
+            "127.0.0.1", "[::1]:80", "gateway", "printer.local", "gateway.example.com:8443", "OTHER.example.com.",
+        ] {
+            #expect(try answers(gateway, [("Host", host)]) == Self.passed, "\(host)")
+        }
+        let refused = Self.refused(421, "host-not-allowed")
+        for host in [
+            "evil.example", "evil.example:\(gateway.port)", "sub.gateway.example.com", "localhost.evil.example",
+        ] {
+            #expect(try answers(gateway, [("Host", host)]) == refused, "\(host)")
+            // A page of a rebound name has the gateway's own origin.
+            #expect(try answers(gateway, [("Host", host), ("Origin", "http://\(host)")]) == refused, "\(host)")
+        }
+        for path in ["/healthz", "/readyz"] {
+            #expect(try gateway.request("GET", path, headers: [("Host", "evil.example")]).status == 200, "\(path)")
+        }
+        // The authority of an absolute target goes before the Host field.
+        let absolute = try RawConnection(port: gateway.port)
+        try absolute.send("GET http://evil.example/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(try absolute.readResponse().problem == "host-not-allowed")
+        let old = try RawConnection(port: gateway.port)
+        try old.send("GET /v1/status HTTP/1.0\r\n\r\n")
+        #expect(try old.readResponse().status == 200)
+    }
+
+    @Test func refusalsSayWhatToSet() throws {
+        let gateway = try Self.gateway()
+        let origin = try gateway.request("GET", "/v1/status", headers: [("Origin", Self.foreign)])
+        let detail = try #require(origin.json?["detail"] as? String)
+        #expect(detail.contains(Self.foreign) && detail.contains("allowed-origins"))
+        #expect(origin.headers["access-control-allow-origin"] == nil)
+        let host = try gateway.request("GET", "/v1/status", headers: [("Host", "evil.example")])
+        let reason = try #require(host.json?["detail"] as? String)
+        #expect(reason.contains("evil.example") && reason.contains("allowed-hosts"))
+    }
+
+    @Test func answersToAllowedOriginsNameThem() throws {
+        let gateway = try Self.gateway()
+        let connection = try RawConnection(port: gateway.port)
+        for (method, path) in [
+            ("GET", "/v1/status"), ("GET", "/v1/nothing"), ("POST", "/v1/advertise"), ("PUT", "/v1/advertise"),
+            ("GET", "/"),
+            ("GET", "/openapi.yaml"),
+        ] {
+            let answer = try connection.request(method, path, headers: [("Origin", Self.allowed)])
+            #expect(answer.headers["access-control-allow-origin"] == Self.allowed, "\(path)")
+            #expect(answer.headers["vary"] == "Origin" && answer.headers["access-control-allow-credentials"] == nil)
+            #expect(answer.headers["access-control-expose-headers"]?.contains("ETag") ?? false)
+            for headers in [
+                [], [("Origin", "http://localhost:\(gateway.port)"), ("Host", "localhost:\(gateway.port)")],
+            ] {
+                let own = try connection.request(method, path, headers: headers)
+                #expect(Self.corsFields.allSatisfy { own.headers[$0] == nil } && own.status == answer.status, "\(path)")
+            }
+        }
+        let stream = try RawConnection(port: gateway.port)
+        try stream.send("GET /v1/sse/deadvertise HTTP/1.1\r\nHost: localhost\r\nOrigin: \(Self.allowed)\r\n\r\n")
+        #expect(try stream.readHead().headers["access-control-allow-origin"] == Self.allowed)
+        // Pages of every origin may import the module.
+        let module = try connection.request("GET", "/client.js", headers: [("Origin", Self.foreign)])
+        #expect(module.status == 200 && module.headers["access-control-allow-origin"] == "*")
+    }
+
+    @Test func preflightsAreAnsweredForAllowedOriginsOnly() throws {
+        let gateway = try Self.gateway()
+        func preflight(_ path: String, _ origin: String, _ method: String) throws -> RawConnection.Response {
+            try gateway.request(
+                "OPTIONS",
+                path,
+                headers: [
+                    ("Host", "gateway.unknown.example"), ("Origin", origin), ("Access-Control-Request-Method", method),
+                    ("Access-Control-Request-Headers", "content-type"),
+                ]
+            )
+        }
+        let id = UUID().uuidString.lowercased()
+        for (path, methods) in [
+            ("/v1/advertise", "POST, OPTIONS"), ("/v1/io/nodes/\(id)", "GET, HEAD, DELETE, OPTIONS"),
+            ("/v1/routing/contexts/\(id)/rules", "GET, HEAD, PUT, OPTIONS"),
+        ] {
+            let answer = try preflight(path, Self.allowed, "POST")
+            #expect(answer.status == 204 && answer.headers["access-control-allow-origin"] == Self.allowed)
+            #expect(answer.headers["access-control-allow-methods"] == methods)
+            #expect(answer.headers["access-control-allow-headers"]?.contains("Content-Type") ?? false)
+            #expect(
+                answer.headers["access-control-max-age"] == "600"
+                    && answer.headers["vary"]?.hasPrefix("Origin") ?? false
+            )
+            let other = try preflight(path, Self.foreign, "POST")
+            #expect(other.status == 403 && other.problem == "origin-not-allowed")
+            #expect(other.headers.keys.allSatisfy { !$0.hasPrefix("access-control") })
+        }
+        // Without its fields it is an ordinary OPTIONS request.
+        let plain = try gateway.request("OPTIONS", "/v1/advertise", headers: [("Origin", Self.allowed)])
+        #expect(plain.status == 204 && plain.headers["allow"] == "POST, OPTIONS")
+    }
+
+    /// What browsers send to another origin without asking: GET, HEAD and POST with these media types or none. If a browser did
+    /// not send `Origin`, nothing may happen all the same.
+    @Test func crossSiteSimpleRequestsChangeNothing() throws {
+        let scene = try Scene()
+        let id = UUID().uuidString.lowercased()
+        let json = #"{"objectIds":["x"]}"#
+        for path in [
+            "/v1/advertise", "/v1/deadvertise", "/v1/channel/c", "/v1/raw/t?retain=true", "/v1/batch", "/v1/discover",
+            "/v1/query",
+            "/v1/update", "/v1/call/o", "/v1/io/nodes", "/v1/io/nodes/\(id)/lease",
+            "/v1/routing/contexts/\(id)/evaluate",
+        ] {
+            for type in [
+                nil, "text/plain", "text/plain;charset=UTF-8", "TEXT/PLAIN; a=application/json",
+                "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
+            ] {
+                let headers = type.map { [("Content-Type", $0)] } ?? []
+                for body in [json, nil] {
+                    let answer = try scene.gateway.request("POST", path, headers: headers, body: body)
+                    #expect(
+                        answer.status == 415 && answer.problem == "unsupported-media-type",
+                        "\(path) \(type ?? "-")"
+                    )
+                }
+            }
+        }
+    }
+
+    @Test func unusableSettingsAreNamed() throws {
+        for (flag, value) in [
+            ("allowed-origins", "*"), ("allowed-origins", "https://a.example/path"), ("allowed-origins", "a.example"),
+            ("allowed-origins", "http://a,,http://b"), ("allowed-origins", ""), ("allowed-origins", "null"),
+            ("allowed-hosts", "a.example:80"), ("allowed-hosts", "*.example"), ("allowed-hosts", "http://a"),
+        ] {
+            let gateway = try GatewayProcess(unready: ["--\(flag)", value])
+            #expect(try gateway.waitForEnd() != 0)
+            #expect(gateway.log.contains("--\(flag): each entry must be"), "\(value): \(gateway.log)")
+        }
+    }
+}
