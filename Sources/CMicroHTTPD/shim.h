@@ -59,3 +59,13 @@ static inline void cmhd_examine(struct MHD_Connection *connection, MHD_KeyValueI
     MHD_get_connection_values_n(
         connection, (enum MHD_ValueKind)(MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND), iterator, context);
 }
+
+// Whether a field name is a token (RFC 9110, section 5.6.2).
+static inline int cmhd_is_token(const char *name, size_t size) {
+    for (size_t index = 0; index < size; index++) {
+        unsigned char byte = (unsigned char)name[index];
+        if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9')) continue;
+        if (byte == 0 || strchr("!#$%&'*+-.^_`|~", byte) == NULL) return 0;
+    }
+    return size > 0;
+}

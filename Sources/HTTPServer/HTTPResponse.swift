@@ -41,9 +41,11 @@ public final class HTTPResponse: Sendable {
         self.init(status: status, headers: headers, body: Array(body.utf8))
     }
 
-    /// This response with further header fields.
+    /// Returns this response with further header fields, without those that it has already.
     func adding(_ more: [(name: String, value: String)]) -> HTTPResponse {
-        more.isEmpty ? self : HTTPResponse(status: status, headers: headers + more, body: body)
+        guard !more.isEmpty else { return self }
+        let new = more.filter { field in !headers.contains { $0 == field } }
+        return HTTPResponse(status: status, headers: headers + new, body: body)
     }
 
     deinit {

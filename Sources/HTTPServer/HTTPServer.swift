@@ -21,8 +21,9 @@ import Synchronization
 /// - 505 "Requested HTTP version is not supported": HTTP/0.x, and HTTP/2 and later.
 ///
 /// It closes without an answer a connection whose request line has no space, and, when it times out
-/// (``Configuration/connectionTimeout``, ``Configuration/requestTimeout``), one with half a request or with more query items (about 400) than fit into its memory. It cuts a target and
-/// the value of a field at a raw NUL byte.
+/// (``Configuration/connectionTimeout``, ``Configuration/requestTimeout``), one with half a request or with more query items
+/// (about 400) than fit into its memory. It cuts a target and the value of a field at a raw NUL byte, and
+/// ignores a field without a name.
 public final class HTTPServer: Sendable {
     /// Why a server did not start.
     public enum StartError: Error {

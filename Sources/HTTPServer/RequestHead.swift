@@ -12,10 +12,10 @@ struct RequestHead {
     private(set) var expectsContinue = false
     /// Whether the client asks for WebSocket.
     private(set) var wantsWebSocket = false
-    /// Whether two readers of this head could disagree on where the request ends, or for which host it is.
+    /// Whether two readers of this head could disagree on where the request ends, or for whom or from whom it is.
     var isAmbiguous: Bool {
-        hasMalformedName || contentLengths > 1 || hosts > 1 || (needsHost && hosts == 0)
-            || (transferCodings > 0 && contentLengths > 0)
+        hasMalformedField || contentLengths > 1 || hosts > 1 || origins > 1 || (isHTTP11 && hosts == 0)
+            || (transferCodings > 0 && (contentLengths > 0 || !isHTTP11))
     }
     /// Whether the body comes in a transfer coding other than chunked.
     var hasUnknownTransferCoding: Bool { transferCodings > 1 || (transferCodings == 1 && !isChunked) }
@@ -25,15 +25,16 @@ struct RequestHead {
     private(set) var queryItems: [HTTPRequest.QueryItem] = []
 
     /// HTTP/1.0 has no `Host`. (libmicrohttpd's own check for it sends the head of its answer twice.)
-    private let needsHost: Bool
-    private var hasMalformedName = false
+    private let isHTTP11: Bool
+    private var hasMalformedField = false
     private var contentLengths = 0
     private var transferCodings = 0
     private var hosts = 0
+    private var origins = 0
 
     /// Reads the head of the request that `connection` is at.
     init(_ connection: OpaquePointer, version: UnsafePointer<CChar>) {
-        needsHost = strcmp(version, "HTTP/1.0") != 0
+        isHTTP11 = strcmp(version, "HTTP/1.0") != 0
         withUnsafeMutablePointer(to: &self) { head in
             cmhd_examine(
                 connection,
@@ -53,23 +54,26 @@ struct RequestHead {
     }
 
     private mutating func addField(_ name: UnsafePointer<CChar>, _ size: Int, _ value: UnsafePointer<CChar>?) {
-        guard let value, size > 0 else {
-            hasMalformedName = true
+        guard let value, cmhd_is_token(name, size) != 0 else {
+            hasMalformedField = true
             return
         }
-        let last = UInt8(bitPattern: name[size - 1])
-        if last == UInt8(ascii: " ") || last == UInt8(ascii: "\t") { hasMalformedName = true }
-        // Of `Content-Length:` whose value is on a folded line, libmicrohttpd makes one long name. A proxy may read the value.
+        // libmicrohttpd appends a folded line to the name of the field, for which it copies the name: then the value lies before
+        // it, and otherwise behind it. Such a name could be completed to any other, and a proxy may unfold the value.
+        if value < name + size { hasMalformedField = true }
+        // Nobody sends these in good faith.
         if size > 14 && strncasecmp(name, "Content-Length", 14) == 0
             || size > 17 && strncasecmp(name, "Transfer-Encoding", 17) == 0
         {
-            hasMalformedName = true
+            hasMalformedField = true
         }
         switch size {
         case 4 where strcasecmp(name, "Host") == 0:
             hosts += 1
         case 6 where strcasecmp(name, "Expect") == 0:
             expectsContinue = strcasecmp(value, "100-continue") == 0
+        case 6 where strcasecmp(name, "Origin") == 0:
+            origins += 1
         case 7 where strcasecmp(name, "Upgrade") == 0:
             wantsWebSocket = wantsWebSocket || hasToken(value, "websocket")
         case 14 where strcasecmp(name, "Content-Length") == 0:

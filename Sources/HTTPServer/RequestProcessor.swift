@@ -59,7 +59,7 @@ final class RequestProcessor: Sendable {
         let head = RequestHead(connection, version: version)
         var parameters = PathParameters(names: [], values: [])
         var answerHeaders: [(name: String, value: String)] = []
-        var refusal = refusalAtOnce(connection, head)
+        var refusal = refusalOfUnreadable(connection, head)
         let phase: Exchange.Phase
         if let refusal {
             phase = .discarding(refusal)
@@ -67,7 +67,10 @@ final class RequestProcessor: Sendable {
             let match = head.hasMalformedQuery ? .answered(refusals.malformedTarget) : match(method, target)
             var outcome = match.outcome
             switch admit(connection, method, target, match) {
-            case .admit(let headers): answerHeaders = headers
+            case .admit(let headers):
+                answerHeaders = headers
+                refusal = refusalAtOnce(head)
+                if let refusal { outcome = .answered(refusal) }
             case .answer(let response): outcome = .answered(response)
             }
             switch outcome {
@@ -95,11 +98,15 @@ final class RequestProcessor: Sendable {
         return queue(refusal, connection, exchange)
     }
 
-    /// Why the request is refused before its body is read; the connection ends with such an answer.
-    private func refusalAtOnce(_ connection: OpaquePointer, _ head: borrowing RequestHead) -> HTTPResponse? {
+    /// Why the head can't be trusted; the connection ends with such an answer.
+    private func refusalOfUnreadable(_ connection: OpaquePointer, _ head: borrowing RequestHead) -> HTTPResponse? {
         if cmhd_header_size(connection) > configuration.maximumHeaderSize { return refusals.headerTooLarge }
         if head.isAmbiguous { return refusals.malformedRequest }
-        if head.hasUnknownTransferCoding { return refusals.unknownTransferCoding }
+        return head.hasUnknownTransferCoding ? refusals.unknownTransferCoding : nil
+    }
+
+    /// Why an admitted request is refused before its body is read; the connection ends with such an answer.
+    private func refusalAtOnce(_ head: borrowing RequestHead) -> HTTPResponse? {
         if isDraining.load(ordering: .relaxed) { return refusals.draining }
         if head.wantsWebSocket { return refusals.misdirected }
         if head.contentLength > UInt64(configuration.maximumBodySize) { return refusals.contentTooLarge }

@@ -20,8 +20,8 @@ public struct Router: Sendable {
 
     /// Decides about each request before its body is read, also if no route has its path. Without it, all are admitted.
     ///
-    /// It runs on one of the server's threads and must not block. Requests that are malformed, too large or come while the
-    /// server drains are refused before it is called.
+    /// It runs on one of the server's threads and must not block. It is not called for requests whose head is malformed or too
+    /// large.
     public var admission: (@Sendable (borrowing HTTPRequestHead) -> HTTPAdmission)?
 
     /// All routes in the order of their registration.

@@ -44,6 +44,11 @@ import TestSupport
         ("Host: h\r\nContent-Length:\r\n 3", 400), ("Host: h\r\nContent-Length:\r\n\t3", 400),
         ("Host: h\r\nContent-Length:\r\n 0\r\nContent-Length: 3", 400),
         ("Host: h\r\nTransfer-Encoding:\r\n chunked", 400), ("Host: h\r\nTransfer-Encoding: \r\n chunked", 400),
+        ("Host: h\r\nContent-Lengt: 3\r\n h", 400), ("Host: h\r\nTransfer-Encodin: chunked\r\n g", 400),
+        ("Hos: h\r\n t", 400), ("Host: h\r\nX: a\r\n ", 400), ("Host: h\r\nX: a\r\n b", 400),
+        ("Host: h\r\nX: \r\n b", 400),
+        ("Host: h\r\n\u{B}Content-Length: 3", 400), ("Host: h\r\nContent Length: 3", 400),
+        ("Host: h\r\nOrigin: http://a\r\nOrigin: http://b", 400),
         ("Host: h\r\nContent-Length-Extra: 3", 400), ("Host: h\r\nTransfer-Encodings: chunked", 400),
         ("Host: h\r\nTransfer-Encoding: gzip, chunked", 501),
         ("Host: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked", 501),
@@ -54,6 +59,26 @@ import TestSupport
         let response = try connection.readResponse()
         #expect(response.status == status)
         #expect(response.headers["content-type"] == "application/problem+json")
+        #expect(try connection.isClosedByPeer())
+    }
+
+    /// The same names and values on lines of their own.
+    @Test(arguments: [
+        "Host:h", "Host:  \t h \t", "Host: h\r\nX:", "Host: h\r\nX: ", "Host: h\r\nX:\t", "Host: h\r\nX: a, b\r\nX: c",
+        "Host: h\r\n!#$%&'*+-.^_`|~09azAZ: x", "Host: h\r\nContent-Length: 0", "Host: h\r\nOrigin: http://a",
+    ])
+    func acceptsWellFormedFields(fields: String) throws {
+        let connection = try server.connect()
+        for _ in 0..<2 {
+            try connection.send("GET / HTTP/1.1\r\n\(fields)\r\n\r\n")
+            #expect(try connection.readResponse().status == 200)
+        }
+    }
+
+    @Test func chunksNeedHTTP11() throws {
+        let connection = try server.connect()
+        try connection.send("POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+        #expect(try connection.readResponse().status == 400)
         #expect(try connection.isClosedByPeer())
     }
 
