@@ -145,7 +145,8 @@ enum MQTTTopic {
 
     /// Returns whether a text is a topic: without wildcards and control characters.
     static func isPublishable(_ topic: String) -> Bool {
-        isText(topic) && !isReserved(topic) && topic.utf8.allSatisfy { $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "+") }
+        isText(topic) && !isReserved(topic)
+            && topic.utf8.allSatisfy { $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "+") }
     }
 
     /// Returns whether a text is a topic filter: `+` stands for a level, `#` for all levels at the end (MQTT 3.1.1, section 4.7).

@@ -23,7 +23,8 @@ struct ConsoleResource: Sendable {
                 ("Cache-Control", "no-cache"),
                 ("ETag", tag.text),
             ]
-            if isPublic { headers.append(("Access-Control-Allow-Origin", "*")) }
+            // Answers to pages of allowed origins name these.
+            headers.append(isPublic ? ("Access-Control-Allow-Origin", "*") : ("Vary", "Origin"))
             unchanged = HTTPResponse(status: 304, headers: headers)
             whole = HTTPResponse(status: 200, headers: [("Content-Type", mediaType)] + headers, body: text)
         }

@@ -7,7 +7,7 @@ struct ContractResource: Sendable {
 
     private static let response = HTTPResponse(
         status: 200,
-        headers: [("Content-Type", "application/yaml")],
+        headers: [("Content-Type", "application/yaml"), ("Vary", "Origin")],
         body: text
     )
 

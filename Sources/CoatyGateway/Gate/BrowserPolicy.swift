@@ -3,8 +3,9 @@ import HTTPServer
 /// Protects a gateway that its users' browsers can reach from the web pages that they visit.
 ///
 /// - A page of another origin may send requests only if its origin is allowed (the Fetch Standard's CORS protocol). Browsers
-///   send `Origin` with each request that matters: those that change something, those whose answers a page could read, and
-///   WebSocket handshakes.
+///   send `Origin` with requests that change something, with those whose answers a page could read, and with WebSocket
+///   handshakes. With others, such as for images and frames, they send `Sec-Fetch-Site`, but only over TLS and to loopback
+///   addresses.
 /// - A page whose own DNS name resolves to the gateway's address (DNS rebinding) has the gateway's origin, as browsers see it.
 ///   Therefore a client without authentication must use a host name that can't be in the public DNS, or one that is allowed.
 struct BrowserPolicy: Sendable {
@@ -19,6 +20,8 @@ struct BrowserPolicy: Sendable {
     private static let requestFields = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
     /// Response fields that they may read.
     private static let responseFields = "ETag, Io-Source-Id, Io-Value-Timestamp, Location, Retry-After"
+    /// For paths that do not exist, so that the page can read the 404.
+    private static let allMethods = HTTPMethod.allCases.map(\.rawValue).joined(separator: ", ")
     /// How long a browser may keep the answer to a preflight, in seconds.
     private static let preflightMaximumAge = 600
 
@@ -29,8 +32,12 @@ struct BrowserPolicy: Sendable {
         let host = head.header("Host")
         do throws(Problem) {
             var allowed: WebOrigin?
-            if let origin = head.header("Origin"), !publicPaths.contains(head.pathTemplate ?? "") {
-                allowed = try check(origin: origin, host: host)
+            if !publicPaths.contains(head.pathTemplate ?? "") {
+                if let origin = head.header("Origin") {
+                    allowed = try check(origin: origin, host: host)
+                } else if isEmbedded(head) {
+                    throw Problems.originNotAllowed(nil)
+                }
             }
             // A preflight carries no credentials; the request that follows it is judged for itself.
             if let allowed, head.method == .options, head.header("Access-Control-Request-Method") != nil {
@@ -47,6 +54,14 @@ struct BrowserPolicy: Sendable {
         }
     }
 
+    /// Whether a page of another origin loads something as part of itself. Following a link is not that.
+    private func isEmbedded(_ head: borrowing HTTPRequestHead) -> Bool {
+        guard let site = head.header("Sec-Fetch-Site"), site == "cross-site" || site == "same-site" else {
+            return false
+        }
+        return head.header("Sec-Fetch-Dest") != "document"
+    }
+
     /// Checks a WebSocket handshake, to which CORS does not apply.
     func checkHandshake(origin: String?, host: String?) throws(Problem) {
         if let refused = refusedHost(host) { throw Problems.hostNotAllowed(refused) }
@@ -55,9 +70,9 @@ struct BrowserPolicy: Sendable {
 
     /// - Returns: the origin that the answer is to name; nil for the gateway's own.
     private func check(origin text: String, host: String?) throws(Problem) -> WebOrigin? {
-        guard let origin = WebOrigin(text) else { throw Problems.originNotAllowed(text) }
+        guard let origin = WebOrigin(text) else { throw Problems.originNotAllowed(nil) }
         if let host, origin.isSame(asHost: host) { return nil }
-        guard allowedOrigins.contains(origin) else { throw Problems.originNotAllowed(text) }
+        guard allowedOrigins.contains(origin) else { throw Problems.originNotAllowed(origin) }
         return origin
     }
 
@@ -80,7 +95,7 @@ struct BrowserPolicy: Sendable {
             status: 204,
             headers: [
                 ("Access-Control-Allow-Origin", origin.text),
-                ("Access-Control-Allow-Methods", allow ?? ""),
+                ("Access-Control-Allow-Methods", allow ?? Self.allMethods),
                 ("Access-Control-Allow-Headers", Self.requestFields),
                 ("Access-Control-Max-Age", String(Self.preflightMaximumAge)),
                 ("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"),
@@ -90,15 +105,16 @@ struct BrowserPolicy: Sendable {
 }
 
 extension Problems {
-    static func originNotAllowed(_ origin: String) -> Problem {
+    /// - Parameter origin: nil if the page has none, or the browser does not send it.
+    static func originNotAllowed(_ origin: WebOrigin?) -> Problem {
         Problem(
             type: typePrefix + "origin-not-allowed",
             title: "Origin not allowed",
             status: 403,
-            detail: """
-                Pages of the origin \(short(origin)) may not use this gateway. To allow them, add the origin to the setting \
-                allowed-origins.
-                """
+            detail: origin.map { origin in
+                "Pages of the origin \(short(origin.text)) may not use this gateway. To allow them, add the origin to the setting"
+                    + " allowed-origins."
+            } ?? "A web page without an origin of http or https, or one that embeds this, may not use this gateway."
         )
     }
 

@@ -3,6 +3,9 @@ import Glibc
 /// The host of a `Host` field or an origin (RFC 3986, section 3.2.2), in lower case, without the dot that may end a name.
 struct HostName: Hashable, Sendable {
     let text: String
+    /// Whether no public DNS name can be this host: a loopback name, an IP address, a name without a dot, or one under a domain
+    /// that is reserved for local use (RFC 6761, RFC 6762, RFC 8375 and ICANN's `internal`).
+    let isPrivate: Bool
 
     /// Returns nil if the text is not a host with an optional port.
     init?(authority: some StringProtocol) {
@@ -11,23 +14,26 @@ struct HostName: Hashable, Sendable {
         var host = authority[...]
         if let colon = authority.lastIndex(of: UInt8(ascii: ":")), !authority[colon...].contains(UInt8(ascii: "]")) {
             let port = authority[colon...].dropFirst()
-            guard port.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+            guard port.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+                port.isEmpty || UInt16(String(decoding: port, as: UTF8.self)) ?? 0 > 0
+            else { return nil }
             host = authority[..<colon]
         }
-        if host.last == UInt8(ascii: "."), host.count > 1 { host.removeLast() }
+        // With the dot of the root a name without another one is a top-level domain, and public.
+        let isRooted = host.last == UInt8(ascii: ".")
+        if isRooted { host.removeLast() }
         let text = String(decoding: host, as: UTF8.self)
-        guard !host.isEmpty, host.allSatisfy(Self.isNameByte) || Self.isIPv6(text) else { return nil }
+        guard host.first != UInt8(ascii: "."), !host.isEmpty, host.allSatisfy(Self.isNameByte) || Self.isIPv6(text)
+        else {
+            return nil
+        }
         self.text = text
+        isPrivate =
+            !host.contains(UInt8(ascii: ".")) && (!isRooted || text == "localhost") || host.first == UInt8(ascii: "[")
+            || Self.isIPv4(text) || [".localhost", ".local", ".internal", ".home.arpa"].contains { text.hasSuffix($0) }
     }
 
-    /// Whether no public DNS name can be this host: a loopback name, an IP address, a name without a dot, or one under a domain
-    /// that is reserved for local use (RFC 6761, RFC 6762, RFC 8375 and ICANN's `internal`).
-    var isPrivate: Bool {
-        !text.utf8.contains(UInt8(ascii: ".")) || text.utf8.first == UInt8(ascii: "[") || isIPv4
-            || [".localhost", ".local", ".internal", ".home.arpa"].contains { text.hasSuffix($0) }
-    }
-
-    private var isIPv4: Bool {
+    private static func isIPv4(_ text: String) -> Bool {
         var address = in_addr()
         return inet_pton(AF_INET, text, &address) == 1
     }

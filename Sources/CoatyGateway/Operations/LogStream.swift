@@ -15,12 +15,14 @@ public struct LogStream: TextOutputStream, Sendable {
         try? FileHandle.standardError.write(contentsOf: Data((Self.escaped(line.dropLast()) + "\n").utf8))
     }
 
-    /// Returns the text with escapes in place of characters that control a terminal, break lines or change the direction of text.
+    /// Returns the text with escapes in place of characters that control a terminal, break lines or change the direction of text, and
+    /// of the backslash that escapes begin with.
     static func escaped(_ text: some StringProtocol) -> String {
-        guard text.unicodeScalars.contains(where: isControl) else { return String(text) }
+        guard text.unicodeScalars.contains(where: { $0 == "\\" || isControl($0) }) else { return String(text) }
         var escaped = ""
         for scalar in text.unicodeScalars {
             switch scalar {
+            case "\\": escaped += "\\\\"
             case "\n": escaped += "\\n"
             case "\r": escaped += "\\r"
             case "\t": escaped += "\\t"

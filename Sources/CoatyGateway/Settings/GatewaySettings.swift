@@ -315,6 +315,7 @@ extension GatewaySettings {
         _ read: (String) -> Element?
     ) throws(SettingError) -> Set<Element> {
         var elements: Set<Element> = []
+        if value.isEmpty { return elements }
         for part in value.split(separator: ",", omittingEmptySubsequences: false) {
             guard let element = read(part.trimmingCharacters(in: .whitespaces)) else {
                 throw SettingError(reason: "each entry must be \(form)")

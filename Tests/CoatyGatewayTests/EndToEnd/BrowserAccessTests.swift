@@ -7,7 +7,7 @@ import Testing
     private static let foreign = "https://evil.example"
     private static let allowed = "https://app.example.com"
     private static let wsPath = "/v1/ws/deadvertise"
-    private static let corsFields = ["access-control-allow-origin", "access-control-expose-headers", "vary"]
+    private static let corsFields = ["access-control-allow-origin", "access-control-expose-headers"]
 
     private static func gateway() throws -> GatewayProcess {
         try GatewayProcess([
@@ -117,6 +117,8 @@ import Testing
         let detail = try #require(origin.json?["detail"] as? String)
         #expect(detail.contains(Self.foreign) && detail.contains("allowed-origins"))
         #expect(origin.headers["access-control-allow-origin"] == nil)
+        let sandboxed = try gateway.request("GET", "/v1/status", headers: [("Origin", "null")])
+        #expect((sandboxed.json?["detail"] as? String)?.contains("without an origin") ?? false)
         let host = try gateway.request("GET", "/v1/status", headers: [("Host", "evil.example")])
         let reason = try #require(host.json?["detail"] as? String)
         #expect(reason.contains("evil.example") && reason.contains("allowed-hosts"))
@@ -139,11 +141,23 @@ import Testing
             ] {
                 let own = try connection.request(method, path, headers: headers)
                 #expect(Self.corsFields.allSatisfy { own.headers[$0] == nil } && own.status == answer.status, "\(path)")
+                // What caches keep depends on the origin.
+                #expect(
+                    own.headers["vary"]
+                        == (own.headers["cache-control"] == "no-cache" || path.hasSuffix("yaml") ? "Origin" : nil)
+                )
             }
         }
         let stream = try RawConnection(port: gateway.port)
         try stream.send("GET /v1/sse/deadvertise HTTP/1.1\r\nHost: localhost\r\nOrigin: \(Self.allowed)\r\n\r\n")
         #expect(try stream.readHead().headers["access-control-allow-origin"] == Self.allowed)
+        // The server's own refusals can be read, too.
+        let tooLarge = try RawConnection(port: gateway.port)
+        try tooLarge.send(
+            "POST /v1/advertise HTTP/1.1\r\nHost: localhost\r\nOrigin: \(Self.allowed)\r\nContent-Length: 9999999\r\n\r\n"
+        )
+        let refusal = try tooLarge.readResponse()
+        #expect(refusal.status == 413 && refusal.headers["access-control-allow-origin"] == Self.allowed)
         // Pages of every origin may import the module.
         let module = try connection.request("GET", "/client.js", headers: [("Origin", Self.foreign)])
         #expect(module.status == 200 && module.headers["access-control-allow-origin"] == "*")
@@ -183,6 +197,37 @@ import Testing
         #expect(plain.status == 204 && plain.headers["allow"] == "POST, OPTIONS")
     }
 
+    /// What pages load into images and frames has no `Origin`.
+    @Test func embeddingIsRefused() throws {
+        let gateway = try Self.gateway()
+        for (site, destination, status) in [
+            ("cross-site", "iframe", 403), ("cross-site", "image", 403), ("same-site", "empty", 403),
+            ("cross-site", "document", 200),
+            ("same-origin", "empty", 200), ("none", "document", 200),
+        ] {
+            let headers = [("Sec-Fetch-Site", site), ("Sec-Fetch-Dest", destination)]
+            for path in ["/v1/status", "/"] {
+                #expect(try gateway.request("GET", path, headers: headers).status == status, "\(site) \(destination)")
+            }
+            #expect(try gateway.request("GET", "/client.js", headers: headers).status == 200)
+        }
+    }
+
+    @Test func requestsAreCheckedOneByOne() throws {
+        let gateway = try Self.gateway()
+        let connection = try RawConnection(port: gateway.port)
+        for (method, target) in [
+            ("HEAD", "/v1/status"), ("OPTIONS", "*"), ("GET", "/%68ealthz/"), ("GET", "/v1/nothing"),
+        ] {
+            #expect(try connection.request("GET", "/v1/status").status == 200)
+            let refused = try connection.request(method, target, headers: [("Host", "evil.example")])
+            #expect(refused.status == 421, "\(method) \(target)")
+        }
+        let preflight = [("Origin", Self.allowed), ("Access-Control-Request-Method", "PUT")]
+        let unknown = try connection.request("OPTIONS", "/v1/nothing", headers: preflight)
+        #expect(unknown.status == 204 && unknown.headers["access-control-allow-methods"]?.contains("PUT") ?? false)
+    }
+
     /// What browsers send to another origin without asking: GET, HEAD and POST with these media types or none. If a browser did
     /// not send `Origin`, nothing may happen all the same.
     @Test func crossSiteSimpleRequestsChangeNothing() throws {
@@ -214,7 +259,7 @@ import Testing
     @Test func unusableSettingsAreNamed() throws {
         for (flag, value) in [
             ("allowed-origins", "*"), ("allowed-origins", "https://a.example/path"), ("allowed-origins", "a.example"),
-            ("allowed-origins", "http://a,,http://b"), ("allowed-origins", ""), ("allowed-origins", "null"),
+            ("allowed-origins", "http://a,,http://b"), ("allowed-origins", "null"),
             ("allowed-hosts", "a.example:80"), ("allowed-hosts", "*.example"), ("allowed-hosts", "http://a"),
         ] {
             let gateway = try GatewayProcess(unready: ["--\(flag)", value])
