@@ -6,29 +6,29 @@ public import Logging
 import Synchronization
 import WebSocketServer
 
-/// The gateway: a tree of coordinators for the broker, the link to it, IO nodes, streams, REST and the port.
+/// The gateway: a tree of coordinators for the broker, the gateway's session, IO nodes, WebSocket, REST and the port.
 ///
-/// They start in this order and stop in the reverse one, so that what is under way can end before what it needs goes.
+/// They start in this order and stop in reverse order, so that pending work can complete before its dependencies stop.
 public final class Gateway: Sendable {
     /// The version, as in openapi.yaml.
     public static let version = "0.1.0"
 
     private let settings: GatewaySettings
-    private let made = CoatyTimestamp.nowMillis()
+    private let created = CoatyTimestamp.nowMillis()
     private let logger: Logger
     private let root: Coordinator<GatewayRoot>
 
-    /// Creates a gateway that does nothing yet.
+    /// Creates a gateway without starting it.
     public init(settings: GatewaySettings, logger: Logger) {
         self.settings = settings
         self.logger = logger
         root = Coordinator(name: "gateway", component: GatewayRoot())
     }
 
-    /// Starts everything and serves.
+    /// Starts all components and serves clients.
     ///
-    /// - Returns: where the gateway listens, and its broker, without credentials.
-    /// - Throws: what prevents it; then nothing is left running.
+    /// - Returns: the URL at which the gateway listens, and the broker's address, without credentials.
+    /// - Throws: the error of the first component that can't start; all others are stopped.
     public func start() async throws -> (url: String, broker: String) {
         root.observe { [logger] change in
             logger.debug("\(change.coordinator.name): \(change.to)")
@@ -42,7 +42,7 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Stops everything in order: no new work, what is under way ends, WebSockets close, the network is left.
+    /// Stops all components in order: refuses new work, completes pending work, closes WebSockets, leaves the network.
     public func stop() async {
         await root.stop()
     }
@@ -56,8 +56,8 @@ public final class Gateway: Sendable {
         )
         let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
         let (manager, routing) = (agent.communicationManager, agent.routing)
-        let trafficLinks = TrafficLinks()
-        try await root.start(Coordinator(name: "traffic links", component: trafficLinks))
+        let trafficSessions = TrafficSessions()
+        try await root.start(Coordinator(name: "traffic links", component: trafficSessions))
         let objects = ObjectRegistry(manager: manager, logger: logger)
         try await root.start(Coordinator(name: "objects", component: objects))
         try await root.start(Coordinator(name: "broker link", component: agent))
@@ -65,33 +65,33 @@ public final class Gateway: Sendable {
         let ioNodes = ioNodeRegistry(broker)
         try await root.start(Coordinator(name: "IO nodes", component: ioNodes))
 
-        let agents = VirtualAgents(
+        let identities = ClientIdentities(
             options: clientOptions(broker),
             limit: settings.maximumVirtualAgents,
             logger: logger
         )
-        try await root.start(Coordinator(name: "virtual agents", component: agents))
+        try await root.start(Coordinator(name: "virtual agents", component: identities))
 
-        let agentsAndLinks = settings.maximumIoNodes + settings.maximumVirtualAgents + TrafficLinks.maximum
-        let limit = DescriptorLimit(agents: agentsAndLinks)
-        let hub = StreamHub(
+        let brokerSessions = settings.maximumIoNodes + settings.maximumVirtualAgents + TrafficSessions.maximum
+        let limit = DescriptorLimit(agents: brokerSessions)
+        let hub = FeedHub(
             manager: manager,
             ioNodes: ioNodes,
             routing: routing,
             objects: objects,
             resumeWindow: settings.resumeWindow,
             resumeMemory: settings.resumeMemory,
-            links: trafficLinks
+            links: trafficSessions
         )
         let services = SocketServices(
             hub: hub,
-            agents: agents,
+            agents: identities,
             browserPolicy: settings.browserPolicy,
             maximumTimeout: settings.maximumTimeout
         )
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit),
-            handler: StreamEndpoint(services: services),
+            handler: WebSocketEndpoint(services: services),
             logger: logger
         )
         try await root.start(Coordinator(name: "streams", component: StreamService(server: streams)))
@@ -116,7 +116,7 @@ public final class Gateway: Sendable {
         return ("http://\(host):\(listener.port ?? settings.port)", broker.address)
     }
 
-    /// The broker that was configured or is to be discovered, or else one that is started here.
+    /// Returns the configured broker, which may have to be discovered; starts an embedded one if none is configured.
     private func brokerOptions() async throws -> MQTTClientOptions {
         if let broker = settings.broker { return broker }
         var configuration = EmbeddedBroker.Configuration()
@@ -132,7 +132,7 @@ public final class Gateway: Sendable {
         return MQTTClientOptions(host: address.host, port: address.port)
     }
 
-    /// The agents of IO nodes are in the gateway's namespace, at its broker.
+    /// Returns the registry of IO nodes, whose agents join the gateway's namespace at the gateway's broker.
     func ioNodeRegistry(_ broker: MQTTClientOptions) -> IoNodeRegistry {
         IoNodeRegistry(
             options: clientOptions(broker),
@@ -142,7 +142,7 @@ public final class Gateway: Sendable {
         )
     }
 
-    /// How an agent of a client's takes part.
+    /// Returns the communication options for the agents of clients.
     private func clientOptions(_ broker: MQTTClientOptions) -> CommunicationOptions {
         let limits = OutboxLimits(
             publications: min(settings.outboxLimits.publications, IoNodeRegistry.maximumWaiting),
@@ -157,7 +157,7 @@ public final class Gateway: Sendable {
         _ ioNodes: IoNodeRegistry,
         _ routing: RoutingAdmin,
         _ objects: ObjectRegistry,
-        _ hub: StreamHub
+        _ hub: FeedHub
     ) -> Router {
         var router = Router()
         PublishResource(manager: manager).register(in: &router)
@@ -175,15 +175,15 @@ public final class Gateway: Sendable {
             hub: hub,
             brokerAddress: broker.address,
             isBrokerEmbedded: settings.broker == nil,
-            started: made
+            started: created
         ).register(in: &router)
         ContractResource().register(in: &router)
         let console = ConsoleResource()
         console.register(in: &router)
         ObjectsResource(registry: objects).register(in: &router)
         AgentsResource(registry: objects).register(in: &router)
-        EventStreamResource(hub: hub, heart: StreamHeart()).register(in: &router)
-        StreamEndpoint.registerPlain(in: &router)
+        EventStreamResource(hub: hub, heartbeat: Heartbeat()).register(in: &router)
+        WebSocketEndpoint.registerPlain(in: &router)
         router.admission = { [policy = settings.browserPolicy, publicPaths = console.publicPaths] head in
             policy.admit(head, publicPaths: publicPaths)
         }
@@ -202,7 +202,7 @@ public final class Gateway: Sendable {
         var configuration = WebSocketServer.Configuration()
         configuration.maximumConnections = limit.connections
         configuration.maximumMessageSize = settings.maximumBodySize
-        configuration.subprotocols = [StreamEndpoint.subprotocol]
+        configuration.subprotocols = [WebSocketEndpoint.subprotocol]
         configuration.allowsCompression = settings.isWebSocketCompressed
         configuration.problemTypePrefix = Problems.typePrefix
         return configuration

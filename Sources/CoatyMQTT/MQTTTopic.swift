@@ -127,7 +127,7 @@ enum MQTTTopic {
     /// Returns whether a topic is one of Coaty's.
     static func isCoaty(_ topic: String) -> Bool { topic.utf8.starts(with: reserved.utf8) }
 
-    /// Returns whether raw events must keep off a topic: at some brokers it is one of Coaty's, because RabbitMQ delivers `.` as `/`.
+    /// Returns whether a topic is one of Coaty's at some broker, so that raw events must not use it: RabbitMQ delivers `.` as `/`.
     private static func isReserved(_ topic: String) -> Bool {
         isCoaty(topic) || topic.utf8.starts(with: "coaty.".utf8)
     }

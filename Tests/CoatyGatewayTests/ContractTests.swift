@@ -24,14 +24,14 @@ import Yams
         let gateway = Gateway(settings: GatewaySettings(), logger: .init(label: "test"))
         let (manager, ioNodes) = (agent.communicationManager, gateway.ioNodeRegistry(.init()))
         let objects = ObjectRegistry(manager: manager, logger: .init(label: "test"))
-        let hub = StreamHub(
+        let hub = FeedHub(
             manager: manager,
             ioNodes: ioNodes,
             routing: agent.routing,
             objects: objects,
             resumeWindow: .zero,
             resumeMemory: 0,
-            links: TrafficLinks()
+            links: TrafficSessions()
         )
         let routes = gateway.router(
             manager,
@@ -48,6 +48,6 @@ import Yams
 
         let parameters = (document["components"] as? [String: Any])?["parameters"] as? [String: [String: Any]]
         let event = parameters?["StreamEvent"]?["schema"] as? [String: Any]
-        #expect(event?["enum"] as? [String] == StreamRequest.Event.allCases.map(\.rawValue))
+        #expect(event?["enum"] as? [String] == Observation.Event.allCases.map(\.rawValue))
     }
 }

@@ -2,9 +2,9 @@ import Coordination
 import HTTPServer
 import WebSocketServer
 
-/// REST: answers what is under way before it stops.
+/// The REST API. Completes pending requests before it stops.
 struct RESTService: Component {
-    /// How long requests that are under way may take to end.
+    /// Maximum time for pending requests to complete.
     static let drainTimeout = Duration.seconds(5)
     private static let pollInterval = Duration.milliseconds(20)
 
@@ -20,7 +20,7 @@ struct RESTService: Component {
     }
 }
 
-/// Streams over WebSocket.
+/// The WebSocket API.
 struct StreamService: Component {
     let server: WebSocketServer
 
@@ -29,7 +29,7 @@ struct StreamService: Component {
     func stop() async { server.stop() }
 }
 
-/// The root of the tree, which has no work of its own.
+/// The root of the component tree, which does nothing itself.
 struct GatewayRoot: Component {
     func start() async {}
     func stop() async {}

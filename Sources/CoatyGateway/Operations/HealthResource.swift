@@ -1,7 +1,9 @@
 import Coaty
 import HTTPServer
 
-/// `GET /healthz` and `GET /readyz`: whether the gateway runs, and whether it is online: see ``CommunicationManager/isOnline``.
+/// `GET /healthz` and `GET /readyz`: whether the gateway runs, and whether it is online.
+///
+/// Online is defined by ``CommunicationManager/isOnline``.
 struct HealthResource: Sendable {
     let manager: CommunicationManager
 

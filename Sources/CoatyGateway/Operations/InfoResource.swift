@@ -1,7 +1,7 @@
 import Coaty
 import HTTPServer
 
-/// `GET /v1/info`: what this gateway is.
+/// `GET /v1/info`: version, identity, namespace and broker of the gateway.
 struct InfoResource: Sendable {
     let manager: CommunicationManager
     /// The broker's address, without credentials.

@@ -6,17 +6,17 @@ public import Logging
 /// Text in a line may come from the network: control characters in it are escaped, so that it can neither forge a line nor send
 /// commands to a terminal.
 public struct LogStream: TextOutputStream, Sendable {
-    /// Makes the log handlers of the process.
+    /// Returns a log handler that writes to standard error.
     public static func handler(label: String) -> any LogHandler { StreamLogHandler(label: label, stream: LogStream()) }
 
-    /// Writes one line, which ends with a newline.
+    /// Writes one line, which must end with a newline.
     public func write(_ line: String) {
-        // Nobody is left to be told if this fails.
+        // There is nowhere left to report a failure.
         try? FileHandle.standardError.write(contentsOf: Data((Self.escaped(line.dropLast()) + "\n").utf8))
     }
 
-    /// Returns the text with escapes in place of characters that control a terminal, break lines or change the direction of text, and
-    /// of the backslash that escapes begin with.
+    /// Returns the text with escapes for backslashes and for characters that control a terminal, break lines or change the text
+    /// direction.
     static func escaped(_ text: some StringProtocol) -> String {
         guard text.unicodeScalars.contains(where: { $0 == "\\" || isControl($0) }) else { return String(text) }
         var escaped = ""

@@ -1,9 +1,9 @@
 import Coaty
 import HTTPServer
 
-/// `GET /v1/status`: what the gateway does at this moment, and what it has done since it was started.
+/// `GET /v1/status`: the current state of the gateway, and its counters since it was started.
 struct StatusResource: Sendable {
-    let hub: StreamHub
+    let hub: FeedHub
     /// The broker's address, without credentials.
     let brokerAddress: String
     let isBrokerEmbedded: Bool
@@ -34,9 +34,9 @@ struct StatusResource: Sendable {
             },"events":{"received":\(session.received),"published":\(session.published),"deferred":\(session.deferred),\
             "waiting":\(session.queued),"waitingBytes":\(session.queuedBytes),"invalid":\(session.invalid)},\
             "streams":{"connections":\(streams.connections),"subscriptions":\(streams.subscriptions),\
-            "told":\(streams.told),"lost":\(streams.lost),"waiting":\(streams.waiting),\
-            "waitingBytes":\(hub.waiting.bytes),"maximumWaitingBytes":\(WaitingMemory.limit)},\
-            "requests":{"waiting":\(hub.asked.waiting),"total":\(hub.asked.total)},"slowConsumers":[
+            "told":\(streams.delivered),"lost":\(streams.dropped),"waiting":\(streams.queued),\
+            "waitingBytes":\(hub.queueMemory.bytes),"maximumWaitingBytes":\(QueueMemory.limit)},\
+            "requests":{"waiting":\(hub.asked.pending),"total":\(hub.asked.total)},"slowConsumers":[
             """.utf8
         for (index, consumer) in streams.slowConsumers.enumerated() {
             if index > 0 { json.append(UInt8(ascii: ",")) }
@@ -46,7 +46,7 @@ struct StatusResource: Sendable {
         return json
     }
 
-    private func append(_ consumer: OpenStreams.SlowConsumer, to json: inout [UInt8]) {
+    private func append(_ consumer: ClientConnections.SlowConsumer, to json: inout [UInt8]) {
         let subscription = consumer.subscription
         json += #"{"connection":\#(consumer.connection),"transport":"\#(consumer.transport.rawValue)""#.utf8
         if let id = subscription.id {
@@ -55,8 +55,8 @@ struct StatusResource: Sendable {
         }
         json +=
             """
-            ,"event":"\(subscription.event.rawValue)","waiting":\(subscription.waiting),\
-            "waitingBytes":\(subscription.waitingBytes),"lost":\(subscription.lost),\
+            ,"event":"\(subscription.event.rawValue)","waiting":\(subscription.queued),\
+            "waitingBytes":\(subscription.queuedBytes),"lost":\(subscription.dropped),\
             "overflow":"\(subscription.overflow.rawValue)"}
             """.utf8
     }

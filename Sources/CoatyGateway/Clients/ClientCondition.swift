@@ -1,0 +1,23 @@
+import Coaty
+
+/// Filter conditions from clients. Their cost is bounded, because each is evaluated for every event.
+extension ObjectFilterCondition {
+    /// Maximum number of property conditions in a filter.
+    static let maximumProperties = 100
+    /// Maximum number of evaluation steps for one event. A condition that needs more does not match.
+    static let maximumSteps = 10_000
+
+    /// Reads a condition that a client sent.
+    ///
+    /// - Throws: `PayloadError`
+    init(ofClient view: JSONView) throws(PayloadError) {
+        try view.checkValues()
+        try self.init(view)
+        guard leafCount <= Self.maximumProperties else {
+            throw view.invalid("is about more than \(Self.maximumProperties) properties")
+        }
+    }
+
+    /// Returns whether the condition matches at least one of the objects of an event.
+    func holds(forOneOf objects: [JSONView]) -> Bool { matches(any: objects, steps: Self.maximumSteps) ?? false }
+}

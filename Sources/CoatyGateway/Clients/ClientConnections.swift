@@ -1,0 +1,125 @@
+import Synchronization
+
+/// The open connections of clients with subscriptions, and the counts of delivered and dropped events.
+///
+/// The lock is held to add or remove a connection and to read the counts, never together with the lock of an outbound queue.
+final class ClientConnections: Sendable {
+    /// The protocol that carries the frames of a connection.
+    enum Transport: String {
+        case webSocket = "websocket"
+        case sse
+    }
+
+    /// A subscription whose client reads too slowly.
+    struct SlowConsumer {
+        /// The number that ``add(_:_:)`` returned for the connection.
+        let connection: Int
+        let transport: Transport
+        let subscription: SubscriptionStatistics
+    }
+
+    struct Statistics {
+        var connections = 0
+        var subscriptions = 0
+        /// Events handed to connections since the gateway started.
+        var delivered: Int
+        /// Events dropped because clients read too slowly, since the gateway started.
+        var dropped: Int
+        /// Events queued because clients read too slowly, without events that throttling holds back.
+        var queued = 0
+        /// At most ``maximumSlowConsumers``, ordered by dropped events, then by queued events, the most first.
+        var slowConsumers: [SlowConsumer] = []
+    }
+
+    /// Maximum number of slow consumers in the statistics.
+    static let maximumSlowConsumers = 20
+
+    private struct State {
+        var connections: [Int: (outbound: OutboundQueue, transport: Transport)] = [:]
+        var lastNumber = 0
+        /// Totals of the connections that have been removed.
+        var delivered = 0
+        var dropped = 0
+    }
+
+    private let state = Mutex(State())
+
+    /// Adds a connection and returns its number.
+    func add(_ outbound: OutboundQueue, _ transport: Transport) -> Int {
+        state.withLock { state in
+            state.lastNumber += 1
+            state.connections[state.lastNumber] = (outbound, transport)
+            return state.lastNumber
+        }
+    }
+
+    /// Removes a connection. Its outbound queue must be closed.
+    func remove(_ number: Int) {
+        // The counts of a closed queue are final. The connection is removed and its counts are added to the totals under one
+        // lock, so that the sums never shrink.
+        guard let statistics = state.withLock(\.connections[number]?.outbound)?.statistics else { return }
+        state.withLock { state in
+            guard state.connections.removeValue(forKey: number) != nil else { return }
+            state.delivered += statistics.delivered
+            state.dropped += statistics.dropped
+        }
+    }
+
+    /// The current counts over all connections.
+    var statistics: Statistics {
+        let now = state.withLock(\.self)
+        var sum = Statistics(connections: now.connections.count, delivered: now.delivered, dropped: now.dropped)
+        for (number, (outbound, transport)) in now.connections {
+            let statistics = outbound.statistics
+            sum.delivered += statistics.delivered
+            sum.dropped += statistics.dropped
+            sum.subscriptions += statistics.subscriptions.count
+            for subscription in statistics.subscriptions where subscription.isSlow {
+                sum.queued += subscription.queued
+                sum.slowConsumers.append(.init(connection: number, transport: transport, subscription: subscription))
+            }
+            // Trimmed in the loop as well, so that the list stays bounded with many slow consumers.
+            if sum.slowConsumers.count > 2 * Self.maximumSlowConsumers { sum.keepWorst() }
+        }
+        sum.keepWorst()
+        return sum
+    }
+}
+
+extension ClientConnections.Statistics {
+    fileprivate mutating func keepWorst() {
+        slowConsumers.sort { one, other in
+            (one.subscription.dropped, one.subscription.queued, other.connection)
+                > (other.subscription.dropped, other.subscription.queued, one.connection)
+        }
+        slowConsumers.removeLast(max(0, slowConsumers.count - ClientConnections.maximumSlowConsumers))
+    }
+}
+
+/// The state of one subscription's queue.
+struct SubscriptionStatistics {
+    /// The client's id of the subscription; nil on a connection with a single subscription.
+    let id: String?
+    let event: Observation.Event
+    let overflow: SubscriptionOptions.Overflow
+    /// Events queued until the client reads, without events that throttling holds back.
+    let queued: Int
+    /// The bytes of the queued events.
+    let queuedBytes: Int
+    /// Events dropped because the client read too slowly, since the subscription began.
+    let dropped: Int
+
+    /// Reads the state of a queue; nil for the queue of a request.
+    init?(_ queue: SubscriptionQueue) {
+        guard let wanted = queue.subscription.wanted else { return nil }
+        id = queue.subscription.id
+        event = wanted.event
+        overflow = queue.subscription.options.overflow
+        queued = queue.queued
+        queuedBytes = queue.queuedBytes
+        dropped = queue.droppedInAll
+    }
+
+    /// Whether the client reads too slowly now, or has done so before.
+    var isSlow: Bool { queued > 0 || dropped > 0 }
+}

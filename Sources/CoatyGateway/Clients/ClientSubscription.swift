@@ -1,0 +1,95 @@
+import Coaty
+import HTTPServer
+import Synchronization
+import WebSocketServer
+
+/// One subscription or request of a client: selects events of a feed and appends them to the client's outbound queue.
+final class ClientSubscription: Sendable {
+    /// A number that is unique on the connection.
+    let serial: UInt64
+    /// The id that the client chose; nil on a connection with a single subscription or request.
+    let id: String?
+    let options: SubscriptionOptions
+    /// The observation; nil for a request.
+    let wanted: Observation?
+    /// The kind of objects to deliver if the feed covers all kinds; nil for all.
+    let kind: Observation.ObjectKind?
+    private let outbound: OutboundQueue
+
+    init(serial: UInt64, id: String?, options: SubscriptionOptions, wanted: Observation?, outbound: OutboundQueue) {
+        self.serial = serial
+        self.id = id
+        self.options = options
+        self.wanted = wanted
+        kind = wanted?.objectKind
+        self.outbound = outbound
+    }
+
+    /// Queues a record of the feed if the client wants it.
+    ///
+    /// - Parameter shared: the cache for the frame, shared by the subscriptions that receive the same bytes.
+    func take(_ record: EventRecord, _ shared: SharedFrame) {
+        guard let item = item(record) else { return }
+        outbound.append(item, to: self, shared)
+    }
+
+    /// Starts delivery. Called when the feed has added the subscription: from then on, the feed passes every record to it.
+    func begin(_ start: SubscriptionStart) { outbound.begin(self, start) }
+
+    /// Ends the subscription after its queued events.
+    func end(_ reason: ServerFrame.EndReason) { outbound.end(self, reason) }
+
+    /// Ends the subscription at once with an `error` frame, and discards its queued events.
+    func refuse(_ problem: Problem) { outbound.refuse(self, problem) }
+
+    /// Returns the item to queue for a record; nil if the client does not want it.
+    func item(_ record: EventRecord) -> QueuedItem? {
+        guard case .event(let event) = record.content else { return .gap(nil, record.cursor) }
+        if let change = event.change {
+            guard let kind = visibleKind(change) else { return nil }
+            return .event(record, event, kind)
+        }
+        return wants(event) ? .event(record, event, nil) : nil
+    }
+
+    /// Whether the client receives every event of the feed.
+    var wantsAll: Bool { options.filter == nil && kind == nil }
+
+    /// Returns whether an event matches the client's filter.
+    func wants(_ event: ObservedEvent) -> Bool {
+        options.filter?.holds(forOneOf: event.subjects) ?? true
+    }
+
+    /// Translates a change into what a filtered view sees: an object that starts to match is added, one that stops is removed.
+    ///
+    /// - Returns: nil if the object matched neither before nor after the change.
+    private func visibleKind(_ change: ObservedChange) -> ObjectChange.Kind? {
+        let matches = change.kind != .removed && includes(change.object)
+        let matched = (change.kind == .removed ? change.object : change.previous).map(includes) ?? false
+        return switch (matched, matches) {
+        case (false, true): .added
+        case (true, true): .changed
+        case (true, false): .removed
+        case (false, false): nil
+        }
+    }
+
+    private func includes(_ object: (object: AliveObject, view: JSONView)) -> Bool {
+        kind?.includes(object.object) ?? true && options.filter?.holds(forOneOf: [object.view]) ?? true
+    }
+}
+
+/// A cache for the WebSocket frame of one event, for subscriptions that receive the same bytes. The first one creates it.
+final class SharedFrame: Sendable {
+    private let frame = Mutex<WebSocketFrame?>(nil)
+
+    /// Returns the frame. Calls `make` if there is none yet, with the lock held.
+    func get(_ make: () -> WebSocketFrame) -> WebSocketFrame {
+        frame.withLock { frame in
+            if let frame { return frame }
+            let made = make()
+            frame = made
+            return made
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import Coaty
+
+/// The object properties that a client selected, as a tree that follows the nesting of the object.
+struct FieldTree: Sendable {
+    /// Maximum number of properties that a client can select.
+    static let maximumFields = 100
+    /// Maximum nesting depth of a property.
+    static let maximumDepth = 16
+
+    /// The selected properties in the client's order. A nil tree selects the whole property.
+    private var children: [(name: WireName, tree: FieldTree?)] = []
+
+    /// Selects the given properties, and always `objectId`, which comes first.
+    init(_ properties: [ObjectFilterProperty]) {
+        insert(["objectId"])
+        for property in properties { insert(property.names[...]) }
+    }
+
+    private init() {}
+
+    private mutating func insert(_ path: ArraySlice<String>) {
+        guard let name = path.first.map({ WireName($0) }) else { return }
+        let rest = path.dropFirst()
+        guard let index = children.firstIndex(where: { $0.name == name }) else {
+            var tree: FieldTree?
+            if !rest.isEmpty {
+                tree = FieldTree()
+                tree?.insert(rest)
+            }
+            children.append((name, tree))
+            return
+        }
+        // A whole property includes all of its parts.
+        if rest.isEmpty { children[index].tree = nil } else { children[index].tree?.insert(rest) }
+    }
+
+    /// Appends an object with only the selected properties. Appends a value that is not an object unchanged.
+    func append(_ view: JSONView, to text: inout [UInt8]) {
+        guard view.kind == .object else {
+            text += view.bytes
+            return
+        }
+        text.append(UInt8(ascii: "{"))
+        var isFirst = true
+        for (name, tree) in children {
+            guard let value = view.member(named: name.text) else { continue }
+            if !isFirst { text.append(UInt8(ascii: ",")) }
+            isFirst = false
+            JSONText.append(name.text, to: &text)
+            text.append(UInt8(ascii: ":"))
+            if let tree { tree.append(value, to: &text) } else { text += value.bytes }
+        }
+        text.append(UInt8(ascii: "}"))
+    }
+}

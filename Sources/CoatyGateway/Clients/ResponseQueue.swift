@@ -1,0 +1,9 @@
+/// Response sink that appends the responses to a request to a client's outbound queue.
+struct ResponseQueue: ResponseSink {
+    let subscription: ClientSubscription
+    let outbound: OutboundQueue
+
+    func take(_ frame: ServerFrame) -> Bool { outbound.append(response: frame, to: subscription) }
+
+    func end(_ reason: ServerFrame.EndReason) { outbound.end(subscription, reason) }
+}

@@ -1,0 +1,136 @@
+import Coaty
+import HTTPServer
+
+/// Frame sent to a client: one JSON object, the same in a WebSocket message, in a Server-Sent Event and in a line of NDJSON.
+///
+/// `{"op":…,"id":…,…}`. The id is the one that the client gave its subscription or request. It is absent if the connection has
+/// only one.
+struct ServerFrame: Sendable {
+    enum Op: String, Sendable {
+        case ok, event, response, done, gap, error, pong
+    }
+
+    let op: Op
+    /// JSON members after `op` and `id`, without braces; may be empty.
+    let members: [UInt8]
+    /// Cursor after which the client can resume; nil if it can't resume here.
+    let cursor: FeedCursor?
+
+    init(_ op: Op, members: [UInt8] = [], cursor: FeedCursor? = nil) {
+        self.op = op
+        self.members = members
+        self.cursor = cursor
+    }
+
+    /// Returns the frame as JSON text.
+    func json(id: String? = nil) -> [UInt8] {
+        var text = Self.beginning(op, id: id, reserving: members.count)
+        if !members.isEmpty {
+            text.append(UInt8(ascii: ","))
+            text += members
+        }
+        text.append(UInt8(ascii: "}"))
+        return text
+    }
+
+    /// Returns `{"op":…,"id":…`, to which the caller appends members and the closing brace.
+    ///
+    /// - Parameter length: approximate length of these members, in bytes.
+    static func beginning(_ op: Op, id: String?, reserving length: Int) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(length + 128)
+        text += #"{"op":""#.utf8
+        text += op.rawValue.utf8
+        text.append(UInt8(ascii: "\""))
+        if let id {
+            text += #","id":"#.utf8
+            JSONText.append(id, to: &text)
+        }
+        return text
+    }
+}
+
+extension ServerFrame {
+    /// Reason for the end of a subscription or request.
+    enum EndReason: String, Sendable {
+        /// The request received as many responses as its limit.
+        case limit
+        /// The request's timeout expired.
+        case timeout
+        /// A response matched the request's `until` condition.
+        case until
+        /// The client cancelled the request.
+        case cancelled
+        /// The broker connection was lost while the request was pending.
+        case offline
+        /// The observed resource no longer exists.
+        case withdrawn
+        /// There is no room to queue more responses, or a subscription with `overflow=close` has overflowed.
+        case overflow
+    }
+
+    static let ok = ServerFrame(.ok)
+
+    /// Returns the confirmation of a subscription, with the cursor after which the client can resume, if there is one.
+    static func ok(_ cursor: FeedCursor?) -> ServerFrame {
+        guard let cursor else { return ok }
+        return ServerFrame(.ok, members: Array(#""cursor":"\#(cursor)""#.utf8), cursor: cursor)
+    }
+
+    static let pong = ServerFrame(.pong)
+
+    static func done(_ reason: EndReason) -> ServerFrame {
+        ServerFrame(.done, members: Array(#""reason":"\#(reason.rawValue)""#.utf8))
+    }
+
+    /// Returns a gap, which reports that events are missing at this point.
+    ///
+    /// - Parameters:
+    ///   - dropped: number of missing events; nil if it is unknown.
+    ///   - cursor: cursor after which the client can resume; nil if it is unknown.
+    static func gap(dropped: Int?, _ cursor: FeedCursor? = nil) -> ServerFrame {
+        var members = #""lost":\#(dropped.map(String.init) ?? "null")"#
+        if let cursor { members += #","cursor":"\#(cursor)""# }
+        return ServerFrame(.gap, members: Array(members.utf8), cursor: cursor)
+    }
+
+    /// Returns an error with the members of a problem (RFC 9457).
+    static func error(_ problem: Problem) -> ServerFrame {
+        ServerFrame(.error, members: Array(problem.body.dropFirst().dropLast()))
+    }
+
+    /// Returns the frame of one response to a request.
+    ///
+    /// - Parameter milliseconds: time since the request was published.
+    static func response<Event: CommunicationEvent>(_ event: Event, milliseconds: Int) -> ServerFrame {
+        let payload = event.payload.bytes
+        var members: [UInt8] = []
+        members.reserveCapacity(payload.count + 96)
+        members += #""event":"\#(Event.eventType.name)","sourceId":"#.utf8
+        JSONText.append(event.sourceId?.string ?? "", to: &members)
+        members += #","ms":\#(milliseconds),"data":"#.utf8
+        members += payload
+        return ServerFrame(.response, members: members)
+    }
+}
+
+extension CommunicationEventType {
+    /// The event's name in frames and paths.
+    var name: String {
+        switch self {
+        case .advertise: "advertise"
+        case .deadvertise: "deadvertise"
+        case .channel: "channel"
+        case .associate: "associate"
+        case .ioValue: "iovalue"
+        case .discover: "discover"
+        case .resolve: "resolve"
+        case .query: "query"
+        case .retrieve: "retrieve"
+        case .update: "update"
+        case .complete: "complete"
+        case .call: "call"
+        case .return: "return"
+        }
+    }
+}

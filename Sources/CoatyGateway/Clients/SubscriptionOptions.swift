@@ -1,0 +1,74 @@
+import Coaty
+
+/// Delivery options of a subscription.
+struct SubscriptionOptions: Sendable {
+    /// Policy for events that do not fit into the queue of a slow client.
+    enum Overflow: String, Sendable, CaseIterable {
+        /// Drops the oldest events.
+        case dropOldest
+        /// Keeps only the newest event of each object.
+        case latest
+        /// Ends the subscription.
+        case close
+    }
+
+    /// Maximum value of `buffer`.
+    static let maximumBuffer = 4096
+    static let defaultBuffer = 256
+    /// Maximum value of the `throttle` parameter, in milliseconds.
+    static let maximumThrottle = 3_600_000
+
+    /// Parameter names of all options.
+    static let parameters: Set = ["filter", "fields", "throttle", "buffer", "overflow", "since", "encoding"]
+
+    /// Condition on the objects of an event; nil for all events.
+    var filter: ObjectFilterCondition?
+    /// Object properties to deliver; nil for all.
+    var fields: FieldTree?
+    /// Interval in which at most one event of an object is delivered; nil to deliver every event.
+    var throttle: Duration?
+    /// Maximum number of events queued while the client is slow.
+    var buffer = Self.defaultBuffer
+    var overflow = Overflow.dropOldest
+    /// Cursor after which to resume; nil to start now.
+    var since: FeedCursor?
+    var encoding = EventText.Encoding.base64
+
+    init() {}
+
+    /// Reads the options of a subscription.
+    ///
+    /// - Throws: an error that names the invalid parameter.
+    init(_ parameters: some ClientParameters, of observation: Observation) throws {
+        if let filter = try parameters.condition("filter") {
+            guard observation.carriesJSON else { throw parameters.invalid("filter", "does not apply to octets") }
+            self.filter = filter
+        }
+        if let properties = try parameters.properties("fields") {
+            guard observation.carriesJSON else { throw parameters.invalid("fields", "does not apply to octets") }
+            guard (1...FieldTree.maximumFields).contains(properties.count),
+                properties.allSatisfy({ !$0.names.contains("") && 1...FieldTree.maximumDepth ~= $0.names.count })
+            else {
+                throw parameters.invalid(
+                    "fields",
+                    "must be 1 to \(FieldTree.maximumFields) properties, nested no deeper than \(FieldTree.maximumDepth)"
+                )
+            }
+            fields = FieldTree(properties)
+        }
+        if let milliseconds = try parameters.integer("throttle", in: 1...Self.maximumThrottle) {
+            guard observation.hasValues else {
+                throw parameters.invalid("throttle", "does not apply to events that nothing replaces")
+            }
+            throttle = .milliseconds(milliseconds)
+        }
+        buffer = try parameters.integer("buffer", in: 1...Self.maximumBuffer) ?? Self.defaultBuffer
+        overflow = try parameters.choice("overflow") ?? .dropOldest
+        if let text = try parameters.text("since") {
+            guard observation.isResumable else { throw parameters.invalid("since", "does not apply to a state") }
+            guard let cursor = FeedCursor(text) else { throw parameters.invalid("since", "must be a cursor") }
+            since = cursor
+        }
+        encoding = try parameters.choice("encoding") ?? .base64
+    }
+}

@@ -1,0 +1,241 @@
+import Coaty
+import DequeModule
+
+/// Events queued for one subscription while its client is slow, and the count of dropped ones.
+struct SubscriptionQueue: Sendable {
+    let subscription: ClientSubscription
+    private let overflow: SubscriptionOptions.Overflow
+    private let limit: Int
+    var throttle: Throttle?
+    /// Deadline after which throttled events are released. It ends with the queue.
+    var deadline: Deadline?
+    /// Whether the outbound queue has scheduled this queue for writing.
+    var isReady = false
+    /// Reason for the end; nil while the queue takes items.
+    var end: ServerFrame.EndReason?
+    /// Whether delivery waits for ``begin(_:)``.
+    private(set) var isHeld: Bool
+    /// Whether the queue holds the responses to a request instead of events.
+    private(set) var holdsResponses = false
+    /// Item to deliver before all others.
+    private var next: QueuedItem?
+    private var snapshot: ObjectSnapshot?
+    /// Events that come before the buffer; nil once all of them are delivered.
+    private var replay: Replay?
+    /// A slot is nil if a newer item of the same key has replaced its item.
+    private var buffer: Deque<QueuedItem?> = []
+    /// Number of the buffer's first slot.
+    private var firstSlot = 0
+    /// Number of items in the buffer, and number of events among them.
+    private var count = 0
+    private var events = 0
+    /// Whether the buffer keeps at most one item per key: from the first overflow with `latest` until the buffer is empty.
+    private var holdsLatest = false
+    /// Slot number of each key, while `holdsLatest` is set.
+    private var slots: [WireName: Int] = [:]
+    /// Number of events dropped before the first item of the buffer, not yet reported as a gap.
+    private var dropped = 0
+    private var isDropCountUnknown = false
+    /// Number of events dropped since the subscription began, as far as it is known.
+    private(set) var droppedInAll = 0
+    /// Bytes in the buffer.
+    private var bufferBytes = 0
+
+    init(_ subscription: ClientSubscription, isHeld: Bool) {
+        self.subscription = subscription
+        self.isHeld = isHeld
+        overflow = subscription.options.overflow
+        limit = subscription.options.buffer
+        throttle = subscription.options.throttle.map(Throttle.init)
+    }
+
+    /// Bytes queued, including those that the throttle holds back.
+    var bytes: Int { bufferBytes + (next?.size ?? 0) + (throttle?.footprint ?? 0) }
+
+    /// Upper bound of the number of events and objects queued for the client: its filter may exclude some of the snapshot and
+    /// the replay. Events that the throttle holds back are not counted.
+    var queued: Int {
+        let nextCount = if case .event? = next { 1 } else { 0 }
+        return nextCount + (snapshot?.count ?? 0) + (replay?.count ?? 0) + events
+    }
+
+    /// Bytes queued for the client, without those that the throttle holds back.
+    var queuedBytes: Int { bufferBytes + (next?.size ?? 0) }
+
+    var isEmpty: Bool { next == nil && !isBehind && count == 0 && !hasDropped }
+
+    /// Whether a snapshot or a replay is still to be delivered.
+    var isBehind: Bool { snapshot != nil || replay != nil }
+
+    private var hasDropped: Bool { dropped > 0 || isDropCountUnknown }
+
+    /// Starts delivery with the initial gap, snapshot and replay.
+    mutating func begin(_ start: SubscriptionStart) {
+        isHeld = false
+        next = start.gap
+        snapshot = start.snapshot
+        replay = start.backlog
+    }
+
+    /// Appends an item. If there is no room, the overflow policy of the subscription applies.
+    ///
+    /// - Parameters:
+    ///   - others: bytes queued for the connection's other subscriptions.
+    ///   - room: maximum bytes queued for all subscriptions of the connection; a single item may exceed it if nothing else is
+    ///     queued.
+    mutating func append(_ item: QueuedItem, others: Int, room: Int) {
+        guard end == nil else { return }
+        if !hasRoom(for: item, others, room), extendReplay(to: item) { return }
+        if overflow == .latest, !holdsLatest, count > 0, !hasRoom(for: item, others, room) { keepLatest() }
+        guard let item = replacingEarlier(item) else { return }
+        while !hasRoom(for: item, others, room) {
+            if overflow == .close {
+                for case let queued? in buffer { drop(queued) }
+                drop(item)
+                for held in throttle?.releaseAll() ?? [] { drop(held) }
+                clearBuffer()
+                // The end reason reports the overflow, so no gap is needed.
+                (dropped, isDropCountUnknown) = (0, false)
+                throttle = nil
+                end = .overflow
+                return
+            }
+            guard let oldest = popBuffer() else { return drop(item) }
+            drop(oldest)
+        }
+        insert(item)
+    }
+
+    /// Extends a replay that is still being delivered up to an item, instead of queueing the item. The replay buffer also has
+    /// the events of the buffer, which is cleared.
+    ///
+    /// - Returns: false if there is no such replay, or the item has to be queued.
+    private mutating func extendReplay(to item: QueuedItem) -> Bool {
+        guard replay != nil, overflow == .dropOldest, throttle == nil, let cursor = item.cursor else { return false }
+        clearBuffer()
+        replay?.extend(upTo: cursor.position)
+        return true
+    }
+
+    /// Appends a response. The bounds of the request apply, not those of the buffer.
+    mutating func append(response frame: ServerFrame) {
+        holdsResponses = true
+        insert(.response(frame))
+    }
+
+    /// Ends the queue after the queued items and those that the throttle holds back.
+    mutating func finish(_ reason: ServerFrame.EndReason) {
+        guard end == nil else { return }
+        // The throttle bounds their number.
+        for item in throttle?.releaseAll() ?? [] { insert(item) }
+        end = reason
+    }
+
+    /// Removes and returns the next item; nil if nothing is queued or the budget is used up.
+    ///
+    /// - Parameter budget: number of steps in which the snapshot and the replay may be read, see ``OutboundQueue/share``.
+    mutating func pop(_ budget: inout Int) -> QueuedItem? {
+        if let next {
+            self.next = nil
+            return next
+        }
+        if let item = snapshot?.next(for: subscription, &budget) { return item }
+        if snapshot?.isEmpty ?? false { snapshot = nil }
+        guard snapshot == nil else { return nil }
+        let item = replay?.next(for: subscription, &budget)
+        droppedInAll += replay?.takeDropped() ?? 0
+        if replay?.isEmpty ?? false { replay = nil }
+        guard item == nil, replay == nil else { return item }
+        if hasDropped {
+            defer { (dropped, isDropCountUnknown) = (0, false) }
+            return .gap(isDropCountUnknown ? nil : dropped, nil)
+        }
+        return popBuffer()
+    }
+
+    /// Puts back the item that ``pop(_:)`` returned last.
+    mutating func putBack(_ item: QueuedItem) { next = item }
+
+    private func hasRoom(for item: QueuedItem, _ others: Int, _ room: Int) -> Bool {
+        guard count < limit else { return false }
+        let queued = others + bytes
+        return queued == 0 || queued + item.size <= room
+    }
+
+    private mutating func insert(_ item: QueuedItem) {
+        if holdsLatest, let key = item.key { slots[key] = firstSlot + buffer.count }
+        buffer.append(item)
+        count += 1
+        events += item.isEvent ? 1 : 0
+        bufferBytes += item.size
+    }
+
+    /// Subtracts an item from the counts of the buffer.
+    private mutating func discount(_ item: QueuedItem) {
+        count -= 1
+        events -= item.isEvent ? 1 : 0
+        bufferBytes -= item.size
+    }
+
+    private mutating func popBuffer() -> QueuedItem? {
+        while let slot = buffer.popFirst() {
+            firstSlot += 1
+            guard let item = slot else { continue }
+            discount(item)
+            if count == 0 {
+                clearBuffer()
+            } else if holdsLatest, let key = item.key {
+                slots[key] = nil
+            }
+            return item
+        }
+        return nil
+    }
+
+    private mutating func drop(_ item: QueuedItem) {
+        switch item {
+        case .gap(let count?, _): dropped += count
+        case .gap(nil, _): isDropCountUnknown = true
+        case .event, .response:
+            dropped += 1
+            droppedInAll += 1
+        }
+    }
+
+    /// Reduces the buffer to the newest item of each object.
+    private mutating func keepLatest() {
+        let items = buffer
+        clearBuffer()
+        holdsLatest = true
+        for case let item? in items {
+            if let item = replacingEarlier(item) { insert(item) }
+        }
+    }
+
+    /// Removes the queued item of the same object, if the buffer keeps only the newest.
+    ///
+    /// - Returns: the item to queue in its place; nil if the two cancel each other out.
+    private mutating func replacingEarlier(_ item: QueuedItem) -> QueuedItem? {
+        guard holdsLatest, let key = item.key, let slot = slots.removeValue(forKey: key),
+            let earlier = buffer[slot - firstSlot]
+        else { return item }
+        buffer[slot - firstSlot] = nil
+        discount(earlier)
+        drop(earlier)
+        // Otherwise the empty slots would grow without bound.
+        if buffer.count >= 2 * limit { keepLatest() }
+        let remaining = item.replacing(earlier)
+        if remaining == nil { drop(item) }
+        return remaining
+    }
+
+    private mutating func clearBuffer() {
+        buffer = []
+        firstSlot = 0
+        count = 0
+        events = 0
+        bufferBytes = 0
+        holdsLatest = false
+        slots = [:]
+    }
+}

@@ -1,0 +1,11 @@
+/// Initial content of a subscription.
+struct SubscriptionStart: Sendable {
+    /// Cursor after which the client can resume before the first event arrives; nil if it can't.
+    var cursor: FeedCursor?
+    /// Gap before the first delivered event, if events are missing there.
+    var gap: QueuedItem?
+    /// Objects currently in the network.
+    var snapshot: ObjectSnapshot?
+    /// Events from before the subscription started, or from the time in which the snapshot is delivered.
+    var backlog: Replay?
+}

@@ -1,0 +1,93 @@
+import Coaty
+import DequeModule
+
+/// Rate limiter that passes at most one event of an object per interval. It holds back the last of the events that arrive
+/// meanwhile, and releases it when the interval is over.
+///
+/// An event that passes while others are held back gets an earlier cursor than its own, so that a client that resumes after it
+/// also receives those.
+struct Throttle: Sendable {
+    /// Maximum number of throttled objects; events of further objects pass at once.
+    static let maximumObjects = 10_000
+    /// Maximum bytes of events held back; further events pass at once.
+    static let maximumBytes = 4 << 20
+
+    typealias Instant = ContinuousClock.Instant
+
+    private let interval: Duration
+    /// Events held back, by key. There is an entry for each object with a running interval; it is nil if no event has arrived
+    /// since the interval began.
+    private var held: [WireName: QueuedItem?] = [:]
+    /// Ends of the running intervals, in order, as all intervals have the same length. All events held back in an interval come
+    /// after its cursor.
+    private var due: Deque<(time: Instant, key: WireName, cursor: FeedCursor?)> = []
+    /// Bytes held back; 0 if nothing is.
+    private var bytes = 0
+    /// Cursor of the last item taken.
+    private var last: FeedCursor?
+
+    init(interval: Duration) {
+        self.interval = interval
+    }
+
+    /// Approximate memory of one running interval, in bytes.
+    private static let intervalBytes = 200
+
+    /// Approximate memory of the throttle, in bytes.
+    var footprint: Int { bytes + due.count * Self.intervalBytes }
+
+    /// Time at which the next interval ends and ``release(at:)`` has to be called; nil if no interval is running.
+    var next: Instant? { due.first?.time }
+
+    /// Passes an item or holds it back.
+    ///
+    /// - Returns: the item to deliver now; nil if there is none.
+    mutating func take(_ item: QueuedItem, at now: Instant) -> QueuedItem? {
+        last = item.cursor ?? last
+        guard let key = item.key else { return passing(item) }
+        guard let earlier = held[key] else {
+            if held.count < Self.maximumObjects { begin(key, now) }
+            return passing(item)
+        }
+        let merged = earlier.map { item.replacing($0) } ?? item
+        let growth = (merged?.size ?? 0) - (earlier?.size ?? 0)
+        guard bytes + growth <= Self.maximumBytes else {
+            bytes -= earlier?.size ?? 0
+            held[key] = .some(nil)
+            return merged.map(passing)
+        }
+        bytes += growth
+        held[key] = .some(merged)
+        return nil
+    }
+
+    /// Removes and returns one held item whose interval is over; nil if there is none.
+    mutating func release(at now: Instant) -> QueuedItem? {
+        while let (time, key, cursor) = due.first, time <= now {
+            due.removeFirst()
+            guard let item = held.removeValue(forKey: key) ?? nil else { continue }
+            bytes -= item.size
+            begin(key, now)
+            return item.resumable(behind: bytes == 0 ? last : cursor)
+        }
+        return nil
+    }
+
+    /// Removes and returns all held items.
+    mutating func releaseAll() -> [QueuedItem] {
+        defer { (held, due, bytes) = ([:], [], 0) }
+        let earliest = due.first?.cursor
+        var items = due.compactMap { held[$0.key] ?? nil }.map { $0.resumable(behind: earliest) }
+        if let item = items.popLast() { items.append(item.resumable(behind: last)) }
+        return items
+    }
+
+    private func passing(_ item: QueuedItem) -> QueuedItem {
+        bytes == 0 ? item : item.resumable(behind: due.first?.cursor)
+    }
+
+    private mutating func begin(_ key: WireName, _ now: Instant) {
+        held[key] = .some(nil)
+        due.append((now + interval, key, last))
+    }
+}

@@ -1,0 +1,200 @@
+import Coaty
+import Foundation
+
+/// An event of a feed, created once for all subscriptions of the feed.
+final class EventRecord: Sendable {
+    /// The content of a record.
+    enum Content: Sendable {
+        case event(ObservedEvent)
+        /// An unknown number of events, possibly none, is missing here.
+        case gap
+    }
+
+    /// The position to resume after; nil if clients can't resume after this record.
+    let cursor: FeedCursor?
+    let content: Content
+
+    init(_ content: Content, cursor: FeedCursor?) {
+        self.cursor = cursor
+        self.content = content
+    }
+
+    /// The approximate size of the record in memory, in bytes.
+    var size: Int {
+        guard case .event(let event) = content else { return Self.overhead }
+        return event.footprint + Self.overhead
+    }
+
+    private static let overhead = 200
+}
+
+/// An observed event, as it is delivered to clients.
+struct ObservedEvent: Sendable {
+    enum Data: Sendable {
+        case json(Payload)
+        case octets([UInt8])
+
+        /// The length of the text or the octets, in bytes.
+        var length: Int {
+            switch self {
+            case .json(let payload): payload.bytes.count
+            case .octets(let octets): octets.count
+            }
+        }
+
+        var footprint: Int {
+            switch self {
+            case .json(let payload): payload.footprint
+            case .octets(let octets): octets.count
+            }
+        }
+    }
+
+    /// The JSON members before `data`: `"event":…` and the sender, correlation id, topic and the like.
+    let head: [UInt8]
+    let data: Data
+    /// Identifies the value that the event updates, for throttling and `latest`; nil if no later event replaces this one.
+    let key: WireName?
+    /// The part of the data that filters test and projections apply to.
+    let subject: Subject
+    /// Nil unless the event is a change in the object registry.
+    var change: ObservedChange?
+
+    /// The part of the data that filters and projections use.
+    enum Subject: Sendable {
+        /// `object`, or each of `objects`.
+        case objects
+        /// The data as a whole.
+        case data
+        /// No part: the data are octets.
+        case none
+    }
+
+    /// Creates an event from a Coaty event.
+    init<Event: CommunicationEvent>(_ event: Event, _ subject: Subject, members: [(String, String?)] = []) {
+        head = Self.head(Event.eventType.name, [("sourceId", event.sourceId?.string ?? "")] + members)
+        data = .json(event.payload)
+        self.subject = subject
+        key = subject == .objects ? event.payload.json["object"]?["objectId"]?.string.map { WireName($0) } : nil
+    }
+
+    /// Creates an event from a message on a topic outside Coaty's own.
+    init(_ event: RawEvent) {
+        head = Self.head("raw", [("topic", event.topic)])
+        data = .octets(event.payload)
+        subject = .none
+        key = WireName(event.topic)
+    }
+
+    /// Creates an event from a value received for an IO actor.
+    init(_ event: IoValueEvent, actor: CoatyUUID) {
+        head = Self.head("iovalue", [("ioActorId", actor.string), ("ioSourceId", event.ioSourceId?.string)])
+        key = WireName(actor.string)
+        // A value that is not raw was checked to be JSON when it was received.
+        if !event.isRaw, let payload = try? Payload(Array(#"{"value":"#.utf8) + event.bytes + "}".utf8) {
+            data = .json(payload)
+            subject = .data
+        } else {
+            data = .octets(event.bytes)
+            subject = .none
+        }
+    }
+
+    /// Creates an event from a Coaty event of any type, as it is on the wire.
+    init(_ event: TrafficEvent) {
+        let address = event.address
+        let (name, isValue) = (address.name?.text, address.eventType == .ioValue)
+        head = Self.head(
+            address.eventType.name,
+            [
+                (isValue ? "ioSourceId" : "sourceId", address.sourceId.string),
+                ("correlationId", address.correlationId?.string),
+                ("channelId", address.eventType == .channel ? name : nil),
+                ("operation", address.eventType == .call ? name : nil),
+                ("contextName", address.eventType == .associate ? name : nil),
+                ("topic", event.label),
+            ]
+        )
+        key = nil
+        guard let payload = event.payload,
+            let json = isValue ? try? Payload(Array(#"{"value":"#.utf8) + event.bytes + "}".utf8) : payload
+        else {
+            data = .octets(event.bytes)
+            subject = .none
+            return
+        }
+        data = .json(json)
+        subject = payload.object == nil && payload.objects == nil || isValue ? .data : .objects
+    }
+
+    /// Creates an event of the gateway about the IO point or IO context with an id.
+    init(_ name: String, _ idName: String, _ id: CoatyUUID, data payload: Payload) {
+        head = Self.head(name, [(idName, id.string)])
+        data = .json(payload)
+        subject = .data
+        key = nil
+    }
+
+    /// Creates an Advertise event from a change in the object registry.
+    ///
+    /// Nil is not expected: the object's JSON was checked when it was received.
+    init?(_ change: ObjectChange) {
+        guard let payload = try? Payload(object: change.object.bytes), let view = payload.json["object"] else {
+            return nil
+        }
+        let object = change.object
+        head =
+            Self.head("advertise", [("sourceId", object.owner.string)])
+            + #","since":\#(object.since),"changed":\#(object.changed)"#.utf8
+        data = .json(payload)
+        subject = .objects
+        key = WireName(change.object.objectId.string)
+        self.change = ObservedChange(
+            kind: change.kind,
+            object: (change.object, view),
+            previous: change.previous.flatMap { object in object.json.map { (object, $0) } }
+        )
+    }
+
+    private static func head(_ name: String, _ members: [(String, String?)]) -> [UInt8] {
+        var text = Array(#""event":"\#(name)""#.utf8)
+        for case (let name, let value?) in members {
+            text += #",""#.utf8
+            text += name.utf8
+            text += #"":"#.utf8
+            JSONText.append(value, to: &text)
+        }
+        return text
+    }
+
+    /// The approximate size of the event in memory, in bytes.
+    var footprint: Int {
+        let previous = change?.previous.map { 2 * $0.object.size } ?? 0
+        return head.count + data.footprint + (key?.text.utf8.count ?? 0) + previous + (change?.object.object.size ?? 0)
+    }
+
+    /// The objects that filters test.
+    var subjects: [JSONView] {
+        guard case .json(let payload) = data else { return [] }
+        switch subject {
+        case .objects: return payload.object.map { [$0] } ?? payload.objects ?? []
+        case .data: return [payload.json]
+        case .none: return []
+        }
+    }
+}
+
+extension Payload {
+    /// The value of `object`; nil if it is not an object.
+    var object: JSONView? { json["object"].flatMap { $0.kind == .object ? $0 : nil } }
+
+    /// The elements of `objects`; nil if it is not an array.
+    var objects: [JSONView]? { json["objects"].flatMap { $0.kind == .array ? Array($0.elements) : nil } }
+}
+
+/// A change in the object registry, with parsed objects for filters to test.
+struct ObservedChange: Sendable {
+    let kind: ObjectChange.Kind
+    let object: (object: AliveObject, view: JSONView)
+    let previous: (object: AliveObject, view: JSONView)?
+}

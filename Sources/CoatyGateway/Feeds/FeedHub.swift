@@ -1,0 +1,273 @@
+import Coaty
+import DequeModule
+import HTTPServer
+import Synchronization
+
+/// All feeds of the gateway. Subscriptions to the same observation share one feed.
+///
+/// A feed whose last subscription has ended stays for the resume window, so that its clients can resume.
+final class FeedHub: Sendable {
+    /// Maximum number of feeds. Each may be a subscription at the broker.
+    static let maximumFeeds = 10_000
+    /// Maximum number of feeds in use that have their own broker session.
+    static let maximumLinks = 8
+    /// Maximum number of unused feeds that keep their own session: each such session may receive all events of the network.
+    static let maximumUnusedLinks = 2
+    /// Traffic feeds have a replay buffer of their own, with the total size divided by this. In a shared buffer, traffic would
+    /// evict the events of all other feeds.
+    static let trafficPart = 4
+
+    private struct Entry {
+        let feed: Feed
+        var users = 0
+        /// Identifies the last period without users.
+        var absence = 0
+
+        func isAbsent(_ absence: Int) -> Bool { users == 0 && self.absence == absence }
+    }
+
+    private struct State {
+        var entries: [Observation: Entry] = [:]
+        /// Unused feeds with the time when they are closed, in order of that time. May hold stale
+        /// entries of feeds that are used again or were removed.
+        var leaving: Deque<(request: Observation, absence: Int, deadline: ContinuousClock.Instant)> = []
+        /// Number of feeds without users.
+        var unused = 0
+        /// Counts over all feeds: a stale entry of a removed feed must not match a later feed for the same observation.
+        var lastAbsence = 0
+        var isTimed = false
+
+        /// Returns the problem if a subscription needs one more feed and there is no room for it; otherwise nil.
+        ///
+        /// - Parameter sessions: the current number of traffic sessions.
+        func refusal(of request: Observation, sessions: Int) -> Problem? {
+            guard entries[request].map({ $0.users == 0 && request.isTraffic }) ?? true else { return nil }
+            guard request.isTraffic else {
+                return entries.count - unused >= FeedHub.maximumFeeds ? Problems.tooManyFeeds : nil
+            }
+            let used = entries.count { $0.key.isTraffic && $0.value.users > 0 }
+            guard used < FeedHub.maximumLinks else { return Problems.tooManyLinks }
+            // An unused feed still has its session.
+            return entries[request] != nil || sessions < TrafficSessions.maximum ? nil : Problems.tooManyLinks
+        }
+
+        /// Removes and returns the longest unused feed with its own session, if too many such feeds are unused.
+        mutating func removeSurplusTrafficFeed() -> Feed? {
+            let unusedTraffic = leaving.indices.filter { index in
+                let (request, absence, _) = leaving[index]
+                return request.isTraffic && entries[request]?.isAbsent(absence) ?? false
+            }
+            guard unusedTraffic.count > FeedHub.maximumUnusedLinks, let oldest = unusedTraffic.first else { return nil }
+            unused -= 1
+            return entries.removeValue(forKey: leaving.remove(at: oldest).request)?.feed
+        }
+
+        /// Removes and returns the longest unused feed.
+        ///
+        /// - Parameter limit: return only a feed whose deadline is not later than this; nil for any feed.
+        mutating func removeOldestUnused(until limit: ContinuousClock.Instant? = nil) -> Feed? {
+            while let (request, absence, deadline) = leaving.first, limit.map({ deadline <= $0 }) ?? true {
+                leaving.removeFirst()
+                guard let entry = entries[request], entry.isAbsent(absence) else { continue }
+                entries[request] = nil
+                unused -= 1
+                return entry.feed
+            }
+            return nil
+        }
+    }
+
+    /// Recently observed requests that clients can answer.
+    let requests = ObservedRequests()
+    /// Counts the bytes queued for all clients, by subscriptions and requests.
+    let queueMemory = QueueMemory()
+
+    /// The connections of clients that have subscriptions.
+    let streams = ClientConnections()
+    /// Counts the requests of clients.
+    let asked = RequestCount()
+
+    /// Publishes on behalf of clients that have no identity.
+    let manager: CommunicationManager
+    let ioNodes: IoNodeRegistry
+    let routing: RoutingAdmin
+    let objects: ObjectRegistry
+    private let resumeWindow: Duration
+    private let trafficSessions: TrafficSessions
+    private let replayBuffer: ReplayBuffer
+    private let trafficReplayBuffer: ReplayBuffer
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - resumeWindow: how long an unused feed stays.
+    ///   - resumeMemory: total size of the replay buffers, in bytes.
+    ///   - links: counts the sessions that observe traffic.
+    init(
+        manager: CommunicationManager,
+        ioNodes: IoNodeRegistry,
+        routing: RoutingAdmin,
+        objects: ObjectRegistry,
+        resumeWindow: Duration,
+        resumeMemory: Int,
+        links: TrafficSessions
+    ) {
+        self.manager = manager
+        self.ioNodes = ioNodes
+        self.routing = routing
+        self.objects = objects
+        self.resumeWindow = resumeWindow
+        trafficSessions = links
+        trafficReplayBuffer = ReplayBuffer(limit: resumeMemory / Self.trafficPart)
+        replayBuffer = ReplayBuffer(limit: resumeMemory - resumeMemory / Self.trafficPart)
+    }
+
+    /// Returns the problem if an observation is not possible now; nil if it is.
+    func refusal(of request: Observation) -> Problem? {
+        switch request {
+        case .ioValue(let id): ioNodes.actor(id) == nil ? Problems.notRegistered("IO actor") : nil
+        case .ioState(let id): ioNodes.agent(ofPoint: id) == nil ? Problems.notRegistered("IO point") : nil
+        case .routing(let id): routing.isKnown(id) ? nil : Problems.unknownContext(id)
+        default: state.withLock { $0.refusal(of: request.shared, sessions: trafficSessions.count) }
+        }
+    }
+
+    /// Starts a subscription.
+    ///
+    /// - Returns: a closure that ends the subscription; call it once.
+    func subscribe(_ subscription: ClientSubscription, to request: Observation) -> @Sendable () -> Void {
+        switch request {
+        case .ioState, .routing:
+            // Not shared: each subscription starts with the current state.
+            let feed = Feed(isResumable: false, memory: replayBuffer)
+            feed.add(subscription)
+            feed.update(.standing)
+            FeedUpstream(hub: self, feed: feed, request: request).begin()
+            return { feed.close() }
+        default:
+            let key = request.shared
+            let feed: Feed
+            do throws(Problem) {
+                feed = try use(key)
+            } catch {
+                subscription.refuse(error)
+                return {}
+            }
+            if case .objects = key {
+                objects.withObjects { objects in
+                    feed.add(subscription) { cursor in ObjectSnapshot(objects, cursor: cursor) }
+                }
+            } else {
+                feed.add(subscription)
+            }
+            return { [weak self] in
+                feed.remove(subscription)
+                self?.leave(feed, key)
+            }
+        }
+    }
+
+    // MARK: - Feeds
+
+    /// Returns the feed for an observation, creating it if needed, and counts a user.
+    ///
+    /// - Throws: `Problem` if there is no room, even if ``refusal(of:)`` returned nil before.
+    private func use(_ request: Observation) throws(Problem) -> Feed {
+        let (feed, upstream, displaced) = try state.withLock { state throws(Problem) in
+            if let problem = state.refusal(of: request, sessions: trafficSessions.count) { throw problem }
+            if var entry = state.entries[request] {
+                if entry.users == 0 { state.unused -= 1 }
+                entry.users += 1
+                state.entries[request] = entry
+                return (entry.feed, FeedUpstream?.none, Feed?.none)
+            }
+            let displaced = state.entries.count >= Self.maximumFeeds ? state.removeOldestUnused() : nil
+            let feed = Feed(isResumable: true, memory: request.isTraffic ? trafficReplayBuffer : replayBuffer)
+            if case .objects = request {
+                // Under the lock: no other subscription may take a snapshot of this feed before the feed observes changes.
+                feed.hold(
+                    objects.observeChanges { [weak feed] change in ObservedEvent(change).map { feed?.deliver($0) } }
+                )
+            }
+            state.entries[request] = Entry(feed: feed, users: 1)
+            let session = request.isTraffic ? trafficSessions.take() : nil
+            return (feed, FeedUpstream(hub: self, feed: feed, request: request, link: session), displaced)
+        }
+        displaced?.close()
+        // Outside the lock: the session may report a status during this call.
+        upstream?.begin()
+        return feed
+    }
+
+    private func leave(_ feed: Feed, _ request: Observation) {
+        let (surplus, startsTimer) = state.withLock { state -> (Feed?, Bool) in
+            // A feed that has ended was removed, and another may have replaced it.
+            guard var entry = state.entries[request], entry.feed === feed else { return (nil, false) }
+            entry.users -= 1
+            guard entry.users == 0 else {
+                state.entries[request] = entry
+                return (nil, false)
+            }
+            guard resumeWindow > .zero else {
+                state.entries[request] = nil
+                return (entry.feed, false)
+            }
+            state.lastAbsence += 1
+            entry.absence = state.lastAbsence
+            state.entries[request] = entry
+            state.unused += 1
+            // Clients that come and go quickly leave many stale entries.
+            if state.leaving.count >= 2 * state.entries.count {
+                state.leaving.removeAll { state.entries[$0.request]?.isAbsent($0.absence) != true }
+            }
+            state.leaving.append((request, entry.absence, .now + resumeWindow))
+            defer { state.isTimed = true }
+            return (request.isTraffic ? state.removeSurplusTrafficFeed() : nil, !state.isTimed)
+        }
+        surplus?.close()
+        guard startsTimer else { return }
+        Task { [weak self] in
+            while let deadline = self?.closeUnused() { try? await Task.sleep(until: deadline, clock: .continuous) }
+        }
+    }
+
+    /// Closes the feeds whose resume window is over.
+    ///
+    /// - Returns: when to check again; nil if no feed is unused.
+    private func closeUnused() -> ContinuousClock.Instant? {
+        let (feeds, next) = state.withLock { state in
+            var feeds: [Feed] = []
+            while let feed = state.removeOldestUnused(until: .now) { feeds.append(feed) }
+            state.isTimed = !state.leaving.isEmpty
+            return (feeds, state.leaving.first?.deadline)
+        }
+        for feed in feeds { feed.close() }
+        return next
+    }
+
+    /// Ends and removes a feed whose upstream has ended. Later subscriptions get a new feed.
+    ///
+    /// - Parameter problem: the refusal for subscriptions that have not started.
+    func end(_ feed: Feed, _ request: Observation, _ problem: Problem = Problems.withdrawn) {
+        state.withLock { state in
+            guard let entry = state.entries[request], entry.feed === feed else { return }
+            if entry.users == 0 { state.unused -= 1 }
+            state.entries[request] = nil
+        }
+        feed.end(problem)
+    }
+}
+
+extension Problems {
+    static let tooManyLinks = tooManySubscriptions(
+        "The gateway observes \(FeedHub.maximumLinks) other choices of events already, or has not yet done with earlier ones."
+    )
+    static let tooManyFeeds = tooManySubscriptions("The gateway observes as much as it can.")
+    static let withdrawn = notFound(detail: "What is to be observed is no longer there.")
+
+    static let subscriptionRefused = Problem(
+        type: typePrefix + "subscription-refused",
+        title: "Subscription refused",
+        status: 403,
+        detail: "The broker does not let the gateway observe this."
+    )
+}

@@ -1,0 +1,137 @@
+import Coaty
+
+/// The origin of a feed's events: a subscription of an agent, or the association watch of an IO context.
+struct FeedUpstream {
+    private let feed: Feed
+    private let request: Observation
+    private let manager: CommunicationManager
+    private let ioNodes: IoNodeRegistry
+    private let routing: RoutingAdmin
+    private let requests: ObservedRequests
+    private let session: TrafficSessions.Place?
+    private let onEnd: @Sendable () -> Void
+    private let onStatus: @Sendable (SubscriptionStatus) -> Void
+    private let onFailure: @Sendable () -> Void
+
+    /// - Parameter session: counts the feed's own session, if it has one.
+    init(hub: FeedHub, feed: Feed, request: Observation, link session: TrafficSessions.Place? = nil) {
+        self.feed = feed
+        self.request = request
+        self.session = session
+        (manager, ioNodes, routing, requests) = (hub.manager, hub.ioNodes, hub.routing, hub.requests)
+        let onEnd: @Sendable () -> Void = { [weak hub, weak feed] in
+            if let feed { hub?.end(feed, request) }
+        }
+        self.onEnd = onEnd
+        onFailure = { [weak hub, weak feed] in
+            if let feed { hub?.end(feed, request, Problems.tooManyFeeds) }
+        }
+        onStatus = { [weak feed] status in
+            feed?.update(status)
+            // The next subscription makes a new feed, which asks the broker again.
+            if status == .refused { onEnd() }
+        }
+    }
+
+    func begin() {
+        switch request {
+        case .advertise(.core(let coreType)):
+            observe(.advertise(withCoreType: coreType)) { ObservedEvent($0, .objects) }
+        case .advertise(.object(let objectType)):
+            observe(try? .advertise(withObjectType: objectType.text)) { ObservedEvent($0, .objects) }
+        case .deadvertise: observe(.deadvertise) { ObservedEvent($0, .data) }
+        case .channel(let channelId):
+            observe(try? .channel(channelId.text)) {
+                ObservedEvent($0, .objects, members: [("channelId", $0.channelId)])
+            }
+        case .associate(let contextName):
+            observe(try? .associate(ioContextName: contextName.text)) { ObservedEvent($0, .data) }
+        case .discover: observeRequests(.discover, .data) { .discover($0) }
+        case .query: observeRequests(.query, .data) { .query($0) }
+        case .update(.core(let coreType)):
+            observeRequests(.update(withCoreType: coreType), .objects) { .update($0) }
+        case .update(.object(let objectType)):
+            observeRequests(try? .update(withObjectType: objectType.text), .objects) { .update($0) }
+        case .call(let operation):
+            observeRequests(try? .call(operation: operation.text), .data) { .call($0) }
+        case .raw(let topic):
+            let subscription = try? manager.subscribe(rawTopic: topic.text, onStatus: onStatus, onEnd: onEnd) {
+                [weak feed] event in feed?.deliver(ObservedEvent(event))
+            }
+            hold(subscription)
+        case .ioValue(let id):
+            let agent = ioNodes.agent(ofPoint: id)
+            let subscription = agent?.subscribe(ioValuesOf: id, onEnd: onEnd) { [weak feed] event in
+                feed?.deliver(ObservedEvent(event, actor: id))
+            }
+            hold(subscription)
+            // Every agent observes Discover events, so this subscription reports the state of the agent's session.
+            hold(agent?.subscribe(.discover, onStatus: onStatus) { _ in })
+            // An IO node that was removed before the subscription does not end the subscription.
+            if ioNodes.actor(id) == nil { onEnd() }
+        case .ioState(let id):
+            let subscription = ioNodes.agent(ofPoint: id)?.subscribe(ioStateOf: id, onEnd: onEnd) {
+                [weak feed] event in
+                guard let payload = try? Payload(Array("{\(IoPointState(event).members)}".utf8)) else { return }
+                feed?.deliver(ObservedEvent("iostate", "ioPointId", id, data: payload))
+            }
+            hold(subscription)
+            if ioNodes.agent(ofPoint: id) == nil { onEnd() }
+        case .routing(let id): watch(id)
+        case .traffic(let eventTypes):
+            do {
+                // The handler lives as long as the session, so the session counts until then.
+                let subscription = try manager.subscribe(traffic: eventTypes, onStatus: onStatus, onEnd: onEnd) {
+                    [weak feed, session] event in withExtendedLifetime(session) { feed?.deliver(ObservedEvent(event)) }
+                }
+                hold(subscription)
+            } catch {
+                // No file descriptor was left for the session. The next subscription tries again.
+                onFailure()
+            }
+        case .objects: hold(manager.subscribe(.deadvertise, onStatus: onStatus) { _ in })
+        }
+    }
+
+    /// Subscribes to Coaty events; ends the feed if there is no observation.
+    private func observe<Event>(
+        _ observation: EventObservation<Event>?,
+        _ observed: @escaping @Sendable (Event) -> ObservedEvent
+    ) {
+        // Not expected: invalid names were rejected when the observation was parsed.
+        guard let observation else { return onEnd() }
+        let subscription = manager.subscribe(observation, onStatus: onStatus, onEnd: onEnd) { [weak feed] event in
+            feed?.deliver(observed(event))
+        }
+        hold(subscription)
+    }
+
+    private func hold(_ subscription: Subscription?) {
+        guard let subscription else { return onEnd() }
+        feed.hold { subscription.cancel() }
+    }
+
+    /// Subscribes to requests of agents and other clients, and keeps them so that clients can answer.
+    private func observeRequests<Event: RequestEvent>(
+        _ observation: EventObservation<Event>?,
+        _ subject: ObservedEvent.Subject,
+        _ request: @escaping @Sendable (Event) -> EventRequest
+    ) {
+        observe(observation) { [requests] event in
+            requests.insert(request(event), event)
+            let operation = (event as? CallEvent)?.operation
+            let members = [("correlationId", event.correlationId?.string), ("operation", operation)]
+            return ObservedEvent(event, subject, members: members)
+        }
+    }
+
+    /// Watches the associations of an IO context: delivers the current ones, then each change.
+    private func watch(_ id: CoatyUUID) {
+        Task { [feed, routing] in
+            let end = await routing.watch(id) { [weak feed] pieces in
+                for piece in pieces { feed?.deliver(ObservedEvent("routing", "contextId", id, data: piece)) }
+            }
+            if let end { feed.hold(end) } else { feed.end() }
+        }
+    }
+}

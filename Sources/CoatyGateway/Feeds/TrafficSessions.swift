@@ -1,0 +1,40 @@
+import Coordination
+import Synchronization
+
+/// Counts the broker sessions that observe traffic. A session counts until its thread has ended.
+///
+/// A thread blocked in the resolver or in connect(2) can outlive its subscriptions by minutes.
+final class TrafficSessions: Component {
+    /// Maximum number of sessions, including those that are closing. At the maximum, no further set of events can be observed.
+    static let maximum = FeedHub.maximumLinks + FeedHub.maximumUnusedLinks
+    /// How long ``stop()`` waits for sessions to close. Longer than an orderly close, which the binding limits to 2 s.
+    static let leaveTimeout = Duration.seconds(3)
+    private static let pollInterval = Duration.milliseconds(20)
+
+    /// Counts one session until it is released.
+    final class Place: Sendable {
+        private let sessions: TrafficSessions
+
+        fileprivate init(_ sessions: TrafficSessions) { self.sessions = sessions }
+
+        deinit { sessions.current.subtract(1, ordering: .relaxed) }
+    }
+
+    private let current = Atomic(0)
+
+    var count: Int { current.load(ordering: .relaxed) }
+
+    /// Adds a session to the count. Callers check ``count`` first, under the same lock.
+    func take() -> Place {
+        current.add(1, ordering: .relaxed)
+        return Place(self)
+    }
+
+    func start() async {}
+
+    /// Waits until the sessions have closed, for at most ``leaveTimeout``. They close when the gateway's own session ends.
+    func stop() async {
+        let deadline = ContinuousClock.now + Self.leaveTimeout
+        while count > 0, .now < deadline { try? await Task.sleep(for: Self.pollInterval) }
+    }
+}

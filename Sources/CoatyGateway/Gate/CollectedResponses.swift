@@ -1,0 +1,64 @@
+import Coaty
+import HTTPServer
+import Synchronization
+
+/// Collects the responses to one request and sends them to the client in one HTTP response:
+/// `{"responses":[{"sourceId":…,"ms":…,"data":…},…],"reason":…}`.
+final class CollectedResponses: ResponseSink {
+    /// Maximum size of the responses to one request, in bytes. At the maximum, the request ends.
+    static let maximumBytes = 16 << 20
+
+    private struct State {
+        var body: [UInt8] = Array(#"{"responses":["#.utf8)
+        /// Bytes of the body that count toward the shared memory.
+        var taken = 0
+    }
+
+    private let pending: PendingResponse
+    private let memory: QueueMemory
+    private let unanswered: @Sendable () -> HTTPResponse?
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - memory: the memory limit shared by all clients.
+    ///   - unanswered: the HTTP response if no response was received before the timeout; nil to send an empty list.
+    init(
+        _ pending: PendingResponse,
+        memory: QueueMemory,
+        unanswered: @autoclosure @escaping @Sendable () -> HTTPResponse?
+    ) {
+        self.pending = pending
+        self.memory = memory
+        self.unanswered = unanswered
+    }
+
+    func take(_ frame: ServerFrame) -> Bool {
+        state.withLock { state in
+            let size = state.body.count
+            if state.taken > 0 { state.body.append(UInt8(ascii: ",")) }
+            state.body.append(UInt8(ascii: "{"))
+            // All responses have the same event name, which the client knows, so the first member is left out.
+            state.body += frame.members.drop { $0 != UInt8(ascii: ",") }.dropFirst()
+            state.body.append(UInt8(ascii: "}"))
+            state.taken += state.body.count - size
+            let hasRoom = memory.add(state.body.count - size)
+            return state.body.count < Self.maximumBytes && (hasRoom || state.taken < OutboundQueue.guaranteedBytes)
+        }
+    }
+
+    func end(_ reason: ServerFrame.EndReason) {
+        var (body, taken) = state.withLock { state in
+            defer { state.body = [] }
+            return (state.body, state.taken)
+        }
+        memory.add(-taken)
+        if taken == 0, reason == .offline {
+            pending.complete(Problems.brokerUnavailable)
+        } else if taken == 0, reason == .timeout, let unanswered = unanswered() {
+            pending.complete(unanswered)
+        } else {
+            body += #"],"reason":"\#(reason.rawValue)"}"#.utf8
+            pending.complete(HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body))
+        }
+    }
+}

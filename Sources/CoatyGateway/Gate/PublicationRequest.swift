@@ -1,0 +1,83 @@
+import Coaty
+import CoatyMQTT
+import Foundation
+
+/// A publication of a client, as one JSON object: `{"event":…,"channelId"?,"topic"?,"retain"?,"data":…}`.
+///
+/// `data` is the payload of an Advertise, Deadvertise or Channel event, whose bytes are published unchanged. The `data` of a
+/// raw event is `{"encoding":"base64"|"utf8","value":…}`.
+enum PublicationRequest: Sendable {
+    case advertise(AdvertiseEvent)
+    case deadvertise(DeadvertiseEvent)
+    case channel(ChannelEvent)
+    case raw(RawEvent)
+
+    /// The reason for an invalid topic of a raw event.
+    static let topic =
+        "must be an MQTT topic of 1 to 65535 bytes and at most 200 levels, without + # and control characters, and not"
+        + " begin with coaty/ or coaty."
+
+    /// Parses a publication.
+    ///
+    /// - Parameter others: further members that the JSON object may have.
+    /// - Throws: ``PayloadError`` with a pointer into the view's document.
+    init(_ view: JSONView, besides others: Set<String> = []) throws {
+        guard view.kind == .object else { throw view.invalid("must be an object") }
+        let event = try view.required("event")
+        let members = others.union(["event", "data"])
+        switch event.string {
+        case "advertise":
+            try view.refuseMembers(besides: members)
+            self = .advertise(try view.data { try AdvertiseEvent(payload: $0) })
+        case "deadvertise":
+            try view.refuseMembers(besides: members)
+            self = .deadvertise(try view.data { try DeadvertiseEvent(payload: $0) })
+        case "channel":
+            try view.refuseMembers(besides: members.union(["channelId"]))
+            let channelId = try view.required("channelId")
+            guard let name = channelId.string, WireName.isPublishable(name) else {
+                throw channelId.invalid(InvalidParameter.level)
+            }
+            self = .channel(try view.data { try ChannelEvent(channelId: name, payload: $0) })
+        case "raw":
+            try view.refuseMembers(besides: members.union(["topic", "retain"]))
+            self = .raw(try Self.raw(view))
+        default:
+            throw event.invalid("must be advertise, deadvertise, channel or raw")
+        }
+    }
+
+    private static func raw(_ view: JSONView) throws(PayloadError) -> RawEvent {
+        let topic = try view.required("topic")
+        if let retain = view["retain"], retain.bool == nil { throw retain.invalid("must be true or false") }
+        let data = try view.required("data")
+        try data.refuseMembers(besides: ["encoding", "value"])
+        let (encoding, value) = (try data.required("encoding"), try data.required("value"))
+        guard let text = value.string else { throw value.invalid("must be a string") }
+        let payload: [UInt8]
+        switch encoding.string {
+        case "utf8": payload = Array(text.utf8)
+        case "base64":
+            guard let bytes = Data(base64Encoded: text) else { throw value.invalid("must be base64") }
+            payload = Array(bytes)
+        default: throw encoding.invalid("must be base64 or utf8")
+        }
+        guard MQTTTopicRules.isPublishable(topic.string ?? ""),
+            let event = try? RawEvent.with(
+                topic: topic.string ?? "",
+                payload: payload,
+                shouldRetain: view["retain"]?.bool ?? false
+            )
+        else { throw topic.invalid(Self.topic) }
+        return event
+    }
+
+    func publish(on manager: CommunicationManager) throws(CommunicationError) -> Delivery {
+        switch self {
+        case .advertise(let event): try manager.publishAdvertise(event)
+        case .deadvertise(let event): try manager.publishDeadvertise(event)
+        case .channel(let event): try manager.publishChannel(event)
+        case .raw(let event): try manager.publishRaw(event)
+        }
+    }
+}

@@ -1,0 +1,18 @@
+import Synchronization
+
+/// Counts the requests of clients: all since the gateway started, and those that still wait for responses.
+final class RequestCount: Sendable {
+    private let begun = Atomic(0)
+    private let ended = Atomic(0)
+
+    func begin() { begun.add(1, ordering: .relaxed) }
+    func end() { ended.add(1, ordering: .releasing) }
+
+    var total: Int { begun.load(ordering: .relaxed) }
+
+    var pending: Int {
+        // `ended` is loaded first, so that the difference is never negative.
+        let ended = ended.load(ordering: .acquiring)
+        return begun.load(ordering: .relaxed) - ended
+    }
+}

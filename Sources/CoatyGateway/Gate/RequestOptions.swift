@@ -1,0 +1,36 @@
+import Coaty
+
+/// The limit, the timeout and the end condition of a request.
+struct RequestOptions: Sendable {
+    static let defaultLimit = 1
+    static let limits = 0...Int(Int32.max)
+    /// In milliseconds.
+    static let defaultTimeout = 2000
+
+    /// The number of responses after which the request ends; 0 for all responses until the timeout.
+    let limit: Int
+    /// In milliseconds.
+    let timeout: Int
+    /// The request ends with the first response that matches this condition.
+    let until: ObjectFilterCondition?
+
+    /// Parses `limit`, `timeout` and `until`.
+    ///
+    /// - Parameter maximumTimeout: in milliseconds.
+    /// - Throws: an error with the parameter that is invalid.
+    init(_ parameters: some ClientParameters, maximumTimeout: Int) throws {
+        timeout = try parameters.integer("timeout", in: 1...maximumTimeout) ?? min(Self.defaultTimeout, maximumTimeout)
+        limit = try parameters.integer("limit", in: Self.limits) ?? Self.defaultLimit
+        until = try parameters.condition("until")
+    }
+}
+
+extension ObjectFilterCondition {
+    /// Returns whether a response matches: the payload of a Return event, or at least one object of any other response.
+    func holds(for response: some CommunicationEvent) -> Bool {
+        let json = response.payload.json
+        if type(of: response).eventType == .return { return holds(forOneOf: [json]) }
+        let lists = [json["objects"], json["relatedObjects"]].compactMap(\.self).flatMap { Array($0.elements) }
+        return holds(forOneOf: [json["object"]].compactMap(\.self) + lists)
+    }
+}

@@ -1,0 +1,102 @@
+import Coaty
+import Coordination
+import HTTPServer
+import Logging
+import Synchronization
+
+/// Client identity: an agent with its own broker connection and last will.
+struct ClientIdentity: Sendable {
+    let manager: CommunicationManager
+
+    /// The identity object as JSON text.
+    var identity: ArraySlice<UInt8> { manager.identityEvent.payload.json["object"]?.bytes ?? [] }
+}
+
+/// Client identities of WebSocket connections. Each exists as long as its connection is open.
+final class ClientIdentities: Component {
+    /// Maximum time to wait for the broker in ``join(_:)``.
+    static let joinTimeout = Duration.seconds(5)
+
+    private struct State {
+        var identities: [CoatyUUID: ClientIdentity] = [:]
+        /// Number of identities that are being created.
+        var creating = 0
+        var isStopped = false
+    }
+
+    private let options: CommunicationOptions
+    private let limit: Int
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - options: communication options of the agents.
+    ///   - limit: maximum number of identities.
+    init(options: CommunicationOptions, limit: Int, logger: Logger) {
+        self.options = options
+        self.limit = limit
+        self.logger = logger
+    }
+
+    func start() async {}
+
+    /// Stops all agents concurrently. The binding bounds the time that each of them takes.
+    func stop() async {
+        let identities = state.withLock { state in
+            state.isStopped = true
+            return state.identities.values
+        }
+        await withTaskGroup { group in
+            for identity in identities { group.addTask { await identity.manager.stop() } }
+        }
+    }
+
+    /// Creates a client identity, whose agent starts to join the network.
+    ///
+    /// - Throws: `Problem` if the limit is reached or the gateway stops; any error of `CommunicationManager.init`.
+    func agent(name: String) throws -> ClientIdentity {
+        try state.withLock { state in
+            guard !state.isStopped, state.identities.count + state.creating < limit else {
+                throw Problems.tooManyAgents(limit)
+            }
+            state.creating += 1
+        }
+        defer { state.withLock { $0.creating -= 1 } }
+        var logger = logger
+        let identity = Identity(name: name)
+        logger[metadataKey: "virtual-agent"] = "\(identity.objectId)"
+        let manager = try CommunicationManager(identity: identity, options: options, logger: logger)
+        let clientIdentity = ClientIdentity(manager: manager)
+        try state.withLock { state in
+            guard !state.isStopped else { throw Problems.tooManyAgents(limit) }
+            state.identities[manager.identityId] = clientIdentity
+            // Inside the lock, so that `stop()` finds only started agents. Starting does not block.
+            manager.start()
+        }
+        return clientIdentity
+    }
+
+    /// Waits until the identity is advertised, at most ``joinTimeout``.
+    ///
+    /// - Returns: false if the time is over; the caller must then call ``leave(_:)``.
+    func join(_ identity: ClientIdentity) async -> Bool {
+        await identity.manager.hasJoined(within: Self.joinTimeout, by: ContinuousClock())
+    }
+
+    /// Stops the agent of an identity and releases its place within the limit.
+    func leave(_ identity: ClientIdentity) async {
+        await identity.manager.stop()
+        _ = state.withLock { $0.identities.removeValue(forKey: identity.manager.identityId) }
+    }
+}
+
+extension Problems {
+    static func tooManyAgents(_ limit: Int) -> Problem {
+        Problem(
+            type: typePrefix + "too-many-agents",
+            title: "Too many agents",
+            status: 503,
+            detail: "At most \(limit) clients have an identity of their own at a time."
+        )
+    }
+}

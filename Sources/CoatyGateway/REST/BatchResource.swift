@@ -1,0 +1,59 @@
+import Coaty
+import HTTPServer
+
+/// `POST /v1/batch`: publications as a JSON array or as NDJSON lines; each has its own result.
+struct BatchResource: Sendable {
+    static let maximumPublications = 10_000
+
+    let manager: CommunicationManager
+
+    private static let unsupportedMediaType = Problems.unsupportedMediaType("application/json or application/x-ndjson")
+    private static let tooMany = Problems.contentTooLarge("A batch may have \(maximumPublications) publications.")
+        .response()
+
+    func register(in router: inout Router) {
+        router.on(.post, "/v1/batch") { request in
+            let texts: [ArraySlice<UInt8>]
+            if request.hasContentType("application/x-ndjson") {
+                texts = Self.lines(request.body)
+            } else if request.hasContentType("application/json") {
+                do throws(PayloadError) {
+                    texts = try Self.elements(request.body)
+                } catch {
+                    return .response(Problems.of(error).response())
+                }
+            } else {
+                return .response(Self.unsupportedMediaType)
+            }
+            guard texts.count <= Self.maximumPublications else { return .response(Self.tooMany) }
+            var json = Array(#"{"results":"#.utf8)
+            JSONText.appendArray(texts, to: &json) { $1 += outcome(of: $0) }
+            json.append(UInt8(ascii: "}"))
+            return .response(HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: json))
+        }
+    }
+
+    private static func lines(_ body: [UInt8]) -> [ArraySlice<UInt8>] {
+        body.split(separator: UInt8(ascii: "\n")).filter { line in
+            line.contains { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") && $0 != UInt8(ascii: "\r") }
+        }
+    }
+
+    private static func elements(_ body: [UInt8]) throws(PayloadError) -> [ArraySlice<UInt8>] {
+        let array = try Payload(body).json
+        guard array.kind == .array else { throw array.invalid("must be an array") }
+        return array.elements.map(\.bytes)
+    }
+
+    /// Publishes one publication and returns its result.
+    ///
+    /// Each text is parsed separately, so that a pointer in an error is relative to the publication.
+    private func outcome(of text: ArraySlice<UInt8>) -> [UInt8] {
+        do {
+            let delivery = try PublicationRequest(Payload(Array(text)).json).publish(on: manager)
+            return Array(#"{"status":202,"deferred":\#(delivery == .deferred)}"#.utf8)
+        } catch {
+            return Problems.of(error).body
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import Coaty
+import HTTPServer
+
+/// `/v1/routing/contexts` and `/v1/routing/contexts/{objectId}`: the routed IO contexts.
+struct ContextsResource: Sendable {
+    static let path = "/v1/routing/contexts"
+    static let defaultTimeout = 2000
+
+    let admin: RoutingAdmin
+    /// In milliseconds.
+    let maximumTimeout: Int
+
+    func register(in router: inout Router) {
+        router.on(.get, Self.path) { [admin] _ in
+            .routing {
+                admin.snapshots()
+            } encode: {
+                Self.list($0)
+            }
+        }
+        router.on(.get, Self.path + "/{objectId}") { [admin] request in
+            let id = request.contextId
+            return .routing {
+                try admin.snapshot(id)
+            } encode: { snapshot in
+                var json: [UInt8] = []
+                snapshot.append(to: &json)
+                return .json(json, version: EntityTag(snapshot.json))
+            }
+        }
+        router.on(.put, Self.path + "/{objectId}") { request in
+            guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
+            return update(request) { .put($0) }
+        }
+        router.on(.patch, Self.path + "/{objectId}") { request in
+            guard request.hasContentType("application/merge-patch+json") || request.hasContentType("application/json")
+            else { return .response(Problems.unsupportedPatchType) }
+            return update(request) { .patch($0) }
+        }
+    }
+
+    private static func list(_ snapshots: [RoutingAdmin.Snapshot]) -> HTTPResponse {
+        var json = Array(#"{"contexts":"#.utf8)
+        JSONText.appendArray(snapshots, to: &json) { $0.append(to: &$1) }
+        return .json(json + "}".utf8)
+    }
+
+    private func update(
+        _ request: borrowing HTTPRequest,
+        _ change: (JSONView) -> RoutingAdmin.ContextChange
+    ) -> HTTPReply {
+        let id = request.contextId
+        do {
+            let timeout =
+                try QueryParameters(request).integer("timeout", in: 1...maximumTimeout)
+                ?? min(Self.defaultTimeout, maximumTimeout)
+            let ifMatch = try request.ifMatch
+            let body = try Payload(request.body).json
+            guard body.kind == .object else { throw PayloadError.invalid(pointer: "", reason: "must be an object") }
+            try body.checkValues()
+            let change = change(body)
+            return .routing { [admin] in
+                let (context, changes) = try await admin.update(
+                    id,
+                    change,
+                    ifMatch: ifMatch,
+                    timeout: timeout
+                )
+                var json = Array(#"{"context":"#.utf8) + context.bytes
+                if let changes { json += Array(#","associations":"#.utf8) + (try PayloadCoder.encode(changes)).utf8 }
+                json.append(UInt8(ascii: "}"))
+                return .json(json, version: EntityTag(context))
+            }
+        } catch {
+            return .response(Problems.routing(error))
+        }
+    }
+}
+
+extension RoutingAdmin.Snapshot {
+    fileprivate func append(to json: inout [UInt8]) {
+        json += #"{"context":"#.utf8
+        json += self.json.bytes
+        json += #","hosted":\#(isHosted)"#.utf8
+        if let router {
+            json += #","router":"#.utf8
+            JSONText.append(router.string, to: &json)
+        }
+        json += #","otherRouters":"#.utf8
+        JSONText.appendArray(otherRouters, to: &json) { JSONText.append($0.string, to: &$1) }
+        json += #","nodes":"#.utf8
+        JSONText.appendArray(nodes, to: &json) { $1 += $0.bytes }
+        json += #","associations":"#.utf8
+        // Encoding ids and rates never fails.
+        json += ((try? PayloadCoder.encode(associations)) ?? "[]").utf8
+        json.append(UInt8(ascii: "}"))
+    }
+}

@@ -1,0 +1,48 @@
+import HTTPServer
+
+/// `GET /v1/sse/{event}`: one subscription as Server-Sent Events (HTML Living Standard, 9.2).
+struct EventStreamResource: Sendable {
+    let hub: FeedHub
+    let heartbeat: Heartbeat
+
+    private static let headers = [
+        (name: "Content-Type", value: "text/event-stream"), ("Cache-Control", "no-store"),
+        // Without it, nginx and similar proxies buffer the stream.
+        ("X-Accel-Buffering", "no"),
+    ]
+
+    func register(in router: inout Router) {
+        router.on(.get, "/v1/sse/{event}") { request in
+            do {
+                var items = QueryParameters(request).items
+                // A reconnecting client sends its latest cursor; `since` in its address is older.
+                if let last = request.header("Last-Event-ID"), !last.isEmpty {
+                    items.removeAll { $0.name == "since" }
+                    items.append(("since", last))
+                }
+                let parameters = QueryParameters(items: items)
+                let event = request.parameters["event"] ?? ""
+                guard let observation = try Observation(event: event, parameters) else {
+                    throw Problems.notFound(request.path)
+                }
+                let options = try SubscriptionOptions(parameters, of: observation)
+                guard options.encoding == .base64 else {
+                    throw parameters.invalid("encoding", "must be base64: an event stream is text")
+                }
+                if let problem = hub.refusal(of: observation) { throw problem }
+                return .stream(status: 200, headers: Self.headers) { stream in
+                    let subscription = SingleStream(EventStreamTransport(stream: stream), .sse, hub)
+                    stream.onRoom { subscription.outbound.pump() }
+                    let stopHeartbeat = heartbeat.add(stream)
+                    stream.onClose {
+                        stopHeartbeat()
+                        subscription.close()
+                    }
+                    subscription.start(observation, options, on: hub)
+                }
+            } catch {
+                return .response(Problems.response(error))
+            }
+        }
+    }
+}

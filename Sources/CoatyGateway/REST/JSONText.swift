@@ -1,0 +1,40 @@
+/// Writes JSON around payloads that already are JSON.
+enum JSONText {
+    /// Appends a string with its quotes (RFC 8259, section 7).
+    static func append(_ text: String, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "\""))
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
+            case 0..<0x20:
+                bytes += "\\u00".utf8
+                bytes += (byte < 0x10 ? "0" : "1").utf8
+                bytes += String(byte & 0x0F, radix: 16).utf8
+            default:
+                bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Appends an array. `append` appends each element as JSON.
+    static func appendArray<Element>(
+        _ elements: some Sequence<Element>,
+        to bytes: inout [UInt8],
+        _ append: (Element, inout [UInt8]) -> Void
+    ) {
+        bytes.append(UInt8(ascii: "["))
+        for (index, element) in elements.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            append(element, &bytes)
+        }
+        bytes.append(UInt8(ascii: "]"))
+    }
+
+    /// Returns a JSON text as one line. Line breaks become spaces, since JSON has them only between tokens.
+    static func line(_ text: [UInt8]) -> [UInt8] {
+        text.map { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") ? UInt8(ascii: " ") : $0 }
+    }
+}

@@ -1,0 +1,124 @@
+import Coaty
+import HTTPServer
+
+/// `GET /v1/objects` and `GET /v1/objects/{objectId}`: the objects currently in the network.
+struct ObjectsResource: Sendable {
+    static let defaultTake = 100
+    static let maximumTake = 1_000
+
+    let registry: ObjectRegistry
+
+    private static let path = "/v1/objects"
+    private static let unknown = Problems.notFound(
+        detail: "No object with this id was advertised or discovered, or it is gone."
+    ).response()
+
+    func register(in router: inout Router) {
+        router.on(.get, Self.path) { request in
+            do {
+                return .response(list(try ObjectSelection(QueryParameters(request))))
+            } catch {
+                return .response(Problems.response(error))
+            }
+        }
+        router.on(.get, Self.path + "/{objectId}") { request in
+            guard let id = request.parameters["objectId"], let object = registry.object(CoatyUUID(wire: id)) else {
+                return .response(Self.unknown)
+            }
+            var json = Array(#"{"object":"#.utf8) + object.bytes
+            json += #","owner":"#.utf8
+            JSONText.append(object.owner.string, to: &json)
+            return .response(.json(json + #","since":\#(object.since),"changed":\#(object.changed)}"#.utf8))
+        }
+    }
+
+    private func list(_ selection: ObjectSelection) -> HTTPResponse {
+        let matching = selection.matching(registry.objects)
+        var json = Array(#"{"objects":"#.utf8)
+        JSONText.appendArray(matching.dropFirst(selection.skip).prefix(selection.take), to: &json) { $1 += $0.bytes }
+        return .json(json + #","total":\#(matching.count),"isComplete":\#(registry.isComplete)}"#.utf8)
+    }
+}
+
+/// The objects that a client asks for, and their order.
+private struct ObjectSelection {
+    /// Maximum number of properties to order by.
+    private static let maximumOrder = 16
+
+    private let coreType: CoreType?
+    private let objectType: WireName?
+    private let filter: ObjectFilterCondition?
+    private let order: [OrderByProperty]
+    let skip: Int
+    let take: Int
+
+    init(_ parameters: QueryParameters) throws {
+        coreType = try parameters.coreType("coreType")
+        objectType = try parameters.text("objectType").map(WireName.init)
+        if objectType?.text.isEmpty ?? false { throw parameters.invalid("objectType", "must not be empty") }
+        filter = try parameters.condition("filter")
+        order = try parameters.text("order").map(Self.order) ?? []
+        skip = try parameters.integer("skip", in: 0...Int(Int32.max)) ?? 0
+        take = try parameters.integer("take", in: 1...ObjectsResource.maximumTake) ?? ObjectsResource.defaultTake
+    }
+
+    /// Returns the selected objects in order. Their JSON is indexed only if the filter or the order needs properties.
+    func matching(_ objects: [AliveObject]) -> [AliveObject] {
+        let ofType = objects.filter { object in
+            coreType.map { $0 == object.coreType } ?? true && objectType.map { $0 == object.objectType } ?? true
+        }
+        guard filter != nil || !order.isEmpty else { return ofType }
+        let matching = ofType.lazy.compactMap { object in object.json.map { (object, $0) } }
+            .filter { filter?.holds(forOneOf: [$0.1]) ?? true }
+        if order.isEmpty { return matching.map(\.0) }
+        return ObjectFilter(orderByProperties: order).select(from: matching) { $0.1 }.map(\.0)
+    }
+
+    /// Parses `name,-context.floor,["labels","com.example.floor"]`.
+    private static func order(_ text: String) throws(InvalidParameter) -> [OrderByProperty] {
+        let parts = parts(of: text)
+        guard parts.count <= maximumOrder else {
+            throw InvalidParameter(name: "order", reason: "must name at most \(maximumOrder) properties")
+        }
+        var order: [OrderByProperty] = []
+        for part in parts {
+            let isDescending = part.first == UInt8(ascii: "-")
+            let name = isDescending ? part.dropFirst() : part[...]
+            let property: ObjectFilterProperty
+            if name.first == UInt8(ascii: "[") {
+                do throws(PayloadError) {
+                    property = try ObjectFilterProperty(Payload(Array(name)).json)
+                } catch {
+                    throw InvalidParameter(name: "order", reason: "has an array that is none of names")
+                }
+            } else {
+                guard !name.isEmpty else { throw InvalidParameter(name: "order", reason: "has an empty property") }
+                property = ObjectFilterProperty(String(decoding: name, as: UTF8.self))
+            }
+            order.append(OrderByProperty(properties: property, sortingOrder: isDescending ? .Desc : .Asc))
+        }
+        return order
+    }
+
+    /// Splits the text at commas, except those within arrays of names.
+    private static func parts(of text: String) -> [[UInt8]] {
+        var parts: [[UInt8]] = [[]]
+        var (isArray, isString, isEscaped) = (false, false, false)
+        for byte in text.utf8 {
+            let part = parts.count - 1
+            if byte == UInt8(ascii: ","), !isArray {
+                parts.append([])
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: "[") where parts[part].isEmpty || parts[part] == [UInt8(ascii: "-")]: isArray = true
+            case UInt8(ascii: "]") where !isString: isArray = false
+            case UInt8(ascii: "\"") where isArray && !isEscaped: isString.toggle()
+            default: break
+            }
+            isEscaped = isString && byte == UInt8(ascii: "\\") && !isEscaped
+            parts[part].append(byte)
+        }
+        return parts
+    }
+}

@@ -1,0 +1,146 @@
+import Coaty
+import HTTPServer
+
+/// The problems (RFC 9457) that the gateway's own code returns; openapi.yaml lists them.
+enum Problems {
+    static let typePrefix = "urn:coaty-gateway:problem:"
+
+    /// Seconds after which a client may expect that the broker is connected again, or that the queue is shorter.
+    static let retryAfter = 1
+    private static let retry = [(name: "Retry-After", value: String(retryAfter))]
+
+    static func of(_ error: PayloadError) -> Problem {
+        switch error {
+        case .malformed(let error):
+            Problem(
+                type: typePrefix + "malformed-json",
+                title: "Malformed JSON",
+                status: 400,
+                detail: error.description
+            )
+        case .invalid(let pointer, let reason): invalidValue(short(pointer), reason)
+        }
+    }
+
+    private static func invalidValue(_ pointer: String, _ reason: String) -> Problem {
+        Problem(
+            type: typePrefix + "invalid-value",
+            title: "Invalid value",
+            status: 400,
+            detail: pointer.isEmpty
+                ? "The body \(reason)." : "\(pointer) \(reason == "missing" ? "is missing" : reason).",
+            members: [("pointer", .string(pointer))]
+        )
+    }
+
+    /// Maximum number of bytes of client text that a response repeats.
+    private static let maximumEcho = 1024
+
+    /// Returns client text, truncated so that a response does not become much larger than the request.
+    static func short(_ text: String) -> String {
+        // By bytes, since a character may have any length.
+        text.utf8.count <= maximumEcho
+            ? text : String(decoding: text.utf8.prefix(maximumEcho), as: UTF8.self) + "…"
+    }
+
+    static func of(_ error: CommunicationError) -> Problem {
+        switch error {
+        case .offline:
+            Problem(
+                type: typePrefix + "broker-unavailable",
+                title: "Broker unavailable",
+                status: 503,
+                detail: "The gateway is not connected to its broker."
+            )
+        case .queueFull:
+            Problem(type: typePrefix + "queue-full", title: "Queue full", status: 503, detail: "\(error).")
+        case .invalidName, .invalidTopic, .notARequest, .incompatibleIoValue:
+            Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400, detail: "\(error).")
+        }
+    }
+
+    /// Returns the problem for an error that was thrown while reading a request or publishing an event.
+    static func of(_ error: any Error) -> Problem {
+        switch error {
+        case let error as Problem: error
+        case let error as InvalidParameter: error.problem
+        case let error as PayloadError: of(error)
+        case let error as CommunicationError: of(error)
+        default: Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400)
+        }
+    }
+
+    static func response(_ error: any Error) -> HTTPResponse {
+        let problem = of(error)
+        return problem.response(headers: problem.status == 503 ? retry : [])
+    }
+
+    static func noAnswer(_ detail: String) -> HTTPResponse {
+        Problem(type: typePrefix + "no-answer", title: "No answer", status: 504, detail: detail).response()
+    }
+
+    static let brokerUnavailable = response(CommunicationError.offline)
+
+    /// Returns the response that explains why the gateway is not ready.
+    static func notReady(_ manager: CommunicationManager) -> HTTPResponse {
+        var problem = of(CommunicationError.offline)
+        if let error = manager.connectionError {
+            problem.detail = "The gateway is not connected to its broker: \(error)."
+            problem.members = [("reason", .string(error.reason.rawValue))]
+        } else if manager.isConnected {
+            problem.detail = "The broker has not yet answered all subscriptions of the gateway."
+        }
+        return problem.response(headers: retry)
+    }
+
+    static let unsupportedMediaType = unsupportedMediaType("application/json")
+
+    static func unsupportedMediaType(_ expected: String) -> HTTPResponse {
+        Problem(
+            type: typePrefix + "unsupported-media-type",
+            title: "Unsupported media type",
+            status: 415,
+            detail: "Send the body as \(expected)."
+        ).response()
+    }
+
+    static func invalidParameter(_ name: String, _ reason: String) -> Problem {
+        Problem(
+            type: typePrefix + "invalid-parameter",
+            title: "Invalid parameter",
+            status: 400,
+            detail: "\(name) \(reason).",
+            members: [("parameter", .string(name))]
+        )
+    }
+
+    /// - Parameter pointer: the conflicting part of the request; nil for the whole request.
+    static func conflict(_ detail: String, pointer: String? = nil) -> Problem {
+        Problem(
+            type: typePrefix + "conflict",
+            title: "Conflict",
+            status: 409,
+            detail: detail,
+            members: pointer.map { [("pointer", .string($0))] } ?? []
+        )
+    }
+
+    static func contentTooLarge(_ detail: String) -> Problem {
+        Problem(type: typePrefix + "content-too-large", title: "Content too large", status: 413, detail: detail)
+    }
+
+    static func tooManySubscriptions(_ detail: String) -> Problem {
+        Problem(
+            type: typePrefix + "too-many-subscriptions",
+            title: "Too many subscriptions",
+            status: 503,
+            detail: detail
+        )
+    }
+
+    static func notFound(_ path: String) -> Problem { notFound(detail: "There is nothing at \(path).") }
+
+    static func notFound(detail: String) -> Problem {
+        Problem(type: typePrefix + "not-found", title: "Not found", status: 404, detail: detail)
+    }
+}

@@ -1,0 +1,257 @@
+import CEpoll
+import Coordination
+import Foundation
+import Glibc
+import Logging
+import Synchronization
+
+/// Accepts connections on the only port and passes each to the server of its protocol, which its first bytes identify.
+final class PortListener: Component {
+    /// Maximum number of connections whose protocol is not yet known, if there are enough descriptors.
+    static let maximumUndecided = 1024
+    /// Maximum time for a connection to send the bytes that identify its protocol.
+    static let decisionTimeout = Duration.seconds(10)
+    /// Pause before accepting again after descriptors ran out.
+    static let exhaustionPause = Duration.milliseconds(100)
+
+    private enum State {
+        case idle
+        case listening(port: UInt16, stop: StopSignal, ended: DispatchSemaphore)
+    }
+
+    private let host: String
+    private let wantedPort: UInt16
+    private let maximumUndecided: Int
+    private let serveHTTP: @Sendable (Int32) -> Void
+    private let serveWebSocket: @Sendable (Int32) -> Void
+    private let logger: Logger
+    private let state = Mutex(State.idle)
+
+    /// - Parameters:
+    ///   - maximumUndecided: maximum number of connections whose protocol is not yet known; one more closes the oldest.
+    ///   - serveHTTP: takes over the descriptor of a connection.
+    ///   - serveWebSocket: takes over the descriptor of a connection.
+    init(
+        host: String,
+        port: UInt16,
+        maximumUndecided: Int,
+        serveHTTP: @escaping @Sendable (Int32) -> Void,
+        serveWebSocket: @escaping @Sendable (Int32) -> Void,
+        logger: Logger
+    ) {
+        self.host = host
+        wantedPort = port
+        self.maximumUndecided = maximumUndecided
+        self.serveHTTP = serveHTTP
+        self.serveWebSocket = serveWebSocket
+        self.logger = logger
+    }
+
+    /// The port that the listener accepts connections on; nil unless it is started.
+    var port: UInt16? {
+        state.withLock { state in
+            if case .listening(let port, _, _) = state { port } else { nil }
+        }
+    }
+
+    func start() async throws {
+        let socket = try ListeningSocket(host: host, port: wantedPort)
+        let poller = epoll_create1(Int32(EPOLL_CLOEXEC))
+        let stop: StopSignal
+        do {
+            guard poller >= 0 else { throw SystemCallError(call: "epoll_create1", code: errno) }
+            stop = try StopSignal()
+        } catch {
+            if poller >= 0 { close(poller) }
+            close(socket.descriptor)
+            throw error
+        }
+        let ended = DispatchSemaphore(value: 0)
+        state.withLock { $0 = .listening(port: socket.port, stop: stop, ended: ended) }
+        let thread = Thread { [self] in
+            var loop = AcceptLoop(
+                poller: poller,
+                listener: socket.descriptor,
+                stop: stop,
+                maximumUndecided: maximumUndecided,
+                logger: logger
+            ) { [self] in
+                $0 == .webSocket ? serveWebSocket($1) : serveHTTP($1)
+            }
+            loop.run()
+            ended.signal()
+        }
+        thread.name = "listener"
+        thread.start()
+    }
+
+    func stop() async {
+        let old = state.withLock { state in
+            defer { state = .idle }
+            return state
+        }
+        guard case .listening(_, let stop, let ended) = old else { return }
+        stop.raise()
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                ended.wait()
+                continuation.resume()
+            }
+        }
+    }
+}
+
+/// The loop of the listener's thread. Only this thread uses these descriptors.
+private struct AcceptLoop {
+    /// A connection whose protocol is not yet known.
+    private struct Undecided {
+        let descriptor: Int32
+        let deadline: ContinuousClock.Instant
+    }
+
+    private let listener: Int32
+    private let stop: StopSignal
+    private let maximumUndecided: Int
+    private let logger: Logger
+    private let serve: (ProtocolPeek, Int32) -> Void
+    private let poller: Int32
+    /// In the order of arrival, which is also the order of their deadlines.
+    private var undecided: [Undecided] = []
+    private var pausedUntil: ContinuousClock.Instant?
+    /// Whether descriptors have run out. Reset when the backlog is empty.
+    private var isExhausted = false
+
+    init(
+        poller: Int32,
+        listener: Int32,
+        stop: StopSignal,
+        maximumUndecided: Int,
+        logger: Logger,
+        serve: @escaping (ProtocolPeek, Int32) -> Void
+    ) {
+        self.poller = poller
+        self.listener = listener
+        self.stop = stop
+        self.maximumUndecided = maximumUndecided
+        self.logger = logger
+        self.serve = serve
+    }
+
+    mutating func run() {
+        watch(listener, EPOLLIN.rawValue)
+        watch(stop.descriptor, EPOLLIN.rawValue)
+        var events = Array(repeating: epoll_event(), count: 256)
+        loop: while true {
+            let count = epoll_wait(poller, &events, Int32(events.count), timeout)
+            for event in events.prefix(Int(max(count, 0))) {
+                switch event.data.fd {
+                case stop.descriptor: break loop
+                case listener: acceptAll()
+                default: decide(event.data.fd)
+                }
+            }
+            resumeAccepting()
+            dropExpired()
+        }
+        for connection in undecided { close(connection.descriptor) }
+        close(listener)
+        close(poller)
+    }
+
+    private func watch(_ descriptor: Int32, _ events: UInt32) {
+        var event = epoll_event(events: events, data: epoll_data_t(fd: descriptor))
+        epoll_ctl(poller, EPOLL_CTL_ADD, descriptor, &event)
+    }
+
+    private func forget(_ descriptor: Int32) {
+        epoll_ctl(poller, EPOLL_CTL_DEL, descriptor, nil)
+    }
+
+    /// Milliseconds to the next deadline, or -1.
+    private var timeout: Int32 {
+        guard let next = [undecided.first?.deadline, pausedUntil].compactMap(\.self).min() else { return -1 }
+        return Int32(clamping: Int64(max((next - .now) / .milliseconds(1), 0).rounded(.up)))
+    }
+
+    private mutating func acceptAll() {
+        while true {
+            let descriptor = accept(listener, nil, nil)
+            if descriptor >= 0 {
+                _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+                _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+                take(descriptor)
+                continue
+            }
+            switch errno {
+            case EINTR, ECONNABORTED, EPROTO: continue
+            case EAGAIN:
+                isExhausted = false
+                return
+            default:
+                // Out of descriptors or memory: connections stay in the backlog, and epoll would report them again immediately.
+                if !isExhausted { logger.error("cannot accept", metadata: ["error": "\(errorText(errno))"]) }
+                isExhausted = true
+                forget(listener)
+                pausedUntil = .now + PortListener.exhaustionPause
+                return
+            }
+        }
+    }
+
+    private mutating func resumeAccepting() {
+        guard let end = pausedUntil, .now >= end else { return }
+        pausedUntil = nil
+        watch(listener, EPOLLIN.rawValue)
+    }
+
+    /// Passes a new connection to its server, or waits for its first bytes.
+    private mutating func take(_ descriptor: Int32) {
+        switch peek(descriptor) {
+        case .undecided?:
+            if undecided.count >= maximumUndecided { drop(undecided.removeFirst().descriptor) }
+            undecided.append(Undecided(descriptor: descriptor, deadline: .now + PortListener.decisionTimeout))
+            // Edge-triggered: too few bytes must not wake the thread repeatedly.
+            watch(descriptor, EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue)
+        case let decision?: serve(decision, descriptor)
+        case nil: close(descriptor)
+        }
+    }
+
+    private mutating func decide(_ descriptor: Int32) {
+        guard let index = undecided.firstIndex(where: { $0.descriptor == descriptor }) else { return }
+        switch peek(descriptor) {
+        case .undecided?: return
+        case let decision?:
+            undecided.remove(at: index)
+            forget(descriptor)
+            serve(decision, descriptor)
+        case nil:
+            undecided.remove(at: index)
+            drop(descriptor)
+        }
+    }
+
+    /// Returns nil if the connection is closed.
+    private func peek(_ descriptor: Int32) -> ProtocolPeek? {
+        var bytes = Array(repeating: UInt8(0), count: ProtocolPeek.length)
+        let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_PEEK))
+        switch count {
+        case 0: return nil
+        case 1...: return ProtocolPeek(bytes.prefix(count))
+        default: return errno == EAGAIN || errno == EINTR ? .undecided : nil
+        }
+    }
+
+    private mutating func dropExpired() {
+        let now = ContinuousClock.now
+        while let first = undecided.first, first.deadline <= now {
+            undecided.removeFirst()
+            drop(first.descriptor)
+        }
+    }
+
+    private func drop(_ descriptor: Int32) {
+        forget(descriptor)
+        close(descriptor)
+    }
+}

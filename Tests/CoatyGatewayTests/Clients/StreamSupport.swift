@@ -1,0 +1,212 @@
+import Coaty
+import Logging
+import Synchronization
+import Testing
+
+@testable import CoatyGateway
+
+/// A transport that accepts as many frames as the test allows.
+final class SteeredTransport: FrameTransport {
+    private struct State {
+        var room = Int.max
+        var isGone = false
+        var frames: [String] = []
+        var finished: [ServerFrame.EndReason] = []
+        var aborts = 0
+    }
+
+    private let state = Mutex(State())
+
+    init(room: Int = .max) { state.withLock { $0.room = room } }
+
+    /// Lets the transport accept this many more frames.
+    func setRoom(_ room: Int) { state.withLock { $0.room = room } }
+    func go() { state.withLock { $0.isGone = true } }
+
+    /// The accepted frames, as JSON.
+    var frames: [String] { state.withLock(\.frames) }
+    var finished: [ServerFrame.EndReason] { state.withLock(\.finished) }
+    var aborts: Int { state.withLock(\.aborts) }
+
+    /// The accepted frames, reduced to what tests compare.
+    var delivered: [Told] { get throws { try frames.map(Told.init) } }
+
+    func offer(_ frame: OutboundFrame) -> FrameOffer {
+        let text = String(decoding: frame.json, as: UTF8.self)
+        return state.withLock { state in
+            guard !state.isGone else { return .closed }
+            guard state.room > 0 else { return .full }
+            state.room -= state.room == .max ? 0 : 1
+            state.frames.append(text)
+            return .queued
+        }
+    }
+
+    func finish(_ reason: ServerFrame.EndReason) { state.withLock { $0.finished.append(reason) } }
+    func abort() { state.withLock { $0.aborts += 1 } }
+}
+
+extension OutboundQueue {
+    /// Creates an outbound queue that is closed when the test ends; its suite needs ``ClosesOutboundQueues``.
+    convenience init(
+        _ transport: any FrameTransport,
+        sharing memory: QueueMemory = QueueMemory(),
+        hasOneSubscription: Bool = false,
+        onEnd: @escaping @Sendable (ClientSubscription) -> Void = { _ in }
+    ) {
+        self.init(transport, memory: memory, hasOneSubscription: hasOneSubscription, onEnd: onEnd)
+        ClosesOutboundQueues.made.add(self)
+    }
+
+    /// Opens a subscription that has begun, but whose client has not got a frame.
+    func begun(id: String?, options: SubscriptionOptions = SubscriptionOptions()) -> ClientSubscription {
+        open(id: id, options: options, isHeld: false)
+    }
+}
+
+extension FeedHub {
+    /// Creates a hub without routers, for at most two IO nodes.
+    convenience init(
+        _ manager: CommunicationManager,
+        _ objects: ObjectRegistry,
+        _ options: CommunicationOptions,
+        resumeWindow: Duration
+    ) async {
+        let log = Logger(label: "test")
+        await self.init(
+            manager: manager,
+            ioNodes: IoNodeRegistry(options: options, name: "gateway", limit: 2, logger: log),
+            routing: RoutingAdmin(manager: manager, routers: [], feed: RoutingFeed()),
+            objects: objects,
+            resumeWindow: resumeWindow,
+            resumeMemory: 1 << 20,
+            links: TrafficSessions()
+        )
+    }
+}
+
+/// A frame, reduced to what tests compare.
+struct Told: Equatable, CustomStringConvertible {
+    enum Content: Equatable {
+        case ok, pong, error
+        /// The number of the event.
+        case event(Int)
+        case change(String)
+        case response
+        case gap(Int?)
+        case done(String)
+    }
+
+    let id: String?
+    let content: Content
+    var cursor: FeedCursor?
+    /// The number in the object of an event.
+    let number: Int?
+
+    init(_ text: String) throws {
+        let json = try Payload(Array(text.utf8)).json
+        id = json["id"]?.string
+        cursor = json["cursor"]?.string.flatMap(FeedCursor.init)
+        number = json["data"]?["object"]?["n"]?.number.map { Int($0) }
+        switch try #require(json["op"]?.string) {
+        case "ok": content = .ok
+        case "pong": content = .pong
+        case "error": content = .error
+        case "response": content = .response
+        case "gap": content = .gap(json["lost"]?.number.map { Int($0) })
+        case "done": content = .done(try #require(json["reason"]?.string))
+        default:
+            if let change = json["change"]?.string {
+                content = .change(change)
+            } else {
+                content = .event(try #require(number))
+            }
+        }
+    }
+
+    var description: String { "\(id ?? "-") \(content)" }
+
+    var event: Int? { if case .event(let number) = content { number } else { nil } }
+}
+
+/// Creates events with the keys of objects and the numbers that a test chooses.
+enum Made {
+    static func objectId(_ key: Int) -> String {
+        let digits = String(key)
+        return "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
+    }
+
+    static func object(_ key: Int, _ number: Int, padding: Int = 0) -> String {
+        let padding = padding == 0 ? "" : #","p":"\#(String(repeating: "p", count: padding))""#
+        return
+            #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(objectId(key))","name":"o","n":\#(number)\#(padding)}"#
+    }
+
+    /// Returns an event with the object of a key.
+    static func event(_ key: Int, _ number: Int, padding: Int = 0) throws -> ObservedEvent {
+        try channel(#"{"object":\#(object(key, number, padding: padding))}"#)
+    }
+
+    static func channel(_ payload: String) throws -> ObservedEvent {
+        ObservedEvent(try ChannelEvent(channelId: "c", payload: Payload(Array(payload.utf8))), .objects)
+    }
+
+    static func alive(_ key: Int, _ number: Int, type: String = "t") -> AliveObject {
+        AliveObject(
+            objectId: CoatyUUID(wire: objectId(key)),
+            coreType: .CoatyObject,
+            objectType: WireName(type),
+            parentObjectId: nil,
+            owner: CoatyUUID(wire: "owner"),
+            since: 0,
+            changed: 0,
+            position: 0,
+            bytes: Array(object(key, number).utf8)
+        )
+    }
+
+    static func change(_ kind: ObjectChange.Kind, _ key: Int, _ number: Int = 0, from: Int? = nil) throws
+        -> ObservedEvent
+    {
+        let previous = from.map { alive(key, $0) }
+        return try #require(ObservedEvent(ObjectChange(kind: kind, object: alive(key, number), previous: previous)))
+    }
+
+    static func item(_ event: ObservedEvent, at position: UInt64 = 1) -> QueuedItem {
+        let record = EventRecord(.event(event), cursor: FeedCursor(epoch: 1, position: position))
+        return .event(record, event, event.change?.kind)
+    }
+
+    static func condition(_ text: String) throws -> ObjectFilterCondition {
+        try ObjectFilterCondition(ofClient: Payload(Array(text.utf8)).json)
+    }
+
+    /// Returns the size, in bytes, of the record of an event with a two-digit number.
+    static func recordSize() throws -> Int { EventRecord(.event(try event(1, 10)), cursor: nil).size }
+
+    static func options(_ change: (inout SubscriptionOptions) throws -> Void = { _ in }) rethrows -> SubscriptionOptions
+    {
+        var options = SubscriptionOptions()
+        try change(&options)
+        return options
+    }
+}
+
+extension ClientSubscription {
+    /// Takes an event as if from a feed.
+    func take(_ event: ObservedEvent) {
+        take(EventRecord(.event(event), cursor: FeedCursor(epoch: 1, position: 1)), SharedFrame())
+    }
+
+    /// Takes a gap as if from a feed.
+    func takeGap() { take(EventRecord(.gap, cursor: FeedCursor(epoch: 1, position: 1)), SharedFrame()) }
+}
+
+/// Waits until a condition is true; fails after 60 seconds.
+func untilTrue(_ what: String, _ condition: () throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while try !condition() {
+        try #require(.now < deadline, "in vain: \(what)")
+        try await Task.sleep(for: .milliseconds(1))
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// WebSocket clients with an identity of their own.
+@Suite(.frameChecks) struct ClientIdentityTests {
+    private func identify(_ client: FrameClient, _ name: String) throws -> String {
+        let answer = try client.ask("identify", #""name":"\#(name)""#)
+        let identity = try #require(answer.json["identity"] as? [String: Any], "\(answer)")
+        #expect(identity["name"] as? String == name && identity["coreType"] as? String == "Identity")
+        return try #require(identity["objectId"] as? String)
+    }
+
+    @Test func allThatTheClientSaysIsItsOwn() throws {
+        let scene = try Scene()
+        var client: FrameClient? = try scene.gateway.frameClient()
+        let id = try identify(#require(client), "Kiosk")
+        #expect(try id != scene.gateway.identityId())
+        // The identity was advertised before the answer came.
+        #expect(try scene.agent.waitFor { $0.topic == "coaty/3/-/ADV:Identity/\(id)" }.text.contains("Kiosk"))
+        #expect(try client?.ask("identify", #""name":"Another""#).json["status"] as? Int == 409)
+
+        #expect(try client?.ask("publish", #""event":"channel","channelId":"c","data":{"objects":[]}"#).op == "ok")
+        _ = try scene.agent.waitFor { $0.topic == "coaty/3/-/CHN:c/\(id)" }
+        let request = #""event":"discover","data":{"objectTypes":["com.example.None"]},"timeout":30000"#
+        #expect(try client?.ask("request", id: "r", request).op == "ok")
+        let asked = try scene.agent.waitFor { $0.topic.hasPrefix("coaty/3/-/DSC/\(id)/") }
+        let correlationId = try #require(asked.topic.split(separator: "/").last)
+        let answer = Scene.job("answer", objectType: "com.example.None")
+        try scene.agent.publish("coaty/3/-/RSV/other/\(correlationId)", #"{"object":\#(answer)}"#)
+        #expect(try client?.next(of: "r", "response")["sourceId"] == "other")
+
+        try client?.subscribe("s", #""event":"call","operation":"com.example.open""#)
+        let call = UUID().uuidString.lowercased()
+        try scene.agent.publish("coaty/3/-/CLL:com.example.open/other/\(call)", "{}")
+        #expect(try client?.next(of: "s")["correlationId"] == call)
+        let response = #""event":"return","correlationId":"\#(call)","data":{"result":true}"#
+        #expect(try client?.ask("respond", response).op == "ok")
+        _ = try scene.agent.waitFor { $0.topic == "coaty/3/-/RTN/\(id)/\(call)" }
+
+        client = nil
+        let left = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(id)" }
+        #expect(left.text == #"{"objectIds":["\#(id)"]}"#)
+    }
+
+    @Test(arguments: [SIGKILL, SIGTERM]) func goesWithTheGateway(_ signal: Int32) throws {
+        let scene = try Scene()
+        let clients = try (0..<3).map { _ in try scene.gateway.frameClient() }
+        let ids = try clients.map { try identify($0, "Mortal") }
+        scene.gateway.signal(signal)
+        for id in ids {
+            let left = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(id)" }
+            #expect(left.text == #"{"objectIds":["\#(id)"]}"#)
+        }
+        #expect(try scene.gateway.waitForEnd() == (signal == SIGTERM ? 0 : -SIGKILL))
+    }
+
+    @Test func offlineThereAreNone() throws {
+        let scene = try Scene(["--maximum-virtual-agents", "1"])
+        scene.broker.kill()
+        let client = try scene.gateway.frameClient()
+        let refused = try client.ask("identify", #""name":"Early""#)
+        #expect(refused.op == "error" && refused.json["status"] as? Int == 503, "\(refused)")
+        // It leaves no trace.
+        try scene.broker.restart()
+        try waitUntil("it has left") { try client.ask("identify", #""name":"Late""#).op == "ok" }
+    }
+
+    @Test func areCounted() throws {
+        let scene = try Scene(["--maximum-virtual-agents", "1"])
+        var first: FrameClient? = try scene.gateway.frameClient()
+        let id = try identify(#require(first), "First")
+        let second = try scene.gateway.frameClient()
+        let refused = try second.ask("identify", #""name":"Second""#)
+        #expect(refused.op == "error" && refused.json["status"] as? Int == 503)
+        #expect(refused["type"] == "urn:coaty-gateway:problem:too-many-agents")
+        #expect(try second.ask("publish", #""event":"channel","channelId":"c","data":{"objects":[]}"#).op == "ok")
+        let own = try scene.gateway.identityId()
+        _ = try scene.agent.waitFor { $0.topic == "coaty/3/-/CHN:c/\(own)" }
+        first = nil
+        _ = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(id)" }
+        try waitUntil("there is room") { try second.ask("identify", #""name":"Second""#).op == "ok" }
+    }
+}
