@@ -95,7 +95,7 @@ class LoadTests(ConsoleCase):
         # A page that is busy with something else reads nothing.
         self.browser.js("const end = performance.now() + arguments[0]; while (performance.now() < end);", BURST_SECONDS * 1000)
         told = self.wait_for_all(self.sent(load)[0], before)
-        self.assertGreater(told[1], 0, "the burst is too small: nothing was lost")
+        self.assertGreater(told[1], 0, "the burst is too small: nothing was dropped")
         self.assertLess(self.measure()[0], MAXIMUM_GROWTH)
 
     def sent(self, load):
@@ -104,7 +104,7 @@ class LoadTests(ConsoleCase):
         return int(sent[1]), float(sent[2])
 
     def wait_for_all(self, total, before):
-        """Waits until each event is received, or told as lost."""
+        """Waits until each event is received, or reported as dropped."""
         told = (0, 0)
 
         def is_all_told():
@@ -113,9 +113,9 @@ class LoadTests(ConsoleCase):
             return sum(told) >= total
 
         try:
-            eventually("all is received, or told as lost", is_all_told, 4 * PATIENCE)
+            eventually("all is received, or reported as dropped", is_all_told, 4 * PATIENCE)
         finally:
-            print(f"of {total} events {told[0]} are received, {told[1]} told as lost", flush=True)
+            print(f"of {total} events {told[0]} are received, {told[1]} reported as dropped", flush=True)
         self.assertEqual(sum(told), total)
         return told
 
@@ -126,11 +126,11 @@ class LoadTests(ConsoleCase):
             self.browser.driver.find_element("css selector", f'nav a[href="#{target}"]').click()
 
     def counts(self, before=(0, 0)):
-        """How many events the feed has received, and how many it was told were lost."""
+        """How many events the feed has received, and how many were reported as dropped."""
         script = """
         const told = text(document.querySelector(".view-feed .pane-footer"))
         const number = (pattern) => Number((told.match(pattern)?.[1] ?? "0").replaceAll(",", ""))
-        return [number(/([\\d,]+) events?/), number(/([\\d,]+) lost/)]
+        return [number(/([\\d,]+) events?/), number(/([\\d,]+) dropped/)]
         """
         return [now - then for now, then in zip(self.browser.js(script), before)]
 

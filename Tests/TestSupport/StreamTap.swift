@@ -146,7 +146,7 @@ public final class StreamTap {
             number: object?["n"] as? Int,
             objectId: object?["objectId"] as? String,
             cursor: json["cursor"] as? String,
-            lost: json["lost"] as? Int,
+            lost: json["dropped"] as? Int,
             reason: json["reason"] as? String
         )
     }

@@ -89,7 +89,7 @@ extension ServerFrame {
     ///   - dropped: number of missing events; nil if it is unknown.
     ///   - cursor: cursor after which the client can resume; nil if it is unknown.
     static func gap(dropped: Int?, _ cursor: FeedCursor? = nil) -> ServerFrame {
-        var members = #""lost":\#(dropped.map(String.init) ?? "null")"#
+        var members = #""dropped":\#(dropped.map(String.init) ?? "null")"#
         if let cursor { members += #","cursor":"\#(cursor)""# }
         return ServerFrame(.gap, members: Array(members.utf8), cursor: cursor)
     }

@@ -115,7 +115,7 @@ export interface EventFrame {
 export interface GapFrame {
   op: "gap"
   /** How many; null where nobody can know. What has a state, or a `snapshot`, is told anew behind such a gap. */
-  lost: number | null
+  dropped: number | null
   /** Whether the gateway could not tell them, or this client could not keep them. */
   where: "gateway" | "client"
   cursor?: string

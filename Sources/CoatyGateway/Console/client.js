@@ -86,7 +86,7 @@ class Deferred {
   }
 }
 
-/** What was lost in two places together; null where nobody knows. */
+/** Returns the sum of two numbers of dropped events; null if one is unknown. */
 const sum = (/** @type {number | null} */ a, /** @type {number | null} */ b) =>
   a === null || b === null ? null : a + b
 
@@ -106,7 +106,7 @@ class Stream {
    *
    * @type {number | null}
    */
-  #lost = 0
+  #dropped = 0
   /**
    * Who waits for the next frame.
    *
@@ -166,7 +166,7 @@ class Stream {
   /** Forgets the oldest that waits. */
   dropOldest() {
     const frame = this.#shift()
-    this.#lost = sum(this.#lost, frame.op === "gap" ? frame.lost : 1)
+    this.#dropped = sum(this.#dropped, frame.op === "gap" ? frame.dropped : 1)
   }
 
   #shift() {
@@ -208,7 +208,7 @@ class Stream {
   /** Ends it by the consumer's wish, who wants nothing more of it. */
   leave() {
     this.#frames = []
-    this.#head = this.#bytes = this.#lost = 0
+    this.#head = this.#bytes = this.#dropped = 0
     this.#error = undefined
     this.end(this.wish, { isWish: true })
   }
@@ -222,9 +222,9 @@ class Stream {
 
   /** @returns {Promise<IteratorResult<any, undefined>>} */
   next() {
-    if (this.#lost !== 0) {
-      const value = ownGap(this.#lost)
-      this.#lost = 0
+    if (this.#dropped !== 0) {
+      const value = ownGap(this.#dropped)
+      this.#dropped = 0
       return Promise.resolve({ value, done: false })
     }
     if (this.waitingEvents > 0) return Promise.resolve({ value: this.#shift(), done: false })
@@ -267,7 +267,7 @@ class Stream {
 }
 
 /** A gap of the client's own. */
-const ownGap = (/** @type {number | null} */ lost) => ({ op: "gap", lost, where: "client", size: 0 })
+const ownGap = (/** @type {number | null} */ dropped) => ({ op: "gap", dropped, where: "client", size: 0 })
 
 /** A subscription: lives on over reconnects. */
 class EventStream extends Stream {

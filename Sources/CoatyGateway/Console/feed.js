@@ -211,12 +211,12 @@ class Feed {
   }
 
   #footerText() {
-    const { reason, isPaused, events, lost, kept } = this.#timeline
+    const { reason, isPaused, events, dropped, kept } = this.#timeline
     if (reason) return `${isPaused ? "Paused" : "Held while you point at it"}. ${sinceText(this.#timeline.missed())}`
     const rate = this.#rate.value
     const perSecond = rate >= 10 ? count(Math.round(rate)) : rate.toFixed(rate > 0 ? 1 : 0)
-    const lostText = lost > 0 ? ` · ${count(lost)} lost` : ""
-    return `${plural(events, "event")}${lostText} · ${perSecond} per second · the latest ${count(kept)} are kept`
+    const droppedText = dropped > 0 ? ` · ${count(dropped)} dropped` : ""
+    return `${plural(events, "event")}${droppedText} · ${perSecond} per second · the latest ${count(kept)} are kept`
   }
 
   #row(entry) {
@@ -255,7 +255,7 @@ function sinceText({ came, gone }) {
   return `${plural(came, "event")} came since${gone > 0 ? `, of which ${count(gone)} are no longer kept` : ""}.`
 }
 
-const gapText = ({ lost, where }) =>
-  lost === null ? "The link was interrupted. What was said here was missed, and nobody knows how much it was."
-  : where === "client" ? `${plural(lost, "event")} passed too fast for this page.`
-  : `${plural(lost, "event")} passed too fast for the connection.`
+const gapText = ({ dropped, where }) =>
+  dropped === null ? "The link was interrupted. What was said here was missed, and nobody knows how much it was."
+  : where === "client" ? `${plural(dropped, "event")} passed too fast for this page.`
+  : `${plural(dropped, "event")} passed too fast for the connection.`

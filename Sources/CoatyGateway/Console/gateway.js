@@ -11,8 +11,8 @@ const patience = 2500
 const pictures = [
   ["received", "Received from the broker"],
   ["published", "Published to the broker"],
-  ["told", "Told to clients"],
-  ["lost", "Lost by slow clients"],
+  ["delivered", "Delivered to clients"],
+  ["dropped", "Dropped for slow clients"],
 ]
 
 export const view = {
@@ -92,7 +92,7 @@ class GatewayView {
   #drawFacts({ version, started, broker, events, streams, requests }) {
     const { facts, state, memory } = this.#ui
     const isOnline = broker.state === "online"
-    const isCounted = streams.waitingBytes / streams.maximumWaitingBytes
+    const isCounted = streams.queuedBytes / streams.maximumQueuedBytes
     setText(this.#ui.about, `Version ${version} · up for ${lasting(started)}`)
     setText(state, isOnline ? "Online" : "Away")
     state.dataset.kind = isOnline ? "ok" : "bad"
@@ -104,17 +104,17 @@ class GatewayView {
       received: count(events.received),
       published: count(events.published),
       deferred: count(events.deferred),
-      outbox: events.waiting === 0 ? "0" : `${count(events.waiting)} · ${bytes(events.waitingBytes)}`,
+      outbox: events.queued === 0 ? "0" : `${count(events.queued)} · ${bytes(events.queuedBytes)}`,
       invalid: count(events.invalid),
       connections: `${count(streams.connections)} · ${plural(streams.subscriptions, "subscription")}`,
-      told: count(streams.told),
-      lost: count(streams.lost),
-      waiting: count(streams.waiting),
-      requests: `${count(requests.waiting)} · ${count(requests.total)} in all`,
-      memory: `${bytes(streams.waitingBytes)} of ${bytes(streams.maximumWaitingBytes)}`,
+      delivered: count(streams.delivered),
+      dropped: count(streams.dropped),
+      queued: count(streams.queued),
+      requests: `${count(requests.pending)} · ${count(requests.total)} in all`,
+      memory: `${bytes(streams.queuedBytes)} of ${bytes(streams.maximumQueuedBytes)}`,
     })) setText(facts[name], text)
-    facts.outbox.classList.toggle("attention", events.waiting > 0 && !isOnline)
-    facts.lost.classList.toggle("attention", streams.lost > 0)
+    facts.outbox.classList.toggle("attention", events.queued > 0 && !isOnline)
+    facts.dropped.classList.toggle("attention", streams.dropped > 0)
     facts.invalid.classList.toggle("attention", events.invalid > 0)
     memory.value = Math.min(1, isCounted)
     memory.setAttribute("aria-valuetext", facts.memory.textContent)
@@ -135,14 +135,14 @@ class GatewayView {
     this.#slow = text
     setHidden(table, slow.length === 0)
     setHidden(empty, slow.length > 0)
-    replace(rows, slow.map(({ connection, transport, id, event, waiting, waitingBytes, lost, overflow }) =>
+    replace(rows, slow.map(({ connection, transport, id, event, queued, queuedBytes, dropped, overflow }) =>
       h("tr", {},
         h("td", {}, h("span", { className: "tag", "data-pattern": event }, event)),
         h("td", {}, h("div", { className: "slow" },
           id && h("span", {}, id), h("span", { className: "muted" }, `#${connection} ${transportName[transport] ?? transport}`))),
         h("td", { className: "num" }, count(waiting)),
-        h("td", { className: "num wide-only" }, bytes(waitingBytes)),
-        h("td", { className: `num${lost > 0 ? " attention" : ""}` }, count(lost)),
+        h("td", { className: "num wide-only" }, bytes(queuedBytes)),
+        h("td", { className: `num${dropped > 0 ? " attention" : ""}` }, count(dropped)),
         h("td", { className: "muted wide-only" }, overflowName[overflow] ?? overflow))))
   }
 }
@@ -199,7 +199,7 @@ function build(root) {
       h("th", { scope: "col", className: "wide-only" }, "When full, it"))), rows))
   const empty = h("div", { className: "empty" },
     h("h2", {}, "All clients keep up"),
-    h("p", {}, "A subscription comes here when its client reads more slowly than events come: what waits for it, and what it has lost."))
+    h("p", {}, "Subscriptions whose clients read more slowly than events arrive, with the events queued and dropped for each."))
 
   // It scrolls, and may hold nothing that takes the focus: then keys could not.
   root.tabIndex = 0
@@ -213,8 +213,8 @@ function build(root) {
         fact("received", "Received"), fact("published", "Published"), fact("deferred", "Deferred"),
         fact("outbox", "Waiting to go out"), fact("invalid", "Invalid"))),
       card("Clients", list(
-        fact("connections", "Connections"), fact("told", "Events told"), fact("lost", "Events lost"),
-        fact("waiting", "Events waiting"), fact("requests", "Requests waiting"), fact("memory", "Memory", memory)))),
+        fact("connections", "Connections"), fact("delivered", "Events delivered"), fact("dropped", "Events dropped"),
+        fact("queued", "Events queued"), fact("requests", "Requests pending"), fact("memory", "Memory", memory)))),
     card("Slow consumers", table, empty)))
   return { about, notice, rates, facts, state, memory, table, rows, empty }
 }

@@ -17,7 +17,7 @@ export class Timeline {
   #marks = []
   #gaps = 0
   /** How many events are known to be missing. */
-  lost = 0
+  dropped = 0
 
   /** How many events have come. */
   get events() {
@@ -32,7 +32,7 @@ export class Timeline {
   push(frame, at) {
     if (frame.op === "gap") {
       this.#gaps += 1
-      this.lost += frame.lost ?? 0
+      this.dropped += frame.dropped ?? 0
     }
     this.#ring.push({ at, frame }, frame.size)
   }

@@ -32,11 +32,11 @@ struct StatusResource: Sendable {
         json +=
             """
             },"events":{"received":\(session.received),"published":\(session.published),"deferred":\(session.deferred),\
-            "waiting":\(session.queued),"waitingBytes":\(session.queuedBytes),"invalid":\(session.invalid)},\
+            "queued":\(session.queued),"queuedBytes":\(session.queuedBytes),"invalid":\(session.invalid)},\
             "streams":{"connections":\(streams.connections),"subscriptions":\(streams.subscriptions),\
-            "told":\(streams.delivered),"lost":\(streams.dropped),"waiting":\(streams.queued),\
-            "waitingBytes":\(hub.queueMemory.bytes),"maximumWaitingBytes":\(QueueMemory.limit)},\
-            "requests":{"waiting":\(hub.asked.pending),"total":\(hub.asked.total)},"slowConsumers":[
+            "delivered":\(streams.delivered),"dropped":\(streams.dropped),"queued":\(streams.queued),\
+            "queuedBytes":\(hub.queueMemory.bytes),"maximumQueuedBytes":\(QueueMemory.limit)},\
+            "requests":{"pending":\(hub.asked.pending),"total":\(hub.asked.total)},"slowConsumers":[
             """.utf8
         for (index, consumer) in streams.slowConsumers.enumerated() {
             if index > 0 { json.append(UInt8(ascii: ",")) }
@@ -55,8 +55,8 @@ struct StatusResource: Sendable {
         }
         json +=
             """
-            ,"event":"\(subscription.event.rawValue)","waiting":\(subscription.queued),\
-            "waitingBytes":\(subscription.queuedBytes),"lost":\(subscription.dropped),\
+            ,"event":"\(subscription.event.rawValue)","queued":\(subscription.queued),\
+            "queuedBytes":\(subscription.queuedBytes),"dropped":\(subscription.dropped),\
             "overflow":"\(subscription.overflow.rawValue)"}
             """.utf8
     }

@@ -275,13 +275,13 @@ test("A consumer that is behind gets the newest, and is told how many it has mis
     }
   })()
   const isLast = (frame) => frame.op === "event" && frame.data.object.number === total
-  const count = (frames) => frames.reduce((sum, { op, lost }) => sum + (op === "gap" ? lost : 1), 0)
+  const count = (frames) => frames.reduce((sum, { op, dropped }) => sum + (op === "gap" ? dropped : 1), 0)
   assert.equal(count(await takeUntil(fast[Symbol.asyncIterator](), isLast)), total)
   await publishing
   const frames = await takeUntil(slow[Symbol.asyncIterator](), isLast)
   assert.equal(frames[0].op, "gap")
   assert.equal(frames[0].where, "client")
-  assert.ok(frames[0].lost >= total - 4096 - 1)
+  assert.ok(frames[0].dropped >= total - 4096 - 1)
   assert.ok(frames.length <= 4097)
   assert.equal(count(frames), total)
 })

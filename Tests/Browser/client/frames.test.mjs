@@ -78,16 +78,16 @@ test("Gaps that are dropped with the events around them count as what they say",
   const client = connect(t, gateway.url)
   const subscriptions = [client.subscribe({ event: "discover" }), client.subscribe({ event: "query" })]
   const ids = [(await gateway.told()).id, (await gateway.told()).id]
-  gateway.say({ op: "gap", id: ids[0], lost: 10 })
-  gateway.say({ op: "gap", id: ids[1], lost: null })
+  gateway.say({ op: "gap", id: ids[0], dropped: 10 })
+  gateway.say({ op: "gap", id: ids[1], dropped: null })
   for (const id of ids) for (let i = 0; i < 4100; i++) gateway.say({ op: "event", id, event: "discover", data: { i } })
   const publication = client.publish({ event: "deadvertise", data: {} })
   gateway.say({ op: "ok", id: (await gateway.told()).id, deferred: false })
   await within(publication, "answer")
   const [first, second] = subscriptions.map((subscription) => subscription[Symbol.asyncIterator]())
-  assert.deepEqual(await next(first), { op: "gap", lost: 14, where: "client", size: 0 })
+  assert.deepEqual(await next(first), { op: "gap", dropped: 14, where: "client", size: 0 })
   assert.equal((await next(first)).data.i, 4)
-  assert.deepEqual(await next(second), { op: "gap", lost: null, where: "client", size: 0 })
+  assert.deepEqual(await next(second), { op: "gap", dropped: null, where: "client", size: 0 })
 })
 
 test("More responses than are kept end the request, and those that are kept are told", async (t) => {

@@ -71,8 +71,8 @@ test("What can't be resumed begins anew, behind a gap", async (t) => {
   assert.equal((await next(associations)).event, "routing")
   proxy.cut()
   for (const iterator of [associations, objects]) {
-    const { op, lost, where } = await next(iterator, "gap")
-    assert.deepEqual({ op, lost, where }, { op: "gap", lost: null, where: "client" })
+    const { op, dropped, where } = await next(iterator, "gap")
+    assert.deepEqual({ op, dropped, where }, { op: "gap", dropped: null, where: "client" })
   }
   assert.deepEqual((await next(associations)).data.associations.removed, [])
   const thing = object()
@@ -110,8 +110,8 @@ test("A gateway that is killed and started anew is the same one, with a gap", as
   await within(client.online(), "connection")
   assert.deepEqual(sent.map(({ op }) => op), ["identify", "subscribe", "subscribe"])
   assert.match(sent[1].since, /-1$/)
-  const { op, lost, where } = await next(iterator, "gap")
-  assert.deepEqual({ op, lost, where }, { op: "gap", lost: null, where: "gateway" })
+  const { op, dropped, where } = await next(iterator, "gap")
+  assert.deepEqual({ op, dropped, where }, { op: "gap", dropped: null, where: "gateway" })
   await client.publish({ ...channel, data: { object: object({ number: 3 }) } })
   const event = await next(iterator)
   assert.equal(event.data.object.number, 3)

@@ -57,8 +57,8 @@ async function observe(): Promise<void> {
   for await (const frame of subscription) {
     if (frame.op === "gap") {
       const gap: GapFrame = frame
-      const lost: number | null = gap.lost
-      console.log(lost, gap.where === "client", gap.cursor, gap.size)
+      const dropped: number | null = gap.dropped
+      console.log(dropped, gap.where === "client", gap.cursor, gap.size)
       continue
     }
     const event: EventFrame = frame

@@ -67,11 +67,11 @@ test("what need not begin again does not", async (context) => {
 })
 
 test("a state is told anew where changes of it are missing, and not before", async (context) => {
-  for (const missed of [{ op: "gap", lost: 2 }, { op: "gap", lost: null, cursor: "c" }]) {
+  for (const missed of [{ op: "gap", dropped: 2 }, { op: "gap", dropped: null, cursor: "c" }]) {
     const tick = steeredTimers(context)
     const client = scripted(
       // The first gap is that of a gateway without its broker.
-      { frames: [{ op: "gap", lost: null }, { op: "event", number: 1 }, missed, { op: "event", number: 2 }] },
+      { frames: [{ op: "gap", dropped: null }, { op: "event", number: 1 }, missed, { op: "event", number: 2 }] },
       { frames: [{ op: "event", number: 3 }] },
     )
     const stop = new AbortController()

@@ -27,7 +27,7 @@ test("associations are followed again after an error, until the context is gone"
 
 test("associations are asked for anew where changes are missing", async (context) => {
   const tick = steeredTimers(context)
-  const client = scripted({ frames: [change({ added: [pair] }), { op: "gap", lost: 2 }] }, { frames: [change({ added: [] })] })
+  const client = scripted({ frames: [change({ added: [pair] }), { op: "gap", dropped: 2 }] }, { frames: [change({ added: [] })] })
   const associations = new Associations()
   const stop = new AbortController()
   watchAssociations(client, "c", stop.signal, associations, () => {}, () => {})

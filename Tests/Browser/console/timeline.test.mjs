@@ -69,17 +69,17 @@ test("keeps what it shows while more comes than is kept, and says what is gone",
   assert.deepEqual(shown(timeline, Infinity).slice(-1), [0], "what came meanwhile is gone, too")
 })
 
-test("counts gaps as what was lost, and not as events", () => {
+test("counts gaps as dropped events, and not as events", () => {
   const timeline = new Timeline()
   heard(timeline, 1)
   timeline.stop("asked")
-  timeline.push({ op: "gap", lost: 7, size: 0 }, 2)
-  timeline.push({ op: "gap", lost: null, size: 0 }, 2)
+  timeline.push({ op: "gap", dropped: 7, size: 0 }, 2)
+  timeline.push({ op: "gap", dropped: null, size: 0 }, 2)
   heard(timeline, 2)
   assert.deepEqual(timeline.missed(), { came: 1, gone: 0 })
   timeline.resume()
   assert.equal(timeline.events, 2)
-  assert.equal(timeline.lost, 7)
+  assert.equal(timeline.dropped, 7)
   assert.deepEqual(shown(timeline), [2, "gap", "gap", "1 came, 0 gone", 1])
 })
 

@@ -136,8 +136,8 @@ import Testing
 
     @Test func framesAreEncodedAsJSON() throws {
         let frames: [(ServerFrame, String)] = [
-            (.ok, #"{"op":"ok","id":"i"}"#), (.gap(dropped: 3), #"{"op":"gap","id":"i","lost":3}"#),
-            (.gap(dropped: nil), #"{"op":"gap","id":"i","lost":null}"#),
+            (.ok, #"{"op":"ok","id":"i"}"#), (.gap(dropped: 3), #"{"op":"gap","id":"i","dropped":3}"#),
+            (.gap(dropped: nil), #"{"op":"gap","id":"i","dropped":null}"#),
             (.done(.overflow), #"{"op":"done","id":"i","reason":"overflow"}"#),
         ]
         for (frame, expected) in frames { #expect(String(decoding: frame.json(id: "i"), as: UTF8.self) == expected) }

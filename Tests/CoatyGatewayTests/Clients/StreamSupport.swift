@@ -113,7 +113,7 @@ struct Told: Equatable, CustomStringConvertible {
         case "pong": content = .pong
         case "error": content = .error
         case "response": content = .response
-        case "gap": content = .gap(json["lost"]?.number.map { Int($0) })
+        case "gap": content = .gap(json["dropped"]?.number.map { Int($0) })
         case "done": content = .done(try #require(json["reason"]?.string))
         default:
             if let change = json["change"]?.string {

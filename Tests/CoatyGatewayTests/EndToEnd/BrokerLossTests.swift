@@ -36,7 +36,7 @@ import Testing
         #expect(!outcomes.contains(.refused))
 
         // The gateway subscribes before it sends what was deferred.
-        #expect(try stream.receiveWithoutCursor() == #"{"op":"gap","lost":null}"#)
+        #expect(try stream.receiveWithoutCursor() == #"{"op":"gap","dropped":null}"#)
         try observer.publish("coaty/3/-/CHN:in/a", #"{"objects":[]}"#)
         guard case .text(let text) = try stream.receive(), text.contains(#""event":"channel""#) else {
             Issue.record("expected an event")

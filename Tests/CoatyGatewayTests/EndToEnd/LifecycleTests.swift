@@ -70,7 +70,7 @@ import Testing
         try waitUntil("another broker runs") { children(of: gateway.pid).first.map { $0 != child } ?? false }
         try waitUntil("ready again") { try gateway.request("GET", "/readyz").status == 200 }
         let agent = try MQTTTestClient(port: gateway.brokerPort)
-        #expect(try stream.receiveWithoutCursor() == #"{"op":"gap","lost":null}"#)
+        #expect(try stream.receiveWithoutCursor() == #"{"op":"gap","dropped":null}"#)
         // A subscription of its own stands behind those of the gateway's, which it asks for again first.
         _ = try gateway.stream("channel?channelId=other")
         try agent.publish("coaty/3/-/CHN:c/a", #"{"objects":[]}"#)

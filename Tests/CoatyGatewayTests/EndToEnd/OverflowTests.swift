@@ -34,7 +34,7 @@ import Testing
             let frame = try client.next(of: "s")
             switch frame.op {
             case "event": told.append(.event(try #require(frame.object["round"] as? Int)))
-            case "gap": told.append(.gap(try #require(frame.json["lost"] as? Int, "\(frame)")))
+            case "gap": told.append(.gap(try #require(frame.json["dropped"] as? Int, "\(frame)")))
             default: throw FrameClient.Failure.inVain("\(frame)", [])
             }
         }

@@ -56,7 +56,7 @@ import Testing
         let client = try scene.gateway.frameClient()
         try client.subscribe("s", Self.channel + #","since":"0-1""#)
         let gap = try client.next(of: "s")
-        #expect(gap.op == "gap" && gap.json["lost"] is NSNull)
+        #expect(gap.op == "gap" && gap.json["dropped"] is NSNull)
         try publish(scene, 0..<1)
         #expect(try number(client.next(of: "s")) == 0)
         // Of another source, too.
@@ -74,12 +74,12 @@ import Testing
         let cursors = try (0..<50).map { _ in try #require(try client.next(of: "s")["cursor"]) }
         try client.subscribe("r", Self.channel + #","since":"\#(cursors[0])""#)
         let gap = try client.next(of: "r")
-        let lost = try #require(gap.json["lost"] as? Int, "\(gap)")
+        let lost = try #require(gap.json["dropped"] as? Int, "\(gap)")
         #expect(lost > 0 && lost < 49)
         for expected in 1 + lost..<50 { #expect(try number(client.next(of: "r")) == expected) }
         // Whether a filter would have passed what is forgotten, nobody knows.
         try client.subscribe("f", Self.channel + #","since":"\#(cursors[0])","filter":["name",["Exists"]]"#)
-        #expect(try client.next(of: "f").json["lost"] is NSNull)
+        #expect(try client.next(of: "f").json["dropped"] is NSNull)
     }
 
     /// What throttling holds back is not lost to who resumes behind what passed it.
@@ -117,7 +117,7 @@ import Testing
         let cursor = try #require(try client.next(of: "s")["cursor"])
         try scene.broker.restart()
         let gap = try client.next(of: "s")
-        #expect(gap.op == "gap" && gap.json["lost"] is NSNull)
+        #expect(gap.op == "gap" && gap.json["dropped"] is NSNull)
         try waitUntil("ready again") { try scene.gateway.request("GET", "/readyz").status == 200 }
         // Behind its `ok` all subscriptions stand that the gateway had.
         try client.subscribe("other", #""event":"channel","channelId":"other""#)
@@ -126,7 +126,7 @@ import Testing
         #expect(try number(client.next(of: "s")) == 1)
         try client.subscribe("r", Self.channel + #","since":"\#(cursor)""#)
         let resumed = try client.next(of: "r")
-        #expect(resumed.op == "gap" && resumed.json["lost"] is NSNull)
+        #expect(resumed.op == "gap" && resumed.json["dropped"] is NSNull)
         #expect(try number(client.next(of: "r")) == 1)
     }
 
@@ -136,9 +136,9 @@ import Testing
         try waitUntil("offline") { try scene.gateway.request("GET", "/readyz").status == 503 }
         let client = try scene.gateway.frameClient()
         try client.subscribe("s", Self.channel)
-        #expect(try client.next(of: "s").json["lost"] is NSNull)
+        #expect(try client.next(of: "s").json["dropped"] is NSNull)
         let events = try scene.gateway.eventStream("channel?channelId=c")
-        #expect(try events.next()?.json["lost"] is NSNull)
+        #expect(try events.next()?.json["dropped"] is NSNull)
         #expect(try client.ask("publish", Self.channel + #","data":{"objects":[]}"#).json["deferred"] as? Bool == true)
         let refused = try client.ask("request", #""event":"discover","data":{"objectTypes":["t"]}"#)
         #expect(refused.op == "error" && refused.json["status"] as? Int == 503)

@@ -13,20 +13,20 @@ import Testing
             let reconnects: Int
         }
         struct Events: Decodable {
-            let received, published, deferred, waiting, waitingBytes, invalid: Int
+            let received, published, deferred, queued, queuedBytes, invalid: Int
         }
         struct Streams: Decodable {
-            let connections, subscriptions, told, lost, waiting, waitingBytes, maximumWaitingBytes: Int
+            let connections, subscriptions, delivered, dropped, queued, queuedBytes, maximumQueuedBytes: Int
         }
         struct Requests: Decodable {
-            let waiting, total: Int
+            let pending, total: Int
         }
         struct SlowConsumer: Decodable {
             let connection: Int
             let transport: String
             let id: String?
             let event: String
-            let waiting, waitingBytes, lost: Int
+            let queued, queuedBytes, dropped: Int
             let overflow: String
         }
         let version: String
@@ -79,15 +79,15 @@ import Testing
         try waitUntil("all is counted") {
             now = try status(scene.gateway)
             topics = scene.agent.messages.map(\.topic)
-            return now.events.published == topics.count { $0.contains("/\(id)") } && now.events.waiting == 0
-                && now.events.received == topics.count { !$0.contains("/CHN:out/") } && now.streams.told == 60
+            return now.events.published == topics.count { $0.contains("/\(id)") } && now.events.queued == 0
+                && now.events.received == topics.count { !$0.contains("/CHN:out/") } && now.streams.delivered == 60
         }
         #expect(topics.count { $0.contains("/CHN:out/\(id)") } == 30 && topics.count { $0.contains("/CHN:in/") } == 21)
-        #expect(now.events.waitingBytes == 0 && now.events.deferred == before.events.deferred)
+        #expect(now.events.queuedBytes == 0 && now.events.deferred == before.events.deferred)
         #expect(now.events.invalid - before.events.invalid == 1)
-        #expect(now.streams.connections == 2 && now.streams.subscriptions == 3 && now.streams.lost == 0)
-        #expect(now.streams.maximumWaitingBytes == 256 << 20)
-        #expect(now.requests.total - before.requests.total == 2 && now.requests.waiting == 0)
+        #expect(now.streams.connections == 2 && now.streams.subscriptions == 3 && now.streams.dropped == 0)
+        #expect(now.streams.maximumQueuedBytes == 256 << 20)
+        #expect(now.requests.total - before.requests.total == 2 && now.requests.pending == 0)
         withExtendedLifetime(stream) {}
     }
 
@@ -106,15 +106,15 @@ import Testing
         }
         let away = try status(gateway)
         #expect(away.broker.since > before.broker.since && away.broker.reconnects == 0)
-        #expect(away.events.deferred - before.events.deferred == 10 && away.events.waiting == 10)
-        #expect(away.events.waitingBytes > 10 * body("0").utf8.count)
-        #expect(away.requests.waiting == 0 && away.requests.total - before.requests.total == 1)
+        #expect(away.events.deferred - before.events.deferred == 10 && away.events.queued == 10)
+        #expect(away.events.queuedBytes > 10 * body("0").utf8.count)
+        #expect(away.requests.pending == 0 && away.requests.total - before.requests.total == 1)
 
         try broker.restart()
         // Publications do not wait until it is online.
         try waitUntil("it is online, and what was queued is published") {
             let status = try status(gateway)
-            return status.broker.state == "online" && status.events.waiting == 0
+            return status.broker.state == "online" && status.events.queued == 0
         }
         let back = try status(gateway)
         #expect(back.broker.reconnects == 1)
@@ -132,7 +132,7 @@ import Testing
         #expect(try reader.next().op == "ok")
         let filler = String(repeating: "x", count: 20_000)
         var said = 0
-        while try status(scene.gateway).streams.lost < 100 {
+        while try status(scene.gateway).streams.dropped < 100 {
             try #require(said < 5_000, "the client reads by itself")
             for _ in 0..<50 {
                 try scene.agent.publish("coaty/3/-/CHN:load/source", body(filler))
@@ -141,17 +141,17 @@ import Testing
             }
         }
         let now = try status(scene.gateway)
-        let slow = try #require(now.slowConsumers.first { $0.lost > 0 })
+        let slow = try #require(now.slowConsumers.first { $0.dropped > 0 })
         #expect(slow.id == "slow" && slow.event == "channel" && slow.transport == "websocket")
-        #expect(slow.overflow == "dropOldest" && slow.waiting == 16 && slow.lost == now.streams.lost)
-        #expect(slow.waitingBytes > 16 * filler.utf8.count)
-        #expect(now.streams.told == 2 * said - slow.lost - slow.waiting)
-        #expect(now.streams.waitingBytes >= slow.waitingBytes)
+        #expect(slow.overflow == "dropOldest" && slow.queued == 16 && slow.dropped == now.streams.dropped)
+        #expect(slow.queuedBytes > 16 * filler.utf8.count)
+        #expect(now.streams.delivered == 2 * said - slow.dropped - slow.queued)
+        #expect(now.streams.queuedBytes >= slow.queuedBytes)
 
         client = nil
         try waitUntil("it is gone") { try status(scene.gateway).streams.connections == 1 }
         let left = try status(scene.gateway)
-        #expect(left.slowConsumers.isEmpty && left.streams.waiting == 0 && left.streams.waitingBytes == 0)
-        #expect(left.streams.lost == now.streams.lost && left.streams.told == now.streams.told)
+        #expect(left.slowConsumers.isEmpty && left.streams.queued == 0 && left.streams.queuedBytes == 0)
+        #expect(left.streams.dropped == now.streams.dropped && left.streams.delivered == now.streams.delivered)
     }
 }
