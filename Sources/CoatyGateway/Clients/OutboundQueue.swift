@@ -9,9 +9,9 @@ import Synchronization
 /// queue.
 final class OutboundQueue: Sendable {
     /// Maximum number of queued replies. A client that requires more without reading is disconnected.
-    static let maximumAnswers = 1024
+    static let maximumReplies = 1024
     /// Maximum bytes of queued replies, with the same consequence. A single reply may be larger.
-    static let maximumAnswerBytes = 1 << 20
+    static let maximumReplyBytes = 1 << 20
     /// Maximum bytes of queued events for one client.
     static let maximumQueuedBytes = 4 << 20
     /// Bytes that may be queued for one client even if the memory that all clients share is full.
@@ -103,11 +103,11 @@ final class OutboundQueue: Sendable {
     /// Queues a reply to a frame of the client. Closes the connection if too many replies are queued.
     ///
     /// - Parameter id: the id in the client's frame; nil if it could not be read.
-    func answer(_ frame: ServerFrame, id: String?) {
+    func reply(_ frame: ServerFrame, id: String?) {
         let isOverLimit = state.withLock { state in
             guard !state.isClosed else { return false }
             let bytes = state.replyBytes + frame.members.count
-            guard state.replies.isEmpty || state.replies.count < Self.maximumAnswers && bytes <= Self.maximumAnswerBytes
+            guard state.replies.isEmpty || state.replies.count < Self.maximumReplies && bytes <= Self.maximumReplyBytes
             else { return true }
             queueReply(frame, id, &state)
             write(&state)

@@ -74,7 +74,7 @@ final class SocketSession: WebSocketEndpoint.Client {
             let frame = try ClientFrame(Array(text.utf8), id: &id)
             try handle(frame)
         } catch {
-            outbound.answer(.error(Problems.of(error)), id: id)
+            outbound.reply(.error(Problems.of(error)), id: id)
         }
     }
 
@@ -91,7 +91,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         case .identify: try identify(frame)
         case .ping:
             try frame.json.refuseMembers(besides: ClientFrame.members)
-            outbound.answer(.pong, id: frame.id)
+            outbound.reply(.pong, id: frame.id)
         }
     }
 
@@ -100,7 +100,7 @@ final class SocketSession: WebSocketEndpoint.Client {
 
     private func answer(_ frame: ClientFrame, _ delivery: Delivery) {
         let members = #""deferred":\#(delivery == .deferred)"#
-        outbound.answer(ServerFrame(.ok, members: Array(members.utf8)), id: frame.id)
+        outbound.reply(ServerFrame(.ok, members: Array(members.utf8)), id: frame.id)
     }
 
     // MARK: - Subscriptions and requests
@@ -206,11 +206,11 @@ final class SocketSession: WebSocketEndpoint.Client {
         switch closing {
         // The client may have sent the frame before it received the end.
         case .over: throw isRequest ? Problems.noSuchRequest : Problems.noSuchSubscription
-        case .held: outbound.answer(.error(Problems.endedBeforeItBegan), id: frame.id)
+        case .held: outbound.reply(.error(Problems.endedBeforeItBegan), id: frame.id)
         case .begun: break
         }
-        outbound.answer(.ok, id: frame.id)
-        if isRequest { outbound.answer(.done(.cancelled), id: frame.id) }
+        outbound.reply(.ok, id: frame.id)
+        if isRequest { outbound.reply(.done(.cancelled), id: frame.id) }
     }
 
     // MARK: - Responses and identity
@@ -252,12 +252,12 @@ final class SocketSession: WebSocketEndpoint.Client {
                 return state.identity != nil
             }
             if isIdentified {
-                outbound.answer(
+                outbound.reply(
                     ServerFrame(.ok, members: Array(#""identity":"#.utf8) + identity.identity),
                     id: frame.id
                 )
             } else {
-                outbound.answer(.error(Problems.notIdentified), id: frame.id)
+                outbound.reply(.error(Problems.notIdentified), id: frame.id)
                 await services.agents.leave(identity)
             }
         }

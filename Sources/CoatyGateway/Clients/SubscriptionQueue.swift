@@ -74,7 +74,7 @@ struct SubscriptionQueue: Sendable {
         isHeld = false
         next = start.gap
         snapshot = start.snapshot
-        replay = start.backlog
+        replay = start.replay
     }
 
     /// Appends an item. If there is no room, the overflow policy of the subscription applies.

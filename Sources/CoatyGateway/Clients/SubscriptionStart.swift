@@ -7,5 +7,5 @@ struct SubscriptionStart: Sendable {
     /// Objects currently in the network.
     var snapshot: ObjectSnapshot?
     /// Events from before the subscription started, or from the time in which the snapshot is delivered.
-    var backlog: Replay?
+    var replay: Replay?
 }

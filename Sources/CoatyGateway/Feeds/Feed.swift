@@ -178,11 +178,11 @@ final class Feed: Sendable {
             if !isKnown || !replayBuffer.isComplete(behind: since) { start.snapshot = snapshot(arrival) }
             if start.snapshot != nil {
                 start.gap = .gap(nil, nil)
-                start.backlog = replay(behind: arrival, now)
+                start.replay = replay(behind: arrival, now)
             } else {
                 let resumption = isKnown ? since : FeedCursor(epoch: epoch, position: 0)
                 if !isKnown { start.gap = .gap(nil, resumption) }
-                start.backlog = replay(behind: resumption, now)
+                start.replay = replay(behind: resumption, now)
             }
         } else {
             start.snapshot = snapshot(arrival)
@@ -192,11 +192,11 @@ final class Feed: Sendable {
             let cursor = isResumable && start.snapshot == nil ? arrival : nil
             if hasGap { start.gap = .gap(nil, cursor) } else { start.cursor = cursor }
             // Events delivered before the broker acknowledged the feed.
-            start.backlog = replay(behind: arrival, now)
+            start.replay = replay(behind: arrival, now)
         }
-        if start.snapshot != nil, start.backlog == nil {
+        if start.snapshot != nil, start.replay == nil {
             // Events that occur while the snapshot is being delivered follow it.
-            start.backlog = Replay(behind: arrival, upTo: arrival.position, in: replayBuffer)
+            start.replay = Replay(behind: arrival, upTo: arrival.position, in: replayBuffer)
         }
         subscription.begin(start)
     }

@@ -10,9 +10,9 @@ final class FeedHub: Sendable {
     /// Maximum number of feeds. Each may be a subscription at the broker.
     static let maximumFeeds = 10_000
     /// Maximum number of feeds in use that have their own broker session.
-    static let maximumLinks = 8
+    static let maximumTrafficFeeds = 8
     /// Maximum number of unused feeds that keep their own session: each such session may receive all events of the network.
-    static let maximumUnusedLinks = 2
+    static let maximumUnusedTrafficFeeds = 2
     /// Traffic feeds have a replay buffer of their own, with the total size divided by this. In a shared buffer, traffic would
     /// evict the events of all other feeds.
     static let trafficPart = 4
@@ -46,9 +46,9 @@ final class FeedHub: Sendable {
                 return entries.count - unused >= FeedHub.maximumFeeds ? Problems.tooManyFeeds : nil
             }
             let used = entries.count { $0.key.isTraffic && $0.value.users > 0 }
-            guard used < FeedHub.maximumLinks else { return Problems.tooManyLinks }
+            guard used < FeedHub.maximumTrafficFeeds else { return Problems.tooManyTrafficFeeds }
             // An unused feed still has its session.
-            return entries[request] != nil || sessions < TrafficSessions.maximum ? nil : Problems.tooManyLinks
+            return entries[request] != nil || sessions < TrafficSessions.maximum ? nil : Problems.tooManyTrafficFeeds
         }
 
         /// Removes and returns the longest unused feed with its own session, if too many such feeds are unused.
@@ -57,7 +57,9 @@ final class FeedHub: Sendable {
                 let (request, absence, _) = leaving[index]
                 return request.isTraffic && entries[request]?.isAbsent(absence) ?? false
             }
-            guard unusedTraffic.count > FeedHub.maximumUnusedLinks, let oldest = unusedTraffic.first else { return nil }
+            guard unusedTraffic.count > FeedHub.maximumUnusedTrafficFeeds, let oldest = unusedTraffic.first else {
+                return nil
+            }
             unused -= 1
             return entries.removeValue(forKey: leaving.remove(at: oldest).request)?.feed
         }
@@ -258,8 +260,8 @@ final class FeedHub: Sendable {
 }
 
 extension Problems {
-    static let tooManyLinks = tooManySubscriptions(
-        "The gateway observes \(FeedHub.maximumLinks) other choices of events already, or has not yet done with earlier ones."
+    static let tooManyTrafficFeeds = tooManySubscriptions(
+        "The gateway observes \(FeedHub.maximumTrafficFeeds) other choices of events already, or has not yet done with earlier ones."
     )
     static let tooManyFeeds = tooManySubscriptions("The gateway observes as much as it can.")
     static let withdrawn = notFound(detail: "What is to be observed is no longer there.")

@@ -6,7 +6,7 @@ import Synchronization
 /// A thread blocked in the resolver or in connect(2) can outlive its subscriptions by minutes.
 final class TrafficSessions: Component {
     /// Maximum number of sessions, including those that are closing. At the maximum, no further set of events can be observed.
-    static let maximum = FeedHub.maximumLinks + FeedHub.maximumUnusedLinks
+    static let maximum = FeedHub.maximumTrafficFeeds + FeedHub.maximumUnusedTrafficFeeds
     /// How long ``stop()`` waits for sessions to close. Longer than an orderly close, which the binding limits to 2 s.
     static let leaveTimeout = Duration.seconds(3)
     private static let pollInterval = Duration.milliseconds(20)

@@ -18,17 +18,17 @@ extension OutboundQueueTests {
             outbound.end(subscription, .limit)
         }
         transport.setRoom(0)
-        for _ in 0..<16 { outbound.answer(answer(OutboundQueue.maximumAnswerBytes / 16), id: nil) }
+        for _ in 0..<16 { outbound.reply(answer(OutboundQueue.maximumReplyBytes / 16), id: nil) }
         #expect(transport.aborts == 0)
         read(outbound)
         transport.setRoom(0)
         // A single reply may be larger.
-        outbound.answer(answer(2 * OutboundQueue.maximumAnswerBytes), id: nil)
+        outbound.reply(answer(2 * OutboundQueue.maximumReplyBytes), id: nil)
         read(outbound)
         #expect(transport.aborts == 0 && transport.frames.count == 217)
         transport.setRoom(0)
-        for _ in 0..<16 { outbound.answer(answer(OutboundQueue.maximumAnswerBytes / 16), id: nil) }
-        outbound.answer(answer(7), id: nil)
+        for _ in 0..<16 { outbound.reply(answer(OutboundQueue.maximumReplyBytes / 16), id: nil) }
+        outbound.reply(answer(7), id: nil)
         #expect(transport.aborts == 1)
         read(outbound)
         #expect(transport.frames.count == 217)
@@ -99,10 +99,10 @@ extension OutboundQueueTests {
         transport.setRoom(0)
         let outbound = outbound()
         let subscription = outbound.begun(id: "a")
-        for _ in 0..<OutboundQueue.maximumAnswers { outbound.answer(.pong, id: "p") }
+        for _ in 0..<OutboundQueue.maximumReplies { outbound.reply(.pong, id: "p") }
         #expect(transport.aborts == 0)
-        outbound.answer(.pong, id: "p")
-        outbound.answer(.pong, id: "p")
+        outbound.reply(.pong, id: "p")
+        outbound.reply(.pong, id: "p")
         #expect(transport.aborts == 1)
         read(outbound)
         subscription.take(try Made.event(1, 1))
@@ -116,7 +116,7 @@ extension OutboundQueueTests {
         let probe = Probe(transport, at: 1 + count + 1)
         let outbound = OutboundQueue(probe)
         // From here on, throttled events are not released until the client reads.
-        outbound.answer(.pong, id: "p")
+        outbound.reply(.pong, id: "p")
         let options = Made.options { ($0.buffer, $0.throttle) = (count, .milliseconds(1)) }
         let subscription = outbound.begun(id: "a", options: options)
         for number in 1...2 * count { subscription.take(try Made.event(number % count, number)) }
@@ -164,7 +164,7 @@ extension OutboundQueueTests {
         transport.setRoom(0)
         let outbound = outbound()
         let subscription = outbound.begun(id: "a")
-        outbound.answer(.pong, id: "p")
+        outbound.reply(.pong, id: "p")
         let response = ServerFrame(.response, members: Array(#""p":"\#(String(repeating: "p", count: 1 << 20))""#.utf8))
         var taken = 1
         while outbound.append(response: response, to: subscription), taken < 100 { taken += 1 }

@@ -32,10 +32,10 @@ import Testing
         subscriptions[1].end(.withdrawn)
         subscriptions[2].take(try Made.event(1, 5))
         outbound.begin(subscriptions[2])
-        outbound.answer(.pong, id: "p")
+        outbound.reply(.pong, id: "p")
         read(outbound, 5)
         #expect(try delivered() == ["c ok", "p pong", "a event(1)", "b event(4)", "c event(5)"])
-        outbound.answer(.pong, id: "q")
+        outbound.reply(.pong, id: "q")
         read(outbound)
         let rest = ["q pong", "a event(2)", #"b done("withdrawn")"#, "a event(3)"]
         #expect(try delivered().dropFirst(5) == rest[...])
@@ -185,7 +185,7 @@ import Testing
         let response = ServerFrame(.response, members: Array(#""n":1"#.utf8))
         for _ in 0..<3 { #expect(outbound.append(response: response, to: subscription)) }
         outbound.end(subscription, .limit)
-        outbound.answer(.pong, id: "p")
+        outbound.reply(.pong, id: "p")
         #expect(try delivered() == ["p pong"])
         transport.setRoom(0)
         outbound.begin(subscription)
@@ -254,7 +254,7 @@ import Testing
         for _ in 0..<500 {
             switch Int.random(in: 0..<8, using: &random) {
             case 0: read(outbound, Int.random(in: 0...5, using: &random))
-            case 1: outbound.answer(.pong, id: "p")
+            case 1: outbound.reply(.pong, id: "p")
             default:
                 let subscription = Int.random(in: 0..<3, using: &random)
                 sent[subscription] += 1

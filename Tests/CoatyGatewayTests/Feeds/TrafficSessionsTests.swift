@@ -94,8 +94,8 @@ import Testing
             }
             return await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(bindings.count == FeedHub.maximumLinks)
-        let refused = Self.choices.count - FeedHub.maximumLinks
+        #expect(bindings.count == FeedHub.maximumTrafficFeeds)
+        let refused = Self.choices.count - FeedHub.maximumTrafficFeeds
         try await untilTrue("the others are refused") { try delivered("a").count { $0 == .error } == refused }
         for end in ends { end() }
     }
