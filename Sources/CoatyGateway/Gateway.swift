@@ -57,10 +57,10 @@ public final class Gateway: Sendable {
         let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
         let (manager, routing) = (agent.communicationManager, agent.routing)
         let trafficSessions = TrafficSessions()
-        try await root.start(Coordinator(name: "traffic links", component: trafficSessions))
+        try await root.start(Coordinator(name: "traffic sessions", component: trafficSessions))
         let objects = ObjectRegistry(manager: manager, logger: logger)
         try await root.start(Coordinator(name: "objects", component: objects))
-        try await root.start(Coordinator(name: "broker link", component: agent))
+        try await root.start(Coordinator(name: "broker session", component: agent))
 
         let ioNodes = ioNodeRegistry(broker)
         try await root.start(Coordinator(name: "IO nodes", component: ioNodes))
@@ -70,7 +70,7 @@ public final class Gateway: Sendable {
             limit: settings.maximumVirtualAgents,
             logger: logger
         )
-        try await root.start(Coordinator(name: "virtual agents", component: identities))
+        try await root.start(Coordinator(name: "client identities", component: identities))
 
         let brokerSessions = settings.maximumIoNodes + settings.maximumVirtualAgents + TrafficSessions.maximum
         let limit = DescriptorLimit(agents: brokerSessions)

@@ -1,4 +1,4 @@
-/// The topic filters that may have cost connections, and those that are refused for it.
+/// Topic filters suspected of having caused lost connections, and those refused because of it.
 struct SuspectFilters {
     typealias Key = MQTTSubscriptions.Key
 

@@ -17,7 +17,7 @@ public struct HTTPRequestHead: ~Copyable {
     public func header(_ name: String) -> String? { headerValue(name, of: connection) }
 }
 
-/// What is done with a request.
+/// The decision about a request.
 public enum HTTPAdmission: Sendable {
     /// It goes to its route. Every answer to it has these header fields, too.
     case admit(headers: [(name: String, value: String)])

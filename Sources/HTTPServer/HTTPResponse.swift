@@ -41,7 +41,7 @@ public final class HTTPResponse: Sendable {
         self.init(status: status, headers: headers, body: Array(body.utf8))
     }
 
-    /// Returns this response with further header fields, without those that it has already.
+    /// Returns a copy with additional header fields; skips fields that it already has.
     func adding(_ more: [(name: String, value: String)]) -> HTTPResponse {
         guard !more.isEmpty else { return self }
         let new = more.filter { field in !headers.contains { $0 == field } }

@@ -12,7 +12,7 @@ struct RequestHead {
     private(set) var expectsContinue = false
     /// Whether the client asks for WebSocket.
     private(set) var wantsWebSocket = false
-    /// Whether two readers of this head could disagree on where the request ends, or for whom or from whom it is.
+    /// Whether two readers of this head could disagree on where the request ends, which host it is for, or which origin it is from.
     var isAmbiguous: Bool {
         hasMalformedField || contentLengths > 1 || hosts > 1 || origins > 1 || (isHTTP11 && hosts == 0)
             || (transferCodings > 0 && (contentLengths > 0 || !isHTTP11))

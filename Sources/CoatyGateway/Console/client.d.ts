@@ -114,9 +114,9 @@ export interface EventFrame {
 /** Events are missing at this place. */
 export interface GapFrame {
   op: "gap"
-  /** How many; null where nobody can know. What has a state, or a `snapshot`, is told anew behind such a gap. */
+  /** The number of dropped events; null if unknown. A state or a `snapshot` is sent again after such a gap. */
   dropped: number | null
-  /** Whether the gateway could not tell them, or this client could not keep them. */
+  /** Whether the gateway or this client dropped them. */
   where: "gateway" | "client"
   cursor?: string
   size: number

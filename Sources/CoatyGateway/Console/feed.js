@@ -256,6 +256,6 @@ function sinceText({ came, gone }) {
 }
 
 const gapText = ({ dropped, where }) =>
-  dropped === null ? "The link was interrupted. What was said here was missed, and nobody knows how much it was."
+  dropped === null ? "The connection was interrupted. An unknown number of events is missing here."
   : where === "client" ? `${plural(dropped, "event")} passed too fast for this page.`
   : `${plural(dropped, "event")} passed too fast for the connection.`

@@ -140,7 +140,7 @@ class GatewayView {
         h("td", {}, h("span", { className: "tag", "data-pattern": event }, event)),
         h("td", {}, h("div", { className: "slow" },
           id && h("span", {}, id), h("span", { className: "muted" }, `#${connection} ${transportName[transport] ?? transport}`))),
-        h("td", { className: "num" }, count(waiting)),
+        h("td", { className: "num" }, count(queued)),
         h("td", { className: "num wide-only" }, bytes(queuedBytes)),
         h("td", { className: `num${dropped > 0 ? " attention" : ""}` }, count(dropped)),
         h("td", { className: "muted wide-only" }, overflowName[overflow] ?? overflow))))
@@ -150,7 +150,7 @@ class GatewayView {
 const transportName = { websocket: "WebSocket", sse: "event stream" }
 
 /** What happens where a buffer is full. */
-const overflowName = { dropOldest: "loses the oldest", latest: "keeps the latest", close: "ends" }
+const overflowName = { dropOldest: "drops the oldest", latest: "keeps the latest", close: "ends" }
 
 const lasting = (ms) => duration(Math.max(0, Date.now() - ms) / 1000)
 const since = (ms) => dateTime(ms).replace(/\.\d+$/, "")
@@ -189,17 +189,17 @@ function build(root) {
   })
 
   const state = h("span", { className: "tag" }, "–")
-  const memory = h("meter", { min: 0, max: 1, low: 0.5, high: 0.8, optimum: 0, value: 0, "aria-label": "Memory for what waits" })
+  const memory = h("meter", { min: 0, max: 1, low: 0.5, high: 0.8, optimum: 0, value: 0, "aria-label": "Memory of queued events" })
   const table = h("div", { className: "table-scroll", tabIndex: 0, role: "group", "aria-label": "Slow consumers", hidden: true })
   const rows = h("tbody")
   table.append(h("table", { className: "table" },
     h("thead", {}, h("tr", {},
       ["Event", "Subscription"].map((text) => h("th", { scope: "col" }, text)),
-      [["Waiting"], ["Bytes", "wide-only"], ["Lost"]].map(([text, more = ""]) => h("th", { scope: "col", className: `num ${more}` }, text)),
+      [["Queued"], ["Bytes", "wide-only"], ["Dropped"]].map(([text, more = ""]) => h("th", { scope: "col", className: `num ${more}` }, text)),
       h("th", { scope: "col", className: "wide-only" }, "When full, it"))), rows))
   const empty = h("div", { className: "empty" },
     h("h2", {}, "All clients keep up"),
-    h("p", {}, "Subscriptions whose clients read more slowly than events arrive, with the events queued and dropped for each."))
+    h("p", {}, "Subscriptions whose clients read more slowly than events arrive are listed here, with their queued and dropped events."))
 
   // It scrolls, and may hold nothing that takes the focus: then keys could not.
   root.tabIndex = 0
@@ -211,7 +211,7 @@ function build(root) {
         fact("address", "Address"), fact("owner", "Started by"), fact("since", "Since"), fact("reconnects", "Reconnects"))),
       card("Events", list(
         fact("received", "Received"), fact("published", "Published"), fact("deferred", "Deferred"),
-        fact("outbox", "Waiting to go out"), fact("invalid", "Invalid"))),
+        fact("outbox", "Queued for the broker"), fact("invalid", "Invalid"))),
       card("Clients", list(
         fact("connections", "Connections"), fact("delivered", "Events delivered"), fact("dropped", "Events dropped"),
         fact("queued", "Events queued"), fact("requests", "Requests pending"), fact("memory", "Memory", memory)))),

@@ -96,7 +96,7 @@ export class Responder {
 
   #came(frame) {
     if (frame.op === "gap") {
-      this.#note = frame.dropped === null ? "The link was interrupted: calls may have been missed." : `${plural(frame.dropped, "call")} passed too fast.`
+      this.#note = frame.dropped === null ? "The connection was interrupted: calls may be missing." : `${plural(frame.dropped, "call")} passed too fast.`
       return this.#request()
     }
     if (this.#calls.length >= maximumCalls) {

@@ -7,11 +7,11 @@ import HTTPServer
 ///   handshakes. With others, such as for images and frames, they send `Sec-Fetch-Site`, but only over TLS and to loopback
 ///   addresses.
 /// - A page whose own DNS name resolves to the gateway's address (DNS rebinding) has the gateway's origin, as browsers see it.
-///   Therefore a client without authentication must use a host name that can't be in the public DNS, or one that is allowed.
+///   Therefore the host name must be one that can't be in the public DNS, or one that is allowed.
 struct BrowserPolicy: Sendable {
     /// The origins, besides the gateway's own, whose pages may use the gateway.
     var allowedOrigins: Set<WebOrigin> = []
-    /// The public host names under which clients may reach the gateway without authentication.
+    /// The public host names under which clients may reach the gateway.
     var allowedHosts: Set<HostName> = []
 
     /// Paths that answer under every host name: probes may use any.
@@ -30,8 +30,8 @@ struct BrowserPolicy: Sendable {
     /// - Parameter publicPaths: paths that pages of every origin may load.
     func admit(_ head: borrowing HTTPRequestHead, publicPaths: Set<String>) -> HTTPAdmission {
         let host = head.header("Host")
+        var allowed: WebOrigin?
         do throws(Problem) {
-            var allowed: WebOrigin?
             if !publicPaths.contains(head.pathTemplate ?? "") {
                 if let origin = head.header("Origin") {
                     allowed = try check(origin: origin, host: host)
@@ -50,7 +50,7 @@ struct BrowserPolicy: Sendable {
             }
             return .admit(headers: allowed.map(Self.headers) ?? [])
         } catch {
-            return .answer(error.response())
+            return .answer(error.response(headers: allowed.map(Self.headers) ?? []))
         }
     }
 
@@ -114,7 +114,9 @@ extension Problems {
             detail: origin.map { origin in
                 "Pages of the origin \(short(origin.text)) may not use this gateway. To allow them, add the origin to the setting"
                     + " allowed-origins."
-            } ?? "A web page without an origin of http or https, or one that embeds this, may not use this gateway."
+            }
+                ?? "Pages without an http or https origin, and pages of other origins that embed this resource, may not use the"
+                + " gateway."
         )
     }
 

@@ -3,46 +3,46 @@ import { test } from "node:test"
 import { Rates, maximumStep, rateText, span } from "../../../Sources/CoatyGateway/Console/rates.js"
 import { runs, scaleEnd } from "../../../Sources/CoatyGateway/Console/sparkline.js"
 
-const of = (rates) => rates.of("told").map(({ rate }) => rate)
+const of = (rates) => rates.of("delivered").map(({ rate }) => rate)
 
 test("a rate is what a counter grew by in a second", () => {
   const rates = new Rates()
   assert.deepEqual(of(rates), [])
-  rates.take(1000, 1, { told: 100 })
+  rates.take(1000, 1, { delivered: 100 })
   assert.deepEqual(of(rates), [], "one answer has no rate")
-  rates.take(2000, 1, { told: 150 })
-  rates.take(4000, 1, { told: 150 })
-  rates.take(4500, 1, { told: 160 })
+  rates.take(2000, 1, { delivered: 150 })
+  rates.take(4000, 1, { delivered: 150 })
+  rates.take(4500, 1, { delivered: 160 })
   assert.deepEqual(of(rates), [50, 0, 20])
-  rates.take(4500, 1, { told: 999 })
+  rates.take(4500, 1, { delivered: 999 })
   assert.deepEqual(of(rates), [50, 0, 20], "no time has passed")
 })
 
 test("where nobody has asked there is no rate", () => {
   const rates = new Rates()
-  rates.take(0, 1, { told: 0 })
-  rates.take(maximumStep + 1, 1, { told: 50 })
-  rates.take(maximumStep + 1001, 1, { told: 60 })
+  rates.take(0, 1, { delivered: 0 })
+  rates.take(maximumStep + 1, 1, { delivered: 50 })
+  rates.take(maximumStep + 1001, 1, { delivered: 60 })
   assert.deepEqual(of(rates), [null, 10])
 })
 
 test("another start is not compared", () => {
   const rates = new Rates()
-  rates.take(0, 1, { told: 1000 })
-  rates.take(1000, 2, { told: 1010 })
+  rates.take(0, 1, { delivered: 1000 })
+  rates.take(1000, 2, { delivered: 1010 })
   assert.deepEqual(of(rates), [])
-  rates.take(2000, 2, { told: 1015 })
+  rates.take(2000, 2, { delivered: 1015 })
   assert.deepEqual(of(rates), [5])
 })
 
 test("two minutes are kept, and not more than so many answers", () => {
   const rates = new Rates()
-  for (let second = 0; second <= 1000; second += 1) rates.take(second * 1000, 1, { told: second })
-  const points = rates.of("told")
+  for (let second = 0; second <= 1000; second += 1) rates.take(second * 1000, 1, { delivered: second })
+  const points = rates.of("delivered")
   assert.equal(points.length, span / 1000 + 1)
   assert.equal(points[0].time, 1_000_000 - span)
-  for (let tick = 1; tick <= 1000; tick += 1) rates.take(1_000_000 + tick, 1, { told: 1000 })
-  assert.ok(rates.of("told").length < 250)
+  for (let tick = 1; tick <= 1000; tick += 1) rates.take(1_000_000 + tick, 1, { delivered: 1000 })
+  assert.ok(rates.of("delivered").length < 250)
 })
 
 test("rates are short", () => {
