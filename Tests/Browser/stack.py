@@ -1,5 +1,6 @@
 """The real gateway, brokers, agents and curl, on free ports of 127.0.0.1, for tests of the console."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -150,6 +151,19 @@ def publish_packet(topic, payload):
     return bytes(head) + len(topic).to_bytes(2, "big") + topic + payload
 
 
+def has_retained(broker, topic):
+    """Whether the broker keeps a message on a topic."""
+    name = topic.encode()
+    with connect_mqtt(broker.port) as link:
+        link.sendall(bytes([0x82, 5 + len(name), 0, 1, 0, len(name)]) + name + bytes([0]))
+        # A retained message follows the SUBACK at once, and the answer to a ping comes last.
+        link.sendall(bytes([0xC0, 0]))
+        answer = b""
+        while not answer.endswith(bytes([0xD0, 0])):
+            answer += link.recv(4096)
+    return len(answer) > 5 + 2
+
+
 def say(broker, topic, data):
     """Publishes JSON on any topic, as an agent that checks nothing might."""
     with connect_mqtt(broker.port) as link:
@@ -159,6 +173,13 @@ def say(broker, topic, data):
 
 class PageServer:
     """Serves the files of a folder on a port of 127.0.0.1, as the origin of a page."""
+
+    class Server(http.server.ThreadingHTTPServer):
+        connections = ()
+
+        def process_request(self, request, address):
+            self.connections = (*self.connections, request)
+            super().process_request(request, address)
 
     def __init__(self, folder, port=0):
         class Handler(http.server.SimpleHTTPRequestHandler):
@@ -176,7 +197,7 @@ class PageServer:
             def log_message(self, *_):
                 pass
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server = self.Server(("127.0.0.1", port), Handler)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -187,6 +208,10 @@ class PageServer:
     def stop(self):
         self._server.shutdown()
         self._server.server_close()
+        # Browsers connect in advance: a request on such a connection would still be answered.
+        for connection in self._server.connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 class Gateway:

@@ -12,7 +12,7 @@ class RestartTests(ConsoleCase):
         return self.browser.js("""return all("[aria-label=Events] [data-gap]").map(text)""")
 
     def wait_for_gap(self):
-        self.browser.wait("a gap", """return all("[aria-label=Events] [data-gap]").some((row) => text(row).includes("missed"))""")
+        self.browser.wait("a gap", """return all("[aria-label=Events] [data-gap]").some((row) => text(row).includes("missing"))""")
 
     def test_gateway_that_is_killed_and_started_anew(self):
         self.gateway.advertise("Before the gateway died")
@@ -30,7 +30,7 @@ class RestartTests(ConsoleCase):
             """
             const rows = all("[aria-label=Events] li").map(text)
             const place = (part) => rows.findIndex((row) => row.includes(part))
-            return [place("After the gateway came back"), place("missed"), place("Before the gateway died")]
+            return [place("After the gateway came back"), place("missing"), place("Before the gateway died")]
             """
         )
         self.assertEqual(order, sorted(order), "the gap stands between what came before and after")
