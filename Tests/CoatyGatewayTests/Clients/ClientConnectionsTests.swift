@@ -71,7 +71,7 @@ import Testing
         outbound.pump()
         statistics = connections.statistics
         #expect(statistics.delivered == 5 && statistics.dropped == 2 && statistics.queued == 0)
-        #expect(statistics.slowConsumers.map(\.subscription.queued) == [0], "it has lost something")
+        #expect(statistics.slowConsumers.map(\.subscription.queued) == [0], "it has dropped events")
         #expect(statistics.slowConsumers.first?.subscription.queuedBytes == 0)
 
         outbound.close()
@@ -101,7 +101,7 @@ import Testing
         #expect(statistics.delivered == 1 && statistics.dropped == 0 && statistics.queued == 0)
         #expect(statistics.slowConsumers.isEmpty)
         outbound.end(throttled, .withdrawn)
-        #expect(connections.statistics.delivered == 2, "the last one is told when the subscription ends")
+        #expect(connections.statistics.delivered == 2, "the last event is delivered when the subscription ends")
     }
 
     @Test func replayedEventsAreCountedWhenDelivered() async throws {
@@ -112,7 +112,7 @@ import Testing
         _ = connections.add(outbound, .webSocket)
         feed.add(subscription("first", on: outbound))
         for number in 11...30 { feed.deliver(try Made.event(1, number)) }
-        try await untilTrue("the first is told") { connections.statistics.delivered == 20 }
+        try await untilTrue("the first batch is delivered") { connections.statistics.delivered == 20 }
 
         // The replay buffer keeps ten events; earlier ones are a gap, and this connection has not dropped them.
         let since = try #require(try transport.delivered.first { $0.event == 11 }?.cursor)
@@ -147,7 +147,7 @@ import Testing
         #expect(connections.statistics.slowConsumers.map(\.subscription.queued) == [29])
         transport.setRoom(.max)
         outbound.pump()
-        try await untilTrue("the rest is told") { try transport.delivered.last?.event == 40 }
+        try await untilTrue("the rest is delivered") { try transport.delivered.last?.event == 40 }
         let delivered = try transport.delivered.compactMap(\.event)
         let gaps = try transport.delivered.reduce(0) {
             if case .gap(let dropped?) = $1.content { $0 + dropped } else { $0 }

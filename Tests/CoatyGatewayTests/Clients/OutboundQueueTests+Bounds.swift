@@ -121,7 +121,7 @@ extension OutboundQueueTests {
         let subscription = outbound.begun(id: "a", options: options)
         for number in 1...2 * count { subscription.take(try Made.event(number % count, number)) }
         read(outbound, from: transport)
-        try await untilTrue("all is told") { transport.frames.count == 1 + 2 * count }
+        try await untilTrue("everything is delivered") { transport.frames.count == 1 + 2 * count }
         #expect(try transport.delivered.compactMap(\.event) == Array(1...2 * count))
         try await untilTrue("the other deadline is over") { probe.seen != nil }
         #expect(try #require(probe.seen) < 1 + 2 * count)

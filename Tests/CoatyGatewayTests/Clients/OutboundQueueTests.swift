@@ -56,7 +56,7 @@ import Testing
         read(outbound)
         subscription.take(try Made.event(1, 5))
         #expect(try delivered() == ["a ok", "a event(1)", "a event(2)", "a event(3)", #"a done("withdrawn")"#])
-        try await untilTrue("the end is told") { ended.withLock(\.self) == ["a"] }
+        try await untilTrue("the end is delivered") { ended.withLock(\.self) == ["a"] }
         #expect(transport.finished.isEmpty)
     }
 
@@ -211,7 +211,7 @@ import Testing
         outbound.refuse(subscriptions[3], Problems.subscriptionRefused)
         #expect(closing(subscriptions[3]) == "over")
         #expect(try delivered() == ["b ok", "c ok", #"c done("withdrawn")"#, "d error"])
-        try await untilTrue("the ends are told") { Set(ended.withLock(\.self)) == ["c", "d"] }
+        try await untilTrue("the ends are delivered") { Set(ended.withLock(\.self)) == ["c", "d"] }
     }
 
     /// Neither queued events, nor the feed, nor a timer retain a disconnected client.

@@ -43,7 +43,7 @@ import Testing
     }
 
     private func until(_ id: String, _ expected: Told.Content) async throws {
-        try await untilTrue("\(id) is told \(expected)") { try delivered(id).contains(expected) }
+        try await untilTrue("\(id) receives \(expected)") { try delivered(id).contains(expected) }
     }
 
     private func cursor(_ number: Int) throws -> FeedCursor {
@@ -250,7 +250,7 @@ import Testing
         _ = hub.subscribe(outbound.open(id: "late", wanted: .objects(marker)), to: .objects(marker))
         let filtered = outbound.open(id: "high", options: Made.options { $0.filter = high }, wanted: .objects(marker))
         let end = hub.subscribe(filtered, to: .objects(marker))
-        try await untilTrue("what is there is told") { try delivered("late").count == 3 }
+        try await untilTrue("the snapshot is delivered") { try delivered("late").count == 3 }
         #expect(try delivered("late") == [.ok, .change("added"), .change("added")])
         // A client can't resume within a snapshot: only the last frame has a cursor.
         #expect(try transport.delivered.filter { $0.id == "late" }.map { $0.cursor == nil } == [true, true, false])

@@ -74,7 +74,7 @@ extension FeedTests {
         try await expect("b", [.ok, .gap(15)] + kept)
         try await expect("c", [.ok, .gap(nil), .event(39), .event(40)])
         try await expect("d", [.ok] + kept)
-        try await untilTrue("e is told of the gap") { try delivered("e").prefix(2) == [.ok, .gap(nil)] }
+        try await untilTrue("e receives the gap") { try delivered("e").prefix(2) == [.ok, .gap(nil)] }
         // The cursor of the gap follows the missing events.
         let gap = try #require(try transport.delivered.first { $0.id == "b" && $0.content == .gap(15) }?.cursor)
         #expect(gap == (try cursor(30)))

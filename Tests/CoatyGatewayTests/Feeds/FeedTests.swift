@@ -45,7 +45,7 @@ import Testing
         _ expected: [Told.Content],
         at location: SourceLocation = #_sourceLocation
     ) async throws {
-        try await untilTrue("\(id) is told all") { try delivered(id).count >= expected.count }
+        try await untilTrue("\(id) receives everything") { try delivered(id).count >= expected.count }
         #expect(try delivered(id) == expected, sourceLocation: location)
     }
 

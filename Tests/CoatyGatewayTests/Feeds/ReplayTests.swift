@@ -26,7 +26,7 @@ import Testing
                 let missed = (position + 1..<max(number, position + 1)).filter {
                     isWanted($0, isFiltered) || published.gaps.contains($0)
                 }
-                #expect(number > position, "\(number) was told behind \(position)")
+                #expect(number > position, "\(number) was delivered after \(position)")
                 #expect(missed == [], "before \(number)")
                 #expect(frame.cursor?.position == UInt64(number))
                 position = number
@@ -92,7 +92,7 @@ import Testing
         while !Self.isWanted(published.last, isFiltered) { try deliver() }
         transport.setRoom(.max)
         outbound.pump()
-        try await untilTrue("the last is told") {
+        try await untilTrue("the last event is delivered") {
             try transport.delivered.last.map { Int($0.cursor?.position ?? 0) >= published.last } ?? false
         }
         let delivered = try transport.delivered
