@@ -4,14 +4,19 @@ import CMicroHTTPD
 public struct HTTPRequestHead: ~Copyable {
     /// The method; nil if no route can have it.
     public let method: HTTPMethod?
-    /// The path of the route as it was registered, `{name}` segments in braces; nil if no route has the request's path.
-    public let pathTemplate: String?
-    /// The methods that the path allows, as in `Allow`; nil if no route has it.
-    public let allow: String?
     /// The host and port of a target in absolute form, which goes before the `Host` field (RFC 9112, section 3.2.2).
     public let targetAuthority: String?
 
     let connection: OpaquePointer
+    /// Not counted, as all threads share it: it outlives the head, since the request's processor owns it.
+    unowned(unsafe) let routes: RouteTree
+    let endpoint: Int?
+
+    /// The path of the route as it was registered, `{name}` segments in braces; nil if no route has the request's path.
+    public var pathTemplate: String? { endpoint.map { routes.pathTemplate(ofEndpoint: $0) } }
+
+    /// The methods that the path allows, as in `Allow`; nil if no route has it.
+    public var allow: String? { endpoint.map { routes.allow(ofEndpoint: $0) } }
 
     /// The value of the first header field called `name`, in any case, without surrounding space.
     public func header(_ name: String) -> String? { headerValue(name, of: connection) }

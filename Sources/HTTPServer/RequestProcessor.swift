@@ -123,15 +123,15 @@ final class RequestProcessor: Sendable {
         return admission(
             HTTPRequestHead(
                 method: method,
-                pathTemplate: match.pathTemplate,
-                allow: match.allow,
                 targetAuthority: authority(of: target).map { authority in
                     String(
                         decoding: UnsafeRawBufferPointer(start: authority, count: strcspn(authority, "/")),
                         as: UTF8.self
                     )
                 },
-                connection: connection
+                connection: connection,
+                routes: routes,
+                endpoint: match.endpoint
             )
         )
     }

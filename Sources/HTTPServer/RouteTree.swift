@@ -8,10 +8,8 @@ final class RouteTree: Sendable {
         }
 
         let outcome: Outcome
-        /// The path as it was registered; nil if there is none.
-        var pathTemplate: String?
-        /// The methods that the path allows.
-        var allow: String?
+        /// The index of the endpoint; nil if there is none.
+        var endpoint: Int?
 
         static func answered(_ response: HTTPResponse) -> Match { Match(outcome: .answered(response)) }
     }
@@ -92,13 +90,14 @@ final class RouteTree: Sendable {
         }
         var ranges: [Range<Int>] = []
         guard let index = find(node: 0, path, from: 1, &ranges) else { return .answered(refusals.notFound) }
-        let endpoint = endpoints[index]
-        return Match(
-            outcome: answer(method, endpoint, path, ranges),
-            pathTemplate: endpoint.template,
-            allow: endpoint.allow
-        )
+        return Match(outcome: answer(method, endpoints[index], path, ranges), endpoint: index)
     }
+
+    /// Returns the path of an endpoint as it was registered.
+    func pathTemplate(ofEndpoint index: Int) -> String { endpoints[index].template }
+
+    /// Returns the methods that the path of an endpoint allows, as in `Allow`.
+    func allow(ofEndpoint index: Int) -> String { endpoints[index].allow }
 
     private func answer(
         _ method: HTTPMethod?,

@@ -32,12 +32,10 @@ struct BrowserPolicy: Sendable {
         let host = head.header("Host")
         var allowed: WebOrigin?
         do throws(Problem) {
-            if !publicPaths.contains(head.pathTemplate ?? "") {
-                if let origin = head.header("Origin") {
-                    allowed = try check(origin: origin, host: host)
-                } else if isEmbedded(head) {
-                    throw Problems.originNotAllowed(nil)
-                }
+            let origin = head.header("Origin")
+            if origin != nil || isEmbedded(head), !publicPaths.contains(head.pathTemplate ?? "") {
+                guard let origin else { throw Problems.originNotAllowed(nil) }
+                allowed = try check(origin: origin, host: host)
             }
             // A preflight carries no credentials; the request that follows it is judged for itself.
             if let allowed, head.method == .options, head.header("Access-Control-Request-Method") != nil {
