@@ -1,0 +1,57 @@
+import Coaty
+
+/// The kind of an operation: the first key of a grant.
+enum Verb: String, Sendable, CaseIterable {
+    case publish, request, observe, answer, read, route, register, administer
+}
+
+/// The event or resource of an operation: an element of a grant's list. A grant to route lists context names instead.
+enum AccessPattern: String, Sendable, CaseIterable {
+    case advertise, deadvertise, channel, raw, iovalue
+    case discover, query, update, call
+    case associate, iostate, routing, traffic
+    case objects, agents, nodes, contexts, status, info
+    case identity
+    case clients
+}
+
+/// The names that an operation touches, compared with the names of a grant.
+enum AccessTarget: Sendable, Hashable {
+    /// The pattern has no names.
+    case none
+    /// An object of this core type and object type.
+    case object(CoreType, WireName)
+    /// All objects of a core type.
+    case coreType(CoreType)
+    /// All objects of an object type.
+    case objectType(WireName)
+    /// Objects of any type, or of a type that the gateway does not know.
+    case anyObject
+    case channel(WireName)
+    case operation(WireName)
+    /// A Return event whose call the gateway does not know.
+    case anyOperation
+    /// An MQTT topic.
+    case topic(String)
+    /// An MQTT topic filter.
+    case topicFilter(String)
+    /// The name of an IO context.
+    case context(WireName)
+    /// An IO context that the gateway does not know.
+    case anyContext
+}
+
+/// One thing that an operation needs: it is allowed if one grant covers all of it.
+struct AccessRequest: Sendable {
+    let verb: Verb
+    let pattern: AccessPattern
+    var target = AccessTarget.none
+    /// The object that conditions test as `object`; nil if there is none, which conditions on it deny.
+    var object: JSONView?
+    /// The payload of the event that conditions test as `request`; nil if there is none, which conditions on it deny.
+    var request: JSONView?
+    /// Whether it touches what another principal owns.
+    var isOfOthers = false
+    /// Whether the broker keeps a raw message for later subscribers.
+    var isRetained = false
+}
