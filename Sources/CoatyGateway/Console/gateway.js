@@ -98,7 +98,7 @@ class GatewayView {
     state.dataset.kind = isOnline ? "ok" : "bad"
     for (const [name, text] of Object.entries({
       address: broker.address,
-      owner: broker.isEmbedded ? "This gateway" : "Others",
+      owner: broker.embedded ? "This gateway" : "Others",
       since: `${since(broker.since)} · ${lasting(broker.since)}`,
       reconnects: count(broker.reconnects),
       received: count(events.received),

@@ -21,7 +21,7 @@ struct StatusResource: Sendable {
         JSONText.append(brokerAddress, to: &json)
         json +=
             """
-            ,"isEmbedded":\(isBrokerEmbedded),"state":"\(session.state.rawValue)","since":\(Int(session.since)),\
+            ,"embedded":\(isBrokerEmbedded),"state":"\(session.state.rawValue)","since":\(Int(session.since)),\
             "reconnects":\(session.reconnects),"refusedSubscriptions":\(session.refusedSubscriptions)
             """.utf8
         if let error = session.connectionError {

@@ -23,6 +23,6 @@ struct AgentsResource: Sendable {
             json += agent.identity
             json += #","online":\#(agent.isOnline),"since":\#(agent.since)}"#.utf8
         }
-        return .json(json + #","isComplete":\#(registry.isComplete)}"#.utf8)
+        return .json(json + #","complete":\#(registry.isComplete)}"#.utf8)
     }
 }

@@ -36,7 +36,7 @@ struct ObjectsResource: Sendable {
         let matching = selection.matching(registry.objects)
         var json = Array(#"{"objects":"#.utf8)
         JSONText.appendArray(matching.dropFirst(selection.skip).prefix(selection.take), to: &json) { $1 += $0.bytes }
-        return .json(json + #","total":\#(matching.count),"isComplete":\#(registry.isComplete)}"#.utf8)
+        return .json(json + #","total":\#(matching.count),"complete":\#(registry.isComplete)}"#.utf8)
     }
 }
 

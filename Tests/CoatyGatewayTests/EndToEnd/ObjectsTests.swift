@@ -56,7 +56,7 @@ import Testing
         try scene.agent.publish("coaty/3/-/ADV:CoatyObject/agent", Self.event(text))
         try waitUntil("it is listed") { try Self.ids(gateway) == [id] }
         let list = try gateway.request("GET", "/v1/objects?objectType=t")
-        #expect(list.text == #"{"objects":[\#(text)],"total":1,"isComplete":true}"#)
+        #expect(list.text == #"{"objects":[\#(text)],"total":1,"complete":true}"#)
         #expect(list.headers["cache-control"] == "no-store")
         let found = try gateway.request("GET", path)
         #expect(found.status == 200 && found.text.hasPrefix(#"{"object":\#(text),"owner":"agent","since":"#))
@@ -209,7 +209,7 @@ import Testing
         let part = try gateway.request("GET", "/v1/objects?skip=1&take=1\(filter(#"["rank",["Exists"]]"#))").json
         #expect(part?["total"] as? Int == 4 && (part?["objects"] as? [Any])?.count == 1)
         let beyond = try gateway.request("GET", "/v1/objects?coreType=User&skip=7")
-        #expect(beyond.text == #"{"objects":[],"total":1,"isComplete":true}"#)
+        #expect(beyond.text == #"{"objects":[],"total":1,"complete":true}"#)
         #expect(try gateway.request("GET", "/v1/objects?objectType=com.example.thing").json?["total"] as? Int == 0)
         #expect(try gateway.request("GET", "/v1/objects?coreType=Log").json?["total"] as? Int == 0)
     }

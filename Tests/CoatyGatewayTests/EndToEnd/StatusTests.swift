@@ -7,7 +7,7 @@ import Testing
     private struct Status: Decodable {
         struct Broker: Decodable {
             let address: String
-            let isEmbedded: Bool
+            let embedded: Bool
             let state: String
             let since: Int
             let reconnects: Int
@@ -53,7 +53,7 @@ import Testing
         let scene = try Scene()
         let before = try status(scene.gateway)
         #expect(before.version == "0.1.0" && before.started > 1_700_000_000_000)
-        #expect(before.broker.address == "mqtt://127.0.0.1:\(scene.broker.port)" && !before.broker.isEmbedded)
+        #expect(before.broker.address == "mqtt://127.0.0.1:\(scene.broker.port)" && !before.broker.embedded)
         #expect(before.broker.state == "online" && before.broker.reconnects == 0)
         #expect(before.broker.since >= before.started)
         #expect(before.streams.connections == 0 && before.streams.subscriptions == 0 && before.slowConsumers.isEmpty)
