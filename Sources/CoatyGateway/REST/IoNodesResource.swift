@@ -75,7 +75,7 @@ struct IoNodesResource: Sendable {
         if !request.body.isEmpty {
             do throws(PayloadError) {
                 let body = try Payload(request.body).json
-                try body.refuseMembers(besides: ["lease"])
+                try body.refuseMembers(besides: ["leaseDuration"])
                 duration = try Lease.duration(in: body)
             } catch {
                 return .response(Problems.of(error).response())

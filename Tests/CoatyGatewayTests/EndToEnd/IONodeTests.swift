@@ -273,10 +273,10 @@ import Testing
 
     @Test func aNodeWhoseClientIsSilentGoes() throws {
         let scene = try Scene()
-        let body = Self.points().dropLast() + #","lease":1000}"#
+        let body = Self.points().dropLast() + #","leaseDuration":1000}"#
         let silent = try register(scene, String(body))
         let other = try register(scene, Self.points())
-        let renewed = try scene.gateway.post("/v1/io/nodes/\(other.id)/lease", #"{"lease":3600000}"#)
+        let renewed = try scene.gateway.post("/v1/io/nodes/\(other.id)/lease", #"{"leaseDuration":3600000}"#)
         #expect(renewed.status == 200)
         #expect((renewed.json?["lease"] as? [String: Any])?["duration"] as? Int == 3_600_000)
         let json = [("Content-Type", "application/json")]
@@ -290,9 +290,9 @@ import Testing
 
         let path = "/v1/io/nodes/\(other.id)/lease"
         for (body, problem) in [
-            (#"{"lease":999}"#, "invalid-value"), (#"{"lease":3600001}"#, "invalid-value"),
-            (#"{"lease":1000.5}"#, "invalid-value"), (#"{"lease":"1000"}"#, "invalid-value"),
-            (#"{"lease":null}"#, "invalid-value"), (#"{"leese":1000}"#, "invalid-value"),
+            (#"{"leaseDuration":999}"#, "invalid-value"), (#"{"leaseDuration":3600001}"#, "invalid-value"),
+            (#"{"leaseDuration":1000.5}"#, "invalid-value"), (#"{"leaseDuration":"1000"}"#, "invalid-value"),
+            (#"{"leaseDuration":null}"#, "invalid-value"), (#"{"lease":1000}"#, "invalid-value"),
             ("[]", "invalid-value"), ("{", "malformed-json"),
         ] {
             let response = try scene.gateway.post(path, body)
@@ -375,8 +375,8 @@ import Testing
             (#"{"context":"a/b","ioSources":[\#(point)]}"#, "/context"),
             (#"{"context":7,"ioSources":[\#(point)]}"#, "/context"),
             (#""ioSources":[\#(point)],"leaze":1"#, "/leaze"),
-            (#""ioSources":[\#(point)],"lease":999"#, "/lease"),
-            (#""ioSources":[\#(point)],"lease":1e99"#, "/lease"),
+            (#""ioSources":[\#(point)],"leaseDuration":999"#, "/leaseDuration"),
+            (#""ioSources":[\#(point)],"leaseDuration":1e99"#, "/leaseDuration"),
             (#""ioSources":[\#(point)],"objectId":"door""#, "/objectId"),
             (#""ioSources":[\#(point)],"name":1"#, "/name"),
             (#""ioSources":[\#(point)],"characteristics":[]"#, "/characteristics"),
@@ -422,7 +422,7 @@ import Testing
         let points = Array(repeating: point, count: 500).joined(separator: ",")
         let most = try register(
             scene,
-            #"{"context":"c","ioActors":[\#(points)],"ioSources":[\#(points)],"lease":1000}"#
+            #"{"context":"c","ioActors":[\#(points)],"ioSources":[\#(points)],"leaseDuration":1000}"#
         )
         #expect(most.sources.count == 500 && most.actors.count == 500)
         #expect(scene.agent.messages.count { $0.topic.contains("/ADV:IoNode/") } == 1)

@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test func aNodeGoesWhenItsLeaseRunsOut() async throws {
-        let node = try node(#","lease":5000"#)
+        let node = try node(#","leaseDuration":5000"#)
         let lease = try await register(node)
         #expect(lease.duration == .seconds(5))
         #expect(registry.registered(node.objectId)?.node === node)

@@ -2,7 +2,7 @@ import Coaty
 import CoatyMQTT
 import Foundation
 
-/// What a client wants to register: `{context, ioSources?, ioActors?, characteristics?, objectId?, name?, lease?}`.
+/// What a client wants to register: `{context, ioSources?, ioActors?, characteristics?, objectId?, name?, leaseDuration?}`.
 struct IoNodeRequest {
     /// The most IO sources and IO actors of a node, together.
     static let maximumPoints = 1000
@@ -20,13 +20,13 @@ struct IoNodeRequest {
     let ids: [(id: CoatyUUID, pointer: String)]
     /// The name of the identity; nil where the request has none.
     let name: String?
-    let lease: Duration
+    let leaseDuration: Duration
 
     /// - Throws: ``PayloadError`` with the place in the request that is wrong.
     init(_ payload: Payload) throws(PayloadError) {
         let body = payload.json
         try body.refuseMembers(
-            besides: ["context", "ioSources", "ioActors", "characteristics", "objectId", "name", "lease"]
+            besides: ["context", "ioSources", "ioActors", "characteristics", "objectId", "name", "leaseDuration"]
         )
         name = try body["name"].map { view throws(PayloadError) in
             guard let name = view.string, name.utf8.count <= WireName.maximumLength else {
@@ -34,7 +34,7 @@ struct IoNodeRequest {
             }
             return name
         }
-        lease = try Lease.duration(in: body) ?? Lease.defaultDuration
+        leaseDuration = try Lease.duration(in: body) ?? Lease.defaultDuration
 
         guard let context = body["context"] else { throw .invalid(pointer: "/context", reason: "missing") }
         guard let contextName = context.string else { throw context.invalid("must be a string") }

@@ -16,13 +16,13 @@ struct Lease: Sendable {
         expiresAt = .nowMillis() + Double(duration / .milliseconds(1))
     }
 
-    /// The member `lease` of a body: milliseconds; nil where there is none.
+    /// Returns the member `leaseDuration` of a body, in milliseconds; nil if there is none.
     static func duration(in body: JSONView) throws(PayloadError) -> Duration? {
-        guard let view = body["lease"] else { return nil }
-        guard let number = view.number, let lease = Int(exactly: number), durations.contains(lease) else {
+        guard let view = body["leaseDuration"] else { return nil }
+        guard let number = view.number, let milliseconds = Int(exactly: number), durations.contains(milliseconds) else {
             throw view.invalid("must be a whole number from \(durations.lowerBound) to \(durations.upperBound)")
         }
-        return .milliseconds(lease)
+        return .milliseconds(milliseconds)
     }
 
     /// `{"duration":…,"expiresAt":…}`

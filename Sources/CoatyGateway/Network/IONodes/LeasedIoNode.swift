@@ -25,7 +25,7 @@ final class LeasedIoNode: Sendable {
         objectId = node.objectId
         context = node.name
         ids = request.ids
-        duration = request.lease
+        duration = request.leaseDuration
         let manager = try CommunicationManager(
             identity: Identity(name: request.name ?? name),
             ioNodes: [node],
