@@ -3,8 +3,8 @@ import HTTPServer
 
 /// `GET /v1/objects` and `GET /v1/objects/{objectId}`: the objects currently in the network.
 struct ObjectsResource: Sendable {
-    static let defaultTake = 100
-    static let maximumTake = 1_000
+    static let defaultLimit = 100
+    static let maximumLimit = 1_000
 
     let registry: ObjectRegistry
 
@@ -35,7 +35,7 @@ struct ObjectsResource: Sendable {
     private func list(_ selection: ObjectSelection) -> HTTPResponse {
         let matching = selection.matching(registry.objects)
         var json = Array(#"{"objects":"#.utf8)
-        JSONText.appendArray(matching.dropFirst(selection.skip).prefix(selection.take), to: &json) { $1 += $0.bytes }
+        JSONText.appendArray(matching.dropFirst(selection.offset).prefix(selection.limit), to: &json) { $1 += $0.bytes }
         return .json(json + #","total":\#(matching.count),"complete":\#(registry.isComplete)}"#.utf8)
     }
 }
@@ -49,8 +49,8 @@ private struct ObjectSelection {
     private let objectType: WireName?
     private let filter: ObjectFilterCondition?
     private let order: [OrderByProperty]
-    let skip: Int
-    let take: Int
+    let limit: Int
+    let offset: Int
 
     init(_ parameters: QueryParameters) throws {
         coreType = try parameters.coreType("coreType")
@@ -58,8 +58,8 @@ private struct ObjectSelection {
         if objectType?.text.isEmpty ?? false { throw parameters.invalid("objectType", "must not be empty") }
         filter = try parameters.condition("filter")
         order = try parameters.text("order").map(Self.order) ?? []
-        skip = try parameters.integer("skip", in: 0...Int(Int32.max)) ?? 0
-        take = try parameters.integer("take", in: 1...ObjectsResource.maximumTake) ?? ObjectsResource.defaultTake
+        limit = try parameters.integer("limit", in: 1...ObjectsResource.maximumLimit) ?? ObjectsResource.defaultLimit
+        offset = try parameters.integer("offset", in: 0...Int(Int32.max)) ?? 0
     }
 
     /// Returns the selected objects in order. Their JSON is indexed only if the filter or the order needs properties.

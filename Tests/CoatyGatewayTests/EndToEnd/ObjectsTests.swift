@@ -204,11 +204,11 @@ import Testing
         #expect(try ids(filter(#"["rank",["Equals",2]]"#)) == "02")
         #expect(try ids(filter(#"{"not":["rank",[9]]}"#)) == "4", "operators also by their numbers")
         #expect(try ids(filter(#"{"or":[["a.b",["Like","y"]],["rank",["NotExists"]]]}"#) + "&order=-rank") == "14")
-        #expect(try ids("&skip=1&take=2") == "12")
-        #expect(try ids("&order=-rank&skip=4&take=2") == "4")
-        let part = try gateway.request("GET", "/v1/objects?skip=1&take=1\(filter(#"["rank",["Exists"]]"#))").json
+        #expect(try ids("&offset=1&limit=2") == "12")
+        #expect(try ids("&order=-rank&offset=4&limit=2") == "4")
+        let part = try gateway.request("GET", "/v1/objects?offset=1&limit=1\(filter(#"["rank",["Exists"]]"#))").json
         #expect(part?["total"] as? Int == 4 && (part?["objects"] as? [Any])?.count == 1)
-        let beyond = try gateway.request("GET", "/v1/objects?coreType=User&skip=7")
+        let beyond = try gateway.request("GET", "/v1/objects?coreType=User&offset=7")
         #expect(beyond.text == #"{"objects":[],"total":1,"complete":true}"#)
         #expect(try gateway.request("GET", "/v1/objects?objectType=com.example.thing").json?["total"] as? Int == 0)
         #expect(try gateway.request("GET", "/v1/objects?coreType=Log").json?["total"] as? Int == 0)
@@ -224,7 +224,7 @@ import Testing
             ("filter=%5B%22a%22%2C%5B%22Equals%22%2C1e999%5D%5D", "/1/1"),
             ("order=", "empty"), ("order=a,,b", "empty"), ("order=-", "empty"), ("order=%5B1%5D", "names"),
             ("order=%5B%22a%22", "names"), ("order=" + Array(repeating: "a", count: 17).joined(separator: ","), "16"),
-            ("skip=-1", "from 0"), ("skip=x", "whole"), ("take=0", "from 1"), ("take=1001", "to 1000"),
+            ("offset=-1", "from 0"), ("offset=x", "whole"), ("limit=0", "from 1"), ("limit=1001", "to 1000"),
         ] {
             let response = try scene.gateway.request("GET", "/v1/objects?\(query)")
             #expect(response.status == 400 && response.problem == "invalid-parameter", "\(query)")
