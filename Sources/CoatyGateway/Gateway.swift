@@ -67,12 +67,12 @@ public final class Gateway: Sendable {
 
         let identities = ClientIdentities(
             options: clientOptions(broker),
-            limit: settings.maximumVirtualAgents,
+            limit: settings.maximumIdentities,
             logger: logger
         )
         try await root.start(Coordinator(name: "client identities", component: identities))
 
-        let brokerSessions = settings.maximumIoNodes + settings.maximumVirtualAgents + TrafficSessions.maximum
+        let brokerSessions = settings.maximumIoNodes + settings.maximumIdentities + TrafficSessions.maximum
         let limit = DescriptorLimit(agents: brokerSessions)
         let hub = FeedHub(
             manager: manager,

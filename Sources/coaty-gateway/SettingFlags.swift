@@ -26,7 +26,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-timeout")) var maximumTimeout: String?
     @Option(help: help("state-directory")) var stateDirectory: String?
     @Option(help: help("maximum-io-nodes")) var maximumIoNodes: String?
-    @Option(help: help("maximum-virtual-agents")) var maximumVirtualAgents: String?
+    @Option(help: help("maximum-identities")) var maximumIdentities: String?
     @Option(help: help("resume-window")) var resumeWindow: String?
     @Option(help: help("resume-memory")) var resumeMemory: String?
     @Option(help: help("websocket-compression")) var websocketCompression: String?
@@ -58,7 +58,7 @@ struct SettingFlags: ParsableArguments {
             "maximum-timeout": maximumTimeout,
             "state-directory": stateDirectory,
             "maximum-io-nodes": maximumIoNodes,
-            "maximum-virtual-agents": maximumVirtualAgents,
+            "maximum-identities": maximumIdentities,
             "resume-window": resumeWindow,
             "resume-memory": resumeMemory,
             "websocket-compression": websocketCompression,

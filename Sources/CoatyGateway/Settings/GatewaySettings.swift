@@ -39,7 +39,7 @@ public struct GatewaySettings: Sendable {
     /// The most IO nodes that clients may have registered at a time.
     var maximumIoNodes = 100
     /// The most clients that may have an identity of their own at a time.
-    var maximumVirtualAgents = 100
+    var maximumIdentities = 100
     /// For how long the gateway observes on when the last client has gone, so that it can resume.
     var resumeWindow = Duration.seconds(60)
     /// How many bytes of events are kept for clients that resume.
@@ -258,16 +258,16 @@ extension GatewaySettings {
         Setting(
             name: "maximum-io-nodes",
             placeholder: "number",
-            help: "IO nodes that clients may have registered at a time, each with a link to the broker (100)."
+            help: "Maximum number of registered IO nodes, each with its own broker session (100)."
         ) { settings, value throws(SettingError) in
             settings.maximumIoNodes = try integer(value, in: 0...1000)
         },
         Setting(
-            name: "maximum-virtual-agents",
+            name: "maximum-identities",
             placeholder: "number",
-            help: "WebSocket clients that may have an identity of their own, each with a link to the broker (100)."
+            help: "Maximum number of client identities, each with its own broker session (100)."
         ) { settings, value throws(SettingError) in
-            settings.maximumVirtualAgents = try integer(value, in: 0...1000)
+            settings.maximumIdentities = try integer(value, in: 0...1000)
         },
         Setting(
             name: "resume-window",

@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test func offlineThereAreNone() throws {
-        let scene = try Scene(["--maximum-virtual-agents", "1"])
+        let scene = try Scene(["--maximum-identities", "1"])
         scene.broker.kill()
         let client = try scene.gateway.frameClient()
         let refused = try client.ask("identify", #""name":"Early""#)
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func areCounted() throws {
-        let scene = try Scene(["--maximum-virtual-agents", "1"])
+        let scene = try Scene(["--maximum-identities", "1"])
         var first: FrameClient? = try scene.gateway.frameClient()
         let id = try identify(#require(first), "First")
         let second = try scene.gateway.frameClient()

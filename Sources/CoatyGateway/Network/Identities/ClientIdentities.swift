@@ -64,7 +64,7 @@ final class ClientIdentities: Component {
         defer { state.withLock { $0.creating -= 1 } }
         var logger = logger
         let identity = Identity(name: name)
-        logger[metadataKey: "virtual-agent"] = "\(identity.objectId)"
+        logger[metadataKey: "identity"] = "\(identity.objectId)"
         let manager = try CommunicationManager(identity: identity, options: options, logger: logger)
         let clientIdentity = ClientIdentity(manager: manager)
         try state.withLock { state in
