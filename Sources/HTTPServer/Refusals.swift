@@ -85,10 +85,10 @@ final class Refusals: Sendable {
         draining = problem("shutting-down", "Service unavailable", 503, "The server is shutting down.")
             .response(headers: [close, retry])
         overloaded = problem(
-            "too-many-requests-waiting",
+            "too-many-pending-requests",
             "Service unavailable",
             503,
-            "Too many requests wait for an answer."
+            "Too many requests are pending."
         )
         .response(headers: [retry])
     }

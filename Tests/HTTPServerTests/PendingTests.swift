@@ -66,7 +66,7 @@ import Testing
         let response = try server.get("/later")
         #expect(response.status == 503)
         #expect(response.headers["retry-after"] == "1")
-        #expect(response.json?["type"] as? String == "urn:problem:too-many-requests-waiting")
+        #expect(response.json?["type"] as? String == "urn:problem:too-many-pending-requests")
         #expect(waiting.value.count == 1)
         waiting.value[0].complete(HTTPResponse(status: 200))
         #expect(try first.readResponse().status == 200)

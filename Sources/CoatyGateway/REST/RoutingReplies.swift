@@ -64,10 +64,10 @@ extension Problems {
         case let error as RoutingAdmin.Failure: response(error)
         case is Turns.Full:
             Problem(
-                type: typePrefix + "too-many-requests-waiting",
-                title: "Too many requests waiting",
+                type: typePrefix + "too-many-pending-updates",
+                title: "Too many pending updates",
                 status: 503,
-                detail: "As many changes of this context wait as the gateway keeps."
+                detail: "Too many updates of this context are pending."
             ).response(headers: [("Retry-After", String(retryAfter))])
         case let error as DecodingError:
             // Valid JSON, but not an object of its registered class.

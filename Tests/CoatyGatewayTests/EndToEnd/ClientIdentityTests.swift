@@ -73,7 +73,7 @@ import Testing
         let second = try scene.gateway.frameClient()
         let refused = try second.ask("identify", #""name":"Second""#)
         #expect(refused.op == "error" && refused.json["status"] as? Int == 503)
-        #expect(refused["type"] == "urn:coaty-gateway:problem:too-many-agents")
+        #expect(refused["type"] == "urn:coaty-gateway:problem:too-many-identities")
         #expect(try second.ask("publish", #""event":"channel","channelId":"c","data":{"objects":[]}"#).op == "ok")
         let own = try scene.gateway.identityId()
         _ = try scene.agent.waitFor { $0.topic == "coaty/3/-/CHN:c/\(own)" }

@@ -57,7 +57,7 @@ final class ClientIdentities: Component {
     func agent(name: String) throws -> ClientIdentity {
         try state.withLock { state in
             guard !state.isStopped, state.identities.count + state.creating < limit else {
-                throw Problems.tooManyAgents(limit)
+                throw Problems.tooManyIdentities(limit)
             }
             state.creating += 1
         }
@@ -68,7 +68,7 @@ final class ClientIdentities: Component {
         let manager = try CommunicationManager(identity: identity, options: options, logger: logger)
         let clientIdentity = ClientIdentity(manager: manager)
         try state.withLock { state in
-            guard !state.isStopped else { throw Problems.tooManyAgents(limit) }
+            guard !state.isStopped else { throw Problems.tooManyIdentities(limit) }
             state.identities[manager.identityId] = clientIdentity
             // Inside the lock, so that `stop()` finds only started agents. Starting does not block.
             manager.start()
@@ -91,12 +91,12 @@ final class ClientIdentities: Component {
 }
 
 extension Problems {
-    static func tooManyAgents(_ limit: Int) -> Problem {
+    static func tooManyIdentities(_ limit: Int) -> Problem {
         Problem(
-            type: typePrefix + "too-many-agents",
-            title: "Too many agents",
+            type: typePrefix + "too-many-identities",
+            title: "Too many identities",
             status: 503,
-            detail: "At most \(limit) clients have an identity of their own at a time."
+            detail: "At most \(limit) clients can have an identity at a time."
         )
     }
 }
