@@ -81,7 +81,7 @@ public final class Gateway: Sendable {
             objects: objects,
             resumeWindow: settings.resumeWindow,
             resumeMemory: settings.resumeMemory,
-            links: trafficSessions
+            sessions: trafficSessions
         )
         let services = SocketServices(
             hub: hub,

@@ -31,7 +31,7 @@ import Yams
             objects: objects,
             resumeWindow: .zero,
             resumeMemory: 0,
-            links: TrafficSessions()
+            sessions: TrafficSessions()
         )
         let routes = gateway.router(
             manager,

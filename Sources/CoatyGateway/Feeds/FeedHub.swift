@@ -103,7 +103,7 @@ final class FeedHub: Sendable {
     /// - Parameters:
     ///   - resumeWindow: how long an unused feed stays.
     ///   - resumeMemory: total size of the replay buffers, in bytes.
-    ///   - links: counts the sessions that observe traffic.
+    ///   - sessions: counts the sessions that observe traffic.
     init(
         manager: CommunicationManager,
         ioNodes: IoNodeRegistry,
@@ -111,14 +111,14 @@ final class FeedHub: Sendable {
         objects: ObjectRegistry,
         resumeWindow: Duration,
         resumeMemory: Int,
-        links: TrafficSessions
+        sessions: TrafficSessions
     ) {
         self.manager = manager
         self.ioNodes = ioNodes
         self.routing = routing
         self.objects = objects
         self.resumeWindow = resumeWindow
-        trafficSessions = links
+        trafficSessions = sessions
         trafficReplayBuffer = ReplayBuffer(limit: resumeMemory / Self.trafficPart)
         replayBuffer = ReplayBuffer(limit: resumeMemory - resumeMemory / Self.trafficPart)
     }
@@ -192,7 +192,7 @@ final class FeedHub: Sendable {
             }
             state.entries[request] = Entry(feed: feed, users: 1)
             let session = request.isTraffic ? trafficSessions.take() : nil
-            return (feed, FeedUpstream(hub: self, feed: feed, request: request, link: session), displaced)
+            return (feed, FeedUpstream(hub: self, feed: feed, request: request, session: session), displaced)
         }
         displaced?.close()
         // Outside the lock: the session may report a status during this call.

@@ -14,7 +14,7 @@ struct FeedUpstream {
     private let onFailure: @Sendable () -> Void
 
     /// - Parameter session: counts the feed's own session, if it has one.
-    init(hub: FeedHub, feed: Feed, request: Observation, link session: TrafficSessions.Place? = nil) {
+    init(hub: FeedHub, feed: Feed, request: Observation, session: TrafficSessions.Place? = nil) {
         self.feed = feed
         self.request = request
         self.session = session

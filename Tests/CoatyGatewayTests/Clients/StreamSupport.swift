@@ -80,7 +80,7 @@ extension FeedHub {
             objects: objects,
             resumeWindow: resumeWindow,
             resumeMemory: 1 << 20,
-            links: TrafficSessions()
+            sessions: TrafficSessions()
         )
     }
 }
