@@ -73,7 +73,13 @@ import Testing
         let advertised = try scene.agent.waitFor { $0.topic == "coaty/3/-/ADV:IoNode/\(node.identityId)" }
         let payload = try JSONSerialization.jsonObject(with: Data(advertised.payload)) as? [String: Any]
         let object = try #require(payload?["object"] as? [String: Any])
-        #expect(object as NSDictionary == node.json as NSDictionary)
+        // The API has the name of the strategy, the wire its number.
+        var answered = node.json
+        var answeredSources = try #require(answered["ioSources"] as? [[String: Any]])
+        #expect(answeredSources[0]["updateStrategy"] as? String == "None")
+        answeredSources[0]["updateStrategy"] = 1
+        answered["ioSources"] = answeredSources
+        #expect(object as NSDictionary == answered as NSDictionary)
         #expect(object["parentObjectId"] as? String == node.identityId)
         #expect(object["name"] as? String == "Greenhouse")
         #expect(object["objectType"] as? String == "coaty.IoNode")

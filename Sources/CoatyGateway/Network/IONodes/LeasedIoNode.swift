@@ -14,7 +14,7 @@ final class LeasedIoNode: Sendable {
     let communicationManager: CommunicationManager
     let sources: [LeasedIoSource]
     let actors: [LeasedIoActor]
-    /// The node as it is advertised.
+    /// The node as it is advertised, but with the names of update strategies.
     private let json: [UInt8]
 
     /// - Throws: ``PayloadError``; what a communication manager throws.
@@ -33,9 +33,25 @@ final class LeasedIoNode: Sendable {
             logger: logger
         )
         communicationManager = manager
-        json = Array(try AdvertiseEvent.with(object: node).payload.json["object"]?.bytes ?? [])
+        json = try AdvertiseEvent.with(object: node).payload.json["object"].map(Self.namingStrategies(of:)) ?? []
         sources = node.ioSources.map { LeasedIoSource($0, manager) }
         actors = node.ioActors.map { LeasedIoActor($0, manager) }
+    }
+
+    /// Returns the node's JSON with the name of each update strategy instead of its number on the wire.
+    private static func namingStrategies(of node: JSONView) -> [UInt8] {
+        var named: [UInt8] = []
+        var end = node.bytes.startIndex
+        guard let sources = node["ioSources"] else { return Array(node.bytes) }
+        for source in sources.elements {
+            guard let view = source["updateStrategy"], let number = view.number.flatMap(Int.init(exactly:)),
+                let strategy = IoSourceBackpressureStrategy(rawValue: number)
+            else { continue }
+            named += node.bytes[end..<view.bytes.startIndex]
+            named += "\"\(strategy)\"".utf8
+            end = view.bytes.endIndex
+        }
+        return named + node.bytes[end...]
     }
 
     /// `"node":…,"identity":…,"lease":…`
