@@ -17,8 +17,8 @@ LINES = "application/x-ndjson"
 # stays; the ids of an IO node and its points are different ones, and its points are counted together.
 CONDITIONS = ("filter", "until", "/condition", "/objectFilter", "/filter", "/objectJoinConditions")
 STREAM_PARAMETERS = {
-    *("coreType", "objectType", "snapshot", "channelId", "operation", "contextName", "topic", "actor", "point"),
-    *("context", "events", "filter", "fields", "throttle", "since", "encoding"),
+    *("coreType", "objectType", "snapshot", "channelId", "operation", "contextName", "topic", "ioActorId"),
+    *("ioPointId", "contextId", "events", "filter", "fields", "throttle", "since", "encoding"),
 }
 
 

@@ -55,12 +55,11 @@ export type Observation =
   | { event: "associate"; contextName: string }
   /** `topic` is an MQTT topic filter outside of `coaty/` and `coaty.`. */
   | { event: "raw"; topic: string }
-  /** `actor` is the id of an IO actor that is registered at the gateway. */
-  | { event: "iovalue"; actor: string }
-  /** `point` is the id of an IO source or actor that is registered at the gateway. */
-  | { event: "iostate"; point: string }
-  /** `context` is the object id of an IO context. */
-  | { event: "routing"; context: string }
+  /** An IO actor that is registered at the gateway. */
+  | { event: "iovalue"; ioActorId: string }
+  /** An IO source or actor that is registered at the gateway. */
+  | { event: "iostate"; ioPointId: string }
+  | { event: "routing"; contextId: string }
   /** All events of the network, of all agents; without `events` of every kind. */
   | { event: "traffic"; events?: TrafficEventName[] }
 

@@ -18,7 +18,7 @@ export function watchAssociations(client, contextId, signal, associations, onCha
       onChange()
     },
   }
-  return observeState(client, { event: "routing", context: contextId }, signal, state, report, (error) => !error || error.status === 404)
+  return observeState(client, { event: "routing", contextId }, signal, state, report, (error) => !error || error.status === 404)
 }
 
 /** Calls `take(sourceId, data)` with the values of IO sources, whatever their context. */

@@ -98,7 +98,7 @@ export class Why {
     this.clear()
     const turn = this.#turn
     try {
-      const query = new URLSearchParams({ source: sourceId, actor: actorId })
+      const query = new URLSearchParams({ ioSourceId: sourceId, ioActorId: actorId })
       const { json } = await this.#app.rest(`v1/routing/contexts/${encodeURIComponent(this.#contextId)}/explain?${query}`)
       if (turn !== this.#turn) return
       const told = explain(json, this.#names.get(sourceId), this.#names.get(actorId))

@@ -46,10 +46,10 @@ enum Observation: Sendable, Hashable {
             case .call: ["operation"]
             case .channel: ["channelId"]
             case .deadvertise, .discover, .query: []
-            case .ioState: ["point"]
-            case .ioValue: ["actor"]
+            case .ioState: ["ioPointId"]
+            case .ioValue: ["ioActorId"]
             case .raw: ["topic"]
-            case .routing: ["context"]
+            case .routing: ["contextId"]
             case .traffic: ["events"]
             case .update: ["coreType", "objectType"]
             }
@@ -73,8 +73,8 @@ enum Observation: Sendable, Hashable {
         case .channel: self = .channel(try parameters.requiredLevel("channelId"))
         case .deadvertise: self = .deadvertise
         case .discover: self = .discover
-        case .ioState: self = .ioState(point: try Self.id("point", parameters))
-        case .ioValue: self = .ioValue(actor: try Self.id("actor", parameters))
+        case .ioState: self = .ioState(point: try Self.id("ioPointId", parameters))
+        case .ioValue: self = .ioValue(actor: try Self.id("ioActorId", parameters))
         case .query: self = .query
         case .raw:
             let topic = try parameters.required("topic")
@@ -82,7 +82,7 @@ enum Observation: Sendable, Hashable {
                 throw parameters.invalid("topic", "must be an MQTT topic filter outside of Coaty's own topics")
             }
             self = .raw(WireName(topic))
-        case .routing: self = .routing(context: CoatyUUID(wire: try parameters.required("context")))
+        case .routing: self = .routing(context: CoatyUUID(wire: try parameters.required("contextId")))
         case .traffic: self = .traffic(try Self.eventTypes(parameters))
         case .update: self = .update(try Self.requiredObjectKind(parameters))
         }

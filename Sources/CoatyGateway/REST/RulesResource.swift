@@ -53,8 +53,8 @@ struct RulesResource: Sendable {
             let id = request.contextId
             do {
                 let parameters = QueryParameters(request)
-                let source = CoatyUUID(wire: try parameters.required("source"))
-                let actor = CoatyUUID(wire: try parameters.required("actor"))
+                let source = CoatyUUID(wire: try parameters.required("ioSourceId"))
+                let actor = CoatyUUID(wire: try parameters.required("ioActorId"))
                 return .routing {
                     let router = try admin.hosted(id)
                     guard let explanation = router.explain(ioSourceId: source, ioActorId: actor) else {

@@ -63,7 +63,7 @@ test("Behind a link that was cut nothing is missing", async (t) => {
 
 test("What can't be resumed begins anew, behind a gap", async (t) => {
   const { gateway, proxy, client } = await linked(t, { configuration: routing })
-  const associations = client.subscribe({ event: "routing", context: contextId })[Symbol.asyncIterator]()
+  const associations = client.subscribe({ event: "routing", contextId })[Symbol.asyncIterator]()
   // Without objects there is no place to resume at.
   const things = client.subscribe({ event: "advertise", objectType: "com.example.Thing", snapshot: true })
   const objects = things[Symbol.asyncIterator]()
@@ -127,7 +127,7 @@ test("A gateway that is killed and started anew is the same one, with a gap", as
 
 test("What is refused after a reconnect is thrown by the loop", async (t) => {
   const { gateway, client } = await linked(t, { configuration: routing })
-  const associations = client.subscribe({ event: "routing", context: contextId })
+  const associations = client.subscribe({ event: "routing", contextId })
   const iterator = associations[Symbol.asyncIterator]()
   assert.equal((await next(iterator)).event, "routing")
   await gateway.kill()

@@ -35,9 +35,9 @@ const observations: Observation[] = [
   { event: "call", operation: "com.example.add" },
   { event: "associate", contextName: "Greenhouse" },
   { event: "raw", topic: "greenhouse/#" },
-  { event: "iovalue", actor: "2f6f0a3c-7d11-4d0a-8f6e-5a9c1f6e3b52" },
-  { event: "iostate", point: "2f6f0a3c-7d11-4d0a-8f6e-5a9c1f6e3b52" },
-  { event: "routing", context: "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79" },
+  { event: "iovalue", ioActorId: "2f6f0a3c-7d11-4d0a-8f6e-5a9c1f6e3b52" },
+  { event: "iostate", ioPointId: "2f6f0a3c-7d11-4d0a-8f6e-5a9c1f6e3b52" },
+  { event: "routing", contextId: "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79" },
   { event: "traffic", events: traffic },
 ]
 // @ts-expect-error a channel has an id

@@ -71,9 +71,9 @@ import Testing
         try scene.leaseSources()
         let actor = try #require(RoutingScene.ids["normal"])
         try scene.leaseActor("normal")
-        try client.subscribe("iovalue", #""event":"iovalue","actor":"\#(actor)""#)
-        try client.subscribe("iostate", #""event":"iostate","point":"\#(actor)""#)
-        try client.subscribe("routing", #""event":"routing","context":"\#(RoutingScene.contextId)""#)
+        try client.subscribe("iovalue", #""event":"iovalue","ioActorId":"\#(actor)""#)
+        try client.subscribe("iostate", #""event":"iostate","ioPointId":"\#(actor)""#)
+        try client.subscribe("routing", #""event":"routing","contextId":"\#(RoutingScene.contextId)""#)
         try client.subscribe("associate", #""event":"associate","contextName":"TemperatureMeasurement""#)
         _ = try client.next("an association") { $0.id == "iostate" && $0.text.contains(#""hasAssociations":true"#) }
         _ = try client.next(of: "routing")

@@ -204,7 +204,7 @@ import Testing
         try associate(scene, source, actor, route: "coaty/3/-/IOV/\(source)")
         try untilAssociated(scene, node, source)
         try untilAssociated(scene, node, actor)
-        let stream = try scene.gateway.stream("iovalue?actor=\(actor)")
+        let stream = try scene.gateway.stream("iovalue?ioActorId=\(actor)")
         let connection = try RawConnection(port: scene.gateway.port)
         let bytes: [UInt8] = [0, 0xFF, 0x0A, 0xFE]
         let head =
@@ -227,18 +227,18 @@ import Testing
         let (source, actor) = (node.sources[0], node.actors[0])
         let port = scene.gateway.port
         let prefix = #"{"op":"event","event":"iostate","ioPointId":"#
-        let ofSource = try scene.gateway.stream("iostate?point=\(source)")
-        let ofActor = try scene.gateway.stream("iostate?point=\(actor)")
+        let ofSource = try scene.gateway.stream("iostate?ioPointId=\(source)")
+        let ofActor = try scene.gateway.stream("iostate?ioPointId=\(actor)")
         #expect(try ofSource.receive() == .text(prefix + #""\#(source)","data":{"hasAssociations":false}}"#))
         #expect(try ofActor.receive() == .text(prefix + #""\#(actor)","data":{"hasAssociations":false}}"#))
-        let values = try (0..<3).map { _ in try scene.gateway.stream("iovalue?actor=\(actor.uppercased())") }
+        let values = try (0..<3).map { _ in try scene.gateway.stream("iovalue?ioActorId=\(actor.uppercased())") }
 
         try associate(scene, source, actor, route: "coaty/3/-/IOV/\(source)", rate: 700)
         let associated = prefix + #""\#(source)","data":{"hasAssociations":true,"updateRate":700}}"#
         #expect(try ofSource.receive() == .text(associated))
         #expect(try ofActor.receive() == .text(prefix + #""\#(actor)","data":{"hasAssociations":true}}"#))
         // One that comes later begins with what is.
-        let late = try scene.gateway.stream("iostate?point=\(source)")
+        let late = try scene.gateway.stream("iostate?ioPointId=\(source)")
         #expect(try late.receive() == .text(associated))
 
         #expect(try publish(scene, source, #"{"a": 1}"#).status == 202)
@@ -261,9 +261,10 @@ import Testing
             #expect(try client.receive() == .close(code: 1001, reason: "withdrawn"))
         }
         let refused: [(String, Int, String?)] = [
-            ("iovalue", 400, "actor"), ("iovalue?actor=lamp", 400, "actor"), ("iovalue?actor=\(actor)", 404, nil),
-            ("iovalue?actor=\(actor)&actor=\(actor)", 400, "actor"),
-            ("iostate?actor=\(actor)", 400, "point"), ("iostate?point=\(source)", 404, nil),
+            ("iovalue", 400, "ioActorId"), ("iovalue?ioActorId=lamp", 400, "ioActorId"),
+            ("iovalue?ioActorId=\(actor)", 404, nil),
+            ("iovalue?ioActorId=\(actor)&ioActorId=\(actor)", 400, "ioActorId"),
+            ("iostate?ioActorId=\(actor)", 400, "ioPointId"), ("iostate?ioPointId=\(source)", 404, nil),
         ]
         for (query, status, parameter) in refused {
             let response = try WebSocketClient(port: port).shakeHands(path: "/v1/ws/\(query)")
@@ -273,7 +274,7 @@ import Testing
         }
         // A source has no values to observe.
         let other = try register(scene, Self.points())
-        let response = try WebSocketClient(port: port).shakeHands(path: "/v1/ws/iovalue?actor=\(other.sources[0])")
+        let response = try WebSocketClient(port: port).shakeHands(path: "/v1/ws/iovalue?ioActorId=\(other.sources[0])")
         #expect(response.status == 404)
     }
 
@@ -311,7 +312,7 @@ import Testing
     func theNodesGoWithTheGateway(_ signal: Int32) throws {
         let scene = try Scene()
         let nodes = try (0..<5).map { _ in try register(scene, Self.points()) }
-        let stream = try scene.gateway.stream("iovalue?actor=\(nodes[0].actors[0])")
+        let stream = try scene.gateway.stream("iovalue?ioActorId=\(nodes[0].actors[0])")
         scene.gateway.signal(signal)
         if signal == SIGTERM {
             guard case .close(1001, _) = try stream.receive() else {

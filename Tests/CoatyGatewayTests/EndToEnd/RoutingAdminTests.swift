@@ -185,7 +185,8 @@ import Testing
         try scene.leaseAll()
         func explain(_ source: String, _ actor: String) throws -> RawConnection.Response {
             let (source, actor) = (RoutingScene.ids[source] ?? source, RoutingScene.ids[actor] ?? actor)
-            return try scene.gateway.request("GET", "\(RoutingScene.path)/explain?source=\(source)&actor=\(actor)")
+            let query = "ioSourceId=\(source)&ioActorId=\(actor)"
+            return try scene.gateway.request("GET", "\(RoutingScene.path)/explain?\(query)")
         }
         let response = try explain("None", "emergency")
         #expect(response.status == 200, "\(response.text)")
@@ -213,8 +214,9 @@ import Testing
         }
         let id = RoutingScene.ids["None"] ?? ""
         for (query, parameter) in [
-            ("", "source"), ("?source=\(id)", "actor"), ("?actor=\(id)", "source"),
-            ("?source=\(id)&source=\(id)&actor=\(id)", "source"), ("?source=\(id)&actor=", "actor"),
+            ("", "ioSourceId"), ("?ioSourceId=\(id)", "ioActorId"), ("?ioActorId=\(id)", "ioSourceId"),
+            ("?ioSourceId=\(id)&ioSourceId=\(id)&ioActorId=\(id)", "ioSourceId"),
+            ("?ioSourceId=\(id)&ioActorId=", "ioActorId"),
         ] {
             let response = try scene.gateway.request("GET", "\(RoutingScene.path)/explain\(query)")
             #expect(response.status == 400 && response.problem == "invalid-parameter", "\(query)")

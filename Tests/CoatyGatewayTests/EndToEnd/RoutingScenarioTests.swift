@@ -77,7 +77,7 @@ import Testing
 
     private func untilDissociated(_ scene: RoutingScene, _ actor: String) throws {
         let id = RoutingScene.ids[actor] ?? ""
-        let stream = try scene.gateway.stream("iostate?point=\(id)")
+        let stream = try scene.gateway.stream("iostate?ioPointId=\(id)")
         while case .text(let frame) = try stream.receive() {
             if frame.contains(#""hasAssociations":false"#) { return }
         }
@@ -128,7 +128,7 @@ import Testing
 
     @Test func aStreamTellsWhatChanges() throws {
         let scene = try RoutingScene()
-        let target = "routing?context=\(RoutingScene.contextId)"
+        let target = "routing?contextId=\(RoutingScene.contextId)"
         let early = try scene.gateway.stream(target)
         #expect(try changes(early) == [])
         try scene.leaseSources()
@@ -150,8 +150,8 @@ import Testing
             #expect(try changes(stream) == Self.toNormal)
         }
         let wrong: [(String, Int, String?)] = [
-            ("", 400, "context"), ("?context=\(RoutingScene.foreignAgent)", 404, nil),
-            ("?context=\(RoutingScene.contextId)&context=\(RoutingScene.contextId)", 400, "context"),
+            ("", 400, "contextId"), ("?contextId=\(RoutingScene.foreignAgent)", 404, nil),
+            ("?contextId=\(RoutingScene.contextId)&contextId=\(RoutingScene.contextId)", 400, "contextId"),
         ]
         for (query, status, parameter) in wrong {
             let response = try WebSocketClient(port: scene.gateway.port).shakeHands(path: "/v1/ws/routing" + query)
