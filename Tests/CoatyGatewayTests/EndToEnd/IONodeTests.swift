@@ -58,7 +58,7 @@ import Testing
 
     private static func points(strategy: String = "1") -> String {
         """
-        {"context":"Greenhouse","name":"Door controller","characteristics":{"isOutdoors":false,"zones":[1,2.5]},\
+        {"contextName":"Greenhouse","name":"Door controller","characteristics":{"isOutdoors":false,"zones":[1,2.5]},\
         "ioSources":[{"name":"Probe","valueType":"T","updateStrategy":\(strategy),"externalId":"p1","colour":"red"}],\
         "ioActors":[{"name":"Lamp","valueType":"T","updateRate":10.5}]}
         """
@@ -96,7 +96,7 @@ import Testing
         #expect(found.text.contains(node.id))
         let list = try #require(try scene.gateway.request("GET", "/v1/io/nodes").json?["nodes"] as? [[String: Any]])
         #expect(list.map { $0["objectId"] as? String } == [node.id])
-        #expect(list[0]["ioSources"] as? Int == 1 && list[0]["ioActors"] as? Int == 1)
+        #expect(list[0]["ioSourceCount"] as? Int == 1 && list[0]["ioActorCount"] as? Int == 1)
 
         #expect(try scene.gateway.request("DELETE", "/v1/io/nodes/\(node.id)").status == 204)
         let left = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(node.identityId)" }
@@ -182,7 +182,7 @@ import Testing
         let node = try register(
             scene,
             """
-            {"context":"Greenhouse","ioSources":[{"name":"s","valueType":"T","useRawIoValues":true}],\
+            {"contextName":"Greenhouse","ioSources":[{"name":"s","valueType":"T","useRawIoValues":true}],\
             "ioActors":[{"name":"a","valueType":"T","useRawIoValues":true}]}
             """
         )
@@ -335,9 +335,9 @@ import Testing
         let scene = try Scene(["--maximum-io-nodes", "2"])
         let first = try register(scene, Self.points())
         let taken: [(String, String)] = [
-            (#"{"context":"c","objectId":"\#(first.id)","ioActors":[{"name":"a","valueType":"t"}]}"#, "/objectId"),
+            (#"{"contextName":"c","objectId":"\#(first.id)","ioActors":[{"name":"a","valueType":"t"}]}"#, "/objectId"),
             (
-                #"{"context":"c","ioActors":[{"name":"a","valueType":"t"},"#
+                #"{"contextName":"c","ioActors":[{"name":"a","valueType":"t"},"#
                     + #"{"name":"b","valueType":"t","objectId":"\#(first.sources[0].uppercased())"}]}"#,
                 "/ioActors/1/objectId"
             ),
@@ -352,7 +352,7 @@ import Testing
         #expect(refused.status == 503 && refused.problem == "too-many-io-nodes")
         #expect(refused.headers["retry-after"] != nil)
         #expect(try scene.gateway.request("DELETE", "/v1/io/nodes/\(first.id)").status == 204)
-        let same = #"{"context":"c","objectId":"\#(first.id)","ioActors":[{"name":"a","valueType":"t"}]}"#
+        let same = #"{"contextName":"c","objectId":"\#(first.id)","ioActors":[{"name":"a","valueType":"t"}]}"#
         #expect(try register(scene, same).id == first.id)
         let list = try #require(try scene.gateway.request("GET", "/v1/io/nodes").json?["nodes"] as? [[String: Any]])
         #expect(list.map { $0["objectId"] as? String } == [second.id, first.id])
@@ -362,7 +362,7 @@ import Testing
     @Test func refusesBadNodesAndSaysWhere() throws {
         let scene = try Scene()
         func pointer(_ members: String) throws -> String? {
-            let body = members.hasPrefix("{") || members.hasPrefix("[") ? members : #"{"context":"c",\#(members)}"#
+            let body = members.hasPrefix("{") || members.hasPrefix("[") ? members : #"{"contextName":"c",\#(members)}"#
             let response = try scene.gateway.post("/v1/io/nodes", body)
             #expect(
                 response.status == 400 && response.problem == "invalid-value",
@@ -377,10 +377,10 @@ import Testing
         let id = "8d1f6f8f-4a21-4c6c-b0a4-0b1e6d0a9a55"
         let wrong: [(String, String)] = [
             ("[]", ""),
-            (#"{"ioSources":[\#(point)]}"#, "/context"),
-            (#"{"context":"","ioSources":[\#(point)]}"#, "/context"),
-            (#"{"context":"a/b","ioSources":[\#(point)]}"#, "/context"),
-            (#"{"context":7,"ioSources":[\#(point)]}"#, "/context"),
+            (#"{"ioSources":[\#(point)]}"#, "/contextName"),
+            (#"{"contextName":"","ioSources":[\#(point)]}"#, "/contextName"),
+            (#"{"contextName":"a/b","ioSources":[\#(point)]}"#, "/contextName"),
+            (#"{"contextName":7,"ioSources":[\#(point)]}"#, "/contextName"),
             (#""ioSources":[\#(point)],"leaze":1"#, "/leaze"),
             (#""ioSources":[\#(point)],"leaseDuration":999"#, "/leaseDuration"),
             (#""ioSources":[\#(point)],"leaseDuration":1e99"#, "/leaseDuration"),
@@ -429,7 +429,7 @@ import Testing
         let points = Array(repeating: point, count: 500).joined(separator: ",")
         let most = try register(
             scene,
-            #"{"context":"c","ioActors":[\#(points)],"ioSources":[\#(points)],"leaseDuration":1000}"#
+            #"{"contextName":"c","ioActors":[\#(points)],"ioSources":[\#(points)],"leaseDuration":1000}"#
         )
         #expect(most.sources.count == 500 && most.actors.count == 500)
         #expect(scene.agent.messages.count { $0.topic.contains("/ADV:IoNode/") } == 1)

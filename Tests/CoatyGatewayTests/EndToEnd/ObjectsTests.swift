@@ -133,7 +133,7 @@ import Testing
 
     @Test func theAgentsOfLeasedNodesAreAgents() throws {
         let scene = try Scene()
-        let body = #"{"context":"c","ioSources":[{"name":"s","valueType":"t"}]}"#
+        let body = #"{"contextName":"c","ioSources":[{"name":"s","valueType":"t"}]}"#
         let node = try #require(try scene.gateway.post("/v1/io/nodes", body).json)
         let identity = try #require((node["identity"] as? [String: Any])?["objectId"] as? String)
         let id = try #require((node["node"] as? [String: Any])?["objectId"] as? String)

@@ -79,7 +79,7 @@ final class RoutingScene {
     /// Leases a node, and returns its id and that of its identity.
     @discardableResult
     func lease(_ members: String) throws -> (id: String, identityId: String) {
-        let response = try gateway.post("/v1/io/nodes", #"{"context":"TemperatureMeasurement",\#(members)}"#)
+        let response = try gateway.post("/v1/io/nodes", #"{"contextName":"TemperatureMeasurement",\#(members)}"#)
         try #require(response.status == 201, "\(response.text)")
         let node = try #require(response.json?["node"] as? [String: Any])
         let identity = try #require(response.json?["identity"] as? [String: Any])

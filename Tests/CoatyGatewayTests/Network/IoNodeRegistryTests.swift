@@ -24,7 +24,7 @@ import Testing
     }
 
     private func node(_ members: String = "") throws -> LeasedIoNode {
-        let body = #"{"context":"c","ioSources":[{"name":"s","valueType":"t"}]\#(members)}"#
+        let body = #"{"contextName":"c","ioSources":[{"name":"s","valueType":"t"}]\#(members)}"#
         return try registry.node(IoNodeRequest(Payload(Array(body.utf8))))
     }
 

@@ -2,7 +2,7 @@ import Coaty
 import CoatyMQTT
 import Foundation
 
-/// What a client wants to register: `{context, ioSources?, ioActors?, characteristics?, objectId?, name?, leaseDuration?}`.
+/// What a client wants to register: `{contextName, ioSources?, ioActors?, characteristics?, objectId?, name?, leaseDuration?}`.
 struct IoNodeRequest {
     /// The most IO sources and IO actors of a node, together.
     static let maximumPoints = 1000
@@ -26,7 +26,7 @@ struct IoNodeRequest {
     init(_ payload: Payload) throws(PayloadError) {
         let body = payload.json
         try body.refuseMembers(
-            besides: ["context", "ioSources", "ioActors", "characteristics", "objectId", "name", "leaseDuration"]
+            besides: ["contextName", "ioSources", "ioActors", "characteristics", "objectId", "name", "leaseDuration"]
         )
         name = try body["name"].map { view throws(PayloadError) in
             guard let name = view.string, name.utf8.count <= WireName.maximumLength else {
@@ -36,7 +36,7 @@ struct IoNodeRequest {
         }
         leaseDuration = try Lease.duration(in: body) ?? Lease.defaultDuration
 
-        guard let context = body["context"] else { throw .invalid(pointer: "/context", reason: "missing") }
+        guard let context = body["contextName"] else { throw .invalid(pointer: "/contextName", reason: "missing") }
         guard let contextName = context.string else { throw context.invalid("must be a string") }
         guard WireName.isPublishable(contextName) else { throw context.invalid(InvalidParameter.level) }
         var ids = Ids()

@@ -61,11 +61,11 @@ final class LeasedIoNode: Sendable {
 
     /// What a list says of the node.
     func summary(_ lease: Lease) -> [UInt8] {
-        var text = Array(#"{"objectId":"\#(objectId)","context":"#.utf8)
+        var text = Array(#"{"objectId":"\#(objectId)","contextName":"#.utf8)
         JSONText.append(context, to: &text)
         text += #",""#.utf8
         text += identityAndLease(lease)
-        text += #","ioSources":\#(sources.count),"ioActors":\#(actors.count)}"#.utf8
+        text += #","ioSourceCount":\#(sources.count),"ioActorCount":\#(actors.count)}"#.utf8
         return text
     }
 
