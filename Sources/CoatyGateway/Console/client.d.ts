@@ -1,5 +1,5 @@
 /**
- * A client of a Coaty gateway, for browsers and for node: one connection on `/v1/ws` that comes back by itself.
+ * A client of a Coaty gateway, for browsers and node: one connection to `/v1/ws`, which reconnects by itself.
  *
  * ```js
  * import { CoatyClient } from "http://127.0.0.1:8080/client.js"
@@ -8,7 +8,7 @@
  * ```
  */
 
-/** An object as agents exchange it. All beyond these members is its type's own. */
+/** An object as agents exchange it. Other members depend on its object type. */
 export interface CoatyObject {
   coreType: string
   objectType: string
@@ -18,7 +18,7 @@ export interface CoatyObject {
   [member: string]: unknown
 }
 
-/** A property of objects: a dotted path, or the names one by one. */
+/** A property of objects: a dotted path, or an array of names. */
 export type Property = string | string[]
 
 /** `["status", ["Equals", "on"]]`, nested by `and`, `or` and `not`. */
@@ -31,18 +31,18 @@ export type Condition =
 /** Octets in an event. */
 export type Octets =
   | { encoding: "base64"; value: string }
-  /** As asked for by the option `encoding`. */
+  /** With the option `encoding: "binary"`. */
   | { encoding: "binary"; octets: Uint8Array }
 
 /** The events that are requests. */
 export type RequestEventName = "discover" | "query" | "update" | "call"
-/** The events that answer them. */
+/** The events that respond to requests. */
 export type ResponseEventName = "resolve" | "retrieve" | "complete" | "return"
-/** The events of a network that `traffic` tells of. */
+/** The events that `traffic` delivers. */
 export type TrafficEventName =
   | "advertise" | "deadvertise" | "channel" | "associate" | "iovalue" | RequestEventName | ResponseEventName
 
-/** What can be observed. */
+/** A selection of events to observe. */
 export type Observation =
   | { event: "advertise"; coreType: string; snapshot?: boolean }
   | { event: "advertise"; objectType: string; snapshot?: boolean }
@@ -60,7 +60,7 @@ export type Observation =
   /** An IO source or actor that is registered at the gateway. */
   | { event: "iostate"; ioPointId: string }
   | { event: "routing"; contextId: string }
-  /** All events of the network, of all agents; without `events` of every kind. */
+  /** All events of all agents in the network; `events` selects some. */
   | { event: "traffic"; events?: TrafficEventName[] }
 
 /** See docs/websocket.md, "Options of a subscription". */
@@ -69,26 +69,26 @@ export interface SubscribeOptions {
   fields?: Property[]
   /** Milliseconds. */
   throttle?: number
-  /** How many events wait at the gateway when this client is behind: 256 unless it says otherwise, at most 4096. */
+  /** Maximum number of events that the gateway queues for this subscription: 256 by default, at most 4096. */
   buffer?: number
   overflow?: "dropOldest" | "latest" | "close"
-  /** The cursor to resume behind; reconnects look after themselves. */
+  /** The cursor to resume after. The client resumes by itself after a reconnect. */
   since?: string
   encoding?: "base64" | "binary"
 }
 
-/** Ends what it is given to. */
+/** Options of a subscription or request that can be aborted. */
 export interface Abortable {
   signal?: AbortSignal
 }
 
-/** An event that was observed, as the gateway tells it. */
+/** An observed event, as the gateway delivers it. */
 export interface EventFrame {
   op: "event"
   event: TrafficEventName | "raw" | "iostate" | "routing"
-  /** Who published it: the object id of an agent's identity. Absent where the topic has none. */
+  /** The publisher: the object id of an agent's identity. Absent if the topic has none. */
   sourceId?: string
-  /** Requests and responses have one. */
+  /** Set for requests and responses. */
   correlationId?: string
   channelId?: string
   operation?: string
@@ -97,20 +97,20 @@ export interface EventFrame {
   ioSourceId?: string
   ioPointId?: string
   contextId?: string
-  /** What happened to the object of a `snapshot`. */
+  /** With `snapshot`: how the object changed. */
   change?: "added" | "changed" | "removed"
-  /** Of a `snapshot`: when the object came, and changed, in milliseconds since 1970. */
+  /** With `snapshot`: when the object was added, and when it changed, in milliseconds since 1970. */
   since?: number
   changed?: number
-  /** Where to resume, behind this event. */
+  /** The cursor to resume after this event. */
   cursor?: string
   /** The payload. */
   data: any
-  /** About how many bytes the frame had. */
+  /** Approximate size of the frame in bytes. */
   size: number
 }
 
-/** Events are missing at this place. */
+/** A gap: events were dropped at this place. */
 export interface GapFrame {
   op: "gap"
   /** The number of dropped events; null if unknown. A state or a `snapshot` is sent again after such a gap. */
@@ -122,39 +122,39 @@ export interface GapFrame {
 }
 
 /**
- * What is observed: events and gaps for one `for await` loop. Leaving the loop ends the subscription.
+ * A subscription: events and gaps for one `for await` loop. Leaving the loop ends the subscription.
  *
- * It lives on when the connection comes back, and resumes where it was. What waits for the loop is bounded (4096 events,
- * 4 MiB): beyond that the oldest go, and a gap stands in their place.
+ * It survives reconnects, and resumes where it was. At most 4096 events or 4 MiB are queued for the loop; beyond that the
+ * oldest are dropped, and a gap is delivered in their place.
  */
 export interface Subscription extends AsyncIterable<EventFrame | GapFrame> {
   /**
-   * Resolves when the broker has acknowledged: from then on nothing is missed. Rejects with a `GatewayError` where that is
-   * refused, or where it is ended before.
+   * Resolves when the broker has acknowledged the subscription; from then on no event is missed. Rejects with a
+   * `GatewayError` if the subscription is refused, or ends before.
    */
   readonly ready: Promise<void>
   /**
-   * Why it is over: `withdrawn` and `overflow` are the gateway's reasons, `closed` is by this client, `error` where the loop
-   * throws. Undefined while it is not.
+   * Why it ended: `withdrawn` and `overflow` by the gateway, `closed` by this client, `error` if the loop throws. Undefined
+   * until then.
    */
   readonly reason: "closed" | "withdrawn" | "overflow" | "error" | undefined
-  /** Ends it, and the loop. */
+  /** Ends the subscription and its loop. */
   close(): void
-  /** @throws TypeError where somebody iterates already */
+  /** @throws TypeError if a loop iterates over it already */
   [Symbol.asyncIterator](): AsyncIterableIterator<EventFrame | GapFrame>
 }
 
-/** What can be asked. */
+/** A request to the agents. */
 export type Request =
   | { event: "discover" | "query" | "update"; data: object }
   | { event: "call"; operation: string; data: object }
 
 export interface RequestOptions {
-  /** Milliseconds that responses are awaited: 2000 unless it says otherwise. */
+  /** Milliseconds to wait for responses: 2000 by default. */
   timeout?: number
-  /** How many responses are awaited: 1 unless it says otherwise, 0 for all that come in time. */
+  /** Number of responses to wait for: 1 by default, 0 for all until the timeout. */
   limit?: number
-  /** Ends with a response of which this holds. */
+  /** Ends the request at the first response for which this condition holds. */
   until?: Condition
 }
 
@@ -162,77 +162,77 @@ export interface RequestOptions {
 export interface ResponseFrame {
   op: "response"
   event: ResponseEventName
-  /** Who responds: the object id of an agent's identity. */
+  /** The responder: the object id of an agent's identity. */
   sourceId: string
   /** Milliseconds since the request was published. */
   ms: number
   data: any
-  /** About how many bytes the frame had. */
+  /** Approximate size of the frame in bytes. */
   size: number
 }
 
 /**
- * Why no more responses come.
+ * Why a request ended.
  *
- * `offline`: the gateway lost its broker. `disconnected`: this client lost the gateway, nobody knows what was answered.
- * `overflow`: more responses came than are kept (16 MiB). `closed`: the client was closed.
+ * `offline`: the gateway lost its broker connection. `disconnected`: this client lost its connection to the gateway; further
+ * responses are unknown. `overflow`: more than 16 MiB of responses were queued. `closed`: the client was closed.
  */
 export type EndReason =
   | "limit" | "timeout" | "until" | "cancelled" | "offline" | "overflow" | "disconnected" | "closed" | "error"
 
-/** The responses to a request, as they come, for one `for await` loop; or all at the end. Leaving the loop cancels it. */
+/** The responses to a request: one by one in a `for await` loop, or all at the end. Leaving the loop cancels the request. */
 export interface Responses extends AsyncIterable<ResponseFrame> {
-  /** Undefined while responses are awaited; `error` where the loop throws. */
+  /** Undefined until the request ends; `error` if the loop throws. */
   readonly reason: EndReason | undefined
-  /** Ends it. The responses that have come by then are still told. */
+  /** Ends the request. Responses that are queued by then are still delivered. */
   cancel(): void
   /**
-   * Waits for the end.
+   * Waits for the end of the request and returns all responses.
    *
-   * @throws GatewayError where the request was refused, or could not be sent
+   * @throws GatewayError if the request was refused, or could not be sent
    */
   all(): Promise<{ responses: ResponseFrame[]; reason: EndReason }>
-  /** @throws TypeError where somebody iterates already */
+  /** @throws TypeError if a loop iterates over it already */
   [Symbol.asyncIterator](): AsyncIterableIterator<ResponseFrame>
 }
 
-/** What can be published. */
+/** An event to publish. */
 export type Publication =
   | { event: "advertise" | "deadvertise"; data: object }
   | { event: "channel"; channelId: string; data: object }
   | { event: "raw"; topic: string; retain?: boolean; data: { encoding: "base64" | "utf8"; value: string } }
 
-/** Whether the event waits at the gateway, because the broker is away. */
+/** Whether the gateway has queued the event because it is not connected to its broker. */
 export interface Delivery {
   deferred: boolean
 }
 
-/** The request to respond to, as it was observed; or its correlation id with the name of the request or of the response. */
+/** The request to respond to: the observed frame, or a correlation id with the name of the request or of the response. */
 export interface RespondTo {
   event: RequestEventName | ResponseEventName | EventFrame["event"]
   correlationId?: string
 }
 
-/** Who the client is in the network. */
+/** A client identity in the network. */
 export interface Identity extends CoatyObject {
   coreType: "Identity"
 }
 
-/** What an error says (RFC 9457). */
+/** A problem (RFC 9457). */
 export interface Problem {
   /** `urn:coaty-gateway:problem:…`, as openapi.yaml lists them; or `urn:coaty-client:problem:…` with
-   * `offline`, `disconnected`, `closed`, `ended`, `busy` or `identified`. */
+   * `offline`, `disconnected`, `unanswered`, `closed`, `ended`, `busy` or `identified`. */
   type: string
   title: string
-  /** Of HTTP; 0 where the problem is the client's own. */
+  /** The HTTP status; 0 for problems of the client itself. */
   status: number
   detail?: string
-  /** The JSON pointer to the value at fault, in the frame that was sent. */
+  /** The JSON pointer to the invalid value in the frame that was sent. */
   pointer?: string
   parameter?: string
 }
 
-/** What the gateway, or the client in its place, did not do, and why. */
+/** A refusal of the gateway or of the client. */
 export class GatewayError extends Error implements Problem {
   constructor(problem: Problem)
   type: string
@@ -245,7 +245,7 @@ export class GatewayError extends Error implements Problem {
 
 export type ClientState = "connecting" | "online" | "closed"
 
-/** What a `statechange` tells. */
+/** The detail of a `statechange` event. */
 export interface StateDetail {
   state: ClientState
   /** Why the connection ended. */
@@ -255,65 +255,66 @@ export interface StateDetail {
 }
 
 export interface ClientOptions {
-  /** The class to connect with where there is no global one: that of the package `ws` under node. */
+  /** The WebSocket class to use if there is no global one, such as that of the package `ws` for node. */
   WebSocket?: new (url: string, protocols: string) => any
 }
 
 /**
  * A connection to a gateway.
  *
- * It comes back by itself when it is lost: after a quarter of a second, and then more and more seldom, up to ten seconds; at
- * once when the browser says that there is a network again. A link that is silent for 20 to 30 seconds is asked for a sign of
- * life, and given up without one in 10 seconds. Subscriptions go on where they were. What was published is not said again.
+ * It reconnects by itself: after a quarter of a second at first, then with growing delays of up to ten seconds, and at once
+ * when the browser reports that the network is back. If no message arrives for 20 to 30 seconds, the client sends a ping, and
+ * reconnects if there is no reply within 10 seconds. Subscriptions resume where they were. Publications are not sent again.
  */
 export class CoatyClient extends EventTarget {
   /**
-   * Begins to connect.
+   * Starts to connect.
    *
-   * @param url the gateway, `http(s)://…` or `ws(s)://…`, with or without `/v1/ws`; without it the one that this module was
-   *   loaded from
-   * @throws TypeError where that is none, or where there is no `WebSocket`
+   * @param url the gateway, `http(s)://…` or `ws(s)://…`, with or without `/v1/ws`; by default the gateway that served this
+   *   module
+   * @throws TypeError if the address is invalid, or if there is no `WebSocket`
    */
   constructor(url?: string | URL, options?: ClientOptions)
 
-  /** `online` when the gateway is there, and knows the client by its identity, where it has one. */
+  /** `online` while the client is connected and, if it asked for an identity, has one. */
   readonly state: ClientState
-  /** Its own identity while it is connected, if it has asked for one. */
+  /** The client identity, if the client asked for one, while it is connected. */
   readonly identity: Identity | undefined
 
-  /** Resolves when the client is online, at once where it is; rejects with a `GatewayError` when it is closed. */
+  /** Resolves when the client is online; rejects with a `GatewayError` when it is closed. */
   online(): Promise<void>
 
-  /** Observes, from now on and also over reconnects. It may be called before the client is online. */
+  /** Subscribes to events. The client does not need to be online, and the subscription survives reconnects. */
   subscribe(what: Observation, options?: SubscribeOptions & Abortable): Subscription
 
-  /** Asks. It ends with the connection; while the client is not online it is refused. */
+  /** Sends a request. It ends with the connection, and is refused while the client is not online. */
   request(what: Request, options?: RequestOptions & Abortable): Responses
 
   /**
    * Publishes an event.
    *
-   * @throws GatewayError where it is refused; `offline` while the client is not online, and `disconnected` where the
-   *   connection was lost before the gateway said whether it has done so
+   * @throws GatewayError if it is refused; `offline` if the client is not online, and `disconnected` if the connection was
+   *   lost before the gateway replied
    */
   publish(what: Publication): Promise<Delivery>
 
   /**
-   * Answers a request that was observed.
+   * Responds to an observed request.
    *
-   * @throws GatewayError as `publish`; with the status 404 where the gateway does not know the request any more
+   * @throws GatewayError as `publish`; with the status 404 if the gateway does not know the request any more
    */
   respond(to: RespondTo, data: object): Promise<Delivery>
 
   /**
-   * Takes an identity of its own, as soon as the client is online, and again after each reconnect, each time with a new id.
+   * Asks for a client identity, now or when the client is connected, and again after each reconnect. Each identity has a new
+   * id.
    *
-   * @returns the first one
-   * @throws GatewayError where it is refused, or where the client has one already
+   * @returns the first identity
+   * @throws GatewayError if it is refused, or if the client has one already
    */
   identify(name: string): Promise<Identity>
 
-  /** Ends all, and the connection. */
+  /** Ends all subscriptions and requests, and the connection. */
   close(): void
 
   addEventListener(

@@ -1,40 +1,40 @@
 /**
- * A client of a Coaty gateway, for browsers and for node: one connection on `/v1/ws` that comes back by itself.
+ * A client of a Coaty gateway, for browsers and node: one connection to `/v1/ws`, which reconnects by itself.
  *
- * docs/browser.md tells by task what it does, docs/websocket.md what goes over the connection.
+ * docs/browser.md describes it by task, docs/websocket.md describes the protocol.
  *
  * @module
  */
 
-/** The most events of a subscription that wait for their consumer. Beyond them the oldest go, and a gap says how many. */
-const maximumWaitingEvents = 4096
-/** The most bytes of them; one event may be larger. */
-const maximumWaitingBytes = 4 * 1024 * 1024
-/** The most bytes of responses to a request that wait for their consumer. Beyond them the request ends: `overflow`. */
+/** Maximum number of events queued for a subscription's consumer. Beyond it the oldest are dropped, and a gap reports it. */
+const maximumQueuedEvents = 4096
+/** Maximum bytes of these events; a single event may be larger. */
+const maximumQueuedBytes = 4 * 1024 * 1024
+/** Maximum bytes of responses queued for a request's consumer. Beyond it the request ends with the reason `overflow`. */
 const maximumResponseBytes = 16 * 1024 * 1024
-/** The most subscriptions and requests at a time, which is the gateway's own bound. More are refused. */
+/** Maximum number of subscriptions and requests at a time, which is also the gateway's bound. More are refused. */
 const maximumStreams = 256
-/** The most publications and answers that the gateway has not yet acknowledged. More are refused. */
+/** Maximum number of publications and answers that the gateway has not acknowledged yet. More are refused. */
 const maximumUnacknowledged = 10_000
-/** How many bytes may wait for the network before publications, answers and requests are refused. */
+/** Maximum bytes queued for the network. Beyond it publications, answers and requests are refused. */
 const maximumUnsentBytes = 8 * 1024 * 1024
 
-/** Milliseconds: the wait before the first attempt to come back, which doubles up to the longest. */
+/** Milliseconds before the first attempt to reconnect; the delay doubles up to the longest one. */
 const firstDelay = 250
 const longestDelay = 10_000
-/** Milliseconds between two looks at the connection. One that is not open by the first is given up. */
+/** Milliseconds between two checks of the connection. A connection that is not open at the first check is given up. */
 const watchInterval = 10_000
-/** After so many looks nobody waits any more for the gateway to take what was said. */
-const looksUntilUnanswered = 3
-/** After so many looks without a message in between the gateway is asked whether it is there, … */
-const silentLooksUntilPing = 3
-/** … and after so many the connection is given up. */
-const silentLooksUntilLost = 4
+/** Number of checks after which a frame without a reply counts as unanswered. */
+const checksUntilUnanswered = 3
+/** Number of checks without a message in between after which the client sends a ping, … */
+const silentChecksUntilPing = 3
+/** … and after which it gives the connection up. */
+const silentChecksUntilLost = 4
 
-/** What answers a request: the event's name by that of the request. */
+/** The name of the response event by the name of the request. */
 const responseEvents = { discover: "resolve", query: "retrieve", update: "complete", call: "return" }
 
-/** What the gateway, or this client in its place, did not do, and why: the members of a problem (RFC 9457). */
+/** A refusal of the gateway or of this client, with the members of a problem (RFC 9457). */
 export class GatewayError extends Error {
   /** @param {import("./client.js").Problem} problem */
   constructor({ type, title, status, detail, pointer, parameter }) {
@@ -50,7 +50,7 @@ export class GatewayError extends Error {
 }
 
 /**
- * Problems of the client itself. They have no status of HTTP's.
+ * Returns a problem of the client itself. Its status is 0.
  *
  * @param {string} name
  * @param {string} title
@@ -65,11 +65,11 @@ const ended = () => ownProblem("ended", "Ended", "The subscription ended before 
 const disconnected = (/** @type {string} */ why) =>
   ownProblem("disconnected", "Disconnected", `The connection was lost (${why}) before the gateway answered. It may have acted.`)
 const unanswered = () =>
-  ownProblem("unanswered", "Unanswered", "The gateway did not say that it has taken this; it may have refused it as a whole.")
+  ownProblem("unanswered", "Unanswered", "The gateway did not answer. It refuses frames that it cannot read without naming their id.")
 const busy = (/** @type {string} */ detail) => ownProblem("busy", "Busy", detail)
 
 /**
- * A promise that somebody else settles. Nobody has to look at it.
+ * A promise that other code settles. Its rejection may stay unhandled.
  *
  * @template T
  */
@@ -91,7 +91,7 @@ const sum = (/** @type {number | null} */ a, /** @type {number | null} */ b) =>
   a === null || b === null ? null : a + b
 
 /**
- * What one subscription or request is told, between the connection and the one who iterates over it.
+ * The queue of one subscription or request, between the connection and the consumer that iterates over it.
  *
  * @implements {AsyncIterator<any, undefined>}
  */
@@ -102,13 +102,13 @@ class Stream {
   #head = 0
   #bytes = 0
   /**
-   * How many events are missing before the first that waits.
+   * Number of dropped events before the first queued one; null if unknown.
    *
    * @type {number | null}
    */
   #dropped = 0
   /**
-   * Who waits for the next frame.
+   * The consumer's pending call of `next`.
    *
    * @type {{resolve: (result: any) => void, reject: (error: any) => void} | undefined}
    */
@@ -126,21 +126,21 @@ class Stream {
    */
   reason
   /**
-   * Told once, when it is over: whether that is the consumer's wish.
+   * Called once when it ends, with whether the consumer ended it.
    *
    * @type {(isWish: boolean) => void}
    */
   onEnd = () => {}
   /**
-   * Settled when it has begun, or can't.
+   * Settled when it has begun, or when it is refused.
    *
    * @type {Deferred<undefined>}
    */
   ready = new Deferred()
 
-  /** @param {object} members what the frame says that begins it */
+  /** @param {object} members the members of the frame that begins it */
   constructor(members) {
-    // A copy, which nobody changes before it is said again; what JSON can't say is told at once.
+    // A copy, because it is sent again after a reconnect; values that JSON cannot represent throw here.
     this.members = JSON.parse(JSON.stringify(members))
   }
 
@@ -148,11 +148,11 @@ class Stream {
     return this.reason !== undefined
   }
 
-  get waitingEvents() {
+  get queuedEvents() {
     return this.#frames.length - this.#head
   }
 
-  get waitingBytes() {
+  get queuedBytes() {
     return this.#bytes
   }
 
@@ -163,7 +163,7 @@ class Stream {
     this.#bytes += frame.size
   }
 
-  /** Forgets the oldest that waits. */
+  /** Drops the oldest queued frame. */
   dropOldest() {
     const frame = this.#shift()
     this.#dropped = sum(this.#dropped, frame.op === "gap" ? frame.dropped : 1)
@@ -205,7 +205,7 @@ class Stream {
     this.onEnd(isWish)
   }
 
-  /** Ends it by the consumer's wish, who wants nothing more of it. */
+  /** Ends it for the consumer, and discards what is queued. */
   leave() {
     this.#frames = []
     this.#head = this.#bytes = this.#dropped = 0
@@ -213,9 +213,9 @@ class Stream {
     this.end(this.wish, { isWish: true })
   }
 
-  /** The one who takes the frames. */
+  /** Returns the iterator, once. */
   consumer() {
-    if (this.#hasConsumer) throw new TypeError("Somebody iterates over this already")
+    if (this.#hasConsumer) throw new TypeError("Only one loop can iterate over this")
     this.#hasConsumer = true
     return this
   }
@@ -227,18 +227,18 @@ class Stream {
       this.#dropped = 0
       return Promise.resolve({ value, done: false })
     }
-    if (this.waitingEvents > 0) return Promise.resolve({ value: this.#shift(), done: false })
+    if (this.queuedEvents > 0) return Promise.resolve({ value: this.#shift(), done: false })
     if (this.isOver) {
       const error = this.#error
       this.#error = undefined
       return error ? Promise.reject(error) : Promise.resolve({ value: undefined, done: true })
     }
-    if (this.#taker) return Promise.reject(new TypeError("The one before is still awaited"))
+    if (this.#taker) return Promise.reject(new TypeError("The previous call of next is still pending"))
     return new Promise((resolve, reject) => { this.#taker = { resolve, reject } })
   }
 
   /**
-   * A loop that is left ends it.
+   * Ends it when the consumer leaves its loop.
    *
    * @returns {Promise<IteratorResult<any, undefined>>}
    */
@@ -251,12 +251,12 @@ class Stream {
     return this
   }
 
-  /** The reason when the consumer ends it. */
+  /** The reason if the consumer ends it. */
   get wish() {
     return "closed"
   }
 
-  /** All that was told, when it is over. */
+  /** Waits for the end and returns all queued frames. */
   async all() {
     this.consumer()
     await this.#over.promise
@@ -266,10 +266,10 @@ class Stream {
   }
 }
 
-/** A gap of the client's own. */
+/** Returns a gap for events that the client itself dropped. */
 const ownGap = (/** @type {number | null} */ dropped) => ({ op: "gap", dropped, where: "client", size: 0 })
 
-/** A subscription: lives on over reconnects. */
+/** A subscription. It survives reconnects. */
 class EventStream extends Stream {
   #hasBegun = false
 
@@ -285,7 +285,7 @@ class EventStream extends Stream {
   received(frame) {
     switch (frame.op) {
       case "ok":
-        // What can't be resumed begins anew, and what was before may have changed unseen.
+        // A subscription without a cursor starts again, and changes in between are unknown.
         if (this.#hasBegun && this.members.since === undefined) this.#keep(ownGap(null))
         this.#hasBegun = true
         this.ready.resolve(undefined)
@@ -309,8 +309,8 @@ class EventStream extends Stream {
   #keep(frame) {
     this.push(frame)
     while (
-      this.waitingEvents > maximumWaitingEvents ||
-      (this.waitingBytes > maximumWaitingBytes && this.waitingEvents > 1)
+      this.queuedEvents > maximumQueuedEvents ||
+      (this.queuedBytes > maximumQueuedBytes && this.queuedEvents > 1)
     ) this.dropOldest()
   }
 
@@ -321,10 +321,10 @@ class EventStream extends Stream {
   disconnected() {}
 }
 
-/** A request: ends with its connection. */
+/** A request. It ends with its connection. */
 class ResponseStream extends Stream {
-  /** How many looks at the connection it waits to be taken; undefined when the gateway has taken it. */
-  looks = /** @type {number | undefined} */ (0)
+  /** Number of checks since it was sent; undefined once the gateway has acknowledged it. */
+  checks = /** @type {number | undefined} */ (0)
 
   beginning() {
     return { ...this.members, op: "request" }
@@ -342,12 +342,12 @@ class ResponseStream extends Stream {
   received(frame) {
     switch (frame.op) {
       case "ok":
-        this.looks = undefined
+        this.checks = undefined
         break
       case "response":
         this.push(frame)
-        // Ended by the client itself: what waits is kept, and the gateway is told.
-        if (this.waitingBytes > maximumResponseBytes) this.end("overflow")
+        // The client ends it, keeps the queued responses, and cancels it at the gateway.
+        if (this.queuedBytes > maximumResponseBytes) this.end("overflow")
         break
       case "done":
         return this.end(frame.reason)
@@ -356,7 +356,7 @@ class ResponseStream extends Stream {
     }
   }
 
-  /** The responses that have come are kept. */
+  /** Ends it and keeps the queued responses. */
   stop() {
     this.end(this.wish, { isWish: true })
   }
@@ -366,7 +366,7 @@ class ResponseStream extends Stream {
   }
 }
 
-/** What {@link CoatyClient.subscribe} gives. */
+/** The result of {@link CoatyClient.subscribe}. */
 class Subscription {
   #stream
 
@@ -392,7 +392,7 @@ class Subscription {
   }
 }
 
-/** What {@link CoatyClient.request} gives. */
+/** The result of {@link CoatyClient.request}. */
 class Responses {
   #stream
 
@@ -420,12 +420,12 @@ class Responses {
 }
 
 /**
- * The address of a gateway's WebSocket.
+ * Returns the address of a gateway's WebSocket.
  *
  * @param {string | URL | undefined} text
  */
 function address(text) {
-  // Without one it is the gateway that this file came from, also where a proxy has it below a path.
+  // Without an address: the gateway that served this file, also behind a proxy that adds a path.
   const url = text === undefined ? new URL("v1/ws", import.meta.url) : new URL(text, globalThis.location?.href)
   url.protocol = url.protocol.replace(/^http/, "ws")
   if (!/^wss?:$/.test(url.protocol)) throw new TypeError(`There is no gateway at ${url}`)
@@ -434,7 +434,7 @@ function address(text) {
 }
 
 /**
- * Reads what the gateway has sent.
+ * Parses a message of the gateway.
  *
  * @param {string | ArrayBuffer} message
  */
@@ -452,7 +452,7 @@ function read(message) {
   return frame
 }
 
-/** Tells of a new state. Not every node has CustomEvent. */
+/** The event of a changed state. Not every node has CustomEvent. */
 class StateChangeEvent extends Event {
   /** @param {import("./client.js").StateDetail} detail */
   constructor(detail) {
@@ -461,7 +461,7 @@ class StateChangeEvent extends Event {
   }
 }
 
-/** A connection to a gateway; client.d.ts describes each member. */
+/** A connection to a gateway; client.d.ts documents each member. */
 export class CoatyClient extends EventTarget {
   #url
   #WebSocket
@@ -469,10 +469,10 @@ export class CoatyClient extends EventTarget {
   #state = "connecting"
   /** @type {WebSocket | undefined} */
   #socket
-  /** Whether subscriptions go out on the connection that is there. */
+  /** Whether subscriptions are sent on the current connection. */
   #isOpen = false
   #attempts = 0
-  #silentLooks = 0
+  #silentChecks = 0
   #lastId = 0
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #retryTimer
@@ -480,10 +480,10 @@ export class CoatyClient extends EventTarget {
   #watchTimer
   /** @type {Map<string, EventStream | ResponseStream>} */
   #streams = new Map()
-  /** @type {Map<string, {resolve: (frame: any) => void, reject: (error: any) => void, looks: number}>} */
+  /** @type {Map<string, {resolve: (frame: any) => void, reject: (error: any) => void, checks: number}>} */
   #unacknowledged = new Map()
   /**
-   * The name that is wanted, and whether it was granted before.
+   * The requested name, and whether it was granted before.
    *
    * @type {{name: string, granted: Deferred<any>, isGranted: boolean} | undefined}
    */
@@ -531,7 +531,7 @@ export class CoatyClient extends EventTarget {
     this.#change("closed")
   }
 
-  // What a client does
+  // Operations
 
   /**
    * @param {import("./client.js").Observation} what
@@ -573,16 +573,16 @@ export class CoatyClient extends EventTarget {
     if (this.#wantedIdentity) throw ownProblem("identified", "Identified", "The client has an identity already.")
     const granted = new Deferred()
     this.#wantedIdentity = { name, granted, isGranted: false }
-    // Else it is taken as soon as there is a connection.
+    // Otherwise when the client is connected.
     if (this.#state === "online") this.#takeIdentity()
     return granted.promise
   }
 
-  /** Why nothing can be said now. */
+  /** Returns why nothing can be sent now; undefined if it can. */
   #refusal() {
     if (this.#state === "closed") return closed()
     if (this.#state !== "online") return offline()
-    if ((this.#socket?.bufferedAmount ?? 0) > maximumUnsentBytes) return busy("Too much waits for the network.")
+    if ((this.#socket?.bufferedAmount ?? 0) > maximumUnsentBytes) return busy("Too many bytes are queued for the network.")
   }
 
   /** @param {any} frame */
@@ -594,17 +594,17 @@ export class CoatyClient extends EventTarget {
   }
 
   /**
-   * Says something that is answered once.
+   * Sends a frame that gets one reply.
    *
    * @param {any} frame
    * @returns {Promise<any>}
    */
   #ask(frame) {
     return new Promise((resolve, reject) => {
-      if (this.#unacknowledged.size >= maximumUnacknowledged) throw busy("Too much is not yet acknowledged.")
+      if (this.#unacknowledged.size >= maximumUnacknowledged) throw busy("Too many frames are not acknowledged yet.")
       const id = this.#newId()
-      this.#say({ ...frame, id })
-      this.#unacknowledged.set(id, { resolve, reject, looks: 0 })
+      this.#send({ ...frame, id })
+      this.#unacknowledged.set(id, { resolve, reject, checks: 0 })
     })
   }
 
@@ -625,11 +625,11 @@ export class CoatyClient extends EventTarget {
     stream.onEnd = (isWish) => {
       signal?.removeEventListener("abort", abort)
       this.#streams.delete(id)
-      // The gateway answers, also where it has ended by now; nobody waits for that.
-      if (this.#isOpen && (isWish || stream.reason === "overflow")) this.#say({ ...stream.ending(), id })
+      // The gateway replies to this too; the reply is ignored.
+      if (this.#isOpen && (isWish || stream.reason === "overflow")) this.#send({ ...stream.ending(), id })
     }
     this.#streams.set(id, stream)
-    if (this.#isOpen) this.#say({ ...stream.beginning(), id })
+    if (this.#isOpen) this.#send({ ...stream.beginning(), id })
   }
 
   #newId() {
@@ -637,7 +637,7 @@ export class CoatyClient extends EventTarget {
   }
 
   /** @param {any} frame */
-  #say(frame) {
+  #send(frame) {
     this.#socket?.send(JSON.stringify(frame))
   }
 
@@ -647,7 +647,7 @@ export class CoatyClient extends EventTarget {
     const socket = new this.#WebSocket(this.#url, "coaty.v1")
     socket.binaryType = "arraybuffer"
     this.#socket = socket
-    this.#silentLooks = 0
+    this.#silentChecks = 0
     const whileCurrent = (/** @type {(event: any) => void} */ act) => (/** @type {any} */ event) => {
       if (socket === this.#socket) act(event)
     }
@@ -656,11 +656,11 @@ export class CoatyClient extends EventTarget {
     socket.addEventListener("close", whileCurrent(({ code, reason }) => this.#retry(reason || `close code ${code}`)))
     // A close follows; without a listener node ends the process.
     socket.addEventListener("error", () => {})
-    this.#watchTimer = setInterval(() => this.#look(), watchInterval)
+    this.#watchTimer = setInterval(() => this.#check(), watchInterval)
   }
 
   #opened() {
-    // First, so that nothing is published under another identity in answer to what is observed.
+    // The identity comes first, so that no answer to an observed event is published under another one.
     if (this.#wantedIdentity) this.#takeIdentity()
     else this.#begin()
   }
@@ -678,7 +678,7 @@ export class CoatyClient extends EventTarget {
     } catch (error) {
       if (socket !== this.#socket) return
       if (wanted.isGranted) {
-        // It was granted before: nothing is published under another one. What is observed goes on.
+        // It was granted before: nothing is published under another identity. Subscriptions continue.
         this.#retryTimer = setTimeout(() => this.#takeIdentity(), this.#delay())
       } else {
         this.#wantedIdentity = undefined
@@ -688,11 +688,11 @@ export class CoatyClient extends EventTarget {
     }
   }
 
-  /** Says all that is observed on the new connection. */
+  /** Sends all subscriptions on the new connection. */
   #begin() {
     if (!this.#isOpen) {
       this.#isOpen = true
-      for (const [id, stream] of this.#streams) this.#say({ ...stream.beginning(), id })
+      for (const [id, stream] of this.#streams) this.#send({ ...stream.beginning(), id })
     }
     if (this.#state === "online" || (this.#wantedIdentity && !this.#identity)) return
     this.#whenOnline.resolve(undefined)
@@ -701,7 +701,7 @@ export class CoatyClient extends EventTarget {
 
   /** @param {string | ArrayBuffer} message */
   #received(message) {
-    this.#silentLooks = 0
+    this.#silentChecks = 0
     let frame
     try {
       frame = read(message)
@@ -717,28 +717,28 @@ export class CoatyClient extends EventTarget {
     else asked.resolve(frame)
   }
 
-  /** Notices a link that is dead while nobody says so. */
-  #look() {
-    this.#silentLooks += 1
+  /** Detects a dead connection that was not closed. */
+  #check() {
+    this.#silentChecks += 1
     const hasOpened = this.#socket?.readyState === 1
-    if (!hasOpened || this.#silentLooks >= silentLooksUntilLost) return this.#giveUp("the gateway does not answer")
-    if (this.#silentLooks === silentLooksUntilPing) this.#say({ op: "ping", id: this.#newId() })
-    this.#giveUpWaiting()
-    // What lasts for a while is no attempt any more.
+    if (!hasOpened || this.#silentChecks >= silentChecksUntilLost) return this.#giveUp("the gateway does not answer")
+    if (this.#silentChecks === silentChecksUntilPing) this.#send({ op: "ping", id: this.#newId() })
+    this.#expireUnanswered()
+    // A connection that lasts resets the delay.
     if (this.#isOpen) this.#attempts = 0
   }
 
-  /** What the gateway can't read as a frame it refuses without an id. */
-  #giveUpWaiting() {
-    // It may not have gone out yet.
+  /** Ends what has had no reply for too long: the gateway refuses frames that it cannot read without an id. */
+  #expireUnanswered() {
+    // They may not have been sent yet.
     if ((this.#socket?.bufferedAmount ?? 0) > 0) return
     for (const [id, asked] of [...this.#unacknowledged]) {
-      if (++asked.looks <= looksUntilUnanswered) continue
+      if (++asked.checks <= checksUntilUnanswered) continue
       this.#unacknowledged.delete(id)
       asked.reject(unanswered())
     }
     for (const stream of [...this.#streams.values()]) {
-      if (!(stream instanceof ResponseStream) || stream.looks === undefined || ++stream.looks <= looksUntilUnanswered) continue
+      if (!(stream instanceof ResponseStream) || stream.checks === undefined || ++stream.checks <= checksUntilUnanswered) continue
       stream.end("error", { isWish: true, error: unanswered() })
     }
   }
@@ -748,7 +748,7 @@ export class CoatyClient extends EventTarget {
     const socket = this.#socket
     this.#retry(reason)
     socket?.close()
-    // node's would wait for the other side, and keep the process.
+    // The WebSocket of node would wait for the other side, and keep the process alive.
     if (socket && "terminate" in socket) /** @type {any} */ (socket).terminate()
   }
 
@@ -763,9 +763,9 @@ export class CoatyClient extends EventTarget {
   }
 
   /**
-   * Lets go of the connection.
+   * Abandons the connection.
    *
-   * @param {() => GatewayError} error what those are told who wait for an answer
+   * @param {() => GatewayError} error rejects what has no reply yet
    */
   #abandon(error) {
     const socket = this.#socket
@@ -779,16 +779,16 @@ export class CoatyClient extends EventTarget {
     return socket
   }
 
-  /** Milliseconds until the next attempt: between half of what it has grown to, and all, so that not all come at once. */
+  /** Returns the milliseconds until the next attempt: random between half of the current delay and all of it. */
   #delay() {
     const delay = Math.min(longestDelay, firstDelay * 2 ** Math.min(this.#attempts++, 16))
     return Math.round(delay * (1 + Math.random()) / 2)
   }
 
-  /** The browser says that there is a network again. */
+  /** The browser reports that the network is back. */
   #networkIsBack = () => {
     if (this.#state !== "connecting" || this.#isOpen) return
-    const socket = this.#abandon(() => disconnected("there is another network"))
+    const socket = this.#abandon(() => disconnected("the network has changed"))
     this.#attempts = 0
     this.#connect()
     socket?.close()
