@@ -109,8 +109,8 @@ class Browser:
         """What a function body gives, as soon as it is true."""
         return eventually(what, lambda: self.js(script, *arguments), seconds)
 
-    def wait_for_link(self, text="Online"):
-        self.wait(f"the link is {text}", "return text(document.getElementById('link')).startsWith(arguments[0])", text)
+    def wait_for_connection(self, text="Online"):
+        self.wait(f"the connection is {text}", "return text(document.getElementById('connection')).startsWith(arguments[0])", text)
 
     def go(self, title):
         """Goes to a view by its link."""
@@ -250,7 +250,7 @@ class ConsoleCase(unittest.TestCase):
         # The same URL but for the fragment would not be loaded anew.
         self.browser.open("about:blank")
         self.browser.open(f"{self.gateway.url}/#{view or self.view}")
-        self.browser.wait_for_link()
+        self.browser.wait_for_connection()
 
     def run(self, result=None):
         before = len(result.failures) + len(result.errors)

@@ -42,7 +42,7 @@ class Scene:
 
     def begin(self):
         self.browser.open(self.gateway.url)
-        self.browser.wait_for_link()
+        self.browser.wait_for_connection()
         for state in ("normal", "emergency"):
             self.stack.example(self.broker, "io-routing-actor", state, UPDATE_RATE)
         self.stack.example(self.broker, "io-routing-sources", UPDATE_RATE)
@@ -136,7 +136,7 @@ def take_all(folder):
     browser = scene.browser
     try:
         browser.open(scene.gateway.url)
-        browser.wait_for_link()
+        browser.wait_for_connection()
         for view in VIEWS:
             browser.driver.find_element("css selector", f'nav a[href="#{view}"]').click()
             for name, size, scheme in LOOKS:

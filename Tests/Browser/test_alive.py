@@ -45,4 +45,4 @@ class AliveTests(ConsoleCase):
         script = """return all('[aria-label="Alive"] li').map((row) => text(row.querySelector(".name"))).join() === "One" """
         browser.wait("the one that is wanted", script)
         browser.fill("Find", "nowhere to be found")
-        browser.wait_for_text("Nothing like it is alive")
+        browser.wait_for_text("No matches")

@@ -14,7 +14,7 @@ SOON = 1
 
 class FeedTests(ConsoleCase):
     def test_empty_says_what_to_do_next(self):
-        self.browser.wait_for_text("Nothing has been said yet")
+        self.browser.wait_for_text("No events yet")
         self.browser.wait_for_text(f"curl {self.gateway.url}/v1/advertise")
 
     def test_event_of_curl_is_seen_within_a_second(self):
@@ -60,11 +60,11 @@ class FeedTests(ConsoleCase):
         self.browser.press("Pause")
         for number in range(3):
             self.gateway.advertise(f"While paused {number}")
-        self.browser.wait_for_text("3 events came")
+        self.browser.wait_for_text("3 events since")
         self.assertFalse(self.browser.js("""return all("[aria-label=Events] li button").some((row) => text(row).includes("While paused"))"""))
         self.browser.press("Resume")
         self.browser.wait_for_row("While paused 2")
-        self.browser.wait("the place of the pause", """return all("[aria-label=Events] [data-gap]").some((row) => text(row).includes("3 events came"))""")
+        self.browser.wait("the place of the pause", """return all("[aria-label=Events] [data-gap]").some((row) => text(row).includes("3 events since"))""")
 
     def test_chosen_pattern_is_shown_alone(self):
         self.browser.js("""all("label").find((label) => text(label) === "deadvertise").click()""")

@@ -34,8 +34,8 @@ class GatewayTests(ConsoleCase):
     def test_link_and_counters(self):
         browser = self.browser
         browser.wait("the address", "return shown().textContent.includes(arguments[0])", self.broker.url)
-        self.assertEqual(self.fact("Broker", "Link"), "Online")
-        self.assertEqual(self.fact("Broker", "Started by"), "Others")
+        self.assertEqual(self.fact("Broker", "Session"), "Online")
+        self.assertEqual(self.fact("Broker", "Started by"), "Someone else")
         published = int(self.fact("Events", "Published"))
         for number in range(3):
             self.gateway.advertise(f"Counted {number}")

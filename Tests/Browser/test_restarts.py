@@ -12,15 +12,15 @@ class RestartTests(ConsoleCase):
         return self.browser.js("""return all("[aria-label=Events] [data-gap]").map(text)""")
 
     def wait_for_gap(self):
-        self.browser.wait("a gap", """return all("[aria-label=Events] [data-gap]").some((row) => text(row).includes("missing"))""")
+        self.browser.wait("a gap", """return all("[aria-label=Events] [data-gap]").some((row) => text(row).includes("Gap:"))""")
 
     def test_gateway_that_is_killed_and_started_anew(self):
         self.gateway.advertise("Before the gateway died")
         self.browser.wait_for_row("Before the gateway died")
         self.gateway.kill()
-        self.browser.wait_for_link("Connecting")
+        self.browser.wait_for_connection("Connecting")
         self.gateway.start()
-        self.browser.wait_for_link("Online")
+        self.browser.wait_for_connection("Online")
         self.wait_for_gap()
         self.gateway.advertise("After the gateway came back")
         self.browser.wait_for_row("After the gateway came back")
@@ -30,7 +30,7 @@ class RestartTests(ConsoleCase):
             """
             const rows = all("[aria-label=Events] li").map(text)
             const place = (part) => rows.findIndex((row) => row.includes(part))
-            return [place("After the gateway came back"), place("missing"), place("Before the gateway died")]
+            return [place("After the gateway came back"), place("Gap:"), place("Before the gateway died")]
             """
         )
         self.assertEqual(order, sorted(order), "the gap stands between what came before and after")
@@ -40,11 +40,11 @@ class RestartTests(ConsoleCase):
         self.gateway.advertise("Before the broker died")
         self.browser.wait_for_row("Before the broker died")
         self.broker.kill()
-        self.browser.wait_for_link("Broker away")
+        self.browser.wait_for_connection("Broker offline")
         deferred = self.gateway.curl("POST", "/v1/advertise", {"object": thing("While the broker was away")})
         self.assertEqual(deferred, {"deferred": True})
         self.broker.start()
-        self.browser.wait_for_link("Online")
+        self.browser.wait_for_connection("Online")
         self.wait_for_gap()
         self.gateway.advertise("After the broker came back")
         self.browser.wait_for_row("After the broker came back")
@@ -55,20 +55,20 @@ class RestartTests(ConsoleCase):
         agent = self.stack.agent(self.broker)
         self.browser.wait_for_row(agent.id, "Alive")
         self.gateway.kill()
-        self.browser.wait_for_link("Connecting")
+        self.browser.wait_for_connection("Connecting")
         agent.stop()
         other = self.stack.agent(self.broker)
         self.gateway.start()
-        self.browser.wait_for_link("Online")
+        self.browser.wait_for_connection("Online")
         self.browser.wait_for_row(other.id, "Alive")
         script = """
         return !all('[aria-label="Alive"] li:not([data-dimmed])').some((row) => row.textContent.includes(arguments[0]))
         """
         self.browser.wait("the agent that ended meanwhile is gone", script, agent.id)
         self.broker.kill()
-        self.browser.wait_for_link("Broker away")
+        self.browser.wait_for_connection("Broker offline")
         self.broker.start()
-        self.browser.wait_for_link("Online")
+        self.browser.wait_for_connection("Online")
         self.browser.wait_for_row(other.id, "Alive")
 
 

@@ -130,4 +130,4 @@ class SendTests(ConsoleCase):
         answer = json.loads(caller.communicate(timeout=60)[0])
         self.assertEqual(answer["responses"][0]["data"]["error"]["message"], "The door is locked")
         browser.press("Stop", card)
-        self.browser.wait_for_text("Be a responder")
+        self.browser.wait_for_text("Answer calls yourself")

@@ -176,11 +176,11 @@ class Alive {
     return { cells: [name, ...about, change, ago(changed)], isDimmed: state === "gone" }
   }
 
-  /** Says why nothing is shown. */
+  /** Explains why nothing is shown. */
   #explain(isNarrowed) {
-    if (isNarrowed) this.#list.explain("Nothing like it is alive", "Look for a part of a name, of a type or of an id.", false)
-    else if (this.#section === "agents") this.#list.explain("No agents yet", "Agents come here when they join the network. Start one:", true)
-    else this.#list.explain("No objects yet", "Objects come here when agents advertise them. Start an agent that does:", true)
+    if (isNarrowed) this.#list.explain("No matches", "Search for a part of a name, a type or an id.", false)
+    else if (this.#section === "agents") this.#list.explain("No agents yet", "Agents appear here when they join the network. Start one:", true)
+    else this.#list.explain("No objects yet", "Objects appear here when agents advertise them. Start an agent that does:", true)
   }
 }
 

@@ -8,7 +8,7 @@ import { subject } from "./summary.js"
 export const maximumAnswers = 200
 export const maximumBytes = 16 << 20
 const drawsPerSecond = 4
-/** How often those who listen are told how many answers there are. */
+/** How often the number of answers is announced to screen readers. */
 const announcementsPerSecond = 0.5
 
 const reasons = {
@@ -16,8 +16,8 @@ const reasons = {
   limit: () => "limit",
   timeout: (timeout) => `timeout after ${count(timeout)} ms`,
   cancelled: () => "cancelled",
-  offline: () => "the gateway lost its broker, answers may be missing",
-  disconnected: () => "the connection was lost, answers may be missing",
+  offline: () => "the gateway lost its broker connection; answers may be missing",
+  disconnected: () => "the connection was lost; answers may be missing",
   overflow: () => "more answers than can be kept",
   closed: () => "the connection was closed",
 }
@@ -27,8 +27,8 @@ const disconnected = "urn:coaty-client:problem:disconnected"
 
 /** What a request was answered, as much as is kept of it. */
 export class Kept {
-  /** What waits to be drawn. */
-  #waiting = []
+  /** Frames queued for drawing. */
+  #queued = []
   #bytes = 0
   kept = 0
   total = 0
@@ -38,7 +38,7 @@ export class Kept {
     const isFull = this.more > 0 || this.kept === maximumAnswers || this.#bytes + frame.size > maximumBytes
     this.total += 1
     if (isFull) return
-    this.#waiting.push(frame)
+    this.#queued.push(frame)
     this.#bytes += frame.size
     this.kept += 1
   }
@@ -50,7 +50,7 @@ export class Kept {
 
   /** Takes one out to be drawn. */
   take() {
-    return this.#waiting.shift()
+    return this.#queued.shift()
   }
 }
 
@@ -89,7 +89,7 @@ export class Answers {
   /** Shows the answers to a request until it ends, or until something else is sent. */
   async follow(event, responses, timeout) {
     this.#begin(event, responses)
-    this.#showEmpty("Waiting for answers", `They come here as they arrive, for ${count(timeout)} ms at most.`)
+    this.#showEmpty("Waiting for answers", `Answers are shown as they arrive, for at most ${count(timeout)} ms.`)
     setHidden(this.#ui.cancel, false)
     try {
       for await (const frame of responses) {
@@ -110,19 +110,19 @@ export class Answers {
   /** Shows that something that nobody answers was published, or will be. */
   deliver(event, { deferred }) {
     this.#begin(event)
-    const text = deferred ? "The broker is away. It waits at the gateway, and goes out when the broker is back." : `Published at ${clock(Date.now())}.`
+    const text = deferred ? "The gateway is not connected to its broker. The event is queued until it is." : `Published at ${clock(Date.now())}.`
     this.#notify(deferred ? "warn" : "ok", text)
-    this.#showEmpty("No answers to this one", "Nobody answers what is only told. The live feed shows it as the others see it.", h("a", { href: "#feed" }, "Live feed"))
+    this.#showEmpty("No answers", "Events of this kind have no answers. The live feed shows the event as other agents see it.", h("a", { href: "#feed" }, "Live feed"))
     this.#app.announce(text)
   }
 
   /** Shows that something was refused, or that nobody knows. */
   refuse(event, error) {
     this.#begin(event)
-    const isToldWhere = !error.pointer || error.message.includes(error.pointer)
-    this.#notify("bad", isToldWhere ? error.message : `${error.message} (at ${error.pointer})`)
-    if (error.type === disconnected) this.#showEmpty("Perhaps it was sent", "The connection was lost meanwhile. Look whether it came about before you send it again.", h("a", { href: "#feed" }, "Live feed"))
-    else this.#showEmpty("Nothing was sent", "Mend what is wrong, and send it again.")
+    const namesPointer = !error.pointer || error.message.includes(error.pointer)
+    this.#notify("bad", namesPointer ? error.message : `${error.message} (at ${error.pointer})`)
+    if (error.type === disconnected) this.#showEmpty("The event may have been sent", "The connection was lost before the gateway replied. Check whether the event took effect before you send it again.", h("a", { href: "#feed" }, "Live feed"))
+    else this.#showEmpty("Nothing was sent", "Correct the error, and send it again.")
     this.#app.announce(error.message)
   }
 
@@ -148,7 +148,7 @@ export class Answers {
     this.#outcome = `${plural(total, "answer")} · ${reason}`
     this.#announcing.stop()
     setHidden(this.#ui.cancel, true)
-    if (total === 0) this.#showEmpty("Nobody answered", reason.startsWith("timeout") ? `Not within ${count(timeout)} ms. Agents that have nothing to say are silent; look at those that are there under “Agents & objects”.` : `The request has ended: ${reason}.`)
+    if (total === 0) this.#showEmpty("Nobody answered", reason.startsWith("timeout") ? `Not within ${count(timeout)} ms. Agents without an answer do not respond. “Agents & objects” lists the agents in the network.` : `The request ended: ${reason}.`)
     this.#app.announce(this.#outcome)
     this.#request()
   }

@@ -22,7 +22,7 @@ const app = {
   client,
   /** Names of agents, IO sources and IO actors by their ids. */
   names: new Names(client),
-  /** What `GET v1/status` says, again and again. */
+  /** The latest `GET v1/status`. */
   status: new Status(client, rest),
   rest,
   announce,
@@ -33,7 +33,7 @@ const app = {
  * Asks the gateway: `await app.rest("v1/objects")`.
  *
  * @returns the status, the body where it is JSON, and the header fields.
- * @throws GatewayError what the gateway's problem says, or that it is away.
+ * @throws GatewayError the gateway's problem, or that it does not answer.
  */
 async function rest(path, { method = "GET", body, headers = {} } = {}) {
   const json = body === undefined ? {} : { "content-type": "application/json" }
@@ -50,7 +50,7 @@ async function rest(path, { method = "GET", body, headers = {} } = {}) {
   return { status: response.status, json: answer, headers: response.headers }
 }
 
-/** Says something to those who listen rather than look. */
+/** Announces a text to screen readers. */
 function announce(text) {
   document.getElementById("announcer").textContent = text
 }
@@ -100,23 +100,23 @@ function navigate() {
   if (!isFirst) main.focus({ preventScroll: true })
 }
 
-// MARK: The link
+// MARK: The connection
 
-const link = document.getElementById("link")
+const connection = document.getElementById("connection")
 
-function showLink() {
+function showConnection() {
   const isBrokerAway = app.status.latest && app.status.latest.broker.state !== "online"
   const [state, text] =
     client.state !== "online" ? [client.state, client.state === "closed" ? "Closed" : "Connecting…"]
-    : isBrokerAway ? ["broker-away", "Broker away"]
+    : isBrokerAway ? ["broker-away", "Broker offline"]
     : ["online", "Online"]
-  link.dataset.state = state
-  setText(link, text)
+  connection.dataset.state = state
+  setText(connection, text)
 }
 
-client.addEventListener("statechange", showLink)
-app.status.addEventListener("change", showLink)
-showLink()
+client.addEventListener("statechange", showConnection)
+app.status.addEventListener("change", showConnection)
+showConnection()
 
 window.addEventListener("hashchange", navigate)
 navigate()

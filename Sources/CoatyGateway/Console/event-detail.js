@@ -62,7 +62,7 @@ function relatedList(item, names, related, open) {
 }
 
 function named(id, names) {
-  return h("span", {}, names.has(id) ? names.of(id) : h("span", { className: "muted" }, "has not said its name"), h("br"), mono(id, "muted"))
+  return h("span", {}, names.has(id) ? names.of(id) : h("span", { className: "muted" }, "name unknown"), h("br"), mono(id, "muted"))
 }
 
 function mono(text, extra = "") {

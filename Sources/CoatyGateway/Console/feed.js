@@ -1,4 +1,4 @@
-// The live feed: what the agents say, as they say it.
+// The live feed: the events of the network as they happen.
 
 import { clock, count, frames, plural, setText } from "./dom.js"
 import { showEvent } from "./event-detail.js"
@@ -9,7 +9,7 @@ import { isResponse, kind, sender, subject } from "./summary.js"
 import { Timeline } from "./timeline.js"
 
 const drawsPerSecond = 5
-/** How many events of the connection wait at the gateway while the page is busy. */
+/** Maximum number of events that the gateway queues while the page is busy. */
 const gatewayBuffer = 4096
 /** Milliseconds for which the list stands still after somebody has moved in it. */
 const holdTime = 4000
@@ -239,23 +239,23 @@ class Feed {
     return item.summary
   }
 
-  /** Says why nothing is shown. */
+  /** Explains why nothing is shown. */
   #explain() {
     const { find, filter, chips } = this.#ui
     if (find.value.trim() !== "" || filter.value.trim() !== "" || chips.some((chip) => chip.checked)) {
-      this.#list.explain("No such event yet", "Events come here as soon as they are like what you look for. Choose fewer conditions to see more.", false)
+      this.#list.explain("No such event yet", "New events that match your conditions appear here. Remove conditions to see more.", false)
     } else {
-      this.#list.explain("Nothing has been said yet", "Every event of the network comes here as it is said. Publish the first one on the page “Send”, or with curl:", true)
+      this.#list.explain("No events yet", "Every event in the network appears here when it is published. Publish the first one on the page “Send”, or with curl:", true)
     }
   }
 }
 
 function sinceText({ came, gone }) {
-  if (came === 0) return "Nothing has come since."
-  return `${plural(came, "event")} came since${gone > 0 ? `, of which ${count(gone)} are no longer kept` : ""}.`
+  if (came === 0) return "No events since."
+  return `${plural(came, "event")} since${gone > 0 ? `, of which ${count(gone)} are no longer kept` : ""}.`
 }
 
 const gapText = ({ dropped, where }) =>
-  dropped === null ? "The connection was interrupted. An unknown number of events is missing here."
-  : where === "client" ? `${plural(dropped, "event")} passed too fast for this page.`
-  : `${plural(dropped, "event")} passed too fast for the connection.`
+  dropped === null ? "Gap: the connection was interrupted, and an unknown number of events was dropped."
+  : where === "client" ? `Gap: ${plural(dropped, "event")} dropped because this page was too slow.`
+  : `Gap: ${plural(dropped, "event")} dropped because the connection was too slow.`

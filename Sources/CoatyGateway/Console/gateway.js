@@ -1,10 +1,10 @@
-// The gateway itself: its link to the broker, rates, what waits, and clients that read too slowly.
+// The gateway itself: its broker session, rates, queued events, and slow clients.
 
 import { count, dateTime, duration, h, plural, replace, setHidden, setText } from "./dom.js"
 import { Rates, rateText } from "./rates.js"
 import { Sparkline } from "./sparkline.js"
 
-/** How old what is shown may be before the view says so, in milliseconds. */
+/** Milliseconds after which the shown status counts as out of date. */
 const patience = 2500
 
 /** The counters that have a picture. */
@@ -67,7 +67,7 @@ class GatewayView {
     const isAway = this.#drawAge()
     for (const [name] of pictures) this.#drawRate(name, this.#ui.rates[name], isAway)
     if (isAway) {
-      // What was said last stands as it was said, but for the link: an old "Online" would mislead.
+      // The last status stays, except the state of the session: an old "Online" would mislead.
       setText(this.#ui.state, "Unknown")
       delete this.#ui.state.dataset.kind
       return
@@ -83,8 +83,8 @@ class GatewayView {
     const isAway = age > patience
     setHidden(notice, !isAway)
     if (isAway) {
-      setText(notice, this.#status === undefined ? "The gateway has not answered yet. The page goes on asking."
-        : `The gateway does not answer. The page goes on asking; what stands here is ${duration(age / 1000)} old.`)
+      setText(notice, this.#status === undefined ? "The gateway has not answered yet. The page keeps trying."
+        : `The gateway does not answer. The page keeps trying; the values shown are ${duration(age / 1000)} old.`)
     }
     return isAway
   }
@@ -94,11 +94,11 @@ class GatewayView {
     const isOnline = broker.state === "online"
     const isCounted = streams.queuedBytes / streams.maximumQueuedBytes
     setText(this.#ui.about, `Version ${version} · up for ${lasting(started)}`)
-    setText(state, isOnline ? "Online" : "Away")
+    setText(state, isOnline ? "Online" : "Offline")
     state.dataset.kind = isOnline ? "ok" : "bad"
     for (const [name, text] of Object.entries({
       address: broker.address,
-      owner: broker.embedded ? "This gateway" : "Others",
+      owner: broker.embedded ? "This gateway" : "Someone else",
       since: `${since(broker.since)} · ${lasting(broker.since)}`,
       reconnects: count(broker.reconnects),
       received: count(events.received),
@@ -110,7 +110,7 @@ class GatewayView {
       delivered: count(streams.delivered),
       dropped: count(streams.dropped),
       queued: count(streams.queued),
-      requests: `${count(requests.pending)} · ${count(requests.total)} in all`,
+      requests: `${count(requests.pending)} · ${count(requests.total)} in total`,
       memory: `${bytes(streams.queuedBytes)} of ${bytes(streams.maximumQueuedBytes)}`,
     })) setText(facts[name], text)
     facts.outbox.classList.toggle("attention", events.queued > 0 && !isOnline)
@@ -207,7 +207,7 @@ function build(root) {
     notice,
     h("div", { className: "rates" }, tiles),
     h("div", { className: "cards" },
-      card("Broker", list(h("dt", {}, "Link"), h("dd", {}, state),
+      card("Broker", list(h("dt", {}, "Session"), h("dd", {}, state),
         fact("address", "Address"), fact("owner", "Started by"), fact("since", "Since"), fact("reconnects", "Reconnects"))),
       card("Events", list(
         fact("received", "Received"), fact("published", "Published"), fact("deferred", "Deferred"),

@@ -9,7 +9,7 @@ const maximumName = 100
 /** The most IO points of a node whose names are kept. */
 const maximumPoints = 1000
 
-/** Tells `change` when names have come. */
+/** Dispatches `change` when there are new names. */
 export class Names extends EventTarget {
   #names = new Map()
   #isTold = false
@@ -37,7 +37,7 @@ export class Names extends EventTarget {
   #follow(client, coreType, take) {
     // Where the broker does not let the gateway observe them, ids are shown.
     observe(client, { event: "advertise", coreType, snapshot: true }, forever, (frame) => {
-      // The names of those that have gone stay: what they have said is still shown.
+      // The names of removed objects stay, because their events are still shown.
       if (frame.op === "event" && frame.change !== "removed") take(frame.data.object)
     })
   }

@@ -1,20 +1,20 @@
-// What is observed for as long as somebody wants it, also where it ends or is refused meanwhile.
+// Subscriptions that are started again when they end or are refused.
 
-/** How long to wait before something that was refused, or has ended, is observed again. */
+/** Milliseconds before a subscription that was refused, or has ended, is started again. */
 const retryTime = 5000
-/** How long to wait before a state is asked for anew, of which something was missed. */
+/** Milliseconds before a state is requested again after a gap. */
 const renewalTime = 1000
 
-/** For what goes on as long as the page is there. */
+/** A signal that never aborts. */
 export const forever = new AbortController().signal
 
 /**
- * Calls `take` with each frame until the signal says stop; what ends before that begins again.
+ * Calls `take` with each frame until the signal aborts; a subscription that ends before is started again.
  *
  * @param {(frame: any) => void} take
- * @param {(error?: any) => void} report called with the error where the gateway refuses or ends it, and without one when it
- *   has begun
- * @param {(error?: any) => boolean} isOver whether it need not begin again behind this error, or behind its end
+ * @param {(error?: any) => void} report called with the error if the gateway refuses or ends it, and without one when it has
+ *   begun
+ * @param {(error?: any) => boolean} isOver whether not to start it again after this error, or after its end
  */
 export async function observe(client, what, signal, take, report = () => {}, isOver = () => false) {
   while (!signal.aborted) {
@@ -27,10 +27,9 @@ export async function observe(client, what, signal, take, report = () => {}, isO
 }
 
 /**
- * Observes a state, which is told from its beginning to who subscribes, and then as it changes. Where changes are missing it
- * is told anew.
+ * Observes a state, which a subscription receives as a whole and then by its changes. After a gap it subscribes again.
  *
- * @param {{ begin: () => void, take: (frame: any) => void }} state `begin` forgets what is known: it is told from here on
+ * @param {{ begin: () => void, take: (frame: any) => void }} state `begin` discards the state: it is received again
  * @param report as of `observe`
  * @param isOver as of `observe`
  */

@@ -81,7 +81,7 @@ const selectorFields = (names) => [
 
 const parameter = (id, label, placeholder) => ({ id, label, placeholder, isParameter: true })
 
-/** How long and for how many answers requests wait. */
+/** The default timeout and limit of requests. */
 const requestFields = [
   { id: "timeout", label: "Timeout (ms)", kind: "number", minimum: 1, isParameter: true },
   { id: "limit", label: "Limit", kind: "number", minimum: 0, isParameter: true, hint: "0: all that come in time" },
@@ -103,11 +103,11 @@ const requestDefaults = { timeout: 2000, limit: 0 }
 /** @type {Pattern[]} */
 export const patterns = [
   {
-    event: "advertise", hint: "Tells everybody about an object.",
+    event: "advertise", hint: "Advertises an object to all agents.",
     fields: objectFields, example: () => ({ object: { ...exampleObject(), isOpen: true } }),
   },
   {
-    event: "deadvertise", hint: "Takes objects back.",
+    event: "deadvertise", hint: "Withdraws advertised objects.",
     fields: [{
       id: "objectIds", label: "Object ids", placeholder: "ids, separated by commas", isWide: true,
       get: (body) => list(body?.objectIds ?? []), set: (body, value) => { body.objectIds = items(value) },
@@ -115,30 +115,30 @@ export const patterns = [
     example: () => ({ objectIds: [] }),
   },
   {
-    event: "channel", hint: "Sends an object to those who follow a channel.",
+    event: "channel", hint: "Sends an object to the subscribers of a channel.",
     fields: [{ ...parameter("channelId", "Channel", "news"), isWide: true }, ...objectFields],
     example: () => ({ object: exampleObject() }),
     parameters: { channelId: "" },
     path: ({ channelId }) => `v1/channel/${encodeURIComponent(channelId)}`,
   },
   {
-    event: "discover", hint: "Asks who has such objects. Agents resolve it.", isRequest: true,
+    event: "discover", hint: "Asks for objects by type or id. Agents respond with Resolve events.", isRequest: true,
     fields: [...selectorFields(Object.keys(selectors)), ...requestFields],
     example: () => ({ coreTypes: ["Identity"] }), parameters: { ...requestDefaults },
   },
   {
-    event: "query", hint: "Asks for objects by what they are like. Agents retrieve them.", isRequest: true,
+    event: "query", hint: "Asks for objects that match a filter. Agents respond with Retrieve events.", isRequest: true,
     fields: [...selectorFields(["objectTypes", "coreTypes"]), ...requestFields],
     example: () => ({ objectTypes: ["com.example.Door"], objectFilter: { conditions: ["isOpen", ["Equals", true]], take: 10 } }),
     parameters: { ...requestDefaults },
   },
   {
-    event: "update", hint: "Asks that an object be changed. Who has it completes it.", isRequest: true,
+    event: "update", hint: "Asks for an update of an object. Its owner responds with a Complete event.", isRequest: true,
     fields: [...objectFields, ...requestFields], example: () => ({ object: { ...exampleObject(), isOpen: false } }),
     parameters: { ...requestDefaults, limit: 1 },
   },
   {
-    event: "call", hint: "Calls a remote operation. Who has it returns a result, or an error.", isRequest: true,
+    event: "call", hint: "Calls a remote operation. Agents respond with a result or an error.", isRequest: true,
     fields: [{ ...parameter("operation", "Operation", "com.example.add"), isWide: true }, ...requestFields],
     example: () => ({ parameters: [1, 2] }), parameters: { ...requestDefaults, limit: 1, operation: "" },
     path: ({ operation }) => `v1/call/${encodeURIComponent(operation)}`,
@@ -168,7 +168,7 @@ export function socketRequest(pattern, parameters, body) {
   return { what: { event: pattern.event, ...more, data }, options: pattern.isRequest ? { timeout, limit } : {} }
 }
 
-/** The most bytes of a frame that the gateway takes, where it isn't told otherwise: a larger one costs the connection. */
+/** Maximum bytes of a frame by the gateway's default settings. A larger one ends the connection. */
 export const maximumFrame = 1 << 20
 
 /** How many bytes what goes over the connection has, with the longest id of a client. */

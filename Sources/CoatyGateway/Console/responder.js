@@ -6,7 +6,7 @@ import { prettyJSON } from "./json-print.js"
 import { parseExactJSON } from "./json-text.js"
 import { frameSize, maximumFrame } from "./patterns.js"
 
-/** How many calls wait to be answered. More are passed over … */
+/** Maximum number of queued calls. More are not shown … */
 const maximumCalls = 100
 /** … unless there is one that nobody has begun to answer in so many milliseconds: then that one goes. */
 const keptTime = 10_000
@@ -15,9 +15,9 @@ const maximumAnswered = 20
 /** The most characters of a call's parameters that are kept; the feed shows more of them. */
 const maximumParameters = 20_000
 const drawsPerSecond = 4
-/** How often those who listen are told of new calls. */
+/** How often new calls are announced to screen readers. */
 const announcementsPerSecond = 0.5
-/** Milliseconds in which the ages are shown anew. */
+/** Milliseconds between two updates of the ages. */
 const agingInterval = 1000
 
 /** The card in which a person is the responder of an operation. */
@@ -26,11 +26,11 @@ export class Responder {
   #ui
   #subscription
   #operation = ""
-  /** The calls that wait, the oldest first. */
+  /** The queued calls, oldest first. */
   #calls = []
   #answered = []
   #passed = 0
-  /** How many have come of which those who listen have not been told. */
+  /** Number of calls that have not been announced yet. */
   #unannounced = 0
   #note
   #isShown = false
@@ -52,7 +52,7 @@ export class Responder {
     this.#aging = setInterval(() => this.#age(), agingInterval)
   }
 
-  /** The calls come on; who looks elsewhere is told. */
+  /** Calls still arrive; in other views a toast reports them. */
   hide() {
     this.#isShown = false
     this.#drawing.stop()
@@ -111,7 +111,7 @@ export class Responder {
       this.#announcing.request()
     } else if (this.#calls.length === 1) {
       // It is announced, too.
-      this.#app.toast(`A call of ${line(this.#operation, 60)} waits for an answer`)
+      this.#app.toast(`A call of ${line(this.#operation, 60)} needs an answer`)
     }
     this.#request()
   }
@@ -165,7 +165,7 @@ export class Responder {
     setHidden(ui.calls, this.#calls.length === 0)
     setHidden(ui.empty, this.#calls.length > 0)
     if (this.#calls.length === 0) this.#showEmpty(isAnswering)
-    const note = [this.#note, this.#passed > 0 && `${plural(this.#passed, "call")} went unanswered: ${count(maximumCalls)} wait at most.`].filter(Boolean).join(" ")
+    const note = [this.#note, this.#passed > 0 && `${plural(this.#passed, "call")} dropped: at most ${count(maximumCalls)} are queued.`].filter(Boolean).join(" ")
     setHidden(ui.note, note === "")
     setText(ui.note, note)
     setHidden(ui.answered, this.#answered.length === 0)
@@ -174,10 +174,10 @@ export class Responder {
   }
 
   #showEmpty(isAnswering) {
-    setText(this.#ui.emptyTitle, isAnswering ? "Waiting for calls" : "Be a responder")
+    setText(this.#ui.emptyTitle, isAnswering ? "Waiting for calls" : "Answer calls yourself")
     setText(this.#ui.emptyText, isAnswering
-      ? `Calls of ${line(this.#operation, 60)} come here. Send one from this page, or let an agent call it.`
-      : "Say which operation, and its calls come here. You write what each of them returns.")
+      ? `Calls of ${line(this.#operation, 60)} appear here. Send one from this page, or from an agent.`
+      : "Enter an operation: its calls appear here, and you write the answer to each.")
   }
 
   #answeredRow({ at, sender, operation, data }) {
@@ -215,7 +215,7 @@ export class Responder {
 /** The number of the next call: ids from the network may be anything. */
 let lastNumber = 0
 
-/** A call that waits. */
+/** A queued call. */
 class Call {
   element
   textarea
@@ -242,7 +242,7 @@ class Call {
     return this.#isReturning || this.textarea.value !== "" || isError.checked || code.value !== code.defaultValue || this.element.contains(document.activeElement)
   }
 
-  /** How long it has waited. */
+  /** Shows its age. */
   get milliseconds() {
     return Date.now() - this.#at
   }

@@ -126,7 +126,7 @@ export class ContextEditor {
     if (draft.isBehind) return this.#tellChanged("It is not saved: the context has changed since it was loaded.")
     const { context: before, version } = draft.base
     const patch = mergePatch(before, context)
-    if (patch && Object.keys(patch).length === 0) return this.#say("info", "Nothing is edited yet.")
+    if (patch && Object.keys(patch).length === 0) return this.#say("info", "There are no edits yet.")
     const request = patch
       ? { method: "PATCH", body: patch, headers: { "content-type": "application/merge-patch+json", "if-match": version } }
       : { method: "PUT", body: draft.text, headers: { "if-match": version } }
@@ -139,7 +139,7 @@ export class ContextEditor {
       const since = isWhole ? "" : " What you have typed since then is not saved."
       const changes = json.associations
       if (changes) this.#tell("Saved", ["added", "removed", "changed"], changes, since)
-      else this.#say("info", `Saved. Its router has taken it over, and tells which associations change.${since}`)
+      else this.#say("info", `Saved. Its router has accepted it, and publishes the associations that change.${since}`)
     })
     draft.refused()
     this.#saving.disabled = this.#whatIf.disabled = false
@@ -151,7 +151,7 @@ export class ContextEditor {
     if (!context) return
     const { text } = this.#draft
     await this.#ask({ method: "POST", body: { context } }, "/evaluate", ({ json }, isShown) => {
-      // What was edited meanwhile, the answer says nothing about.
+      // The answer does not apply to a text that was edited meanwhile.
       if (!isShown || this.#draft.text !== text) return
       this.#callbacks.onWhatIf(json.associations)
       this.#tell("If this were saved", ["would be added", "would be removed", "would have another rate"], json.associations)
@@ -176,7 +176,7 @@ export class ContextEditor {
 
   #tellChanged(reason) {
     this.#callbacks.onWhatIf(null)
-    const load = h("button", { className: "button", type: "button", onclick: () => this.#callbacks.onLoad() }, "Load it anew")
+    const load = h("button", { className: "button", type: "button", onclick: () => this.#callbacks.onLoad() }, "Reload")
     this.#say("warn", [h("p", {}, `${reason} Your text is still here.`), load])
   }
 

@@ -76,7 +76,7 @@ export class RoutingPage {
 
   /** Tells who routes a context, and how much there is of it. @param agentName `(agentId) => name` */
   tell({ hosted, router, otherRouters, context, nodes }, associationCount, agentName) {
-    const who = hosted ? "Routed by this gateway" : router ? `Routed by ${agentName(router)}` : "Its router is not known"
+    const who = hosted ? "Routed by this gateway" : router ? `Routed by ${agentName(router)}` : "Router unknown"
     replace(this.#facts,
       h("span", { className: "tag", "data-kind": hosted ? "ok" : undefined }, who),
       h("span", { className: "tag" }, plural(nodes.length, "node")),
@@ -85,8 +85,8 @@ export class RoutingPage {
     replace(this.#others, `Others route this context, too: ${others}. Two routers undo what each other does.`)
     setHidden(this.#others, others === "")
     replace(this.#elsewhere,
-      `The rules of “${line(context.name)}” are its router's own: “What if” and “Why?” are for contexts that this gateway `,
-      "routes. What is saved here goes to that router as an Update event.")
+      `The rules of “${line(context.name)}” belong to its router: “What if” and “Why?” are for contexts that this gateway `,
+      "routes. Changes that you save here are sent to that router as an Update event.")
     setHidden(this.#elsewhere, hosted)
   }
 

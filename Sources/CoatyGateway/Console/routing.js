@@ -124,7 +124,7 @@ class Routing {
   // MARK: - Contexts
 
   async #loadList() {
-    // The console says that the gateway is away, and all is asked for anew when it is back.
+    // The console shows that it is disconnected, and loads everything again after the reconnect.
     if (this.#app.client.state !== "online") return
     let answer
     try {
@@ -270,7 +270,7 @@ class Routing {
   #description() {
     const [sources, actors] = ["sources", "actors"].map((side) => this.#nodes.reduce((sum, node) => sum + node[side].length, 0))
     const associations = plural(this.#associations.size, "association")
-    return `${plural(sources, "source")} and ${plural(actors, "actor")} with ${associations}, which the table tells`
+    return `${plural(sources, "source")} and ${plural(actors, "actor")} with ${associations}, listed in the table`
   }
 
   // MARK: - Values

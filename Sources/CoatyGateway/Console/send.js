@@ -1,4 +1,4 @@
-// Sends an event of any pattern, and says how curl would.
+// Sends an event of any pattern, and shows the curl command for it.
 
 import { Answers } from "./answers.js"
 import { curlCommand } from "./curl.js"
@@ -87,7 +87,7 @@ class Send {
     return { field, input, label, error, makeNew, element }
   }
 
-  /** A field was changed: its part of the body, or its parameter, is what it says. */
+  /** Applies a changed field to the body or the parameters. */
   #typed(field, input) {
     const draft = this.#draft
     if (field.isParameter) {
@@ -118,7 +118,7 @@ class Send {
   #read() {
     const { text, parameters } = this.#draft
     const pattern = this.#pattern
-    const tooLong = { error: `It is too long: the gateway takes ${count(maximumFrame)} bytes, with all that is around it.` }
+    const tooLong = { error: `It is too long: a frame can have at most ${count(maximumFrame)} bytes.` }
     if (text.length > maximumFrame) return tooLong
     if (hasHalfCharacter(text)) return { error: "It has half of a character." }
     try {

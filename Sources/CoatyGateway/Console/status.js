@@ -1,8 +1,8 @@
-// What the gateway says of itself, once a second.
+// The status of the gateway, polled once a second.
 
 const interval = 1000
 
-/** Tells `change` with each answer of `GET v1/status`, of which `latest` is the last. */
+/** Dispatches `change` for each answer of `GET v1/status`; `latest` is the last one. */
 export class Status extends EventTarget {
   /** The last answer; undefined before the first, and while the gateway is away. */
   latest
@@ -22,7 +22,7 @@ export class Status extends EventTarget {
   #restart() {
     clearTimeout(this.#timer)
     // Nobody looks, or the connection knows already that the gateway is away.
-    if (document.hidden || this.#client.state !== "online") return this.#tell(document.hidden ? this.latest : undefined)
+    if (document.hidden || this.#client.state !== "online") return this.#update(document.hidden ? this.latest : undefined)
     this.#ask()
   }
 
@@ -33,12 +33,12 @@ export class Status extends EventTarget {
     } catch {
       answer = undefined
     }
-    this.#tell(answer)
+    this.#update(answer)
     clearTimeout(this.#timer)
     if (!document.hidden && this.#client.state === "online") this.#timer = setTimeout(() => this.#ask(), interval)
   }
 
-  #tell(answer) {
+  #update(answer) {
     this.latest = answer
     this.dispatchEvent(new Event("change"))
   }
