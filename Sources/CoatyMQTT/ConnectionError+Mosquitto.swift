@@ -69,7 +69,7 @@ extension ConnectionError {
         switch refusal {
         case 1: self.init(.protocolVersion, "\(address): the broker does not speak MQTT 3.1.1")
         case 2: self.init(.clientIdRejected, "\(address): the broker refuses the client identifier")
-        case 3: self.init(.brokerUnavailable, "\(address): the broker says that it is not available")
+        case 3: self.init(.brokerUnavailable, "\(address): the broker reports that it is not available")
         case 4: self.init(.badCredentials, "\(address): wrong user name or password")
         case 5:
             self.init(.notAuthorized, "\(address): the broker does not let this agent in; check user name and password")

@@ -42,7 +42,7 @@ final class Refusals: Sendable {
             "bad-request",
             "Bad request",
             400,
-            "The header fields do not say unambiguously where the request ends."
+            "The header fields do not define unambiguously where the request ends."
         ).response(headers: [close])
         notFound = problem("not-found", "Not found", 404, "There is nothing at this path.").response()
         let tooLarge = problem(

@@ -285,7 +285,7 @@ struct EmbeddedBrokerTests {
         let broker = broker(host: "0.0.0.0", logger: Logger(label: "test") { _ in journal })
         try await broker.start()
         #expect(try #require(broker.address).host == "127.0.0.1")
-        #expect(journal.lines.contains { $0.contains("accepts anybody") })
+        #expect(journal.lines.contains { $0.contains("accepts every client") })
         await broker.stop()
     }
 

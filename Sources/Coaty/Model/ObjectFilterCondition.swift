@@ -85,7 +85,7 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
             return nil
         case (let list?, nil): return .and(try leaves(list))
         case (nil, let list?): return .or(try leaves(list))
-        case (_?, let list?): throw .invalid(list, "must not stand beside and")
+        case (_?, let list?): throw .invalid(list, "must not be combined with and")
         }
         func leaves(_ view: JSONView) throws(PayloadError) -> [Self] {
             try list(view) { view throws(PayloadError) in try Self(leaf: view, dialect) }

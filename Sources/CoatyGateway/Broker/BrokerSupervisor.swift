@@ -91,7 +91,7 @@ extension BrokerSupervisor {
             logger.info("embedded broker answers", metadata: ["address": "\(address)"])
             if !address.isLoopback {
                 logger.warning(
-                    "embedded broker accepts anybody who can reach it over the network",
+                    "embedded broker accepts every client that reaches it over the network",
                     metadata: ["address": "\(address)"]
                 )
             }

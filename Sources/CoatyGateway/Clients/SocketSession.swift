@@ -133,7 +133,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         let name = try parameters.required("event")
         let operation = try parameters.level("operation")?.text
         guard (name == "call") == (operation != nil) else {
-            throw parameters.invalid("operation", name == "call" ? "is missing" : "is for calls alone")
+            throw parameters.invalid("operation", name == "call" ? "is missing" : "is only for calls")
         }
         let request = try frame.json.data { try EventRequest(event: name, operation: operation, payload: $0) }
         guard let request else { throw parameters.invalid("event", "must be one of call, discover, query, update") }

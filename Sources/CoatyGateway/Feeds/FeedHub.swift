@@ -263,7 +263,7 @@ extension Problems {
     static let tooManyTrafficFeeds = tooManySubscriptions(
         "The gateway observes \(FeedHub.maximumTrafficFeeds) other choices of events already, or has not yet done with earlier ones."
     )
-    static let tooManyFeeds = tooManySubscriptions("The gateway observes as much as it can.")
+    static let tooManyFeeds = tooManySubscriptions("The maximum number of feeds is in use.")
     static let withdrawn = notFound(detail: "What is to be observed is no longer there.")
 
     static let subscriptionRefused = Problem(

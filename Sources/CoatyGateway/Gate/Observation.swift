@@ -117,7 +117,7 @@ enum Observation: Sendable, Hashable {
         case (let coreType?, nil): return .core(coreType)
         case (nil, let objectType?): return .object(objectType)
         case (nil, nil): return nil
-        case (_?, _?): throw parameters.invalid("objectType", "must not stand beside coreType")
+        case (_?, _?): throw parameters.invalid("objectType", "must not be combined with coreType")
         }
     }
 

@@ -107,7 +107,7 @@ extension Problems {
                 type: typePrefix + "too-many-io-nodes",
                 title: "Too many IO nodes",
                 status: 503,
-                detail: "As many IO nodes are registered as the gateway takes, which are \(limit)."
+                detail: "At most \(limit) IO nodes can be registered at a time."
             ).response(headers: [("Retry-After", String(retryAfter))])
         case .offline: brokerUnavailable
         case .stopped:

@@ -90,7 +90,7 @@ extension Problems {
                 detail: version == nil ? "It does not exist." : "It has changed since."
             ).response(headers: version.map { [("ETag", $0.text)] } ?? [])
         case .noAnswer(let milliseconds):
-            noAnswer("Nobody completed the update within \(milliseconds) ms.")
+            noAnswer("No router completed the update within \(milliseconds) ms.")
         case .notKept:
             Problem(
                 type: typePrefix + "state-not-kept",

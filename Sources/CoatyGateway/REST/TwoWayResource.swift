@@ -44,7 +44,7 @@ struct TwoWayResource: Sendable {
                     pending,
                     memory: hub.queueMemory,
                     unanswered: mustBeAnswered
-                        ? Problems.noAnswer("Nobody answered within \(options.timeout) ms.") : nil
+                        ? Problems.noAnswer("No agent responded within \(options.timeout) ms.") : nil
                 )
                 do throws(CommunicationError) {
                     _ = try run(eventRequest, options, into: sink)

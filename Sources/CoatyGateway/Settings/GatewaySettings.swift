@@ -223,11 +223,11 @@ extension GatewaySettings {
         Setting(
             name: "outbox-publications",
             placeholder: "number",
-            help: "Publications that may wait for the broker (10000)."
+            help: "Maximum number of publications queued for the broker (10000)."
         ) { settings, value throws(SettingError) in
             settings.outboxLimits.publications = try integer(value, in: 1...Int.max)
         },
-        Setting(name: "outbox-bytes", placeholder: "bytes", help: "Bytes that may wait for the broker (16777216).") {
+        Setting(name: "outbox-bytes", placeholder: "bytes", help: "Maximum bytes queued for the broker (16777216).") {
             settings,
             value throws(SettingError) in
             settings.outboxLimits.bytes = try integer(value, in: 1...Int.max)
@@ -235,7 +235,7 @@ extension GatewaySettings {
         Setting(
             name: "maximum-body-size",
             placeholder: "bytes",
-            help: "Largest request body, at most 8388608 (1048576)."
+            help: "Maximum size of a request body, at most 8388608 (1048576)."
         ) {
             settings,
             value throws(SettingError) in
@@ -244,14 +244,14 @@ extension GatewaySettings {
         Setting(
             name: "maximum-timeout",
             placeholder: "milliseconds",
-            help: "Longest time that a request may wait for answers (60000)."
+            help: "Maximum timeout of a request (60000)."
         ) { settings, value throws(SettingError) in
             settings.maximumTimeout = try integer(value, in: 1...3_600_000)
         },
         Setting(
             name: "state-directory",
             placeholder: "path",
-            help: "Folder that keeps contexts and rules changed over REST; without it a restart forgets them."
+            help: "Directory for contexts and rules that are changed over REST; without it a restart discards them."
         ) { settings, value throws(SettingError) in
             settings.stateDirectory = try nonEmpty(value)
         },
@@ -272,21 +272,21 @@ extension GatewaySettings {
         Setting(
             name: "resume-window",
             placeholder: "seconds",
-            help: "How long to observe on for stream clients that have gone and may resume (60)."
+            help: "How long to stay subscribed after the last client of a stream has gone, so that it can resume (60)."
         ) { settings, value throws(SettingError) in
             settings.resumeWindow = .seconds(try integer(value, in: 0...86_400))
         },
         Setting(
             name: "resume-memory",
             placeholder: "bytes",
-            help: "Most bytes of events kept for stream clients that resume, a quarter for traffic (16777216)."
+            help: "Maximum bytes of the replay buffer, a quarter of it for traffic (16777216)."
         ) { settings, value throws(SettingError) in
             settings.resumeMemory = try integer(value, in: 0...1 << 40)
         },
         Setting(
             name: "websocket-compression",
             placeholder: "true|false",
-            help: "Agree to permessage-deflate, which takes time for each message (false)."
+            help: "Whether to agree to permessage-deflate, which takes time for each message (false)."
         ) { settings, value throws(SettingError) in
             settings.isWebSocketCompressed = try boolean(value)
         },
