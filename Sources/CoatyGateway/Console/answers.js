@@ -71,7 +71,7 @@ export class Answers {
     this.#app = app
     this.#ui = build(card, () => this.#responses?.cancel())
     app.names.addEventListener("change", () => { if (this.#isShown) this.#name() })
-    this.#showEmpty("Nothing has been sent", "Choose a pattern, and press Send. What is answered comes here as it arrives.")
+    this.#showEmpty("Nothing has been sent", "Choose a pattern, and press Send. Answers are shown here as they arrive.")
   }
 
   show() {

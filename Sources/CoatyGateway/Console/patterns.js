@@ -84,7 +84,7 @@ const parameter = (id, label, placeholder) => ({ id, label, placeholder, isParam
 /** The default timeout and limit of requests. */
 const requestFields = [
   { id: "timeout", label: "Timeout (ms)", kind: "number", minimum: 1, isParameter: true },
-  { id: "limit", label: "Limit", kind: "number", minimum: 0, isParameter: true, hint: "0: all that come in time" },
+  { id: "limit", label: "Limit", kind: "number", minimum: 0, isParameter: true, hint: "0: all until the timeout" },
 ]
 const requestDefaults = { timeout: 2000, limit: 0 }
 
