@@ -67,7 +67,7 @@ public struct IoAssociationRule: Sendable {
         condition: ObjectFilterCondition
     ) throws(PayloadError) {
         var properties: [ObjectFilterProperty] = []
-        try condition.checkRoots("/condition") { properties.append($0) }
+        try condition.checkRoots(Root.allCases.map(\.rawValue), at: "/condition") { properties.append($0) }
         var seen: Set<ObjectFilterProperty> = []
         self.name = name
         self.valueType = valueType
@@ -174,41 +174,6 @@ extension ObjectFilterCondition {
         case .property: 1
         case .and(let list), .or(let list): list.reduce(1) { $0 + $1.count }
         case .not(let condition): 1 + condition.count
-        }
-    }
-
-    /// Passes on all properties, and checks that each begins with a root of rules.
-    fileprivate func checkRoots(
-        _ pointer: String,
-        depth: Int = 0,
-        _ visit: (ObjectFilterProperty) -> Void
-    ) throws(PayloadError) {
-        func check(_ property: ObjectFilterProperty, _ pointer: String) throws(PayloadError) {
-            guard property.names.first.flatMap(IoAssociationRule.Root.init(rawValue:)) != nil else {
-                let roots = IoAssociationRule.Root.allCases.map(\.rawValue).joined(separator: ", ")
-                throw .invalid(pointer: pointer, reason: "must begin with one of \(roots)")
-            }
-            visit(property)
-        }
-        guard depth <= Self.maximumDepth else {
-            throw .invalid(pointer: pointer, reason: "is nested deeper than \(Self.maximumDepth)")
-        }
-        switch self {
-        case .property(let property, let expression):
-            try check(property, "\(pointer)/0")
-            for (index, operand) in expression.operands.enumerated() {
-                guard case .property(let property) = operand else { continue }
-                try check(property, "\(pointer)/1/\(index + 1)/property")
-            }
-        case .and(let list):
-            for (index, condition) in list.enumerated() {
-                try condition.checkRoots("\(pointer)/and/\(index)", depth: depth + 1, visit)
-            }
-        case .or(let list):
-            for (index, condition) in list.enumerated() {
-                try condition.checkRoots("\(pointer)/or/\(index)", depth: depth + 1, visit)
-            }
-        case .not(let condition): try condition.checkRoots("\(pointer)/not", depth: depth + 1, visit)
         }
     }
 }

@@ -59,65 +59,66 @@ extension ObjectFilterProperty {
     }
 }
 
+extension ObjectFilterOperand {
+    /// Returns the value; nil where the operand is a property that is missing.
+    func value(_ budget: inout FilterBudget, _ lookup: FilterLookup) throws(FilterBudget.Exhausted) -> AnyCodable? {
+        switch self {
+        case .value(let value): return value
+        case .property(let property):
+            guard let view = lookup(property) else { return nil }
+            try budget.spend(bytes: view.bytes.count)
+            return AnyCodable(view)
+        }
+    }
+}
+
 extension ObjectFilterExpression {
-    /// An operand that is missing compares with nothing, and nothing equals or contains it.
+    /// An operand that is missing compares with nothing, and nothing equals or contains it. An operator does not hold for
+    /// types that it does not take.
     func holds(
         for property: ObjectFilterProperty,
         _ budget: inout FilterBudget,
         _ lookup: FilterLookup
     ) throws(FilterBudget.Exhausted) -> Bool {
         guard let value = lookup(property) else { return filterOperator == .NotExists }
-        func operand(
-            _ operand: ObjectFilterOperand?,
-            _ budget: inout FilterBudget
-        ) throws(FilterBudget.Exhausted) -> AnyCodable? {
-            switch operand {
-            case .value(let value): return value
-            case .property(let property):
-                guard let view = lookup(property) else { return nil }
-                try budget.spend(bytes: view.bytes.count)
-                return AnyCodable(view)
-            case nil: return nil
-            }
+        if filterOperator == .Exists || filterOperator == .NotExists { return filterOperator == .Exists }
+        guard let first = try firstOperand?.value(&budget, lookup) else {
+            return filterOperator == .NotEquals || filterOperator == .NotContains
         }
-        let first = try operand(firstOperand, &budget)
-        switch filterOperator {
-        case .LessThan: return try Self.order(value, first, &budget).map { $0 < 0 } ?? false
-        case .LessThanOrEqual: return try Self.order(value, first, &budget).map { $0 <= 0 } ?? false
-        case .GreaterThan: return try Self.order(value, first, &budget).map { $0 > 0 } ?? false
-        case .GreaterThanOrEqual: return try Self.order(value, first, &budget).map { $0 >= 0 } ?? false
-        case .Between: return try Self.isBetween(value, first, operand(secondOperand, &budget), &budget) ?? false
-        case .NotBetween:
-            return try Self.isBetween(value, first, operand(secondOperand, &budget), &budget).map { !$0 } ?? false
-        case .Like:
-            guard value.kind == .string, case .string(let pattern) = first else { return false }
-            try budget.spend(bytes: value.bytes.count + pattern.utf8.count)
-            return try LikePattern(pattern)?.matches(value.string ?? "", &budget) ?? false
-        case .Exists: return true
-        case .NotExists: return false
-        case .Equals, .NotEquals, .Contains, .NotContains, .In, .NotIn: return try holds(for: value, first, &budget)
-        }
+        return try verdict(on: value, first, secondOperand?.value(&budget, lookup), &budget) ?? false
     }
 
-    /// The operators that look at all levels of a value.
-    private func holds(
-        for value: JSONView,
-        _ operand: AnyCodable?,
+    /// Compares a value with the operands, by an operator that has operands.
+    ///
+    /// - Returns: nil where the operator does not take the types, or misses an operand.
+    func verdict(
+        on value: JSONView,
+        _ first: AnyCodable,
+        _ second: AnyCodable?,
         _ budget: inout FilterBudget
-    ) throws(FilterBudget.Exhausted) -> Bool {
-        switch (filterOperator, operand) {
-        case (.Equals, let operand?): return try DeepComparison.isEqual(value, operand, &budget)
-        case (.NotEquals, let operand?): return try !DeepComparison.isEqual(value, operand, &budget)
-        case (.Contains, let operand?): return try DeepComparison.contains(value, operand, &budget)
-        // The reference throws on an object and null; neither operator holds then.
-        case (.NotContains, .null?) where value.kind == .object: return false
-        case (.NotContains, let operand?): return try !DeepComparison.contains(value, operand, &budget)
-        case (.In, .array(let values)?): return try DeepComparison.isIncluded(value, in: values, &budget)
-        case (.NotIn, .array(let values)?): return try !DeepComparison.isIncluded(value, in: values, &budget)
-        // An operand that is missing equals and contains nothing.
-        case (.NotEquals, nil), (.NotContains, nil): return true
-        // The reference throws on an operand that is no array; neither operator holds then.
-        default: return false
+    ) throws(FilterBudget.Exhausted) -> Bool? {
+        switch filterOperator {
+        case .LessThan: return try Self.order(value, first, &budget).map { $0 < 0 }
+        case .LessThanOrEqual: return try Self.order(value, first, &budget).map { $0 <= 0 }
+        case .GreaterThan: return try Self.order(value, first, &budget).map { $0 > 0 }
+        case .GreaterThanOrEqual: return try Self.order(value, first, &budget).map { $0 >= 0 }
+        case .Between: return try Self.isBetween(value, first, second, &budget)
+        case .NotBetween: return try Self.isBetween(value, first, second, &budget).map { !$0 }
+        case .Like:
+            guard value.kind == .string, case .string(let pattern) = first else { return nil }
+            try budget.spend(bytes: value.bytes.count + pattern.utf8.count)
+            return try LikePattern(pattern)?.matches(value.string ?? "", &budget)
+        case .Equals: return try DeepComparison.isEqual(value, first, &budget)
+        case .NotEquals: return try !DeepComparison.isEqual(value, first, &budget)
+        case .Contains, .NotContains:
+            // The reference throws on an object and null; neither operator holds then.
+            if value.kind == .object, first == .null { return nil }
+            return try DeepComparison.contains(value, first, &budget) == (filterOperator == .Contains)
+        case .In, .NotIn:
+            // The reference throws on an operand that is no array; neither operator holds then.
+            guard case .array(let values) = first else { return nil }
+            return try DeepComparison.isIncluded(value, in: values, &budget) == (filterOperator == .In)
+        case .Exists, .NotExists: return nil
         }
     }
 
