@@ -79,4 +79,25 @@ import Testing
         #expect(try PayloadCoder.encode(json) == "[9223372036854775807,-9223372036854775808,18446744073709551615,0.5]")
         #expect(try PayloadCoder.decode(AnyCodable.self, from: PayloadCoder.encode(json)) == json)
     }
+
+    private static let duplicates: [(text: String, pointer: String?)] = [
+        (#"{"a":1,"b":2}"#, nil), (#"{"a":1,"a":2}"#, "/a"), (#"{"a":{"b":1,"c":[{"d":1,"d":2}]}}"#, "/a/c/0/d"),
+        (#"{"a":1,"\u0061":2}"#, "/a"), (#"{"\u0061":1,"a":2}"#, "/a"), (#"{"ab":1,"ac":2,"a":3}"#, nil),
+        ("[1,1]", nil),
+        (wide(last: "k3"), "/k3"), (wide(last: "x"), nil),
+    ]
+
+    /// An object with 40 members, and one more.
+    private static func wide(last: String) -> String {
+        let members = (0..<40).map { number in "\"k\(number)\":0," }
+        return "{" + members.joined() + "\"\(last)\":1}"
+    }
+
+    @Test(arguments: duplicates)
+    func duplicateMembersAreFound(_ text: String, _ pointer: String?) throws {
+        let found = try JSONDocument(Array(text.utf8)).root.duplicateMember
+        // A pointer finds the first of equal members.
+        #expect((found == nil) == (pointer == nil))
+        if let found, let pointer { #expect(found.pointer == pointer) }
+    }
 }

@@ -66,6 +66,43 @@ extension JSONDocument {
         return found
     }
 
+    /// The index of the first member of an object whose key another one has before it; nil if there is none.
+    fileprivate func duplicateMember(of object: Int) -> Int? {
+        let nodes = nodes.span
+        let bytes = bytes.span
+        var keys: [Node] = []
+        var isEscaped = false
+        var key = object + 1
+        let end = Int(nodes[object].next)
+        while key < end {
+            let node = nodes[key]
+            isEscaped = isEscaped || node.isEscaped
+            // Most objects have few members: comparing them in pairs is faster than hashing.
+            guard !isEscaped, keys.count < Self.maximumCompared else { return hashedDuplicateMember(of: object) }
+            for earlier in keys where earlier.end - earlier.start == node.end - node.start {
+                var offset = 0
+                let length = Int(node.end - node.start)
+                while offset < length, bytes[Int(earlier.start) + offset] == bytes[Int(node.start) + offset] {
+                    offset += 1
+                }
+                if offset == length { return key + 1 }
+            }
+            keys.append(node)
+            key = Int(nodes[key + 1].next)
+        }
+        return nil
+    }
+
+    private func hashedDuplicateMember(of object: Int) -> Int? {
+        var keys: Set<WireName> = []
+        return JSONView(document: self, index: object).members.first { key, _ in
+            !keys.insert(WireName(key.string ?? "")).inserted
+        }?.value.index
+    }
+
+    /// Maximum number of keys that are compared in pairs.
+    private static let maximumCompared = 16
+
     fileprivate func isString(
         _ node: Node,
         in bytes: borrowing Span<UInt8>,
@@ -151,6 +188,12 @@ public struct JSONView: Sendable {
     /// The member of an object with a name that is known at run time only; of several the last.
     package func member(named name: String) -> JSONView? {
         document.member(named: name, of: index).map { JSONView(document: document, index: $0) }
+    }
+
+    /// The first member of an object whose name another one has before it; nil if there is none.
+    var firstDuplicateMember: JSONView? {
+        guard kind == .object else { return nil }
+        return document.duplicateMember(of: index).map { JSONView(document: document, index: $0) }
     }
 
     private func member(named name: UnsafeBufferPointer<UInt8>) -> JSONView? {

@@ -60,15 +60,15 @@ extension Decoder {
 
 extension JSONView {
     /// Whether an object in this value has a key twice.
-    fileprivate var hasDuplicateKeys: Bool {
+    fileprivate var hasDuplicateKeys: Bool { duplicateMember != nil }
+
+    /// The first member, on any level, whose object has another one of the same name before it; nil if there is none.
+    package var duplicateMember: JSONView? {
         switch kind {
         case .object:
-            var keys: Set<WireName> = []
-            return members.contains { key, value in
-                !keys.insert(WireName(key.string ?? "")).inserted || value.hasDuplicateKeys
-            }
-        case .array: return elements.contains(where: \.hasDuplicateKeys)
-        default: return false
+            return firstDuplicateMember ?? members.lazy.compactMap(\.value.duplicateMember).first
+        case .array: return elements.lazy.compactMap(\.duplicateMember).first
+        default: return nil
         }
     }
 }

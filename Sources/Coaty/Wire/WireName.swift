@@ -1,3 +1,5 @@
+import Foundation
+
 /// A name on the wire, compared byte by byte: Swift's strings are equal where they look equal.
 public struct WireName: Hashable, Sendable {
     /// The text.
@@ -10,7 +12,21 @@ public struct WireName: Hashable, Sendable {
 
     /// Returns whether the bytes are the same.
     public static func == (left: WireName, right: WireName) -> Bool {
-        left.text.utf8.elementsEqual(right.text.utf8)
+        // Contiguous, because iterating over a string's bytes is several times slower.
+        var (left, right) = (left.text, right.text)
+        return left.withUTF8 { left in
+            right.withUTF8 { right in left.count == right.count && left.hasSameBytes(as: right, count: right.count) }
+        }
+    }
+
+    /// Returns whether the bytes begin with those of another name.
+    package func hasPrefix(_ prefix: WireName) -> Bool {
+        var (text, prefix) = (text, prefix.text)
+        return text.withUTF8 { text in
+            prefix.withUTF8 { prefix in
+                text.count >= prefix.count && text.hasSameBytes(as: prefix, count: prefix.count)
+            }
+        }
     }
 
     /// Hashes the bytes, and their end, so that pairs of names differ by where one begins.
@@ -41,5 +57,12 @@ extension WireName {
     package static func isTextual(_ scalar: Unicode.Scalar) -> Bool {
         guard !scalar.isASCII else { return scalar.value >= 0x20 && scalar.value != 0x7F }
         return scalar.properties.generalCategory != .control && !scalar.properties.isNoncharacterCodePoint
+    }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    fileprivate func hasSameBytes(as other: UnsafeBufferPointer<UInt8>, count: Int) -> Bool {
+        guard count > 0, let left = baseAddress, let right = other.baseAddress else { return count == 0 }
+        return memcmp(left, right, count) == 0
     }
 }
