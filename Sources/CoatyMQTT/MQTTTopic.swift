@@ -136,16 +136,17 @@ enum MQTTTopic {
     /// let a router make a source publish under another name.
     static func isIoRoute(_ topic: String) -> Bool {
         // What begins with $ is the broker's, or a subscription that is shared with others.
-        guard isCoaty(topic) else { return isPublishable(topic) && !topic.hasPrefix("$") }
+        guard isCoaty(topic) else { return isPublishable(topic) }
         guard isText(topic), let address = address(of: topic, namespace: "", dialect: .plain),
             address.eventType == .ioValue, address.name == nil
         else { return false }
         return WireName.isValid(address.namespace) && WireName.isValid(address.sourceId.string)
     }
 
-    /// Returns whether a text is a topic: without wildcards and control characters.
+    /// Returns whether a text is a topic: without wildcards and control characters. Topics that begin with `$` are the broker's:
+    /// `$CONTROL` administers it with the gateway's credentials.
     static func isPublishable(_ topic: String) -> Bool {
-        isText(topic) && !isReserved(topic)
+        isText(topic) && !isReserved(topic) && topic.utf8.first != UInt8(ascii: "$")
             && topic.utf8.allSatisfy { $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "+") }
     }
 
@@ -201,7 +202,7 @@ extension CommunicationEventType {
 
 /// The rules of MQTT for raw events and IO routes, for checks before an agent is asked.
 public enum MQTTTopicRules {
-    /// Returns whether raw events may be published on a topic: not below `coaty/` or `coaty.`, 1 to 65,535 bytes, at most 200 levels, without
+    /// Returns whether raw events may be published on a topic: not below `coaty/`, `coaty.` or `$`, 1 to 65,535 bytes, at most 200 levels, without
     /// wildcards and control characters.
     public static func isPublishable(_ topic: String) -> Bool { MQTTTopic.isPublishable(topic) }
 

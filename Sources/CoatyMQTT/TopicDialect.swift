@@ -12,7 +12,7 @@ public enum TopicDialect: String, Sendable, Hashable, CaseIterable {
 
 extension TopicDialect {
     /// A form in which topics are equal if the broker takes them for equal.
-    func canonical(_ topic: String) -> String {
+    package func canonical(_ topic: String) -> String {
         switch self {
         case .plain: return topic
         case .slashes:
