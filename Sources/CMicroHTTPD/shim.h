@@ -1,7 +1,10 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <microhttpd.h>
 
 // libmicrohttpd's variadic functions, which Swift cannot call, with the argument lists that HTTPServer needs.
@@ -36,6 +39,41 @@ static inline struct MHD_Daemon *cmhd_start(const struct cmhd_configuration *c) 
         MHD_OPTION_NOTIFY_COMPLETED, c->completed, c->context,
         MHD_OPTION_NOTIFY_CONNECTION, c->notify, c->context,
         MHD_OPTION_END);
+}
+
+// Hands over a connection. libmicrohttpd keeps the numeric address `peer` with it for cmhd_peer(). It takes other text for no
+// address.
+static inline enum MHD_Result cmhd_add_connection(struct MHD_Daemon *daemon, int descriptor, const char *peer) {
+    struct sockaddr_in6 v6;
+    struct sockaddr_in v4;
+    struct sockaddr none;
+    memset(&v6, 0, sizeof(v6));
+    memset(&v4, 0, sizeof(v4));
+    memset(&none, 0, sizeof(none));
+    if (inet_pton(AF_INET, peer, &v4.sin_addr) == 1) {
+        v4.sin_family = AF_INET;
+        return MHD_add_connection(daemon, descriptor, (const struct sockaddr *)&v4, sizeof(v4));
+    }
+    if (inet_pton(AF_INET6, peer, &v6.sin6_addr) == 1) {
+        v6.sin6_family = AF_INET6;
+        return MHD_add_connection(daemon, descriptor, (const struct sockaddr *)&v6, sizeof(v6));
+    }
+    return MHD_add_connection(daemon, descriptor, &none, sizeof(none));
+}
+
+enum { CMHD_PEER_SIZE = INET6_ADDRSTRLEN };
+
+// The numeric address that the connection was handed over with, in `buffer` of CMHD_PEER_SIZE bytes; empty without one.
+static inline void cmhd_peer(struct MHD_Connection *connection, char *buffer) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info == NULL ? NULL : info->client_addr;
+    buffer[0] = 0;
+    if (address == NULL) return;
+    if (address->sa_family == AF_INET) {
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, buffer, CMHD_PEER_SIZE);
+    } else if (address->sa_family == AF_INET6) {
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, buffer, CMHD_PEER_SIZE);
+    }
 }
 
 static inline size_t cmhd_header_size(struct MHD_Connection *connection) {

@@ -24,6 +24,8 @@ final class Exchange {
     let queryItems: [HTTPRequest.QueryItem]
     /// Header fields of every answer.
     let answerHeaders: [(name: String, value: String)]
+    /// The context of the admission, for the handler.
+    let context: (any Sendable & AnyObject)?
     /// What of the body has come.
     private(set) var body: [UInt8] = []
 
@@ -42,6 +44,7 @@ final class Exchange {
         parameters: PathParameters,
         queryItems: [HTTPRequest.QueryItem],
         answerHeaders: [(name: String, value: String)],
+        context: (any Sendable & AnyObject)?,
         declaredLength: UInt64
     ) {
         self.phase = phase
@@ -50,6 +53,7 @@ final class Exchange {
         self.parameters = parameters
         self.queryItems = queryItems
         self.answerHeaders = answerHeaders
+        self.context = context
         self.declaredLength = declaredLength
     }
 

@@ -21,6 +21,9 @@ public struct HTTPRequest: ~Copyable {
     /// The body, at most ``HTTPServer/Configuration/maximumBodySize`` bytes.
     public let body: [UInt8]
 
+    /// The context that ``Router/admission`` has admitted the request with.
+    public let context: (any Sendable & AnyObject)?
+
     let connection: OpaquePointer
     let target: UnsafePointer<CChar>
 

@@ -6,6 +6,8 @@ public struct HTTPRequestHead: ~Copyable {
     public let method: HTTPMethod?
     /// The host and port of a target in absolute form, which goes before the `Host` field (RFC 9112, section 3.2.2).
     public let targetAuthority: String?
+    /// The IP address of the client, as it came with the connection; empty if it has none.
+    public let peer: String
 
     let connection: OpaquePointer
     /// Not counted, as all threads share it: it outlives the head, since the request's processor owns it.
@@ -20,12 +22,18 @@ public struct HTTPRequestHead: ~Copyable {
 
     /// The value of the first header field called `name`, in any case, without surrounding space.
     public func header(_ name: String) -> String? { headerValue(name, of: connection) }
+
+    /// The decoded value of the first query item called `name`, in this case; nil if there is none or it has no value.
+    public func queryValue(_ name: String) -> String? {
+        MHD_lookup_connection_value(connection, .GET_ARGUMENT_KIND, name).map { String(cString: $0) }
+    }
 }
 
 /// The decision about a request.
 public enum HTTPAdmission: Sendable {
-    /// It goes to its route. Every answer to it has these header fields, too.
-    case admit(headers: [(name: String, value: String)])
+    /// It goes to its route. Every answer to it has these header fields, too. The handler gets `context` as
+    /// ``HTTPRequest/context``.
+    case admit(headers: [(name: String, value: String)], context: (any Sendable & AnyObject)? = nil)
     /// It is answered with this, and its body is discarded.
     case answer(HTTPResponse)
 }

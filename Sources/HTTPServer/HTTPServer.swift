@@ -69,17 +69,16 @@ public final class HTTPServer: Sendable {
 
     /// Serves the client behind a connected socket. The server owns the descriptor from now on and closes it in every case:
     /// at once when it does not run or has ``Configuration/connectionLimit`` connections.
-    public func adopt(_ descriptor: Int32) {
+    ///
+    /// - Parameter peer: The numeric IP address of the client, for ``HTTPRequestHead/peer``; other text counts as empty.
+    public func adopt(_ descriptor: Int32, peer: String) {
         let isAdopted = state.withLock { state in
             guard case .running(let daemon) = state, processor.counters.admit(upTo: configuration.connectionLimit)
             else {
                 close(descriptor)
                 return false
             }
-            // libmicrohttpd wants an address for limits per client and for its log, neither of which is used.
-            var address = sockaddr()
-            let length = socklen_t(MemoryLayout<sockaddr>.size)
-            guard MHD_add_connection(daemon, descriptor, &address, length) == .YES else {
+            guard cmhd_add_connection(daemon, descriptor, peer) == .YES else {
                 processor.counters.dismiss()
                 return false
             }

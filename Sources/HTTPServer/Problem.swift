@@ -21,6 +21,8 @@ public struct Problem: Error, Sendable {
     public var detail: String?
     /// Extension members (RFC 9457, section 3.2), in the order in which they are written.
     public var members: [(name: String, value: Member)]
+    /// Further header fields of the response.
+    public var headers: [(name: String, value: String)]
 
     /// Creates problem details.
     public init(
@@ -28,13 +30,15 @@ public struct Problem: Error, Sendable {
         title: String,
         status: Int,
         detail: String? = nil,
-        members: [(name: String, value: Member)] = []
+        members: [(name: String, value: Member)] = [],
+        headers: [(name: String, value: String)] = []
     ) {
         self.type = type
         self.title = title
         self.status = status
         self.detail = detail
         self.members = members
+        self.headers = headers
     }
 
     /// The details as a JSON object in UTF-8.
@@ -51,8 +55,8 @@ public struct Problem: Error, Sendable {
         return Array((json + "}").utf8)
     }
 
-    /// The details as a response with the media type `application/problem+json` and further `headers`.
-    public func response(headers: [(name: String, value: String)] = []) -> HTTPResponse {
+    /// The details as a response with the media type `application/problem+json`.
+    public func response() -> HTTPResponse {
         HTTPResponse(
             status: status,
             headers: [("Content-Type", "application/problem+json")] + headers,

@@ -27,8 +27,14 @@ final class Refusals: Sendable {
 
     init(prefix: String) {
         self.prefix = prefix
-        func problem(_ name: String, _ title: String, _ status: Int, _ detail: String) -> Problem {
-            Problem(type: prefix + name, title: title, status: status, detail: detail)
+        func problem(
+            _ name: String,
+            _ title: String,
+            _ status: Int,
+            _ detail: String,
+            _ headers: [(name: String, value: String)] = []
+        ) -> Problem {
+            Problem(type: prefix + name, title: title, status: status, detail: detail, headers: headers)
         }
         let close = (name: "Connection", value: "close")
         let retry = (name: "Retry-After", value: "1")
@@ -42,16 +48,18 @@ final class Refusals: Sendable {
             "bad-request",
             "Bad request",
             400,
-            "The header fields do not define unambiguously where the request ends."
-        ).response(headers: [close])
+            "The header fields do not define unambiguously where the request ends.",
+            [close]
+        ).response()
         notFound = problem("not-found", "Not found", 404, "There is nothing at this path.").response()
         let tooLarge = problem(
             "content-too-large",
             "Content too large",
             413,
-            "The body is larger than this server takes."
+            "The body is larger than this server takes.",
+            [close]
         )
-        contentTooLarge = tooLarge.response(headers: [close])
+        contentTooLarge = tooLarge.response()
         let body = tooLarge.body
         contentTooLargeMessage =
             Array(
@@ -68,29 +76,32 @@ final class Refusals: Sendable {
             "misdirected-request",
             "Misdirected request",
             421,
-            "A WebSocket handshake must be the first request of its connection. Open a new connection."
-        ).response(headers: [close])
+            "A WebSocket handshake must be the first request of its connection. Open a new connection.",
+            [close]
+        ).response()
         headerTooLarge = problem(
             "header-fields-too-large",
             "Header fields too large",
             431,
-            "Request line and header fields together are larger than this server takes."
-        ).response(headers: [close])
+            "Request line and header fields together are larger than this server takes.",
+            [close]
+        ).response()
         unknownTransferCoding = problem(
             "unknown-transfer-coding",
             "Unknown transfer coding",
             501,
-            "The only transfer coding is chunked."
-        ).response(headers: [close])
-        draining = problem("shutting-down", "Service unavailable", 503, "The server is shutting down.")
-            .response(headers: [close, retry])
+            "The only transfer coding is chunked.",
+            [close]
+        ).response()
+        draining = problem("shutting-down", "Service unavailable", 503, "The server is shutting down.", [close, retry])
+            .response()
         overloaded = problem(
             "too-many-pending-requests",
             "Service unavailable",
             503,
-            "Too many requests are pending."
-        )
-        .response(headers: [retry])
+            "Too many requests are pending.",
+            [retry]
+        ).response()
     }
 
     /// 405
@@ -99,7 +110,8 @@ final class Refusals: Sendable {
             type: prefix + "method-not-allowed",
             title: "Method not allowed",
             status: 405,
-            detail: "This path allows \(allow)."
-        ).response(headers: [("Allow", allow)])
+            detail: "This path allows \(allow).",
+            headers: [("Allow", allow)]
+        ).response()
     }
 }

@@ -12,13 +12,16 @@ final class RequestDeadlines: Sendable {
     /// One open connection.
     final class Connection: Sendable {
         fileprivate let descriptor: Int32
+        /// The IP address of the client; empty if it has none.
+        let peer: String
         /// When the body of the request must have come, in milliseconds of `now()`; `Int.max` while none is awaited.
         private let deadline: Atomic<Int>
         /// How long after the end of a response the body of the next request must have come, in milliseconds.
         private let timeoutAfterResponse: Int
 
-        fileprivate init(descriptor: Int32, timeout: Int, timeoutAfterResponse: Int) {
+        fileprivate init(descriptor: Int32, peer: String, timeout: Int, timeoutAfterResponse: Int) {
             self.descriptor = descriptor
+            self.peer = peer
             deadline = Atomic(now() + timeout)
             self.timeoutAfterResponse = timeoutAfterResponse
         }
@@ -71,9 +74,10 @@ final class RequestDeadlines: Sendable {
     }
 
     /// Watches a connection until `remove`.
-    func add(_ descriptor: Int32) -> Connection {
+    func add(_ descriptor: Int32, peer: String) -> Connection {
         let connection = Connection(
             descriptor: descriptor,
+            peer: peer,
             timeout: requestTimeout * 1000,
             timeoutAfterResponse: (connectionTimeout + requestTimeout) * 1000
         )

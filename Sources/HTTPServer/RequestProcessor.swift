@@ -34,7 +34,12 @@ final class RequestProcessor: Sendable {
 
     /// A connection is there. Leaves what watches it in `context`.
     func open(_ connection: OpaquePointer, context: inout UnsafeMutableRawPointer?) {
-        context = Unmanaged.passRetained(deadlines.add(cmhd_descriptor(connection))).toOpaque()
+        let peer = withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(CMHD_PEER_SIZE)) { buffer in
+            guard let start = buffer.baseAddress else { return "" }
+            cmhd_peer(connection, start)
+            return String(cString: start)
+        }
+        context = Unmanaged.passRetained(deadlines.add(cmhd_descriptor(connection), peer: peer)).toOpaque()
     }
 
     /// A connection is done with; its descriptor is still open.
@@ -51,14 +56,16 @@ final class RequestProcessor: Sendable {
         target: UnsafePointer<CChar>,
         method name: UnsafePointer<CChar>,
         version: UnsafePointer<CChar>,
-        context: inout UnsafeMutableRawPointer?
+        context exchangeContext: inout UnsafeMutableRawPointer?
     ) -> MHD_Result {
-        guard let watched = cmhd_socket_context(connection) else { return .NO }
+        guard let socketContext = cmhd_socket_context(connection) else { return .NO }
+        let watched = Unmanaged<RequestDeadlines.Connection>.fromOpaque(socketContext).takeUnretainedValue()
         counters.requests.add(1, ordering: .relaxed)
         let method = HTTPMethod(name: name)
         let head = RequestHead(connection, version: version)
         var parameters = PathParameters(names: [], values: [])
         var answerHeaders: [(name: String, value: String)] = []
+        var context: (any Sendable & AnyObject)?
         var refusal = refusalOfUnreadable(connection, head)
         let phase: Exchange.Phase
         if let refusal {
@@ -66,9 +73,10 @@ final class RequestProcessor: Sendable {
         } else {
             let match = head.hasMalformedQuery ? .answered(refusals.malformedTarget) : match(method, target)
             var outcome = match.outcome
-            switch admit(connection, method, target, match) {
-            case .admit(let headers):
+            switch admit(connection, watched, method, target, match) {
+            case .admit(let headers, let admitted):
                 answerHeaders = headers
+                context = admitted
                 refusal = refusalAtOnce(head)
                 if let refusal { outcome = .answered(refusal) }
             case .answer(let response): outcome = .answered(response)
@@ -85,14 +93,15 @@ final class RequestProcessor: Sendable {
         }
         let exchange = Exchange(
             phase: phase,
-            connection: Unmanaged<RequestDeadlines.Connection>.fromOpaque(watched).takeUnretainedValue(),
+            connection: watched,
             method: method ?? .get,
             parameters: parameters,
             queryItems: head.queryItems,
             answerHeaders: answerHeaders,
+            context: context,
             declaredLength: head.contentLength
         )
-        context = Unmanaged.passRetained(exchange).toOpaque()
+        exchangeContext = Unmanaged.passRetained(exchange).toOpaque()
         guard let refusal else { return .YES }
         counters.refused.add(1, ordering: .relaxed)
         return queue(refusal, connection, exchange)
@@ -115,6 +124,7 @@ final class RequestProcessor: Sendable {
 
     private func admit(
         _ connection: OpaquePointer,
+        _ watched: RequestDeadlines.Connection,
         _ method: HTTPMethod?,
         _ target: UnsafePointer<CChar>,
         _ match: RouteTree.Match
@@ -129,6 +139,7 @@ final class RequestProcessor: Sendable {
                         as: UTF8.self
                     )
                 },
+                peer: watched.peer,
                 connection: connection,
                 routes: routes,
                 endpoint: match.endpoint
@@ -189,6 +200,7 @@ final class RequestProcessor: Sendable {
                 parameters: exchange.parameters,
                 queryItems: exchange.queryItems,
                 body: exchange.body,
+                context: exchange.context,
                 connection: connection,
                 target: target
             )

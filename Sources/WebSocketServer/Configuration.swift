@@ -26,6 +26,9 @@ extension WebSocketServer {
         /// all of them. What is left then is cut.
         public var closeTimeout: Duration = .seconds(2)
 
+        /// Close code of the connections that ``WebSocketServer/stop()`` closes; see ``WebSocketConnection/close(code:reason:)``.
+        public var stopCode: UInt16 = 1001
+
         /// Most open connections; a handshake beyond gets 503.
         public var maximumConnections = 10_000
 

@@ -20,8 +20,14 @@ final class Mailbox: Sendable {
         case ending
     }
 
+    /// A connection whose handshake has not begun.
+    struct Arrival {
+        let descriptor: Int32
+        let peer: String
+    }
+
     struct Contents {
-        var descriptors: [Int32] = []
+        var arrivals: [Arrival] = []
         var connections: [WebSocketConnection] = []
         var phase = Phase.running
     }
@@ -53,19 +59,19 @@ final class Mailbox: Sendable {
 
     /// Takes a descriptor for the service thread. Closes it where there is none, and the one that has waited longest
     /// where too many wait; false when it has closed one.
-    func adopt(_ descriptor: Int32) -> Bool {
-        let surplus: Int32? = state.withLock { state in
-            guard state.wakeable != nil else { return descriptor }
-            var surplus: Int32?
-            if state.contents.descriptors.count >= WebSocketServer.Configuration.maximumPendingHandshakes {
-                surplus = state.contents.descriptors.removeFirst()
+    func adopt(_ arrival: Arrival) -> Bool {
+        let surplus: Arrival? = state.withLock { state in
+            guard state.wakeable != nil else { return arrival }
+            var surplus: Arrival?
+            if state.contents.arrivals.count >= WebSocketServer.Configuration.maximumPendingHandshakes {
+                surplus = state.contents.arrivals.removeFirst()
             }
-            state.contents.descriptors.append(descriptor)
+            state.contents.arrivals.append(arrival)
             state.wake()
             return surplus
         }
         if let surplus {
-            close(surplus)
+            close(surplus.descriptor)
         }
         return surplus == nil
     }
@@ -100,7 +106,7 @@ final class Mailbox: Sendable {
     func take() -> Contents {
         state.withLock { state in
             let contents = state.contents
-            state.contents.descriptors.removeAll()
+            state.contents.arrivals.removeAll()
             state.contents.connections.removeAll()
             state.isAwake = false
             return contents
@@ -112,10 +118,10 @@ final class Mailbox: Sendable {
         let leftover = state.withLock { state in
             state.wakeable = nil
             defer { state.contents = Contents() }
-            return state.contents.descriptors
+            return state.contents.arrivals
         }
-        for descriptor in leftover {
-            close(descriptor)
+        for arrival in leftover {
+            close(arrival.descriptor)
         }
     }
 }

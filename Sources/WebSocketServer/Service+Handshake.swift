@@ -21,6 +21,7 @@ extension Service {
         }
         let request = WebSocketHandshake(
             wsi: wsi,
+            peer: session.peer,
             target: target,
             offeredSubprotocols: offered,
             subprotocol: chosen

@@ -130,8 +130,8 @@ final class Service {
 
     private func readMailbox() {
         let contents = mailbox.take()
-        for descriptor in contents.descriptors {
-            adopt(descriptor)
+        for arrival in contents.arrivals {
+            adopt(arrival)
         }
         for connection in contents.connections {
             attend(connection)
@@ -143,7 +143,7 @@ final class Service {
                 break
             case .closing:
                 for case .open(let connection) in sessions.values.map(\.phase) {
-                    connection.close(code: 1001, reason: "going away")
+                    connection.close(code: configuration.stopCode, reason: "going away")
                 }
                 endIfDrained()
             case .ending:
@@ -171,9 +171,9 @@ final class Service {
         }
     }
 
-    private func adopt(_ descriptor: Int32) {
+    private func adopt(_ arrival: Mailbox.Arrival) {
         guard let engine, phase < .ending else {
-            close(descriptor)
+            close(arrival.descriptor)
             counters.update { $0.refused += 1 }
             return
         }
@@ -181,9 +181,10 @@ final class Service {
             cutOldestPending()
         }
         lastID += 1
-        let session = Session(id: lastID)
+        let session = Session(id: lastID, peer: arrival.peer)
         sessions[session.id] = session
-        guard let wsi = cws_adopt(engine.vhost, descriptor, Unmanaged.passUnretained(session).toOpaque()) else {
+        let opaque = Unmanaged.passUnretained(session).toOpaque()
+        guard let wsi = cws_adopt(engine.vhost, arrival.descriptor, opaque) else {
             sessions[session.id] = nil
             return
         }

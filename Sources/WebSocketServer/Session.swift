@@ -15,6 +15,8 @@ final class Session {
     }
 
     let id: UInt64
+    /// The IP address of the client; empty if it has none.
+    let peer: String
     var phase = Phase.handshaking
     /// Nil before libwebsockets knows the connection.
     var wsi: OpaquePointer?
@@ -33,8 +35,9 @@ final class Session {
     /// The frame of which more fragments are to be sent.
     var outbound: FrameSender.Progress?
 
-    init(id: UInt64) {
+    init(id: UInt64, peer: String) {
         self.id = id
+        self.peer = peer
     }
 
     var compresses: Bool { agreedCompression != nil }

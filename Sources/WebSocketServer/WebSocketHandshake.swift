@@ -19,11 +19,21 @@ public struct WebSocketHandshake: ~Copyable {
     /// none was offered.
     public let subprotocol: String?
 
+    /// The IP address of the client, as it came with the connection; empty if it has none.
+    public let peer: String
+
     private let wsi: OpaquePointer
 
     /// Service thread only, while the request head is there.
-    init(wsi: OpaquePointer, target: RequestHead.Target, offeredSubprotocols: [String], subprotocol: String?) {
+    init(
+        wsi: OpaquePointer,
+        peer: String,
+        target: RequestHead.Target,
+        offeredSubprotocols: [String],
+        subprotocol: String?
+    ) {
         self.wsi = wsi
+        self.peer = peer
         self.offeredSubprotocols = offeredSubprotocols
         self.subprotocol = subprotocol
         path = target.path

@@ -9,7 +9,7 @@ import Synchronization
 ///
 ///     let server = WebSocketServer(configuration: .init(), handler: handler, logger: logger)
 ///     try server.start()
-///     server.adopt(accept(listener, nil, nil))
+///     server.adopt(accept(listener, nil, nil), peer: "")
 ///     …
 ///     server.stop()
 ///
@@ -91,14 +91,16 @@ public final class WebSocketServer: Sendable {
     ///
     /// The descriptor belongs to the server in every case: where the server does not run, it is closed. Where too many
     /// wait for their handshake, the one that has waited longest is closed.
-    public func adopt(_ descriptor: Int32) {
-        if !mailbox.adopt(descriptor) {
+    ///
+    /// - Parameter peer: The IP address of the client, for ``WebSocketHandshake/peer``; empty if it has none.
+    public func adopt(_ descriptor: Int32, peer: String) {
+        if !mailbox.adopt(Mailbox.Arrival(descriptor: descriptor, peer: peer)) {
             counters.update { $0.refused += 1 }
         }
     }
 
-    /// Closes every connection with 1001 "going away" after what is queued for it, waits until their close handshakes
-    /// are done but no longer than ``Configuration/closeTimeout``, cuts what is left, and ends the service thread.
+    /// Closes every connection with ``Configuration/stopCode`` after what is queued for it, waits until their close
+    /// handshakes are done but no longer than ``Configuration/closeTimeout``, cuts what is left, and ends the service thread.
     ///
     /// A handshake that comes meanwhile gets 503. Must not be called from a handler, which runs on the thread that
     /// this waits for. May be called again.

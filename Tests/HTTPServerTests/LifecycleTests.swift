@@ -9,7 +9,7 @@ import Testing
         let server = HTTPServer(configuration: .init(), router: Router(), logger: Logger(label: "test"))
         var pair: [Int32] = [0, 0]
         #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
-        server.adopt(pair[0])
+        server.adopt(pair[0], peer: "")
         var byte: UInt8 = 0
         #expect(read(pair[1], &byte, 1) == 0)
         close(pair[1])

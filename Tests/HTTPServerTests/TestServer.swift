@@ -12,7 +12,11 @@ final class TestServer: Sendable {
     private let listener: Int32
     private let accepting = DispatchGroup()
 
-    init(_ configuration: HTTPServer.Configuration = .init(), routes: (inout Router) -> Void) throws {
+    init(
+        _ configuration: HTTPServer.Configuration = .init(),
+        peer: String = "127.0.0.1",
+        routes: (inout Router) -> Void
+    ) throws {
         var router = Router()
         routes(&router)
         http = HTTPServer(configuration: configuration, router: router, logger: Logger(label: "test"))
@@ -32,7 +36,9 @@ final class TestServer: Sendable {
         port = UInt16(bigEndian: address.sin_port)
         let http = http
         runBeside(accepting) {
-            while case let descriptor = accept(listener, nil, nil), descriptor >= 0 { http.adopt(descriptor) }
+            while case let descriptor = accept(listener, nil, nil), descriptor >= 0 {
+                http.adopt(descriptor, peer: peer)
+            }
         }
     }
 

@@ -158,6 +158,17 @@ import WebSocketServer
         #expect(afterwards.isEnded())
     }
 
+    @Test func stopClosesWithTheConfiguredCode() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.closeTimeout = .milliseconds(200)
+        configuration.stopCode = 4000
+        let fixture = try Fixture(configuration)
+        let client = try fixture.open()
+        fixture.server.stop()
+        #expect(try client.receive() == .close(code: 4000, reason: "going away"))
+        #expect(fixture.handler.current.closes.values.first == 4000)
+    }
+
     @Test func stopCutsWhoDoesNotAnswer() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.closeTimeout = .milliseconds(200)
@@ -177,7 +188,7 @@ import WebSocketServer
         )
         var pair: [Int32] = [0, 0]
         try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
-        server.adopt(pair[0])
+        server.adopt(pair[0], peer: "")
         var byte: UInt8 = 0
         #expect(recv(pair[1], &byte, 1, 0) == 0)
         close(pair[1])

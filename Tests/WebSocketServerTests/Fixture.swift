@@ -15,7 +15,8 @@ final class Fixture: Sendable {
 
     init(
         _ configuration: WebSocketServer.Configuration = .init(),
-        handler: RecordingHandler = RecordingHandler()
+        handler: RecordingHandler = RecordingHandler(),
+        peer: String = "127.0.0.1"
     ) throws {
         self.handler = handler
         server = WebSocketServer(
@@ -30,7 +31,7 @@ final class Fixture: Sendable {
             while true {
                 let descriptor = accept(listener, nil, nil)
                 if descriptor < 0 { break }
-                server.adopt(descriptor)
+                server.adopt(descriptor, peer: peer)
             }
             accepting.leave()
         }
@@ -70,6 +71,7 @@ final class Fixture: Sendable {
 final class RecordingHandler: WebSocketHandler {
     struct Request: Sendable {
         var path: String
+        var peer: String
         var queryItems: [String]
         var offered: [String]
         var chosen: String?
@@ -116,6 +118,7 @@ final class RecordingHandler: WebSocketHandler {
         }
         let seen = Request(
             path: request.path,
+            peer: request.peer,
             queryItems: request.queryItems.map { "\($0.name)=\($0.value)" },
             offered: request.offeredSubprotocols,
             chosen: request.subprotocol,

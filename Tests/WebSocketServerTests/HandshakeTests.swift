@@ -105,6 +105,12 @@ import WebSocketServer
         #expect(client.isEnded())
     }
 
+    @Test(arguments: ["192.0.2.7", "2001:db8::7", ""]) func handshakeHasThePeerOfItsConnection(_ peer: String) throws {
+        let fixture = try Fixture(Self.configuration(), peer: peer)
+        _ = try fixture.open()
+        #expect(fixture.handler.current.requests.map(\.peer) == [peer])
+    }
+
     @Test func pathWithoutQuery() throws {
         let fixture = try Fixture()
         _ = try fixture.open("/")

@@ -22,21 +22,21 @@ final class PortListener: Component {
     private let host: String
     private let wantedPort: UInt16
     private let maximumUndecided: Int
-    private let serveHTTP: @Sendable (Int32) -> Void
-    private let serveWebSocket: @Sendable (Int32) -> Void
+    private let serveHTTP: @Sendable (Int32, String) -> Void
+    private let serveWebSocket: @Sendable (Int32, String) -> Void
     private let logger: Logger
     private let state = Mutex(State.idle)
 
     /// - Parameters:
     ///   - maximumUndecided: maximum number of connections whose protocol is not yet known; one more closes the oldest.
-    ///   - serveHTTP: takes over the descriptor of a connection.
-    ///   - serveWebSocket: takes over the descriptor of a connection.
+    ///   - serveHTTP: takes over the descriptor of a connection; gets the numeric IP address of its peer, too.
+    ///   - serveWebSocket: takes over the descriptor of a connection; gets the numeric IP address of its peer, too.
     init(
         host: String,
         port: UInt16,
         maximumUndecided: Int,
-        serveHTTP: @escaping @Sendable (Int32) -> Void,
-        serveWebSocket: @escaping @Sendable (Int32) -> Void,
+        serveHTTP: @escaping @Sendable (Int32, String) -> Void,
+        serveWebSocket: @escaping @Sendable (Int32, String) -> Void,
         logger: Logger
     ) {
         self.host = host
@@ -76,7 +76,7 @@ final class PortListener: Component {
                 maximumUndecided: maximumUndecided,
                 logger: logger
             ) { [self] in
-                $0 == .webSocket ? serveWebSocket($1) : serveHTTP($1)
+                $0 == .webSocket ? serveWebSocket($1, $2) : serveHTTP($1, $2)
             }
             loop.run()
             ended.signal()
@@ -106,6 +106,7 @@ private struct AcceptLoop {
     /// A connection whose protocol is not yet known.
     private struct Undecided {
         let descriptor: Int32
+        let peer: String
         let deadline: ContinuousClock.Instant
     }
 
@@ -113,7 +114,7 @@ private struct AcceptLoop {
     private let stop: StopSignal
     private let maximumUndecided: Int
     private let logger: Logger
-    private let serve: (ProtocolPeek, Int32) -> Void
+    private let serve: (ProtocolPeek, Int32, String) -> Void
     private let poller: Int32
     /// In the order of arrival, which is also the order of their deadlines.
     private var undecided: [Undecided] = []
@@ -127,7 +128,7 @@ private struct AcceptLoop {
         stop: StopSignal,
         maximumUndecided: Int,
         logger: Logger,
-        serve: @escaping (ProtocolPeek, Int32) -> Void
+        serve: @escaping (ProtocolPeek, Int32, String) -> Void
     ) {
         self.poller = poller
         self.listener = listener
@@ -175,11 +176,11 @@ private struct AcceptLoop {
 
     private mutating func acceptAll() {
         while true {
-            let descriptor = accept(listener, nil, nil)
+            let (descriptor, peer) = acceptConnection(from: listener)
             if descriptor >= 0 {
                 _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
                 _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-                take(descriptor)
+                take(descriptor, peer: peer)
                 continue
             }
             switch errno {
@@ -205,14 +206,16 @@ private struct AcceptLoop {
     }
 
     /// Passes a new connection to its server, or waits for its first bytes.
-    private mutating func take(_ descriptor: Int32) {
+    private mutating func take(_ descriptor: Int32, peer: String) {
         switch peek(descriptor) {
         case .undecided?:
             if undecided.count >= maximumUndecided { drop(undecided.removeFirst().descriptor) }
-            undecided.append(Undecided(descriptor: descriptor, deadline: .now + PortListener.decisionTimeout))
+            undecided.append(
+                Undecided(descriptor: descriptor, peer: peer, deadline: .now + PortListener.decisionTimeout)
+            )
             // Edge-triggered: too few bytes must not wake the thread repeatedly.
             watch(descriptor, EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue)
-        case let decision?: serve(decision, descriptor)
+        case let decision?: serve(decision, descriptor, peer)
         case nil: close(descriptor)
         }
     }
@@ -222,9 +225,9 @@ private struct AcceptLoop {
         switch peek(descriptor) {
         case .undecided?: return
         case let decision?:
-            undecided.remove(at: index)
+            let connection = undecided.remove(at: index)
             forget(descriptor)
-            serve(decision, descriptor)
+            serve(decision, descriptor, connection.peer)
         case nil:
             undecided.remove(at: index)
             drop(descriptor)

@@ -43,3 +43,42 @@ func localPort(of descriptor: Int32) -> UInt16? {
         return UInt16(bigEndian: bytes.load(fromByteOffset: 2, as: UInt16.self))
     }
 }
+
+/// Accepts a connection.
+///
+/// - Returns: the result of accept(2), which sets `errno`, and the numeric IP address of the peer.
+func acceptConnection(from listener: Int32) -> (descriptor: Int32, peer: String) {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let descriptor = withUnsafeMutablePointer(to: &storage) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { accept(listener, $0, &length) }
+    }
+    return (descriptor, descriptor < 0 ? "" : numericAddress(of: storage))
+}
+
+/// Returns the IP address in a socket address as text, an IPv4-mapped IPv6 address as IPv4; empty for other families.
+func numericAddress(of storage: sockaddr_storage) -> String {
+    withUnsafeBytes(of: storage) { bytes in
+        switch Int32(storage.ss_family) {
+        case AF_INET:
+            let address = bytes.load(as: sockaddr_in.self).sin_addr
+            return withUnsafeBytes(of: address) { text(AF_INET, $0) }
+        case AF_INET6:
+            let address = bytes.load(as: sockaddr_in6.self).sin6_addr
+            return withUnsafeBytes(of: address) { octets in
+                let isMapped = octets[..<10].allSatisfy { $0 == 0 } && octets[10] == 0xff && octets[11] == 0xff
+                return isMapped ? text(AF_INET, .init(rebasing: octets[12...])) : text(AF_INET6, octets)
+            }
+        default: return ""
+        }
+    }
+}
+
+private func text(_ family: Int32, _ address: UnsafeRawBufferPointer) -> String {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
+        guard let start = buffer.baseAddress,
+            inet_ntop(family, address.baseAddress, start, socklen_t(buffer.count)) != nil
+        else { return "" }
+        return String(cString: start)
+    }
+}

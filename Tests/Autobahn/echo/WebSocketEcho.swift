@@ -33,7 +33,7 @@ final class WebSocketEcho: WebSocketHandler {
         print(listener.port)
         fflush(nil)
         while case let descriptor = accept(listener.descriptor, nil, nil), descriptor >= 0 {
-            server.adopt(descriptor)
+            server.adopt(descriptor, peer: "")
         }
     }
 
