@@ -48,10 +48,16 @@ struct AccessRequest: Sendable {
     var target = AccessTarget.none
     /// The object that conditions test as `object`; nil if there is none, which conditions on it deny.
     var object: JSONView?
+    /// An object of the registry that conditions test as `object`. It is parsed only if there is a condition.
+    var known: AliveObject?
     /// The payload of the event that conditions test as `request`; nil if there is none, which conditions on it deny.
     var request: JSONView?
+    /// Whether conditions on what it is about can be judged now.
+    var isJudgeable: Bool { object != nil || known != nil || request != nil }
     /// Whether it touches what another principal owns.
     var isOfOthers = false
+    /// Whether it is about something in the network that the client has only named by its id. The problem must not describe it.
+    var isAboutExisting = false
     /// Whether the broker keeps a raw message for later subscribers.
     var isRetained = false
 }

@@ -1,0 +1,179 @@
+import Coaty
+
+/// The `access` mapping of the configuration file: `{tokens?, anonymous?, roles?}`.
+struct AccessConfiguration: Sendable, Equatable {
+    static let maximumTokens = 1_000
+    static let maximumRoles = 100
+    /// Maximum number of grants of one role.
+    static let maximumGrants = 100
+    /// Maximum number of digests of one token.
+    static let maximumDigests = 10
+    /// Maximum size of a token's attributes as JSON text, in bytes.
+    static let maximumAttributes = 4 << 10
+    /// Maximum size of the name of a token or role, in bytes.
+    static let maximumName = 256
+    /// The role that may do everything. It has no grants.
+    static let admin = "admin"
+
+    /// A token: its name, and how to recognize it.
+    struct Token: Sendable, Equatable {
+        let name: String
+        /// SHA-256 digests of 32 bytes. A token can have several, so that it can be replaced without an interruption.
+        let digests: [[UInt8]]
+        let roles: [String]
+        /// The JSON text of an object.
+        let attributes: [UInt8]
+    }
+
+    private(set) var tokens: [Token] = []
+    /// The roles of clients without a token; empty if they may do nothing.
+    private(set) var anonymous: [String] = []
+    private(set) var roles: [String: [Grant]] = [:]
+
+    /// Creates a configuration from valid parts.
+    init(tokens: [Token], anonymous: [String], roles: [String: [Grant]]) {
+        self.tokens = tokens
+        self.anonymous = anonymous
+        self.roles = roles
+    }
+
+    /// Reads the mapping.
+    ///
+    /// - Throws: `PayloadError` with a pointer to what is wrong.
+    init(_ view: JSONView) throws(PayloadError) {
+        try view.refuseMembers(besides: ["tokens", "anonymous", "roles"])
+        try view.refuseDuplicates()
+        guard view["tokens"] != nil || view["anonymous"] != nil else {
+            throw view.invalid("must have tokens or anonymous; otherwise nobody can do anything")
+        }
+        if let roles = view["roles"] { try readRoles(roles) }
+        if let anonymous = view["anonymous"] { self.anonymous = try readRoleNames(anonymous) }
+        guard let list = view["tokens"] else { return }
+        var names: Set<String> = []
+        var digests: Set<[UInt8]> = []
+        for element in try list.nonEmptyElements(atMost: Self.maximumTokens, "tokens") {
+            let token = try readToken(element)
+            guard names.insert(token.name).inserted else {
+                throw .invalid(pointer: element.pointer + "/name", reason: "is the name of another token")
+            }
+            for digest in token.digests where !digests.insert(digest).inserted {
+                throw .invalid(pointer: element.pointer + "/sha256", reason: "has a digest that is there twice")
+            }
+            tokens.append(token)
+        }
+    }
+
+    private mutating func readRoles(_ view: JSONView) throws(PayloadError) {
+        guard view.kind == .object else { throw view.invalid("must be an object") }
+        try view.refuseDuplicates()
+        for (key, value) in view.members {
+            let role = try Self.checkName(key.string ?? "", value)
+            guard !role.utf8.contains(UInt8(ascii: "#")) else { throw value.invalid("has a name with #") }
+            guard role != Self.admin else { throw value.invalid("is built in; choose another name") }
+            guard roles.count < Self.maximumRoles else {
+                throw view.invalid("has more than \(Self.maximumRoles) roles")
+            }
+            var grants: [Grant] = []
+            for element in try value.nonEmptyElements(atMost: Self.maximumGrants, "grants") {
+                grants.append(try Grant(element, role: role, number: grants.count + 1))
+            }
+            guard roles.updateValue(grants, forKey: role) == nil else {
+                throw value.invalid("has the name of another role")
+            }
+        }
+    }
+
+    private func readToken(_ view: JSONView) throws(PayloadError) -> Token {
+        try view.refuseMembers(besides: ["name", "sha256", "roles", "attributes"])
+        try view.refuseDuplicates()
+        let name = try view.required("name")
+        guard let text = name.string else { throw name.invalid("must be a string") }
+        let attributes = view["attributes"]
+        if let attributes {
+            guard attributes.kind == .object else { throw attributes.invalid("must be an object") }
+            guard attributes.bytes.count <= Self.maximumAttributes else {
+                throw attributes.invalid("has more than \(Self.maximumAttributes) bytes")
+            }
+            try attributes.checkValues()
+        }
+        return Token(
+            name: try Self.checkName(text, name),
+            digests: try Self.readDigests(try view.required("sha256")),
+            roles: try readRoleNames(try view.required("roles")),
+            attributes: attributes.map { Array($0.bytes) } ?? Array("{}".utf8)
+        )
+    }
+
+    /// Reads one digest, or a list of digests.
+    private static func readDigests(_ view: JSONView) throws(PayloadError) -> [[UInt8]] {
+        let elements = view.kind == .string ? [view] : try view.nonEmptyElements(atMost: maximumDigests, "digests")
+        var digests: [[UInt8]] = []
+        for element in elements {
+            guard let digest = element.string.flatMap(digest(ofHex:)) else {
+                throw element.invalid("must be 64 hexadecimal digits")
+            }
+            digests.append(digest)
+        }
+        return digests
+    }
+
+    private static func digest(ofHex text: String) -> [UInt8]? {
+        let digits = text.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
+        guard digits.count == 64 else { return nil }
+        var digest: [UInt8] = []
+        for index in stride(from: 0, to: 64, by: 2) {
+            guard let high = digits[index], let low = digits[index + 1] else { return nil }
+            digest.append(UInt8(high << 4 | low))
+        }
+        return digest
+    }
+
+    private func readRoleNames(_ view: JSONView) throws(PayloadError) -> [String] {
+        var names: [String] = []
+        for (element, name) in try view.nonEmptyStrings() {
+            guard name == Self.admin || roles[name] != nil else {
+                throw element.invalid("is not a role; define it in roles")
+            }
+            guard !names.contains(name) else { throw element.invalid("is there twice") }
+            names.append(name)
+        }
+        return names
+    }
+
+    /// The name is written to logs and shown in the console.
+    private static func checkName(_ name: String, _ view: JSONView) throws(PayloadError) -> String {
+        guard !name.isEmpty, name.utf8.count <= maximumName, name.unicodeScalars.allSatisfy(WireName.isTextual) else {
+            throw view.invalid("must have a name of 1 to \(maximumName) bytes without control characters")
+        }
+        return name
+    }
+}
+
+extension JSONView {
+    /// Returns the elements of an array that is not empty.
+    fileprivate func nonEmptyElements(atMost maximum: Int, _ what: String) throws(PayloadError) -> [JSONView] {
+        guard kind == .array else { throw invalid("must be an array") }
+        let elements = Array(elements)
+        guard !elements.isEmpty else { throw invalid("must not be empty") }
+        guard elements.count <= maximum else { throw invalid("has more than \(maximum) \(what)") }
+        return elements
+    }
+
+    /// Returns the elements of an array of strings; neither it nor they are empty.
+    func nonEmptyStrings() throws(PayloadError) -> [(element: JSONView, text: String)] {
+        var strings: [(JSONView, String)] = []
+        for element in try nonEmptyElements(atMost: Grant.maximumNames, "elements") {
+            guard let text = element.string, !text.isEmpty else { throw element.invalid("must be a non-empty string") }
+            strings.append((element, text))
+        }
+        return strings
+    }
+
+    /// Checks that no member of an object is there twice.
+    func refuseDuplicates() throws(PayloadError) {
+        var keys: Set<String> = []
+        for (key, value) in members where !keys.insert(key.string ?? "").inserted {
+            throw value.invalid("is there twice")
+        }
+    }
+}

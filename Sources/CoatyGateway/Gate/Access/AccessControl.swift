@@ -1,0 +1,61 @@
+import HTTPServer
+import Synchronization
+
+/// The access policy in force.
+///
+/// Its lock is never held while another one is taken: changes are reported outside of it.
+final class AccessControl: Sendable {
+    private struct State {
+        var policy: Policy
+        var observers: [UInt64: @Sendable () -> Void] = [:]
+        var lastObserver: UInt64 = 0
+    }
+
+    private let state: Mutex<State>
+
+    init(_ policy: Policy) {
+        state = Mutex(State(policy: policy))
+    }
+
+    var policy: Policy { state.withLock(\.policy) }
+
+    /// Returns what a principal may do now.
+    ///
+    /// - Throws: `Problem` with status 401 if its token has been removed, or anonymous clients may do nothing.
+    func permissions(of principal: Principal) throws(Problem) -> Permissions {
+        guard let permissions = policy.permissions(of: principal.subject) else { throw Problems.unauthorized }
+        return permissions
+    }
+
+    /// Puts another policy in force, and reports the change to all observers.
+    func replace(_ policy: Policy) {
+        let observers = state.withLock { state in
+            state.policy = policy
+            return state.observers.values
+        }
+        for observer in observers { observer() }
+    }
+
+    /// Reports each change of the policy. Add an observer first and then read the policy, so that no change is missed.
+    ///
+    /// - Parameter observer: called on the thread that changes the policy, with no lock held.
+    /// - Returns: a function that ends this.
+    func observe(_ observer: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+        let id = state.withLock { state in
+            state.lastObserver += 1
+            state.observers[state.lastObserver] = observer
+            return state.lastObserver
+        }
+        return { [weak self] in _ = self?.state.withLock { $0.observers.removeValue(forKey: id) } }
+    }
+}
+
+extension Problems {
+    static let unauthorized = Problem(
+        type: typePrefix + "unauthorized",
+        title: "Unauthorized",
+        status: 401,
+        detail: "Send a valid token: Authorization: Bearer …",
+        headers: [("WWW-Authenticate", "Bearer")]
+    )
+}

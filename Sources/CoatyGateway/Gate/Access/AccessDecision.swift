@@ -1,0 +1,70 @@
+import Coaty
+
+/// The answer of a policy to one ``AccessRequest``.
+enum AccessDecision: Sendable {
+    /// Allowed by the grant at this index of ``Permissions/grants``; nil if the permissions are unrestricted.
+    case allowed(grant: Int?)
+    case denied(Denial)
+}
+
+/// The answer of a policy to a standing subscription, or to a request whose answers are judged one by one.
+enum Admission: Sendable {
+    /// Every event with these names is allowed.
+    case everything
+    /// Each event must be decided.
+    case conditional
+    case denied(Denial)
+}
+
+/// Why a request is denied.
+struct Denial: Sendable {
+    let request: AccessRequest
+    /// The names of the grants that cover the names of the request, but whose `where` is not true.
+    let failed: [String]
+
+    /// YAML of a role's grant that would allow the request.
+    ///
+    /// It has names from the client: each is escaped, so that it stands for itself only. Made when it is asked for, because
+    /// events are denied more often than reported.
+    var missing: String {
+        let dimension = request.target.dimension
+        let name = YAMLText.quoted(missingName)
+        var lines = ["- \(request.verb.rawValue): [\"\(request.pattern.rawValue)\"]"]
+        if request.verb == .route {
+            lines = ["- route: [\(name)]"]
+        } else if let dimension {
+            lines.append("\(dimension.rawValue): [\(name)]")
+        }
+        if let condition = missingCondition { lines.append("where: \(condition)") }
+        if request.isOfOthers { lines.append("others: true") }
+        if request.isRetained { lines.append("retain: true") }
+        return lines.joined(separator: "\n  ") + "\n"
+    }
+
+    /// The entry that covers the target and nothing else, as far as there is one.
+    private var missingName: String {
+        switch request.target {
+        case .none, .anyObject, .anyOperation, .anyContext: "*"
+        case .object(let coreType, _) where coreType.isReserved && request.protectsReservedTypes: coreType.rawValue
+        case .coreType(let coreType): coreType.rawValue
+        case .objectType(let name) where request.protectsReservedTypes:
+            CoreType(objectType: name.text).flatMap { $0.isReserved ? $0.rawValue : nil }
+                ?? NamePattern.escape(name.text)
+        case .object(_, let name), .objectType(let name), .channel(let name), .operation(let name), .context(let name):
+            NamePattern.escape(name.text)
+        case .topic(let topic), .topicFilter(let topic): NamePattern.escape(topic)
+        }
+    }
+
+    /// An object type that is spelled like a core type would grant all objects of that core type.
+    private var missingCondition: String? {
+        guard request.verb.rule(of: request.pattern)?.root == .object else { return nil }
+        switch request.target {
+        case .object(let coreType, _) where coreType.isReserved && request.protectsReservedTypes: return nil
+        case .object(_, let type), .objectType(let type):
+            guard CoreType(rawValue: type.text) != nil else { return nil }
+            return "[\"object.objectType\", [\"Equals\", \(YAMLText.quoted(type.text))]]"
+        default: return nil
+        }
+    }
+}

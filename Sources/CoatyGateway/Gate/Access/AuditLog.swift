@@ -1,0 +1,194 @@
+import Coaty
+import Dispatch
+import Foundation
+import Logging
+import Synchronization
+
+/// Records denials, failed authentications and administrative operations, as JSON lines without payloads and secrets.
+///
+/// A line is written by a queue, so that no operation waits for a disk. Equal denials within a second are one line, with their
+/// number.
+final class AuditLog: Sendable {
+    /// Where the lines go.
+    enum Destination: Sendable, Equatable {
+        case none
+        case standardOutput
+        case file(String)
+    }
+
+    /// Maximum number of lines that wait for the disk; further ones are dropped and counted.
+    static let maximumQueued = 10_000
+    /// Maximum number of different denials that are counted at a time; others get a line each.
+    static let maximumCounted = 10_000
+    private static let interval = Duration.seconds(1)
+
+    /// Maximum number of lines about one client within ``interval``; further ones are dropped and counted.
+    static let maximumLines = 100
+
+    private struct Counted {
+        var since: ContinuousClock.Instant
+        var repetitions = 0
+    }
+
+    private struct State {
+        var counted: [String: Counted] = [:]
+        /// The lines of each client since the interval of the client began.
+        var lines: [String: Counted] = [:]
+        var queued = 0
+        var dropped = 0
+        var handle: FileHandle?
+
+        mutating func mayWrite(about client: String) -> Bool {
+            let now = ContinuousClock.now
+            if let counted = lines[client], now - counted.since < AuditLog.interval {
+                lines[client]?.repetitions += 1
+                return counted.repetitions < AuditLog.maximumLines
+            }
+            if lines.count >= AuditLog.maximumCounted { lines = [:] }
+            lines[client] = Counted(since: now, repetitions: 1)
+            return true
+        }
+    }
+
+    private let destination: Destination
+    private let logger: Logger
+    private let queue = DispatchQueue(label: "audit log")
+    private let state = Mutex(State())
+
+    /// - Throws: if the file can't be opened.
+    init(_ destination: Destination, logger: Logger) throws {
+        self.destination = destination
+        self.logger = logger
+        try reopen()
+    }
+
+    /// Opens the file again, because it may have been renamed to rotate it.
+    ///
+    /// - Throws: if the file can't be opened; the former one stays in use.
+    func reopen() throws {
+        let handle: FileHandle
+        switch destination {
+        case .none: return
+        case .standardOutput: handle = .standardOutput
+        case .file(let path):
+            let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else {
+                throw ConfigurationError(description: "audit-log: \(path): \(errorText(errno))")
+            }
+            handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        }
+        state.withLock { $0.handle = handle }
+    }
+
+    func denied(_ claim: AccessRequest, by principal: Principal) {
+        guard destination != .none else { return }
+        let key = "\(principal.name ?? "")\u{0}\(principal.address)\u{0}\(claim.summary)"
+        guard let repetitions = count(key) else { return }
+        write("denied", principal.name, principal.address, [claim], repetitions: repetitions)
+    }
+
+    func performed(_ claims: [AccessRequest], by principal: Principal, error: (any Error)? = nil) {
+        guard destination != .none else { return }
+        let problem = error.map { Problems.of($0) }
+        write("performed", principal.name, principal.address, claims, status: problem?.status ?? 200)
+    }
+
+    func failedAuthentication(from address: String) {
+        guard let repetitions = count("\u{0}\(address)") else { return }
+        logger.notice("authentication failed", metadata: ["address": "\(address)"])
+        write("authentication-failed", nil, address, [], repetitions: repetitions)
+    }
+
+    /// Counts an event of a kind.
+    ///
+    /// - Returns: nil if one was recorded within the interval; otherwise the number of unrecorded ones since then.
+    private func count(_ key: String) -> Int? {
+        state.withLock { state in
+            let now = ContinuousClock.now
+            if let counted = state.counted[key] {
+                guard now - counted.since >= Self.interval else {
+                    state.counted[key]?.repetitions += 1
+                    return nil
+                }
+                state.counted[key] = Counted(since: now)
+                return counted.repetitions
+            }
+            if state.counted.count >= Self.maximumCounted { state.counted = [:] }
+            state.counted[key] = Counted(since: now)
+            return 0
+        }
+    }
+
+    private func write(
+        _ event: String,
+        _ name: String?,
+        _ address: String,
+        _ claims: [AccessRequest],
+        status: Int? = nil,
+        repetitions: Int = 0
+    ) {
+        guard destination != .none else { return }
+        let dropped = state.withLock { state -> Int? in
+            guard state.queued < Self.maximumQueued, state.mayWrite(about: name ?? address) else {
+                state.dropped += 1
+                return nil
+            }
+            state.queued += 1
+            defer { state.dropped = 0 }
+            return state.dropped
+        }
+        guard let dropped else { return }
+        var json = Array(#"{"time":"#.utf8) + "\(Int(CoatyTimestamp.nowMillis()))".utf8
+        json += #","event":"\#(event)","principal":"#.utf8
+        if let name { JSONText.append(name, to: &json) } else { json += "null".utf8 }
+        json += #","address":"#.utf8
+        JSONText.append(address, to: &json)
+        json += #","needs":"#.utf8
+        JSONText.appendArray(claims, to: &json) { JSONText.append($0.summary, to: &$1) }
+        if let status { json += #","status":\#(status)"#.utf8 }
+        if repetitions > 0 { json += #","repetitions":\#(repetitions)"#.utf8 }
+        if dropped > 0 { json += #","dropped":\#(dropped)"#.utf8 }
+        let line = Data(json + "}\n".utf8)
+        queue.async { [self] in
+            let handle = state.withLock { state in
+                state.queued -= 1
+                return state.handle
+            }
+            do {
+                try handle?.write(contentsOf: line)
+            } catch {
+                logger.error("the audit log can't be written", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+}
+
+extension AccessRequest {
+    /// The verb, the pattern and the name, such as `publish advertise com.example.Lamp`.
+    var summary: String {
+        let name = target.name.map { " " + Problems.short($0) } ?? ""
+        return "\(verb.rawValue) \(pattern.rawValue)\(name)\(isOfOthers ? " of others" : "")"
+    }
+}
+
+extension AccessTarget {
+    /// The core type of the object; nil if there is none.
+    var coreType: CoreType? {
+        switch self {
+        case .object(let coreType, _), .coreType(let coreType): coreType
+        default: nil
+        }
+    }
+
+    /// The name as a grant spells it; nil if there is none.
+    var name: String? {
+        switch self {
+        case .none: nil
+        case .anyObject, .anyOperation, .anyContext: "*"
+        case .object(_, let name), .objectType(let name), .channel(let name), .operation(let name), .context(let name):
+            name.text
+        case .coreType(let coreType): coreType.rawValue
+        case .topic(let topic), .topicFilter(let topic): topic
+        }
+    }
+}

@@ -1,0 +1,87 @@
+import HTTPServer
+import Synchronization
+
+/// Finds the principal of a request or connection by its credentials.
+final class Authenticator: Sendable {
+    private struct State {
+        var failures = FailedAttempts()
+        var tickets = Tickets()
+    }
+
+    let access: AccessControl
+    private let log: AuditLog
+    /// Its lock is a leaf.
+    private let state = Mutex(State())
+
+    init(access: AccessControl, log: AuditLog) {
+        self.access = access
+        self.log = log
+    }
+
+    /// Returns the principal of an `Authorization` field, or of a ticket.
+    ///
+    /// - Parameters:
+    ///   - authorization: the value of the field; nil if there is none.
+    ///   - ticket: a ticket in the URL; nil if there is none.
+    ///   - origin: the origin of the page that sends the request; nil for the gateway's own.
+    /// - Returns: nil if the client presents no credentials, or access is open, so that credentials do not matter.
+    /// - Throws: `Problem` with status 401 or 429.
+    func principal(
+        authorization: String?,
+        ticket: String?,
+        origin: WebOrigin?,
+        address: String
+    ) throws(Problem) -> Principal? {
+        guard authorization != nil || ticket != nil, !access.policy.isOpen else { return nil }
+        guard let authorization else {
+            let subject = ticket.flatMap { ticket in
+                state.withLock { $0.tickets.redeem(ticket, origin: origin, at: .now) }
+            }
+            // Not counted: an EventSource that reconnects by itself presents its ticket again.
+            guard let subject else { throw Problems.unauthorized }
+            return Principal(subject, address: address)
+        }
+        // In bytes: this runs for each request.
+        let space = UInt8(ascii: " ")
+        let parts = authorization.utf8.split(separator: space, maxSplits: 1, omittingEmptySubsequences: true)
+        guard parts.count == 2, parts[0].map({ $0 | 0x20 }).elementsEqual("bearer".utf8) else {
+            throw failed(from: address)
+        }
+        return try principal(token: Substring(parts[1].drop { $0 == space }), address: address)
+    }
+
+    /// Returns the principal of a token.
+    ///
+    /// - Throws: `Problem` with status 401 or 429.
+    func principal(token: some StringProtocol, address: String) throws(Problem) -> Principal {
+        let digest = TokenDigest(of: String(token))
+        guard let found = access.policy.token(digest: digest.bytes) else { throw failed(from: address) }
+        return Principal(.token(found.name), address: address)
+    }
+
+    private func failed(from address: String) -> Problem {
+        log.failedAuthentication(from: address)
+        let seconds = state.withLock { $0.failures.retryAfter(failureFrom: address, at: .now) }
+        return seconds.map(Problems.tooManyAttempts) ?? Problems.unauthorized
+    }
+
+    /// Issues a ticket for a principal, which a page of the origin may use once.
+    ///
+    /// - Returns: the ticket, and how long it is valid.
+    func ticket(for principal: Principal, origin: WebOrigin?) -> (ticket: String, validity: Duration) {
+        let (ticket, _) = state.withLock { $0.tickets.issue(for: principal.subject, origin: origin, at: .now) }
+        return (ticket, Tickets.lifetime)
+    }
+}
+
+extension Problems {
+    static func tooManyAttempts(_ seconds: Int) -> Problem {
+        Problem(
+            type: typePrefix + "too-many-attempts",
+            title: "Too many attempts",
+            status: 429,
+            detail: "Too many failed authentications came from your address.",
+            headers: [("Retry-After", String(seconds))]
+        )
+    }
+}

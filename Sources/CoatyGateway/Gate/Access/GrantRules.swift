@@ -1,0 +1,98 @@
+import Coaty
+
+/// The kinds of names in a grant. Raw values are the keys.
+enum GrantDimension: String, CaseIterable {
+    case types, channels, operations, topics, contexts
+}
+
+/// What a `where` can test. Raw values are the first names of properties.
+enum GrantRoot: String, CaseIterable {
+    case object, request, principal
+}
+
+/// What a grant for one pattern of a verb can hold.
+struct GrantRule {
+    /// The names that a grant must have; nil if the pattern has no names.
+    var dimension: GrantDimension?
+    /// What a `where` can test besides the principal; nil if it can test nothing.
+    var root: GrantRoot?
+    /// Whether the pattern touches things that principals own, so that `others` has a meaning.
+    var hasOwners = false
+    /// Whether `retain` has a meaning.
+    var isRetainable = false
+    /// Whether the names become levels of topics, so that entries which no topic can hold are refused.
+    var isOnTopic = false
+}
+
+extension Verb {
+    /// The patterns of grants of the verb, in the order of error messages.
+    var patterns: [AccessPattern] { AccessPattern.allCases.filter { rule(of: $0) != nil } }
+
+    /// Returns what a grant for a pattern can hold; nil if the verb does not have the pattern.
+    func rule(of pattern: AccessPattern) -> GrantRule? {
+        switch (self, pattern) {
+        case (.publish, .advertise):
+            GrantRule(dimension: .types, root: .object, hasOwners: true, isOnTopic: true)
+        case (.publish, .deadvertise): GrantRule(dimension: .types, root: .object, hasOwners: true)
+        case (.publish, .channel), (.observe, .channel):
+            GrantRule(dimension: .channels, root: .object, isOnTopic: true)
+        case (.publish, .raw): GrantRule(dimension: .topics, isRetainable: true)
+        case (.publish, .iovalue): GrantRule(dimension: .contexts, hasOwners: true)
+
+        case (.request, .discover), (.request, .query): GrantRule(dimension: .types, root: .object)
+        case (.request, .update): GrantRule(dimension: .types, root: .object, hasOwners: true, isOnTopic: true)
+        case (.request, .call), (.observe, .call), (.answer, .call):
+            GrantRule(dimension: .operations, root: .request, isOnTopic: true)
+
+        case (.observe, .advertise), (.observe, .deadvertise), (.observe, .update):
+            GrantRule(dimension: .types, root: .object)
+        case (.observe, .discover), (.observe, .query): GrantRule(dimension: .types, root: .request)
+        case (.observe, .associate), (.observe, .routing): GrantRule(dimension: .contexts, isOnTopic: true)
+        case (.observe, .iovalue), (.observe, .iostate): GrantRule(dimension: .contexts, hasOwners: true)
+        case (.observe, .raw): GrantRule(dimension: .topics)
+        case (.observe, .traffic): GrantRule()
+
+        case (.answer, .discover), (.answer, .query), (.answer, .update): GrantRule(dimension: .types, root: .object)
+
+        case (.read, .objects): GrantRule(dimension: .types, root: .object)
+        case (.read, .agents): GrantRule(root: .object)
+        case (.read, .status), (.read, .info): GrantRule()
+        case (.read, .nodes): GrantRule(dimension: .contexts, root: .object, hasOwners: true)
+        case (.read, .contexts): GrantRule(dimension: .contexts)
+
+        case (.route, _): GrantRule(dimension: .contexts)
+        case (.register, .nodes): GrantRule(dimension: .contexts, root: .object, hasOwners: true)
+        case (.register, .identity), (.administer, .clients): GrantRule()
+        default: nil
+        }
+    }
+}
+
+extension AccessTarget {
+    /// The names of a grant that the target is compared with; nil if it has none.
+    var dimension: GrantDimension? {
+        switch self {
+        case .none: nil
+        case .object, .coreType, .objectType, .anyObject: .types
+        case .channel: .channels
+        case .operation, .anyOperation: .operations
+        case .topic, .topicFilter: .topics
+        case .context, .anyContext: .contexts
+        }
+    }
+}
+
+extension CoreType {
+    /// Whether objects of the core type belong to agents and to IO routing. A wildcard does not allow to publish or update them.
+    var isReserved: Bool {
+        switch self {
+        case .Identity, .IoNode, .IoSource, .IoActor, .IoContext: true
+        default: false
+        }
+    }
+}
+
+extension AccessRequest {
+    /// Whether a grant must spell out reserved core types.
+    var protectsReservedTypes: Bool { verb == .publish || verb == .request && pattern == .update }
+}

@@ -1,0 +1,125 @@
+import Coaty
+import CoatyMQTT
+import Synchronization
+
+/// What one subject may do: the grants of its roles, and its attributes.
+///
+/// Interned: equal permissions of a policy, and of the policy that a reload replaces, are the same object, so comparing
+/// identities detects every change.
+final class Permissions: Sendable {
+    /// Maximum number of evaluation steps of one grant's `where`. One that needs more is not true.
+    static let maximumSteps = 10_000
+    /// A missing attribute must not allow anything, so `Exists` and `NotExists` are unknown for it.
+    private static let openRoots: Set<String> = [GrantRoot.principal.rawValue]
+
+    /// Whether access is open, or the subject has the built-in role `admin`.
+    let isUnrestricted: Bool
+    /// Distinguishes permissions, also from those that no longer exist.
+    let serial = Permissions.lastSerial.add(1, ordering: .relaxed).newValue
+    let roles: [String]
+    /// The grants of all roles, in their order.
+    let grants: [Grant]
+    /// The attributes of the token: the JSON text of an object.
+    let attributes: [UInt8]
+    /// For each grant its topic filters.
+    private let topics: [[TopicPattern]]
+    private let dialect: TopicDialect
+    /// What conditions test as `principal`.
+    private let principal: JSONView?
+
+    /// Allows everything. The permissions of everybody if no access is configured.
+    static let unrestricted = Permissions(isUnrestricted: true)
+
+    private static let lastSerial = Atomic<UInt64>(0)
+
+    private init(isUnrestricted: Bool) {
+        self.isUnrestricted = isUnrestricted
+        roles = []
+        grants = []
+        attributes = Array("{}".utf8)
+        topics = []
+        dialect = .plain
+        principal = nil
+    }
+
+    /// - Parameters:
+    ///   - grants: the grants of the roles.
+    ///   - attributes: the JSON text of an object.
+    ///   - name: the name of the token if a condition tests it.
+    init(roles: [String], grants: [Grant], attributes: [UInt8], name: String?, dialect: TopicDialect) {
+        isUnrestricted = roles.contains(AccessConfiguration.admin)
+        self.roles = roles
+        self.grants = grants
+        self.attributes = attributes
+        self.dialect = dialect
+        topics = grants.map { grant in grant.topics.map { TopicPattern($0, dialect) } }
+        // Everything about a principal that cannot be written is unknown.
+        principal = try? JSONDocument(Self.principal(name, roles, attributes)).root
+    }
+
+    /// Decides one request: one grant must cover its names, and its `where` must be true.
+    func decide(_ request: AccessRequest) -> AccessDecision {
+        if isUnrestricted { return .allowed(grant: nil) }
+        var failed: [String] = []
+        for index in grants.indices where covers(index, request) {
+            if holds(grants[index].condition, request) { return .allowed(grant: index) }
+            failed.append(grants[index].name)
+        }
+        return .denied(Denial(request: request, failed: failed))
+    }
+
+    /// Decides whether a subscription, or a request whose answers are judged one by one, may start: one grant must cover its
+    /// names. The `where` of that grant is not evaluated.
+    func admit(_ request: AccessRequest) -> Admission {
+        if isUnrestricted { return .everything }
+        var isConditional = false
+        for index in grants.indices where covers(index, request) {
+            if grants[index].condition == nil { return .everything }
+            isConditional = true
+        }
+        return isConditional ? .conditional : .denied(Denial(request: request, failed: []))
+    }
+
+    /// Returns whether there is a grant for the pattern, whatever its names and condition.
+    func hasGrant(_ verb: Verb, _ pattern: AccessPattern) -> Bool {
+        isUnrestricted || grants.contains { $0.applies(to: verb, pattern) }
+    }
+
+    /// Returns whether a grant covers all of a request, except for its condition.
+    func covers(_ index: Int, _ request: AccessRequest) -> Bool {
+        grants[index].covers(request, topics: topics[index], dialect)
+    }
+
+    /// Each grant has its own budget, so that a costly one does not deny what another one allows.
+    private func holds(_ condition: ObjectFilterCondition?, _ request: AccessRequest) -> Bool {
+        guard let condition else { return true }
+        let rule = request.verb.rule(of: request.pattern)
+        let truth = condition.truth(steps: Self.maximumSteps, openRoots: Self.openRoots) { name in
+            switch GrantRoot(rawValue: name) {
+            case .object: rule?.root == .object ? request.object ?? request.known?.json : nil
+            case .request: rule?.root == .request ? request.request : nil
+            case .principal: principal
+            case nil: nil
+            }
+        }
+        return truth == true
+    }
+
+    /// Attributes are properties of `principal` too, unless they have the name of one of its own.
+    private static func principal(_ name: String?, _ roles: [String], _ attributes: [UInt8]) throws -> [UInt8] {
+        var bytes = Array("{".utf8)
+        for (key, value) in try JSONDocument(attributes).root.members {
+            guard let text = key.string, !["name", "roles", "attributes"].contains(text) else { continue }
+            bytes += Array(key.bytes) + ":".utf8 + Array(value.bytes) + ",".utf8
+        }
+        if let name {
+            bytes += "\"name\":".utf8
+            JSONText.append(name, to: &bytes)
+            bytes += ",".utf8
+        }
+        bytes += "\"roles\":".utf8
+        JSONText.appendArray(roles, to: &bytes) { JSONText.append($0, to: &$1) }
+        bytes += ",\"attributes\":".utf8 + attributes + "}".utf8
+        return bytes
+    }
+}

@@ -1,0 +1,98 @@
+import Coaty
+import CoatyMQTT
+
+/// Who may do what, as configured. Immutable: a reload makes a new one.
+final class Policy: Sendable {
+    /// No configured access: everybody may do everything.
+    static let open = Policy()
+
+    /// What permissions depend on, besides the grants of roles.
+    private struct Identity: Hashable {
+        let roles: [WireName]
+        let attributes: [UInt8]
+        /// Only if a condition tests it; otherwise tokens share permissions.
+        let name: WireName?
+    }
+
+    private let configuration: AccessConfiguration?
+    private let dialect: TopicDialect
+    private let interned: [Identity: Permissions]
+    private let subjects: [Principal.Subject: Permissions]
+    /// The tokens by the first 8 bytes of their digests.
+    private let tokens: [UInt64: [(digest: [UInt8], token: AccessConfiguration.Token)]]
+
+    private init() {
+        configuration = nil
+        dialect = .plain
+        interned = [:]
+        subjects = [:]
+        tokens = [:]
+    }
+
+    /// - Parameter old: the policy that this one replaces. Permissions that do not change stay the same objects.
+    init(_ configuration: AccessConfiguration, dialect: TopicDialect, replacing old: Policy? = nil) {
+        self.configuration = configuration
+        self.dialect = dialect
+        let unchanged = Self.unchangedRoles(old, configuration, dialect)
+        var interned: [Identity: Permissions] = [:]
+        func permissions(_ roles: [String], _ attributes: [UInt8], _ name: String?) -> Permissions {
+            let grants = roles.flatMap { configuration.roles[$0] ?? [] }
+            let name = grants.contains(where: \.usesPrincipalName) ? name : nil
+            let identity = Identity(
+                roles: roles.map(WireName.init),
+                attributes: attributes,
+                name: name.map(WireName.init)
+            )
+            if let known = interned[identity] { return known }
+            let permissions =
+                roles.allSatisfy(unchanged.contains) ? old?.interned[identity] : nil
+            let result =
+                permissions
+                ?? Permissions(roles: roles, grants: grants, attributes: attributes, name: name, dialect: dialect)
+            interned[identity] = result
+            return result
+        }
+        var subjects: [Principal.Subject: Permissions] = [:]
+        var tokens: [UInt64: [(digest: [UInt8], token: AccessConfiguration.Token)]] = [:]
+        if !configuration.anonymous.isEmpty {
+            subjects[.anonymous] = permissions(configuration.anonymous, Array("{}".utf8), nil)
+        }
+        for token in configuration.tokens {
+            subjects[.token(token.name)] = permissions(token.roles, token.attributes, token.name)
+            for digest in token.digests { tokens[Self.key(digest), default: []].append((digest, token)) }
+        }
+        self.interned = interned
+        self.subjects = subjects
+        self.tokens = tokens
+    }
+
+    /// Whether everybody may do everything.
+    var isOpen: Bool { configuration == nil }
+
+    /// Returns the token with a SHA-256 digest of 32 bytes; nil if there is none. The time does not depend on how many of the
+    /// bytes behind the first 8 are right.
+    func token(digest: [UInt8]) -> AccessConfiguration.Token? {
+        guard digest.count == 32 else { return nil }
+        return tokens[Self.key(digest)]?.first { Self.isEqual($0.digest, digest) }?.token
+    }
+
+    /// Returns what a subject may do; nil if the token does not exist, or if clients without a token have no role.
+    func permissions(of subject: Principal.Subject) -> Permissions? { isOpen ? .unrestricted : subjects[subject] }
+
+    private static func key(_ digest: [UInt8]) -> UInt64 { digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
+
+    private static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        left.count == right.count && zip(left, right).reduce(0 as UInt8) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+
+    /// Returns the roles that grant the same under both policies.
+    private static func unchangedRoles(
+        _ old: Policy?,
+        _ new: AccessConfiguration,
+        _ dialect: TopicDialect
+    ) -> Set<String> {
+        guard let old, let roles = old.configuration?.roles, old.dialect == dialect else { return [] }
+        let unchanged = new.roles.filter { roles[$0.key] == $0.value }
+        return Set(unchanged.keys).union([AccessConfiguration.admin])
+    }
+}

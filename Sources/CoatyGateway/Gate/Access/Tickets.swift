@@ -1,0 +1,78 @@
+import DequeModule
+
+/// Single-use tickets, which stand for a principal where a browser can't send a token: in the URL of an EventSource or WebSocket.
+///
+/// A URL may end up in a log, so a ticket is valid once, for a short time, and for pages of one origin.
+struct Tickets: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    /// Time in which a ticket must be used.
+    static let lifetime = Duration.seconds(30)
+    /// Maximum number of unused tickets of a subject; a further one replaces the oldest.
+    static let maximumPerSubject = 100
+    /// Maximum number of unused tickets; a further one replaces the oldest.
+    static let maximum = 10_000
+
+    private struct Ticket: Sendable {
+        let subject: Principal.Subject
+        let origin: WebOrigin?
+        let expires: Instant
+    }
+
+    private var tickets: [TokenDigest: Ticket] = [:]
+    /// The unused tickets of each subject, the oldest first.
+    private var ofSubject: [Principal.Subject: Deque<TokenDigest>] = [:]
+    /// All tickets in the order of issue, which is also that of expiry. Contains used ones, which are not in `tickets`.
+    private var order: Deque<TokenDigest> = []
+
+    /// Number of unused tickets, including expired ones that were not removed yet.
+    var count: Int { tickets.count }
+
+    /// Issues a ticket.
+    ///
+    /// - Parameter origin: the origin of the page that asks for the ticket; nil for the gateway's own, or a client that is no page.
+    mutating func issue(
+        for subject: Principal.Subject,
+        origin: WebOrigin?,
+        at now: Instant
+    ) -> (ticket: String, expires: Instant) {
+        removeExpired(at: now)
+        if let own = ofSubject[subject], own.count >= Self.maximumPerSubject, let oldest = own.first { remove(oldest) }
+        while tickets.count >= Self.maximum, let oldest = order.popFirst() { remove(oldest) }
+        let ticket = RandomSecret.text()
+        let digest = TokenDigest(of: ticket)
+        let expires = now + Self.lifetime
+        tickets[digest] = Ticket(subject: subject, origin: origin, expires: expires)
+        ofSubject[subject, default: []].append(digest)
+        order.append(digest)
+        if order.count > 2 * Self.maximum { order.removeAll { tickets[$0] == nil } }
+        return (ticket, expires)
+    }
+
+    /// Returns the subject of a ticket, which is used up whatever the result.
+    ///
+    /// - Parameter origin: the origin of the page that uses the ticket; nil for the gateway's own. An EventSource of a page of the
+    ///   gateway sends no `Origin`, so a request without one counts as such.
+    /// - Returns: nil if there is no such ticket, or it has expired or is for another origin.
+    mutating func redeem(_ ticket: String, origin: WebOrigin?, at now: Instant) -> Principal.Subject? {
+        removeExpired(at: now)
+        guard let found = remove(TokenDigest(of: ticket)), found.origin == origin else { return nil }
+        return found.subject
+    }
+
+    private mutating func removeExpired(at now: Instant) {
+        while let oldest = order.first {
+            if let ticket = tickets[oldest], ticket.expires > now { return }
+            order.removeFirst()
+            remove(oldest)
+        }
+    }
+
+    @discardableResult
+    private mutating func remove(_ digest: TokenDigest) -> Ticket? {
+        guard let ticket = tickets.removeValue(forKey: digest) else { return nil }
+        ofSubject[ticket.subject]?.removeAll { $0 == digest }
+        if ofSubject[ticket.subject]?.isEmpty == true { ofSubject[ticket.subject] = nil }
+        return ticket
+    }
+}
