@@ -37,7 +37,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing test test-websocket test-api test-browser test-brokers test-proxies screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-bench deps-fuzz
+.PHONY: help run demo-routing test test-access test-websocket test-api test-browser test-brokers test-proxies screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-bench deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -62,6 +62,11 @@ test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITI
 	$(if $(PRELOAD),LD_PRELOAD="$(PRELOAD)") \
 		swift test $(BUILD_FLAGS) --skip-build --disable-xctest --no-parallel
 	$(if $(SANITIZE),@! cat $(REPORTS)/* 2>/dev/null || { echo "the sanitizer has reported"; exit 1; })
+
+test-access: deps-test ## compare the access policy and the gate with a reference over a million random cases each
+	swift build $(BUILD_FLAGS) --build-tests
+	COATY_ACCESS_CASES=1000000 swift test $(BUILD_FLAGS) --skip-build --disable-xctest --no-parallel \
+		--filter 'RandomAccessTests|RandomGateTests'
 
 test-websocket: deps-websocket ## run the Autobahn cases against the WebSocket server and against bare libwebsockets
 	swift build -c release --product websocket-echo

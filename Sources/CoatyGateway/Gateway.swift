@@ -17,11 +17,19 @@ public final class Gateway: Sendable {
     private let created = CoatyTimestamp.nowMillis()
     private let logger: Logger
     private let root: Coordinator<GatewayRoot>
+    private let mode: AccessMode
+    private let access: AccessControl
+    private let audit: AuditLog
 
     /// Creates a gateway without starting it.
-    public init(settings: GatewaySettings, logger: Logger) {
+    ///
+    /// - Throws: if the audit log can't be opened.
+    public init(settings: GatewaySettings, logger: Logger) throws {
         self.settings = settings
         self.logger = logger
+        mode = AccessMode(settings, generate: RandomSecret.token)
+        access = AccessControl(mode.policy(dialect: settings.topicDialect))
+        audit = try AuditLog(settings.auditLog, logger: logger)
         root = Coordinator(name: "gateway", component: GatewayRoot())
     }
 
@@ -42,12 +50,38 @@ public final class Gateway: Sendable {
         }
     }
 
+    /// The token that the gateway has made at start because none was configured; nil if it has not.
+    public var generatedToken: String? {
+        if case .token(let token, isGenerated: true) = mode { token } else { nil }
+    }
+
+    /// Puts the access configuration of newly read settings in force, and opens the audit log again. Other settings need a restart.
+    ///
+    /// A generated token stays valid as long as no access is configured. A reload never opens the gateway: a file may be empty while it
+    /// is being written.
+    ///
+    /// - Throws: ``ConfigurationError`` if the settings would open the gateway; nothing has changed then.
+    public func reload(_ settings: GatewaySettings) throws(ConfigurationError) {
+        let mode = AccessMode(settings) { generatedToken ?? RandomSecret.token() }
+        if case .open = mode, !access.policy.isOpen {
+            throw ConfigurationError(description: "access: is missing; only a restart can open the gateway")
+        }
+        access.replace(mode.policy(dialect: self.settings.topicDialect, replacing: access.policy))
+        logger.info("access configuration reloaded")
+        do {
+            try audit.reopen()
+        } catch {
+            logger.error("the audit log could not be opened again", metadata: ["error": "\(error)"])
+        }
+    }
+
     /// Stops all components in order: refuses new work, completes pending work, closes WebSockets, leaves the network.
     public func stop() async {
         await root.stop()
     }
 
     private func startChildren() async throws -> (url: String, broker: String) {
+        if case .open(let warning?) = mode { logger.warning("\(warning)") }
         let broker = try await brokerOptions()
         let communication = CommunicationOptions(
             namespace: settings.namespace,
@@ -83,22 +117,42 @@ public final class Gateway: Sendable {
             resumeMemory: settings.resumeMemory,
             sessions: trafficSessions
         )
-        let services = SocketServices(
-            hub: hub,
-            agents: identities,
-            browserPolicy: settings.browserPolicy,
+        let network = Network(
+            manager: manager,
+            feeds: hub,
+            objects: objects,
+            owners: ObjectOwners(),
+            ioNodes: ioNodes,
+            routing: routing,
+            identities: identities,
+            requests: hub.requests,
+            requestCount: RequestCount()
+        )
+        // The nodes of a removed token must not stay until their leases end.
+        _ = access.observe { [access] in
+            let policy = access.policy
+            ioNodes.withdraw { node in
+                guard let permissions = policy.permissions(of: node.owner) else { return false }
+                return permissions.decide(node.request(.register, .nodes, by: node.owner)).denial == nil
+            }
+        }
+        let services = ClientServices(
+            gate: Gate(network, access: access, audit: audit),
+            memory: hub.queueMemory,
+            connections: hub.streams,
+            authenticator: Authenticator(access: access, log: audit),
             maximumTimeout: settings.maximumTimeout
         )
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit),
-            handler: WebSocketEndpoint(services: services),
+            handler: WebSocketEndpoint(services: services, browserPolicy: settings.browserPolicy),
             logger: logger
         )
         try await root.start(Coordinator(name: "streams", component: StreamService(server: streams)))
 
         let rest = HTTPServer(
             configuration: restConfiguration(limit),
-            router: router(manager, broker, ioNodes, routing, objects, hub),
+            router: router(services, manager, brokerAddress: broker.address),
             logger: logger
         )
         try await root.start(Coordinator(name: "REST", component: RESTService(server: rest)))
@@ -151,43 +205,42 @@ public final class Gateway: Sendable {
         return CommunicationOptions(namespace: settings.namespace, outboxLimits: limits, mqttClientOptions: broker)
     }
 
-    func router(
-        _ manager: CommunicationManager,
-        _ broker: MQTTClientOptions,
-        _ ioNodes: IoNodeRegistry,
-        _ routing: RoutingAdmin,
-        _ objects: ObjectRegistry,
-        _ hub: FeedHub
-    ) -> Router {
-        var router = Router()
-        PublishResource(manager: manager).register(in: &router)
-        RawResource(manager: manager).register(in: &router)
-        BatchResource(manager: manager).register(in: &router)
-        TwoWayResource(hub: hub, maximumTimeout: settings.maximumTimeout).register(in: &router)
-        IoNodesResource(registry: ioNodes, manager: manager).register(in: &router)
-        IoValuesResource(registry: ioNodes).register(in: &router)
-        ContextsResource(admin: routing, maximumTimeout: settings.maximumTimeout).register(in: &router)
-        RulesResource(admin: routing).register(in: &router)
-        HealthResource(manager: manager).register(in: &router)
-        InfoResource(manager: manager, brokerAddress: broker.address, isBrokerEmbedded: settings.broker == nil)
+    func router(_ services: ClientServices, _ manager: CommunicationManager, brokerAddress: String) -> Router {
+        let gate = services.gate
+        var router = GatewayRouter()
+        PublishResource(gate: gate).register(in: &router)
+        RawResource(gate: gate).register(in: &router)
+        BatchResource(gate: gate).register(in: &router)
+        TwoWayResource(services: services).register(in: &router)
+        IoNodesResource(gate: gate).register(in: &router)
+        IoValuesResource(gate: gate).register(in: &router)
+        ContextsResource(gate: gate, maximumTimeout: settings.maximumTimeout).register(in: &router)
+        RulesResource(gate: gate).register(in: &router)
+        HealthResource(manager: manager, access: gate.access).register(in: &router)
+        InfoResource(gate: gate, brokerAddress: brokerAddress, isBrokerEmbedded: settings.broker == nil)
             .register(in: &router)
         StatusResource(
-            hub: hub,
-            brokerAddress: broker.address,
+            gate: gate,
+            brokerAddress: brokerAddress,
             isBrokerEmbedded: settings.broker == nil,
             started: created
         ).register(in: &router)
         ContractResource().register(in: &router)
         let console = ConsoleResource()
         console.register(in: &router)
-        ObjectsResource(registry: objects).register(in: &router)
-        AgentsResource(registry: objects).register(in: &router)
-        EventStreamResource(hub: hub, heartbeat: Heartbeat()).register(in: &router)
+        ObjectsResource(gate: gate).register(in: &router)
+        AgentsResource(gate: gate).register(in: &router)
+        AccessResource(authenticator: services.authenticator).register(in: &router)
+        EventStreamResource(services: services, heartbeat: Heartbeat()).register(in: &router)
         WebSocketEndpoint.registerPlain(in: &router)
-        router.admission = { [policy = settings.browserPolicy, publicPaths = console.publicPaths] head in
-            policy.admit(head, publicPaths: publicPaths)
-        }
-        return router
+        let admission = RequestAdmission(
+            browserPolicy: settings.browserPolicy,
+            authenticator: services.authenticator,
+            publicPaths: router.publicPaths,
+            sharedPaths: console.publicPaths
+        )
+        router.admit { admission.admit($0) }
+        return router.router
     }
 
     private func restConfiguration(_ limit: DescriptorLimit) -> HTTPServer.Configuration {
@@ -204,6 +257,7 @@ public final class Gateway: Sendable {
         configuration.maximumMessageSize = settings.maximumBodySize
         configuration.subprotocols = [WebSocketEndpoint.subprotocol]
         configuration.allowsCompression = settings.isWebSocketCompressed
+        configuration.stopCode = CloseCode.shuttingDown.rawValue
         configuration.problemTypePrefix = Problems.typePrefix
         return configuration
     }

@@ -3,15 +3,19 @@ import CoatyGateway
 import Foundation
 import Logging
 
-@main
+/// Runs the gateway until SIGTERM or SIGINT.
 struct GatewayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "coaty-gateway",
         abstract: "Lets anything that speaks HTTP or WebSocket take part in a Coaty network.",
         discussion: """
+            "coaty-gateway token create" makes access tokens, and "coaty-gateway access explain" explains the access \
+            configuration; both have --help.
+
             Each option is also an environment variable (--host is COATY_GATEWAY_HOST) and a key of the configuration \
-            file (host: 127.0.0.1). Flags go before the environment, that before the file, that before the defaults, \
-            which stand in parentheses.
+            file (host: 127.0.0.1). A flag overrides the environment, which overrides the file, which overrides the default \
+            in parentheses. COATY_GATEWAY_TOKEN sets a token that lets a client do everything; it is no flag, because others could \
+            see it. SIGHUP reloads the access configuration.
             """,
         version: Gateway.version
     )
@@ -22,39 +26,17 @@ struct GatewayCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingFlags
 
     func run() async throws {
-        let environment = ProcessInfo.processInfo.environment
         let settings: GatewaySettings
         do {
-            settings = try GatewaySettings(
-                flags: flags.values,
-                environment: environment,
-                file: config ?? environment["COATY_GATEWAY_CONFIG"]
-            )
+            settings = try self.settings()
         } catch {
             throw ValidationError("\(error)")
         }
         LoggingSystem.bootstrap(LogStream.handler)
-        let logger = logger(settings.logLevel)
-        let signals = TerminationSignals()
-        let gateway = Gateway(settings: settings, logger: logger)
+        var logger = Logger(label: "coaty-gateway")
+        logger.logLevel = settings.logLevel
         do {
-            let starting = Task { try await gateway.start() }
-            let stopping = Task {
-                await signals.wait()
-                // A start that waits for a broker ends at once.
-                starting.cancel()
-                logger.info("stopping")
-            }
-            let (url, broker) = try await starting.value
-            // Not print(): a supervisor that reads a pipe must get the line at once.
-            let line = "coaty-gateway ready on \(url) (broker \(broker))"
-            do {
-                try FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))
-            } catch {
-                logger.warning("standard output takes nothing", metadata: ["line": "\(line)"])
-            }
-            await stopping.value
-            await gateway.stop()
+            try await serve(settings, logger)
         } catch is CancellationError {
             return
         } catch {
@@ -63,9 +45,49 @@ struct GatewayCommand: AsyncParsableCommand {
         }
     }
 
-    private func logger(_ level: Logger.Level) -> Logger {
-        var logger = Logger(label: "coaty-gateway")
-        logger.logLevel = level
-        return logger
+    private func settings() throws(ConfigurationError) -> GatewaySettings {
+        let environment = ProcessInfo.processInfo.environment
+        return try GatewaySettings(
+            flags: flags.values,
+            environment: environment,
+            file: config ?? environment["COATY_GATEWAY_CONFIG"]
+        )
+    }
+
+    private func serve(_ settings: GatewaySettings, _ logger: Logger) async throws {
+        let signals = TerminationSignals()
+        let gateway = try Gateway(settings: settings, logger: logger)
+        let reloading = ReloadSignal {
+            do throws(ConfigurationError) {
+                try gateway.reload(try self.settings())
+            } catch {
+                logger.error("the access configuration was not reloaded", metadata: ["error": "\(error)"])
+            }
+        }
+        let starting = Task { try await gateway.start() }
+        let stopping = Task {
+            await signals.wait()
+            // A start that waits for a broker ends at once.
+            starting.cancel()
+            logger.info("stopping")
+        }
+        let (url, broker) = try await starting.value
+        let ready = "coaty-gateway ready on \(url) (broker \(broker))"
+        var lines = ready + "\n"
+        if let token = gateway.generatedToken { lines += "console \(Self.consoleURL(url))/#token=\(token)\n" }
+        do {
+            // Not print(): a supervisor that reads a pipe must get the lines at once.
+            try FileHandle.standardOutput.write(contentsOf: Data(lines.utf8))
+        } catch {
+            logger.warning("standard output can't be written", metadata: ["line": "\(ready)"])
+        }
+        await stopping.value
+        await gateway.stop()
+        withExtendedLifetime(reloading) {}
+    }
+
+    /// Returns a URL that a browser on this machine can open.
+    private static func consoleURL(_ url: String) -> String {
+        url.replacing("//0.0.0.0:", with: "//localhost:").replacing("//[::]:", with: "//localhost:")
     }
 }

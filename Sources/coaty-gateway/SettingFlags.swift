@@ -1,10 +1,12 @@
 import ArgumentParser
 import CoatyGateway
 
-/// The settings as flags. Their names, placeholders and help come from `GatewaySettings.all`.
+/// The settings as flags, except the token, which other users of the machine could see. Their names, placeholders and help come from `GatewaySettings.all`.
 struct SettingFlags: ParsableArguments {
     @Option(help: help("host")) var host: String?
     @Option(help: help("port")) var port: String?
+    @Option(help: help("access")) var access: String?
+    @Option(help: help("audit-log")) var auditLog: String?
     @Option(help: help("allowed-origins")) var allowedOrigins: String?
     @Option(help: help("allowed-hosts")) var allowedHosts: String?
     @Option(help: help("namespace")) var namespace: String?
@@ -37,6 +39,8 @@ struct SettingFlags: ParsableArguments {
         [
             "host": host,
             "port": port,
+            "access": access,
+            "audit-log": auditLog,
             "allowed-origins": allowedOrigins,
             "allowed-hosts": allowedHosts,
             "namespace": namespace,

@@ -3,7 +3,7 @@ import Coaty
 /// A frame from a client on `/v1/ws`: `{"op":…,"id":…,…}`.
 struct ClientFrame {
     enum Op: String, CaseIterable {
-        case subscribe, unsubscribe, publish, request, cancel, respond, identify, ping
+        case authenticate, subscribe, unsubscribe, publish, request, cancel, respond, identify, ping
     }
 
     /// The names of the members that every frame has.

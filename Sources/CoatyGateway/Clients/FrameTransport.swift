@@ -7,7 +7,7 @@ protocol FrameTransport: Sendable {
     /// is called when there is room again.
     func offer(_ frame: OutboundFrame) -> FrameOffer
     /// Ends the connection after the queued frames, because its only subscription or request has ended.
-    func finish(_ reason: ServerFrame.EndReason)
+    func finish(_ end: ConnectionEnd)
     /// Ends the connection of a client that does not read the replies to its frames.
     func abort()
 }
@@ -110,14 +110,9 @@ struct WebSocketTransport: FrameTransport {
         return WebSocketFrame(binary: frame.json + [UInt8(ascii: "\n")] + octets)
     }
 
-    func finish(_ reason: ServerFrame.EndReason) {
-        switch reason {
-        case .overflow: connection.close(code: 1013, reason: "the client reads too slowly")
-        default: connection.close(code: 1001, reason: reason.rawValue)
-        }
-    }
+    func finish(_ end: ConnectionEnd) { connection.close(CloseCode(end), end.text) }
 
-    func abort() { connection.close(code: 1008, reason: "the client asks for more than it reads") }
+    func abort() { connection.close(.slowClient, "the client asks for more than it reads") }
 }
 
 /// An HTTP response with NDJSON. Each frame is one line.
@@ -128,7 +123,7 @@ struct LineTransport: FrameTransport {
 
     func offer(_ frame: OutboundFrame) -> FrameOffer { FrameOffer(stream.write(JSONText.line(frame.json) + "\n".utf8)) }
 
-    func finish(_ reason: ServerFrame.EndReason) { stream.finish() }
+    func finish(_ end: ConnectionEnd) { stream.finish() }
 
     func abort() { stream.finish() }
 }
@@ -151,7 +146,7 @@ struct EventStreamTransport: FrameTransport {
         return FrameOffer(stream.write(text))
     }
 
-    func finish(_ reason: ServerFrame.EndReason) { stream.finish() }
+    func finish(_ end: ConnectionEnd) { stream.finish() }
 
     func abort() { stream.finish() }
 }

@@ -50,7 +50,15 @@ final class OutboundQueue: Sendable {
         /// Events dropped since the connection opened.
         var dropped = 0
         /// Why the connection ends after the queued replies; nil while it stays open.
-        var finishing: ServerFrame.EndReason?
+        var finishing: ConnectionEnd?
+        /// The requests that the client may answer; nil if it can't answer over this connection.
+        var rights: AnswerRights?
+
+        mutating func noteDelivered(_ item: QueuedItem) {
+            guard item.isEvent else { return }
+            delivered += 1
+            if let request = item.request { rights?.insert(request) }
+        }
 
         /// Puts a queue first in its round-robin order, because the connection had no room for its frame.
         mutating func prepend(_ queue: SubscriptionQueue) {
@@ -131,11 +139,13 @@ final class OutboundQueue: Sendable {
     /// - Parameters:
     ///   - id: the client's id; nil on a connection with a single subscription or request.
     ///   - wanted: the observation; nil for a request.
+    ///   - view: what the client may see of the events; nil for all of them.
     ///   - isHeld: whether nothing is delivered before ``begin(_:_:)``.
     func open(
         id: String?,
         options: SubscriptionOptions = SubscriptionOptions(),
         wanted: Observation? = nil,
+        view: AccessView? = nil,
         isHeld: Bool = true
     ) -> ClientSubscription {
         state.withLock { state in
@@ -146,6 +156,7 @@ final class OutboundQueue: Sendable {
                 id: id,
                 options: options,
                 wanted: wanted,
+                view: view,
                 outbound: self
             )
             if !state.isClosed { state.queues[serial] = SubscriptionQueue(subscription, isHeld: isHeld) }
@@ -195,15 +206,17 @@ final class OutboundQueue: Sendable {
     }
 
     /// Ends a subscription or request after its queued items.
-    func end(_ subscription: ClientSubscription, _ reason: ServerFrame.EndReason) {
-        change(subscription) { queue, _, _ in queue.finish(reason) }
+    ///
+    /// - Parameter isFiltered: whether there were responses that the client must not see.
+    func end(_ subscription: ClientSubscription, _ reason: ServerFrame.EndReason, isFiltered: Bool = false) {
+        change(subscription) { queue, _, _ in queue.finish(reason, isFiltered: isFiltered) }
     }
 
     /// Closes a subscription that can't begin or continue, and sends the client an `error` frame.
     func refuse(_ subscription: ClientSubscription, _ problem: Problem) {
         state.withLock { state in
             guard close(subscription, &state) != .over else { return }
-            if hasOneSubscription { state.finishing = .withdrawn }
+            if hasOneSubscription { state.finishing = .refused(status: problem.status) }
             queueReply(.error(problem), subscription.id, &state)
             write(&state)
         }
@@ -250,7 +263,7 @@ final class OutboundQueue: Sendable {
         if state.isIdle, state.queues[subscription.serial]?.isBehind == false {
             switch transport.offer(item.outbound(to: subscription, shared)) {
             case .queued:
-                if item.isEvent { state.delivered += 1 }
+                state.noteDelivered(item)
                 return
             case .full: state.isFull = true
             case .closed: return clear(&state)
@@ -290,6 +303,18 @@ final class OutboundQueue: Sendable {
             state.append(queue)
         }
         state.queues[subscription.serial] = queue
+    }
+
+    // MARK: - Access
+
+    /// Notes from now on which requests are delivered, so that the client may answer them.
+    func note(deliveriesIn rights: AnswerRights) { state.withLock { $0.rights = rights } }
+
+    /// Changes what the client may see of a subscription. What was queued by the old view is discarded, with a gap of unknown
+    /// length.
+    func change(_ view: AccessView?, of subscription: ClientSubscription) {
+        subscription.change(view)
+        change(subscription) { queue, _, _ in queue.discardQueued() }
     }
 
     // MARK: - Counts
@@ -400,7 +425,7 @@ final class OutboundQueue: Sendable {
             guard offer(OutboundFrame(content: .frame(frame), id: id), &state) else { return }
             state.replies.removeFirst()
             state.replyBytes -= frame.members.count
-            if let reason = state.finishing, state.replies.isEmpty { transport.finish(reason) }
+            if let end = state.finishing, state.replies.isEmpty { transport.finish(end) }
         }
     }
 
@@ -421,8 +446,8 @@ final class OutboundQueue: Sendable {
             } else if let reason = queue.end {
                 count(queue, -before, &state)
                 // No other reply is queued here, because replies are written first.
-                queueReply(.done(reason), subscription.id, &state)
-                if hasOneSubscription { state.finishing = reason }
+                queueReply(.done(reason, isFiltered: queue.isFiltered), subscription.id, &state)
+                if hasOneSubscription { state.finishing = .done(reason) }
                 Task { onEnd(subscription) }
                 return true
             }
@@ -432,7 +457,7 @@ final class OutboundQueue: Sendable {
         let isWritten = offer(item.outbound(to: subscription), &state)
         guard !state.isClosed else { return false }
         if !isWritten { queue.putBack(item) }
-        if isWritten, item.isEvent { state.delivered += 1 }
+        if isWritten { state.noteDelivered(item) }
         count(queue, queue.bytes - before, &state)
         if isWritten { state.append(queue) } else { state.prepend(queue) }
         state.queues[serial] = queue

@@ -14,6 +14,16 @@ enum QueuedItem: Sendable {
         if case .event(_, let event, _) = self { event.key } else { nil }
     }
 
+    /// The request that the client may answer once the item has been delivered.
+    var request: DeliveredRequest? {
+        if case .event(_, let event, _) = self { event.request } else { nil }
+    }
+
+    /// Whether the item is a record itself, not one made from it.
+    func isOf(_ record: EventRecord) -> Bool {
+        if case .event(let own, _, _) = self { own === record } else { true }
+    }
+
     var isEvent: Bool { if case .event = self { true } else { false } }
 
     var cursor: FeedCursor? {

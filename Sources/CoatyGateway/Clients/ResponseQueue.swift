@@ -5,5 +5,7 @@ struct ResponseQueue: ResponseSink {
 
     func take(_ frame: ServerFrame) -> Bool { outbound.append(response: frame, to: subscription) }
 
-    func end(_ reason: ServerFrame.EndReason) { outbound.end(subscription, reason) }
+    func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) {
+        outbound.end(subscription, reason, isFiltered: isFiltered)
+    }
 }

@@ -79,8 +79,12 @@ extension ServerFrame {
 
     static let pong = ServerFrame(.pong)
 
-    static func done(_ reason: EndReason) -> ServerFrame {
-        ServerFrame(.done, members: Array(#""reason":"\#(reason.rawValue)""#.utf8))
+    /// - Parameter isFiltered: whether there were responses that the client must not see.
+    static func done(_ reason: EndReason, isFiltered: Bool = false) -> ServerFrame {
+        ServerFrame(
+            .done,
+            members: Array(#""reason":"\#(reason.rawValue)"\#(isFiltered ? #","filtered":true"# : "")"#.utf8)
+        )
     }
 
     /// Returns a gap, which reports that events are missing at this point.
@@ -101,9 +105,15 @@ extension ServerFrame {
 
     /// Returns the frame of one response to a request.
     ///
-    /// - Parameter milliseconds: time since the request was published.
-    static func response<Event: CommunicationEvent>(_ event: Event, milliseconds: Int) -> ServerFrame {
-        let payload = event.payload.bytes
+    /// - Parameters:
+    ///   - payload: the payload, or its visible part.
+    ///   - milliseconds: time since the request was published.
+    static func response<Event: CommunicationEvent>(
+        _ event: Event,
+        _ payload: Payload,
+        milliseconds: Int
+    ) -> ServerFrame {
+        let payload = payload.bytes
         var members: [UInt8] = []
         members.reserveCapacity(payload.count + 96)
         members += #""event":"\#(Event.eventType.name)","sourceId":"#.utf8

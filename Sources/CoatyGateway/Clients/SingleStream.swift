@@ -1,3 +1,4 @@
+import HTTPServer
 import Synchronization
 
 /// Connection with a single subscription. Both end together.
@@ -9,26 +10,51 @@ final class SingleStream: Sendable {
     }
 
     let outbound: OutboundQueue
-    private let connections: ClientConnections
-    /// Number of the connection in `connections`.
+    private let principal: Principal
+    private let services: ClientServices
+    /// Number of the connection in the services' `connections`.
     private let connectionNumber: Int
     private let state = Mutex(State.new)
 
-    init(_ transport: any FrameTransport, _ name: ClientConnections.Transport, _ hub: FeedHub) {
-        outbound = OutboundQueue(transport, memory: hub.queueMemory, hasOneSubscription: true)
-        connections = hub.streams
-        connectionNumber = connections.add(outbound, name)
+    init(
+        _ transport: any FrameTransport,
+        _ name: ClientConnections.Transport,
+        _ principal: Principal,
+        _ services: ClientServices
+    ) {
+        outbound = OutboundQueue(transport, memory: services.memory, hasOneSubscription: true)
+        self.principal = principal
+        self.services = services
+        connectionNumber = services.connections.add(outbound, name)
     }
 
     /// Starts the subscription. If the connection closes meanwhile, the subscription is cancelled.
-    func start(_ observation: Observation, _ options: SubscriptionOptions, on hub: FeedHub) {
-        let cancel = hub.subscribe(outbound.open(id: nil, options: options, wanted: observation), to: observation)
+    func start(_ permitted: PermittedObservation, _ options: SubscriptionOptions) {
+        let subscription = outbound.open(
+            id: nil,
+            options: options,
+            wanted: permitted.observation,
+            view: permitted.view
+        )
+        let cancel = permitted.start(subscription)
+        let ignore = services.gate.access.observe { [weak self] in self?.judge(subscription) }
+        let end: @Sendable () -> Void = {
+            ignore()
+            cancel()
+        }
         let isOver = state.withLock { state in
             if case .closed = state { return true }
-            state = .running(cancel: cancel)
+            state = .running(cancel: end)
             return false
         }
-        if isOver { cancel() }
+        // The policy may have changed between the decision and its observation.
+        if isOver { end() } else { judge(subscription) }
+    }
+
+    /// Judges the subscription by the current policy.
+    private func judge(_ subscription: ClientSubscription) {
+        guard let observation = subscription.wanted else { return }
+        services.gate.judge(subscription, Observe(observation: observation), outbound) { [principal] in principal }
     }
 
     /// Ends the subscription after its connection has closed.
@@ -39,6 +65,6 @@ final class SingleStream: Sendable {
         }
         if case .running(let cancel) = previous { cancel() }
         outbound.close()
-        connections.remove(connectionNumber)
+        services.connections.remove(connectionNumber)
     }
 }

@@ -12,14 +12,24 @@ final class SocketSession: WebSocketEndpoint.Client {
     /// Maximum length of an id, in bytes.
     static let maximumIdLength = 128
 
-    private struct Activity {
+    struct Activity {
         let subscription: ClientSubscription
         /// Nil until the feed or the request has started.
         var cancel: (@Sendable () -> Void)?
+        /// The pending request; nil for a subscription.
+        var request: PermittedRequest?
         let isRequest: Bool
     }
 
-    private struct State {
+    struct State {
+        /// Nil until the client has authenticated.
+        var principal: Principal?
+        /// The requests that were delivered to the client; nil until it has authenticated.
+        var rights: AnswerRights?
+        /// When a client that has not authenticated is disconnected.
+        var authenticationDeadline: Deadline?
+        /// Ends the observation of the access policy.
+        var ignoreAccess: (@Sendable () -> Void)?
         /// Keyed by the client's ids, which are compared byte by byte.
         var activities: [WireName: Activity] = [:]
         var identity: ClientIdentity?
@@ -29,7 +39,7 @@ final class SocketSession: WebSocketEndpoint.Client {
 
     /// Holder of the session's state. It is separate because the outbound queue's `onEnd` captures it before the session is
     /// initialized.
-    private final class Store: Sendable {
+    final class Store: Sendable {
         let state = Mutex(State())
 
         func remove(_ subscription: ClientSubscription) {
@@ -44,30 +54,47 @@ final class SocketSession: WebSocketEndpoint.Client {
     }
 
     let outbound: OutboundQueue
-    /// Number of the connection in the hub's `streams`.
+    /// Number of the connection in the services' `connections`.
     private let connectionNumber: Int
-    private let connection: WebSocketConnection
-    private let services: SocketServices
-    private let store = Store()
+    let connection: WebSocketConnection
+    let address: String
+    let services: ClientServices
+    let store = Store()
 
-    init(_ connection: WebSocketConnection, _ services: SocketServices) {
+    /// - Parameter principal: nil if the client has to authenticate first.
+    init(
+        _ connection: WebSocketConnection,
+        _ principal: Principal?,
+        address: String,
+        _ services: ClientServices
+    ) {
         self.connection = connection
+        self.address = address
         self.services = services
         outbound = OutboundQueue(
             WebSocketTransport(connection: connection),
-            memory: services.hub.queueMemory,
+            memory: services.memory,
             hasOneSubscription: false,
             onEnd: { [store] in store.remove($0) }
         )
-        connectionNumber = services.hub.streams.add(outbound, .webSocket)
+        connectionNumber = services.connections.add(outbound, .webSocket)
+        if let principal {
+            use(principal)
+        } else {
+            awaitAuthentication()
+        }
     }
 
     // MARK: - Reading
 
     func received(_ message: WebSocketMessage) {
         guard case .text(let text) = message else {
-            connection.close(code: 1003, reason: "send JSON in text messages")
+            connection.close(.protocolError, "send JSON in text messages")
             return
+        }
+        // Before it has authenticated, a client can't make the gateway parse much.
+        if text.utf8.count > Self.maximumUnauthenticatedLength, store.state.withLock({ $0.principal == nil }) {
+            return disconnect(.notAuthenticated, "authenticate first")
         }
         var id: String?
         do {
@@ -80,13 +107,15 @@ final class SocketSession: WebSocketEndpoint.Client {
 
     private func handle(_ frame: ClientFrame) throws {
         switch frame.op {
+        case .authenticate: try authenticate(frame)
         case .subscribe: try subscribe(frame)
         case .unsubscribe: try end(frame, isRequest: false)
         case .request: try request(frame)
         case .cancel: try end(frame, isRequest: true)
         case .publish:
             let publication = try PublicationRequest(frame.json, besides: ClientFrame.members)
-            answer(frame, try publication.publish(on: manager))
+            let operation = Publish(publication: publication, identity: identity)
+            answer(frame, try services.gate.perform(operation, by: principal))
         case .respond: try respond(frame)
         case .identify: try identify(frame)
         case .ping:
@@ -95,8 +124,16 @@ final class SocketSession: WebSocketEndpoint.Client {
         }
     }
 
-    /// Communication manager that publishes for the client: that of its identity, or else the gateway's.
-    private var manager: CommunicationManager { store.state.withLock(\.identity)?.manager ?? services.hub.manager }
+    /// The client's identity; nil if the gateway publishes for it.
+    private var identity: ClientIdentity? { store.state.withLock(\.identity) }
+
+    /// - Throws: `Problem` if the client has not authenticated.
+    private var principal: Principal {
+        get throws(Problem) {
+            guard let principal = store.state.withLock(\.principal) else { throw Problems.unauthorized }
+            return principal
+        }
+    }
 
     private func answer(_ frame: ClientFrame, _ delivery: Delivery) {
         let members = #""deferred":\#(delivery == .deferred)"#
@@ -119,9 +156,12 @@ final class SocketSession: WebSocketEndpoint.Client {
             throw parameters.invalid("event", "must be one of \(names)")
         }
         let options = try SubscriptionOptions(parameters, of: observation)
-        if let problem = services.hub.refusal(of: observation) { throw problem }
-        let subscription = try open(frame, options, observation)
-        setCancel(services.hub.subscribe(subscription, to: observation), of: subscription)
+        let principal = try principal
+        let permitted = try services.gate.perform(Observe(observation: observation), by: principal)
+        let subscription = try open(frame, options, permitted)
+        setCancel(permitted.start(subscription), of: subscription)
+        // The policy may have changed between the decision and the registration, at which a change is applied.
+        judge(subscription, observation)
     }
 
     private func request(_ frame: ClientFrame) throws {
@@ -130,6 +170,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         )
         let parameters = FrameParameters(frame: frame.json)
         let options = try RequestOptions(parameters, maximumTimeout: services.maximumTimeout)
+        let principal = try principal
         let name = try parameters.required("event")
         let operation = try parameters.level("operation")?.text
         guard (name == "call") == (operation != nil) else {
@@ -137,16 +178,14 @@ final class SocketSession: WebSocketEndpoint.Client {
         }
         let request = try frame.json.data { try EventRequest(event: name, operation: operation, payload: $0) }
         guard let request else { throw parameters.invalid("event", "must be one of call, discover, query, update") }
+        let permitted = try services.gate.perform(
+            SendRequest(request: request, options: options, identity: identity),
+            by: principal
+        )
         let subscription = try open(frame, SubscriptionOptions(), nil)
         do {
-            let sink = ResponseQueue(subscription: subscription, outbound: outbound)
-            let run = try request.run(
-                options,
-                on: manager,
-                into: sink,
-                count: services.hub.asked,
-                onResolve: services.hub.objects.note
-            )
+            setJudge(permitted, of: subscription)
+            let run = try permitted.start(into: ResponseQueue(subscription: subscription, outbound: outbound))
             setCancel({ run.cancel() }, of: subscription)
             outbound.begin(subscription)
         } catch {
@@ -158,12 +197,12 @@ final class SocketSession: WebSocketEndpoint.Client {
 
     /// Opens a subscription in the outbound queue and registers it under the frame's id.
     ///
-    /// - Parameter observation: the observation to subscribe to; nil for a request.
+    /// - Parameter permitted: the observation to subscribe to; nil for a request.
     /// - Throws: `Problem` if the id is in use or the client has too many subscriptions and requests.
     private func open(
         _ frame: ClientFrame,
         _ options: SubscriptionOptions,
-        _ observation: Observation?
+        _ permitted: PermittedObservation?
     ) throws -> ClientSubscription {
         let (subscription, ended) = try store.state.withLock { state in
             let id = WireName(frame.id)
@@ -175,12 +214,25 @@ final class SocketSession: WebSocketEndpoint.Client {
             }
             guard state.activities[id] == nil else { throw Problems.idInUse }
             guard state.activities.count < Self.maximumActivities else { throw Problems.tooManyActivities }
-            let subscription = outbound.open(id: frame.id, options: options, wanted: observation)
-            state.activities[id] = Activity(subscription: subscription, isRequest: observation == nil)
+            let subscription = outbound.open(
+                id: frame.id,
+                options: options,
+                wanted: permitted?.observation,
+                view: permitted?.view
+            )
+            state.activities[id] = Activity(subscription: subscription, isRequest: permitted == nil)
             return (subscription, ended.values)
         }
         for activity in ended { activity.cancel?() }
         return subscription
+    }
+
+    /// Stores a request, so that a change of the access policy applies to its answers.
+    private func setJudge(_ request: PermittedRequest, of subscription: ClientSubscription) {
+        guard let id = subscription.id.map(WireName.init) else { return }
+        store.state.withLock { state in
+            if state.activities[id]?.subscription === subscription { state.activities[id]?.request = request }
+        }
     }
 
     /// Stores the closure that cancels an activity, or calls it at once if the activity has ended.
@@ -220,12 +272,21 @@ final class SocketSession: WebSocketEndpoint.Client {
         let parameters = FrameParameters(frame: frame.json)
         let correlationId = CoatyUUID(wire: try parameters.required("correlationId"))
         let event = try parameters.required("event")
-        guard ObservedRequests.responses.contains(event) else {
-            let names = ObservedRequests.responses.joined(separator: ", ")
+        guard let response = ObservedRequests.responses.first(where: { $0.name == event }) else {
+            let names = ObservedRequests.responses.map(\.name).joined(separator: ", ")
             throw parameters.invalid("event", "must be one of \(names)")
         }
+        let principal = try principal
+        guard let rights = store.state.withLock(\.rights) else { throw Problems.unauthorized }
         let delivery = try frame.json.data { payload in
-            try services.hub.requests.respond(to: correlationId, with: event, payload, by: manager)
+            let operation = Answer(
+                correlationId: correlationId,
+                event: response,
+                content: payload,
+                rights: rights,
+                identity: identity
+            )
+            return try services.gate.perform(operation, by: principal)
         }
         answer(frame, delivery)
     }
@@ -233,32 +294,27 @@ final class SocketSession: WebSocketEndpoint.Client {
     private func identify(_ frame: ClientFrame) throws {
         try frame.json.refuseMembers(besides: ClientFrame.members.union(["name"]))
         let name = try FrameParameters(frame: frame.json).required("name")
+        let principal = try principal
         try store.state.withLock { state in
             guard state.identity == nil, !state.isJoining else { throw Problems.identifiedBefore }
             state.isJoining = true
         }
-        let identity: ClientIdentity
-        do {
-            identity = try services.agents.agent(name: name)
-        } catch {
-            store.state.withLock { $0.isJoining = false }
-            throw error
-        }
         Task { [services, store, outbound] in
-            let hasJoined = await services.agents.join(identity)
-            let isIdentified = store.state.withLock { state in
-                state.isJoining = false
-                if hasJoined, !state.isClosed { state.identity = identity }
-                return state.identity != nil
-            }
-            if isIdentified {
+            do {
+                let identity = try await services.gate.perform(Identify(name: name), by: principal)
+                let isOpen = store.state.withLock { state in
+                    state.isJoining = false
+                    if !state.isClosed { state.identity = identity }
+                    return !state.isClosed
+                }
+                guard isOpen else { return await identity.leave() }
                 outbound.reply(
                     ServerFrame(.ok, members: Array(#""identity":"#.utf8) + identity.identity),
                     id: frame.id
                 )
-            } else {
-                outbound.reply(.error(Problems.notIdentified), id: frame.id)
-                await services.agents.leave(identity)
+            } catch {
+                store.state.withLock { $0.isJoining = false }
+                outbound.reply(.error(Problems.of(error)), id: frame.id)
             }
         }
     }
@@ -266,26 +322,24 @@ final class SocketSession: WebSocketEndpoint.Client {
     // MARK: - End
 
     func closed() {
-        let (activities, identity) = store.state.withLock { state in
+        let (activities, identity, ignoreAccess, deadline) = store.state.withLock { state in
             state.isClosed = true
             defer {
                 state.activities = [:]
                 state.identity = nil
+                state.ignoreAccess = nil
+                state.authenticationDeadline = nil
             }
-            return (state.activities.values, state.identity)
+            return (state.activities.values, state.identity, state.ignoreAccess, state.authenticationDeadline)
+        }
+        ignoreAccess?()
+        if let deadline {
+            deadline.cancel()
+            services.endAwaiting(from: address)
         }
         outbound.close()
-        services.hub.streams.remove(connectionNumber)
+        services.connections.remove(connectionNumber)
         for activity in activities { activity.cancel?() }
-        if let identity { Task { [services] in await services.agents.leave(identity) } }
+        if let identity { Task { await identity.leave() } }
     }
-}
-
-/// Dependencies that all WebSocket sessions share.
-struct SocketServices: Sendable {
-    let hub: FeedHub
-    let agents: ClientIdentities
-    let browserPolicy: BrowserPolicy
-    /// Maximum timeout of a request, in milliseconds.
-    let maximumTimeout: Int
 }

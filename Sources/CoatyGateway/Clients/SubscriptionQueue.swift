@@ -13,6 +13,8 @@ struct SubscriptionQueue: Sendable {
     var isReady = false
     /// Reason for the end; nil while the queue takes items.
     var end: ServerFrame.EndReason?
+    /// Whether the end of a request reports that responses were withheld.
+    private(set) var isFiltered = false
     /// Whether delivery waits for ``begin(_:)``.
     private(set) var isHeld: Bool
     /// Whether the queue holds the responses to a request instead of events.
@@ -124,11 +126,21 @@ struct SubscriptionQueue: Sendable {
     }
 
     /// Ends the queue after the queued items and those that the throttle holds back.
-    mutating func finish(_ reason: ServerFrame.EndReason) {
+    mutating func finish(_ reason: ServerFrame.EndReason, isFiltered: Bool = false) {
         guard end == nil else { return }
+        self.isFiltered = isFiltered
         // The throttle bounds their number.
         for item in throttle?.releaseAll() ?? [] { insert(item) }
         end = reason
+    }
+
+    /// Discards everything that is queued, and reports a gap of unknown length instead.
+    mutating func discardQueued() {
+        guard end == nil, !isHeld, !holdsResponses else { return }
+        clearBuffer()
+        (next, snapshot, replay) = (nil, nil, nil)
+        throttle = subscription.options.throttle.map(Throttle.init)
+        (dropped, isDropCountUnknown) = (0, true)
     }
 
     /// Removes and returns the next item; nil if nothing is queued or the budget is used up.
@@ -139,6 +151,7 @@ struct SubscriptionQueue: Sendable {
             self.next = nil
             return next
         }
+        let subscription = subscription
         if let item = snapshot?.next(for: subscription, &budget) { return item }
         if snapshot?.isEmpty ?? false { snapshot = nil }
         guard snapshot == nil else { return nil }

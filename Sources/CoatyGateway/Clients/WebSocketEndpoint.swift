@@ -16,54 +16,88 @@ final class WebSocketEndpoint: WebSocketHandler {
         func closed()
     }
 
-    private let hub: FeedHub
-    private let services: SocketServices
+    private let services: ClientServices
+    private let browserPolicy: BrowserPolicy
     private let clients = Mutex<[WebSocketConnection.ID: any Client]>([:])
 
-    init(services: SocketServices) {
-        hub = services.hub
+    init(services: ClientServices, browserPolicy: BrowserPolicy) {
         self.services = services
+        self.browserPolicy = browserPolicy
     }
 
     func handshake(_ request: borrowing WebSocketHandshake) -> WebSocketDecision {
-        do throws(Problem) {
-            try services.browserPolicy.checkHandshake(origin: request.header("Origin"), host: request.header("Host"))
-        } catch {
-            return refuse(error)
-        }
-        let path = request.path
-        if path == Self.path {
-            return .accept { [self] connection in
-                add(SocketSession(connection, services), connection)
-            }
-        }
         do {
             let parameters = QueryParameters(items: request.queryItems)
+            let principal = try principal(of: request, parameters)
+            let path = request.path
+            if path == Self.path {
+                let address = request.peer
+                guard principal != nil || services.mayAwaitAuthentication(from: address) else {
+                    return refuse(Problems.tooManyUnauthenticated)
+                }
+                return .accept { [self] connection in
+                    add(SocketSession(connection, principal, address: address, services), connection)
+                }
+            }
             guard path.hasPrefix(Self.path + "/"),
                 let observation = try Observation(event: String(path.dropFirst(Self.path.count + 1)), parameters)
             else { return refuse(Problems.notFound(path)) }
+            guard let principal else { return refuse(Problems.unauthorized) }
             let options = try SubscriptionOptions(parameters, of: observation)
-            if let problem = hub.refusal(of: observation) { return refuse(problem) }
+            let permitted = try services.gate.perform(Observe(observation: observation), by: principal)
             return .accept { [self] connection in
-                let stream = SingleStream(WebSocketTransport(connection: connection), .webSocket, hub)
+                let stream = SingleStream(
+                    WebSocketTransport(connection: connection),
+                    .webSocket,
+                    principal,
+                    services
+                )
                 add(SocketStream(stream: stream, connection: connection), connection)
-                stream.start(observation, options, on: hub)
+                stream.start(permitted, options)
             }
         } catch {
             return refuse(Problems.of(error))
         }
     }
 
+    /// Returns the principal of a handshake; nil if the client has to authenticate in its first frame, as a page in a browser must,
+    /// which can't send the header field.
+    private func principal(
+        of request: borrowing WebSocketHandshake,
+        _ parameters: QueryParameters
+    ) throws -> Principal? {
+        let host = request.header("Host")
+        let sender = try browserPolicy.sender(ofHandshake: request.header("Origin"), host: host)
+        let principal = try services.authenticator.principal(
+            authorization: request.header("Authorization"),
+            ticket: parameters.text("ticket"),
+            origin: sender.origin,
+            address: request.peer
+        )
+        if let principal { return principal }
+        let policy = services.authenticator.access.policy
+        guard policy.permissions(of: .anonymous) != nil else { return nil }
+        do throws(Problem) {
+            try browserPolicy.checkHost(host)
+            return Principal(.anonymous, address: request.peer)
+        } catch {
+            // A foreign page can't authenticate. Pages of a public name that can must do so before anything else.
+            if policy.isOpen || request.path != Self.path { throw error }
+            return nil
+        }
+    }
+
     /// Registers the response to requests for these paths without a WebSocket handshake: status 426.
-    static func registerPlain(in router: inout Router) {
+    static func registerPlain(in router: inout GatewayRouter) {
         let upgradeRequired = Problem(
             type: Problems.typePrefix + "upgrade-required",
             title: "This resource is a WebSocket",
             status: 426,
-            detail: "Open it with a WebSocket handshake, on a connection of its own."
-        ).response(headers: [("Upgrade", "websocket")])
-        router.on(.get, path) { _ in .response(upgradeRequired) }
-        router.on(.get, path + "/{event}") { _ in .response(upgradeRequired) }
+            detail: "Open it with a WebSocket handshake, on a connection of its own.",
+            headers: [("Upgrade", "websocket")]
+        ).response()
+        router.onPublic(.get, path) { _ in .response(upgradeRequired) }
+        router.onPublic(.get, path + "/{event}") { _ in .response(upgradeRequired) }
     }
 
     func received(_ message: WebSocketMessage, on connection: WebSocketConnection) {
@@ -85,7 +119,7 @@ final class WebSocketEndpoint: WebSocketHandler {
     private func refuse(_ problem: Problem) -> WebSocketDecision {
         .refuse(
             status: problem.status,
-            headers: [("Content-Type", "application/problem+json")],
+            headers: [("Content-Type", "application/problem+json")] + problem.headers.map { ($0.name, $0.value) },
             body: problem.body
         )
     }
@@ -99,7 +133,7 @@ private struct SocketStream: WebSocketEndpoint.Client {
     var outbound: OutboundQueue { stream.outbound }
 
     func received(_ message: WebSocketMessage) {
-        connection.close(code: 1008, reason: "this stream takes no messages")
+        connection.close(.protocolError, "this stream takes no messages")
     }
 
     func closed() { stream.close() }

@@ -1,5 +1,6 @@
 import Coaty
 import Foundation
+import Synchronization
 
 /// An event of a feed, created once for all subscriptions of the feed.
 final class EventRecord: Sendable {
@@ -13,10 +14,42 @@ final class EventRecord: Sendable {
     /// The position to resume after; nil if clients can't resume after this record.
     let cursor: FeedCursor?
     let content: Content
+    /// What each view sees, by the serial numbers of its permissions. Judged once for all subscriptions with the same permissions,
+    /// live and in replays.
+    private let visible = Mutex<[UInt64: Visible]>([:])
 
     init(_ content: Content, cursor: FeedCursor?) {
         self.cursor = cursor
         self.content = content
+    }
+
+    /// What a view sees of an event.
+    enum Visible: Sendable {
+        case nothing
+        case whole
+        /// A record with the visible part of the event.
+        case part(EventRecord)
+        /// A change in the object registry.
+        case change(ObservedChange.Visibility)
+    }
+
+    /// Returns what a view sees of the record's event.
+    func visible(_ event: ObservedEvent, to view: AccessView) -> Visible {
+        let key = view.permissions.serial
+        if let known = visible.withLock({ $0[key] }) { return known }
+        let judged: Visible
+        if let change = event.change {
+            judged = .change(change.visibility(to: view))
+        } else {
+            judged =
+                switch event.visibility(to: view) {
+                case .nothing: .nothing
+                case .everything: .whole
+                case .part(let part): .part(EventRecord(.event(part), cursor: cursor))
+                }
+        }
+        visible.withLock { $0[key] = judged }
+        return judged
     }
 
     /// The approximate size of the record in memory, in bytes.
@@ -57,6 +90,10 @@ struct ObservedEvent: Sendable {
     let key: WireName?
     /// The part of the data that filters test and projections apply to.
     let subject: Subject
+    /// What the event is about, for the access policy.
+    let access: EventAccess
+    /// The request that a client may answer once the event has been delivered to it; nil for other events.
+    var request: DeliveredRequest?
     /// Nil unless the event is a change in the object registry.
     var change: ObservedChange?
 
@@ -71,7 +108,13 @@ struct ObservedEvent: Sendable {
     }
 
     /// Creates an event from a Coaty event.
-    init<Event: CommunicationEvent>(_ event: Event, _ subject: Subject, members: [(String, String?)] = []) {
+    init<Event: CommunicationEvent>(
+        _ event: Event,
+        _ subject: Subject,
+        _ access: EventAccess,
+        members: [(String, String?)] = []
+    ) {
+        self.access = access
         head = Self.head(Event.eventType.name, [("sourceId", event.sourceId?.string ?? "")] + members)
         data = .json(event.payload)
         self.subject = subject
@@ -83,12 +126,15 @@ struct ObservedEvent: Sendable {
         head = Self.head("raw", [("topic", event.topic)])
         data = .octets(event.payload)
         subject = .none
+        access = .named(.raw, .topic(event.topic))
         key = WireName(event.topic)
     }
 
     /// Creates an event from a value received for an IO actor.
     init(_ event: IoValueEvent, actor: CoatyUUID) {
         head = Self.head("iovalue", [("ioActorId", actor.string), ("ioSourceId", event.ioSourceId?.string)])
+        // Which clients may observe an actor is decided when they subscribe.
+        access = .named(.iovalue, .anyContext)
         key = WireName(actor.string)
         // A value that is not raw was checked to be JSON when it was received.
         if !event.isRaw, let payload = try? Payload(Array(#"{"value":"#.utf8) + event.bytes + "}".utf8) {
@@ -101,7 +147,10 @@ struct ObservedEvent: Sendable {
     }
 
     /// Creates an event from a Coaty event of any type, as it is on the wire.
-    init(_ event: TrafficEvent) {
+    ///
+    /// - Parameter access: what the event is about, from ``EventAccess/init(_:_:)``.
+    init(_ event: TrafficEvent, _ access: EventAccess) {
+        self.access = access
         let address = event.address
         let (name, isValue) = (address.name?.text, address.eventType == .ioValue)
         head = Self.head(
@@ -129,6 +178,8 @@ struct ObservedEvent: Sendable {
 
     /// Creates an event of the gateway about the IO point or IO context with an id.
     init(_ name: String, _ idName: String, _ id: CoatyUUID, data payload: Payload) {
+        // Which clients may observe the point or the context is decided when they subscribe.
+        access = .named(.routing, .anyContext)
         head = Self.head(name, [(idName, id.string)])
         data = .json(payload)
         subject = .data
@@ -142,18 +193,35 @@ struct ObservedEvent: Sendable {
         guard let payload = try? Payload(object: change.object.bytes), let view = payload.json["object"] else {
             return nil
         }
-        let object = change.object
-        head =
-            Self.head("advertise", [("sourceId", object.owner.string)])
-            + #","since":\#(object.since),"changed":\#(object.changed)"#.utf8
+        head = Self.head(of: change.object)
         data = .json(payload)
         subject = .objects
+        access = .objects(.advertise)
         key = WireName(change.object.objectId.string)
         self.change = ObservedChange(
             kind: change.kind,
             object: (change.object, view),
             previous: change.previous.flatMap { object in object.json.map { (object, $0) } }
         )
+    }
+
+    /// Creates a copy with other data.
+    ///
+    /// - Parameter head: nil for the same.
+    init(_ other: ObservedEvent, head: [UInt8]? = nil, data payload: Payload, access: EventAccess) {
+        self.head = head ?? other.head
+        data = .json(payload)
+        key = other.key
+        subject = other.subject
+        self.access = access
+        request = other.request
+        change = other.change
+    }
+
+    /// Returns the members before `data` for a change of an object in the object registry.
+    static func head(of object: AliveObject) -> [UInt8] {
+        head("advertise", [("sourceId", object.owner.string)])
+            + #","since":\#(object.since),"changed":\#(object.changed)"#.utf8
     }
 
     private static func head(_ name: String, _ members: [(String, String?)]) -> [UInt8] {

@@ -180,7 +180,8 @@ final class Feed: Sendable {
                 start.gap = .gap(nil, nil)
                 start.replay = replay(behind: arrival, now)
             } else {
-                let resumption = isKnown ? since : FeedCursor(epoch: epoch, position: 0)
+                // After an unknown cursor, only what has arrived since: any text would open the replay buffer otherwise.
+                let resumption = isKnown ? since : arrival
                 if !isKnown { start.gap = .gap(nil, resumption) }
                 start.replay = replay(behind: resumption, now)
             }

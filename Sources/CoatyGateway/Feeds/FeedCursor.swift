@@ -1,7 +1,8 @@
 /// A position in a feed after which a client can resume: `<epoch>-<position>`.
 ///
 /// A feed has one epoch for its lifetime. If the epoch differs from that of the current feed, the number of events between the
-/// two is unknown.
+/// two is unknown. The position is enciphered in the text: clients must not learn how many events their filter or the access
+/// policy hides from them. A cursor is a bookmark and gives no access.
 struct FeedCursor: Sendable, Hashable, CustomStringConvertible {
     let epoch: UInt64
     /// The number of the record in its feed, from 1; 0 is before the first record.
@@ -18,11 +19,46 @@ struct FeedCursor: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.count <= 40, parts.count == 2, let epoch = UInt64(parts[0], radix: 36),
             let position = UInt64(parts[1])
         else { return nil }
-        self.init(epoch: epoch, position: position)
+        self.init(epoch: epoch, position: PositionCipher.decipher(position, epoch: epoch))
     }
 
     /// The cursor of the next record.
     var next: FeedCursor { FeedCursor(epoch: epoch, position: position + 1) }
 
-    var description: String { String(epoch, radix: 36) + "-" + String(position) }
+    var description: String {
+        String(epoch, radix: 36) + "-" + String(PositionCipher.encipher(position, epoch: epoch))
+    }
+}
+
+/// A permutation of positions, by a key that lives as long as the process: a Feistel network of four rounds, whose round function
+/// is the standard library's keyed SipHash.
+private enum PositionCipher {
+    private static let key = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+    private static let rounds: ClosedRange<UInt8> = 1...4
+
+    static func encipher(_ position: UInt64, epoch: UInt64) -> UInt64 {
+        var (left, right) = halves(position)
+        for round in rounds { (left, right) = (right, left ^ mix(right, round, epoch)) }
+        return UInt64(left) << 32 | UInt64(right)
+    }
+
+    static func decipher(_ text: UInt64, epoch: UInt64) -> UInt64 {
+        var (left, right) = halves(text)
+        for round in rounds.reversed() { (left, right) = (right ^ mix(left, round, epoch), left) }
+        return UInt64(left) << 32 | UInt64(right)
+    }
+
+    private static func halves(_ value: UInt64) -> (UInt32, UInt32) {
+        (UInt32(truncatingIfNeeded: value >> 32), UInt32(truncatingIfNeeded: value))
+    }
+
+    private static func mix(_ half: UInt32, _ round: UInt8, _ epoch: UInt64) -> UInt32 {
+        var hasher = Hasher()
+        hasher.combine(key.0)
+        hasher.combine(key.1)
+        hasher.combine(epoch)
+        hasher.combine(round)
+        hasher.combine(half)
+        return UInt32(truncatingIfNeeded: hasher.finalize())
+    }
 }

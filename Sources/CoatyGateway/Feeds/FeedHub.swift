@@ -79,16 +79,13 @@ final class FeedHub: Sendable {
         }
     }
 
-    /// Recently observed requests that clients can answer.
+    /// The requests that were observed recently, for answers.
     let requests = ObservedRequests()
     /// Counts the bytes queued for all clients, by subscriptions and requests.
     let queueMemory = QueueMemory()
 
     /// The connections of clients that have subscriptions.
     let streams = ClientConnections()
-    /// Counts the requests of clients.
-    let asked = RequestCount()
-
     /// Publishes on behalf of clients that have no identity.
     let manager: CommunicationManager
     let ioNodes: IoNodeRegistry

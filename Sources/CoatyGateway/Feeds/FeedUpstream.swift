@@ -7,6 +7,7 @@ struct FeedUpstream {
     private let manager: CommunicationManager
     private let ioNodes: IoNodeRegistry
     private let routing: RoutingAdmin
+    private let objects: ObjectRegistry
     private let requests: ObservedRequests
     private let session: TrafficSessions.Place?
     private let onEnd: @Sendable () -> Void
@@ -18,7 +19,8 @@ struct FeedUpstream {
         self.feed = feed
         self.request = request
         self.session = session
-        (manager, ioNodes, routing, requests) = (hub.manager, hub.ioNodes, hub.routing, hub.requests)
+        (manager, ioNodes, routing) = (hub.manager, hub.ioNodes, hub.routing)
+        (objects, requests) = (hub.objects, hub.requests)
         let onEnd: @Sendable () -> Void = { [weak hub, weak feed] in
             if let feed { hub?.end(feed, request) }
         }
@@ -36,24 +38,31 @@ struct FeedUpstream {
     func begin() {
         switch request {
         case .advertise(.core(let coreType)):
-            observe(.advertise(withCoreType: coreType)) { ObservedEvent($0, .objects) }
+            observe(.advertise(withCoreType: coreType)) { ObservedEvent($0, .objects, .objects(.advertise)) }
         case .advertise(.object(let objectType)):
-            observe(try? .advertise(withObjectType: objectType.text)) { ObservedEvent($0, .objects) }
-        case .deadvertise: observe(.deadvertise) { ObservedEvent($0, .data) }
+            observe(try? .advertise(withObjectType: objectType.text)) {
+                ObservedEvent($0, .objects, .objects(.advertise))
+            }
+        case .deadvertise:
+            observe(.deadvertise) { [objects] event in
+                ObservedEvent(event, .data, .deadvertise(objects.known(event.data.objectIds)))
+            }
         case .channel(let channelId):
             observe(try? .channel(channelId.text)) {
-                ObservedEvent($0, .objects, members: [("channelId", $0.channelId)])
+                ObservedEvent($0, .objects, .channel(channelId), members: [("channelId", $0.channelId)])
             }
         case .associate(let contextName):
-            observe(try? .associate(ioContextName: contextName.text)) { ObservedEvent($0, .data) }
-        case .discover: observeRequests(.discover, .data) { .discover($0) }
-        case .query: observeRequests(.query, .data) { .query($0) }
+            observe(try? .associate(ioContextName: contextName.text)) {
+                ObservedEvent($0, .data, .named(.associate, .context(contextName)))
+            }
+        case .discover: observeRequests(.discover, .data, .types(.discover)) { .discover($0) }
+        case .query: observeRequests(.query, .data, .types(.query)) { .query($0) }
         case .update(.core(let coreType)):
-            observeRequests(.update(withCoreType: coreType), .objects) { .update($0) }
+            observeRequests(.update(withCoreType: coreType), .objects, .objects(.update)) { .update($0) }
         case .update(.object(let objectType)):
-            observeRequests(try? .update(withObjectType: objectType.text), .objects) { .update($0) }
+            observeRequests(try? .update(withObjectType: objectType.text), .objects, .objects(.update)) { .update($0) }
         case .call(let operation):
-            observeRequests(try? .call(operation: operation.text), .data) { .call($0) }
+            observeRequests(try? .call(operation: operation.text), .data, .call(operation)) { .call($0) }
         case .raw(let topic):
             let subscription = try? manager.subscribe(rawTopic: topic.text, onStatus: onStatus, onEnd: onEnd) {
                 [weak feed] event in feed?.deliver(ObservedEvent(event))
@@ -82,7 +91,10 @@ struct FeedUpstream {
             do {
                 // The handler lives as long as the session, so the session counts until then.
                 let subscription = try manager.subscribe(traffic: eventTypes, onStatus: onStatus, onEnd: onEnd) {
-                    [weak feed, session] event in withExtendedLifetime(session) { feed?.deliver(ObservedEvent(event)) }
+                    [weak feed, session, objects, ioNodes] event in
+                    withExtendedLifetime(session) {
+                        feed?.deliver(ObservedEvent(event, EventAccess(event, objects, ioNodes)))
+                    }
                 }
                 hold(subscription)
             } catch {
@@ -115,13 +127,18 @@ struct FeedUpstream {
     private func observeRequests<Event: RequestEvent>(
         _ observation: EventObservation<Event>?,
         _ subject: ObservedEvent.Subject,
+        _ access: EventAccess,
         _ request: @escaping @Sendable (Event) -> EventRequest
     ) {
         observe(observation) { [requests] event in
             requests.insert(request(event), event)
             let operation = (event as? CallEvent)?.operation
             let members = [("correlationId", event.correlationId?.string), ("operation", operation)]
-            return ObservedEvent(event, subject, members: members)
+            var observed = ObservedEvent(event, subject, access, members: members)
+            observed.request = event.correlationId.map {
+                DeliveredRequest(correlationId: $0, isDiscover: Event.eventType == .discover)
+            }
+            return observed
         }
     }
 

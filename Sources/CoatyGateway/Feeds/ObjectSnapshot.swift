@@ -19,7 +19,7 @@ struct ObjectSnapshot: Sendable {
     mutating func next(for subscription: ClientSubscription, _ budget: inout Int) -> QueuedItem? {
         while budget > 0, let object = objects.popFirst() {
             budget -= 1 + object.bytes.count / OutboundQueue.bytesPerStep
-            guard subscription.kind?.includes(object) ?? true,
+            guard subscription.kind?.includes(object) ?? true, subscription.maySee(object),
                 let event = ObservedEvent(ObjectChange(kind: .added, object: object, previous: nil)),
                 subscription.wants(event)
             else { continue }

@@ -3,12 +3,12 @@ import DequeModule
 import HTTPServer
 import Synchronization
 
-/// The requests that were recently delivered to clients, so that a client can answer one by its correlation id.
+/// The requests that were recently observed, so that a client can answer one by its correlation id.
 ///
 /// Bounded in number and bytes; the oldest requests are removed first.
 final class ObservedRequests: Sendable {
-    /// Names of the events that answer a request.
-    static let responses = [CommunicationEventType.resolve, .retrieve, .complete, .return].map(\.name)
+    /// The events that answer a request.
+    static let responses = [CommunicationEventType.resolve, .retrieve, .complete, .return]
 
     /// Maximum number of requests.
     static let maximumRequests = 10_000
@@ -41,44 +41,12 @@ final class ObservedRequests: Sendable {
         }
     }
 
-    /// Publishes a response to an observed request.
-    ///
-    /// - Parameters:
-    ///   - name: the name of the answering event.
-    ///   - manager: publishes the response.
-    /// - Throws: `Problem` if the request is not known, `PayloadError` if the response is invalid or does not match the
-    ///   request, `CommunicationError` if it can't be published.
-    func respond(
-        to correlationId: CoatyUUID,
-        with name: String,
-        _ payload: Payload,
-        by manager: CommunicationManager
-    ) throws -> Delivery {
-        guard let request = state.withLock({ $0.requests[correlationId] }) else { throw Problems.noSuchRequestObserved }
-        switch request {
-        case .discover(let event): return try answer(event, name, ResolveEvent(payload: payload), manager)
-        case .query(let event): return try answer(event, name, RetrieveEvent(payload: payload), manager)
-        case .update(let event): return try answer(event, name, CompleteEvent(payload: payload), manager)
-        case .call(let event): return try answer(event, name, ReturnEvent(payload: payload), manager)
-        }
-    }
-
-    private func answer<Event: RequestEvent>(
-        _ request: Event,
-        _ name: String,
-        _ response: @autoclosure () throws -> Event.Response,
-        _ manager: CommunicationManager
-    ) throws -> Delivery {
-        guard Event.Response.eventType.name == name else {
-            let reason = "must be \(Event.Response.eventType.name)"
-            throw Problems.of(PayloadError.invalid(pointer: "/event", reason: reason))
-        }
-        return try request.answered(by: manager).answer(response())
-    }
+    /// Returns a request; nil if it is not known.
+    func request(_ correlationId: CoatyUUID) -> EventRequest? { state.withLock { $0.requests[correlationId] } }
 }
 
 extension Problems {
     static let noSuchRequestObserved = notFound(
-        detail: "No request of this correlation id was observed here lately."
+        detail: "No request with this correlation id was delivered to you lately, or you have answered it."
     )
 }

@@ -25,31 +25,40 @@ struct BrowserPolicy: Sendable {
     /// How long a browser may keep the answer to a preflight, in seconds.
     private static let preflightMaximumAge = 600
 
-    /// Decides about an HTTP request.
+    /// The origin of a request that may be sent.
+    enum Sender {
+        /// The gateway's own page, or a client that is no page.
+        case own
+        /// A page of an allowed origin.
+        case page(WebOrigin)
+    }
+
+    /// Checks the origin of an HTTP request.
     ///
-    /// - Parameter publicPaths: paths that pages of every origin may load.
-    func admit(_ head: borrowing HTTPRequestHead, publicPaths: Set<String>) -> HTTPAdmission {
-        let host = head.header("Host")
-        var allowed: WebOrigin?
-        do throws(Problem) {
-            let origin = head.header("Origin")
-            if origin != nil || isEmbedded(head), !publicPaths.contains(head.pathTemplate ?? "") {
-                guard let origin else { throw Problems.originNotAllowed(nil) }
-                allowed = try check(origin: origin, host: host)
-            }
-            // A preflight carries no credentials; the request that follows it is judged for itself.
-            if let allowed, head.method == .options, head.header("Access-Control-Request-Method") != nil {
-                return .answer(preflight(for: allowed, allow: head.allow))
-            }
-            if let refused = refusedHost(host) ?? refusedHost(head.targetAuthority),
-                !Self.anyHost.contains(head.pathTemplate ?? "")
-            {
-                throw Problems.hostNotAllowed(refused)
-            }
-            return .admit(headers: allowed.map(Self.headers) ?? [])
-        } catch {
-            return .answer(error.response(headers: allowed.map(Self.headers) ?? []))
+    /// - Parameter isPublic: whether pages of every origin may load the resource.
+    func sender(of head: borrowing HTTPRequestHead, isPublic: Bool) throws(Problem) -> Sender {
+        let origin = head.header("Origin")
+        guard origin != nil || isEmbedded(head), !isPublic else { return .own }
+        guard let origin else { throw Problems.originNotAllowed(nil) }
+        return try check(origin: origin, host: head.header("Host")).map(Sender.page) ?? .own
+    }
+
+    /// Checks that no public DNS name leads to the gateway under the host of a request. Needed only for requests without
+    /// credentials: a page of a foreign name has none.
+    func checkHost(_ head: borrowing HTTPRequestHead) throws(Problem) {
+        guard !Self.anyHost.contains(head.pathTemplate ?? "") else { return }
+        if let refused = refusedHost(head.header("Host")) ?? refusedHost(head.targetAuthority) {
+            throw Problems.hostNotAllowed(refused)
         }
+    }
+
+    /// Returns the response to the preflight of a page; nil if the request is none. A preflight carries no credentials; the request
+    /// that follows it is judged for itself.
+    func preflight(_ head: borrowing HTTPRequestHead, from sender: Sender) -> HTTPResponse? {
+        guard case .page(let origin) = sender, head.method == .options,
+            head.header("Access-Control-Request-Method") != nil
+        else { return nil }
+        return preflight(for: origin, allow: head.allow)
     }
 
     /// Whether a page of another origin loads something as part of itself. Following a link is not that.
@@ -60,10 +69,15 @@ struct BrowserPolicy: Sendable {
         return head.header("Sec-Fetch-Dest") != "document"
     }
 
-    /// Checks a WebSocket handshake, to which CORS does not apply.
-    func checkHandshake(origin: String?, host: String?) throws(Problem) {
+    /// Checks the origin of a WebSocket handshake, to which CORS does not apply.
+    func sender(ofHandshake origin: String?, host: String?) throws(Problem) -> Sender {
+        guard let origin else { return .own }
+        return try check(origin: origin, host: host).map(Sender.page) ?? .own
+    }
+
+    /// Checks the host of a WebSocket handshake without credentials.
+    func checkHost(_ host: String?) throws(Problem) {
         if let refused = refusedHost(host) { throw Problems.hostNotAllowed(refused) }
-        if let origin { _ = try check(origin: origin, host: host) }
     }
 
     /// - Returns: the origin that the answer is to name; nil for the gateway's own.
@@ -81,8 +95,10 @@ struct BrowserPolicy: Sendable {
         return nil
     }
 
-    private static func headers(for origin: WebOrigin) -> [(name: String, value: String)] {
-        [
+    /// Returns the header fields of every answer to a sender.
+    static func headers(for sender: Sender) -> [(name: String, value: String)] {
+        guard case .page(let origin) = sender else { return [] }
+        return [
             ("Access-Control-Allow-Origin", origin.text), ("Access-Control-Expose-Headers", responseFields),
             ("Vary", "Origin"),
         ]

@@ -12,6 +12,9 @@ final class CollectedResponses: ResponseSink {
         var body: [UInt8] = Array(#"{"responses":["#.utf8)
         /// Bytes of the body that count toward the shared memory.
         var taken = 0
+        /// Ends the observation of the access policy.
+        var onEnd: (@Sendable () -> Void)?
+        var isEnded = false
     }
 
     private let pending: PendingResponse
@@ -46,18 +49,38 @@ final class CollectedResponses: ResponseSink {
         }
     }
 
-    func end(_ reason: ServerFrame.EndReason) {
-        var (body, taken) = state.withLock { state in
-            defer { state.body = [] }
-            return (state.body, state.taken)
+    /// Keeps a closure that is called once the request has ended.
+    func hold(_ onEnd: @escaping @Sendable () -> Void) {
+        let isEnded = state.withLock { state in
+            if !state.isEnded { state.onEnd = onEnd }
+            return state.isEnded
         }
+        if isEnded { onEnd() }
+    }
+
+    /// Ends the request with a problem.
+    func fail(_ problem: Problem, cancelling run: RequestRun) {
+        pending.complete(problem.response())
+        run.cancel()
+    }
+
+    func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) {
+        var (body, taken, onEnd) = state.withLock { state in
+            defer {
+                state.body = []
+                state.onEnd = nil
+                state.isEnded = true
+            }
+            return (state.body, state.taken, state.onEnd)
+        }
+        onEnd?()
         memory.add(-taken)
         if taken == 0, reason == .offline {
             pending.complete(Problems.brokerUnavailable)
-        } else if taken == 0, reason == .timeout, let unanswered = unanswered() {
+        } else if taken == 0, !isFiltered, reason == .timeout, let unanswered = unanswered() {
             pending.complete(unanswered)
         } else {
-            body += #"],"reason":"\#(reason.rawValue)"}"#.utf8
+            body += #"],"reason":"\#(reason.rawValue)"\#(isFiltered ? #","filtered":true"# : "")}"#.utf8
             pending.complete(HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body))
         }
     }

@@ -23,25 +23,4 @@ enum EventRequest: Sendable {
         default: return nil
         }
     }
-
-    /// Publishes the request and passes its responses to the sink.
-    ///
-    /// - Parameters:
-    ///   - count: counts the request.
-    ///   - onResolve: called with each Resolve event.
-    /// - Throws: if the request can't be published. The sink's `end` is then not called.
-    func run(
-        _ options: RequestOptions,
-        on manager: CommunicationManager,
-        into sink: any ResponseSink,
-        count: RequestCount,
-        onResolve: (@Sendable (ResolveEvent) -> Void)? = nil
-    ) throws(CommunicationError) -> RequestRun {
-        switch self {
-        case .discover(let event): try .start(event, options, on: manager, into: sink, count: count, observe: onResolve)
-        case .query(let event): try .start(event, options, on: manager, into: sink, count: count)
-        case .update(let event): try .start(event, options, on: manager, into: sink, count: count)
-        case .call(let event): try .start(event, options, on: manager, into: sink, count: count)
-        }
-    }
 }

@@ -33,6 +33,15 @@ struct HostName: Hashable, Sendable {
             || Self.isIPv4(text) || [".localhost", ".local", ".internal", ".home.arpa"].contains { text.hasSuffix($0) }
     }
 
+    /// Returns whether an address to listen on is a loopback address.
+    static func isLoopback(_ address: String) -> Bool {
+        var v4 = in_addr()
+        if inet_pton(AF_INET, address, &v4) == 1 { return UInt32(bigEndian: v4.s_addr) >> 24 == 127 }
+        var v6 = in6_addr()
+        guard inet_pton(AF_INET6, address, &v6) == 1 else { return false }
+        return withUnsafeBytes(of: v6) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
+    }
+
     private static func isIPv4(_ text: String) -> Bool {
         var address = in_addr()
         return inet_pton(AF_INET, text, &address) == 1

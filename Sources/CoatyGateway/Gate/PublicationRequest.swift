@@ -15,7 +15,7 @@ enum PublicationRequest: Sendable {
     /// The reason for an invalid topic of a raw event.
     static let topic =
         "must be an MQTT topic of 1 to 65535 bytes and at most 200 levels, without + # and control characters, and not"
-        + " begin with coaty/ or coaty."
+        + " begin with coaty/, coaty. or $"
 
     /// Parses a publication.
     ///
@@ -70,14 +70,5 @@ enum PublicationRequest: Sendable {
             )
         else { throw topic.invalid(Self.topic) }
         return event
-    }
-
-    func publish(on manager: CommunicationManager) throws(CommunicationError) -> Delivery {
-        switch self {
-        case .advertise(let event): try manager.publishAdvertise(event)
-        case .deadvertise(let event): try manager.publishDeadvertise(event)
-        case .channel(let event): try manager.publishChannel(event)
-        case .raw(let event): try manager.publishRaw(event)
-        }
     }
 }

@@ -6,6 +6,12 @@ final class RequestCount: Sendable {
     private let ended = Atomic(0)
 
     func begin() { begun.add(1, ordering: .relaxed) }
+    /// Counts a request that can't be published.
+    func countOne() {
+        begin()
+        end()
+    }
+
     func end() { ended.add(1, ordering: .releasing) }
 
     var total: Int { begun.load(ordering: .relaxed) }

@@ -27,10 +27,7 @@ struct RequestOptions: Sendable {
 
 extension ObjectFilterCondition {
     /// Returns whether a response matches: the payload of a Return event, or at least one object of any other response.
-    func holds(for response: some CommunicationEvent) -> Bool {
-        let json = response.payload.json
-        if type(of: response).eventType == .return { return holds(forOneOf: [json]) }
-        let lists = [json["objects"], json["relatedObjects"]].compactMap(\.self).flatMap { Array($0.elements) }
-        return holds(forOneOf: [json["object"]].compactMap(\.self) + lists)
+    func holds(forResponse type: CommunicationEventType, _ payload: Payload) -> Bool {
+        holds(forOneOf: type == .return ? [payload.json] : payload.allObjects)
     }
 }

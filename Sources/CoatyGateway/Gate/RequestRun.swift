@@ -9,7 +9,9 @@ protocol ResponseSink: Sendable {
     func take(_ frame: ServerFrame) -> Bool
 
     /// Called once, after the last response.
-    func end(_ reason: ServerFrame.EndReason)
+    ///
+    /// - Parameter isFiltered: whether there may have been responses that the client must not see.
+    func end(_ reason: ServerFrame.EndReason, isFiltered: Bool)
 }
 
 /// A published request, which passes its responses to a sink until it ends.
@@ -28,14 +30,22 @@ final class RequestRun: Sendable {
     private let options: RequestOptions
     private let ownId: CoatyUUID
     private let sink: any ResponseSink
+    private let isFiltered: Bool
     private let count: RequestCount
     private let published = ContinuousClock.now
     private let state = Mutex(State())
 
-    private init(_ options: RequestOptions, ownId: CoatyUUID, sink: any ResponseSink, count: RequestCount) {
+    private init(
+        _ options: RequestOptions,
+        ownId: CoatyUUID,
+        sink: any ResponseSink,
+        isFiltered: Bool,
+        count: RequestCount
+    ) {
         self.options = options
         self.ownId = ownId
         self.sink = sink
+        self.isFiltered = isFiltered
         self.count = count
         count.begin()
     }
@@ -44,7 +54,10 @@ final class RequestRun: Sendable {
     ///
     /// - Parameters:
     ///   - count: counts the request, even if it can't be published.
-    ///   - observe: called with each response, including those that arrive too late for the sink.
+    ///   - isFiltered: whether the sink is to report that responses may have been withheld.
+    ///   - visible: returns the part of a response that the client may see; nil if it must not see anything. A hidden response
+    ///     does not count and can't end the request.
+    ///   - observe: called with each response, including those that are hidden or arrive too late for the sink.
     /// - Throws: if the request can't be published. The sink's `end` is then not called.
     static func start<Request: RequestEvent>(
         _ request: Request,
@@ -52,15 +65,17 @@ final class RequestRun: Sendable {
         on manager: CommunicationManager,
         into sink: any ResponseSink,
         count: RequestCount,
+        isFiltered: Bool = false,
+        visible: @escaping @Sendable (Payload) -> Payload? = { $0 },
         observe: (@Sendable (Request.Response) -> Void)? = nil
     ) throws(CommunicationError) -> RequestRun {
-        let run = RequestRun(options, ownId: manager.identityId, sink: sink, count: count)
+        let run = RequestRun(options, ownId: manager.identityId, sink: sink, isFiltered: isFiltered, count: count)
         do throws(CommunicationError) {
             // A client must not wait until the broker is available.
             guard manager.isConnected else { throw .offline }
             let pending = try manager.publish(request, onEnd: { run.end(.offline) }) { response in
                 observe?(response)
-                run.take(response)
+                if let payload = visible(response.payload) { run.take(response, payload) }
             }
             // The connection was lost after the check. If the request was sent nevertheless, it continues.
             if pending.delivery == .deferred, pending.withdraw(), run.close() { throw .offline }
@@ -86,13 +101,14 @@ final class RequestRun: Sendable {
         if isDone { request.cancel() }
     }
 
-    private func take(_ response: some CommunicationEvent) {
+    private func take(_ response: some CommunicationEvent, _ payload: Payload) {
         let frame = ServerFrame.response(
             response,
+            payload,
             milliseconds: Int((ContinuousClock.now - published) / .milliseconds(1))
         )
         let isCounted = !isOwnIdentity(response)
-        let isAwaited = options.until?.holds(for: response) ?? false
+        let isAwaited = options.until?.holds(forResponse: type(of: response).eventType, payload) ?? false
         let reason = state.withLock { state -> ServerFrame.EndReason? in
             guard !state.isDone else { return nil }
             // Under the lock, so that no response follows the end.
@@ -113,7 +129,7 @@ final class RequestRun: Sendable {
     }
 
     private func end(_ reason: ServerFrame.EndReason) {
-        if close() { sink.end(reason) }
+        if close() { sink.end(reason, isFiltered: isFiltered) }
     }
 
     /// Closes the run and releases its resources.

@@ -6,13 +6,27 @@ import HTTPServer
 /// Online is defined by ``CommunicationManager/isOnline``.
 struct HealthResource: Sendable {
     let manager: CommunicationManager
+    let access: AccessControl
 
     private static let headers = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
     private static let healthy = HTTPResponse(status: 200, headers: headers, body: #"{"status":"ok"}"#)
     private static let ready = HTTPResponse(status: 200, headers: headers, body: #"{"status":"ready"}"#)
 
-    func register(in router: inout Router) {
-        router.on(.get, "/healthz") { _ in .response(Self.healthy) }
-        router.on(.get, "/readyz") { _ in .response(manager.isOnline ? Self.ready : Problems.notReady(manager)) }
+    func register(in router: inout GatewayRouter) {
+        router.onPublic(.get, "/healthz") { _ in .response(Self.healthy) }
+        router.onPublic(.get, "/readyz") { _ in .response(manager.isOnline ? Self.ready : notReady) }
+    }
+
+    /// Everybody may ask. The reason can name the broker, so it is given only if everybody may know everything.
+    private var notReady: HTTPResponse {
+        var problem = Problems.of(CommunicationError.offline)
+        guard access.policy.isOpen else { return problem.response() }
+        if let error = manager.connectionError {
+            problem.detail = "The gateway is not connected to its broker: \(error)."
+            problem.members = [("reason", .string(error.reason.rawValue))]
+        } else if manager.isConnected {
+            problem.detail = "The broker has not yet answered all subscriptions of the gateway."
+        }
+        return problem.response()
     }
 }

@@ -3,20 +3,21 @@ import HTTPServer
 
 /// `GET /v1/status`: the current state of the gateway, and its counters since it was started.
 struct StatusResource: Sendable {
-    let hub: FeedHub
+    let gate: Gate
     /// The broker's address, without credentials.
     let brokerAddress: String
     let isBrokerEmbedded: Bool
     /// When the gateway was started.
     let started: CoatyTimestamp
 
-    func register(in router: inout Router) {
-        router.on(.get, "/v1/status") { _ in .response(.json(body)) }
+    func register(in router: inout GatewayRouter) {
+        router.on(.get, "/v1/status") { _, principal in
+            .performing { .json(json(try gate.perform(ReadStatus(), by: principal))) }
+        }
     }
 
-    private var body: [UInt8] {
-        let session = hub.manager.statistics
-        let streams = hub.streams.statistics
+    private func json(_ status: ReadStatus.Outcome) -> [UInt8] {
+        let (session, streams) = (status.session, status.streams)
         var json = Array(#"{"version":"\#(Gateway.version)","started":\#(Int(started)),"broker":{"address":"#.utf8)
         JSONText.append(brokerAddress, to: &json)
         json +=
@@ -35,9 +36,11 @@ struct StatusResource: Sendable {
             "queued":\(session.queued),"queuedBytes":\(session.queuedBytes),"invalid":\(session.invalid)},\
             "streams":{"connections":\(streams.connections),"subscriptions":\(streams.subscriptions),\
             "delivered":\(streams.delivered),"dropped":\(streams.dropped),"queued":\(streams.queued),\
-            "queuedBytes":\(hub.queueMemory.bytes),"maximumQueuedBytes":\(QueueMemory.limit)},\
-            "requests":{"pending":\(hub.asked.pending),"total":\(hub.asked.total)},"slowConsumers":[
+            "queuedBytes":\(status.queuedBytes),"maximumQueuedBytes":\(QueueMemory.limit)},\
+            "requests":{"pending":\(status.pendingRequests),"total":\(status.totalRequests)}
             """.utf8
+        guard status.maySeeClients else { return json + "}".utf8 }
+        json += #","slowConsumers":["#.utf8
         for (index, consumer) in streams.slowConsumers.enumerated() {
             if index > 0 { json.append(UInt8(ascii: ",")) }
             append(consumer, to: &json)

@@ -5,14 +5,16 @@ import HTTPServer
 struct BatchResource: Sendable {
     static let maximumPublications = 10_000
 
-    let manager: CommunicationManager
+    let gate: Gate
 
-    private static let unsupportedMediaType = Problems.unsupportedMediaType("application/json or application/x-ndjson")
+    private static let unsupportedMediaType = Problems.unsupportedMediaType(
+        "application/json or application/x-ndjson"
+    ).response()
     private static let tooMany = Problems.contentTooLarge("A batch may have \(maximumPublications) publications.")
         .response()
 
-    func register(in router: inout Router) {
-        router.on(.post, "/v1/batch") { request in
+    func register(in router: inout GatewayRouter) {
+        router.on(.post, "/v1/batch") { request, principal in
             let texts: [ArraySlice<UInt8>]
             if request.hasContentType("application/x-ndjson") {
                 texts = Self.lines(request.body)
@@ -27,7 +29,7 @@ struct BatchResource: Sendable {
             }
             guard texts.count <= Self.maximumPublications else { return .response(Self.tooMany) }
             var json = Array(#"{"results":"#.utf8)
-            JSONText.appendArray(texts, to: &json) { $1 += outcome(of: $0) }
+            JSONText.appendArray(texts, to: &json) { $1 += outcome(of: $0, principal) }
             json.append(UInt8(ascii: "}"))
             return .response(HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: json))
         }
@@ -48,9 +50,10 @@ struct BatchResource: Sendable {
     /// Publishes one publication and returns its result.
     ///
     /// Each text is parsed separately, so that a pointer in an error is relative to the publication.
-    private func outcome(of text: ArraySlice<UInt8>) -> [UInt8] {
+    private func outcome(of text: ArraySlice<UInt8>, _ principal: Principal) -> [UInt8] {
         do {
-            let delivery = try PublicationRequest(Payload(Array(text)).json).publish(on: manager)
+            let publication = try PublicationRequest(Payload(Array(text)).json)
+            let delivery = try gate.perform(Publish(publication: publication), by: principal)
             return Array(#"{"status":202,"deferred":\#(delivery == .deferred)}"#.utf8)
         } catch {
             return Problems.of(error).body

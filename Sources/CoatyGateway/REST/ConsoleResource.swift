@@ -69,11 +69,11 @@ struct ConsoleResource: Sendable {
         self.files = files
     }
 
-    func register(in router: inout Router) {
+    func register(in router: inout GatewayRouter) {
         for file in files.values where !file.path.hasPrefix("/console/") {
-            router.on(.get, file.path) { request in .response(file.response(to: request)) }
+            router.onPublic(.get, file.path) { request in .response(file.response(to: request)) }
         }
-        router.on(.get, "/console/{file}") { [files] request in
+        router.onPublic(.get, "/console/{file}") { [files] request in
             let file = files[request.parameters["file"] ?? ""]
             guard let file, file.path.hasPrefix("/console/") else {
                 return .response(Problems.notFound(detail: "The console has no such file.").response())

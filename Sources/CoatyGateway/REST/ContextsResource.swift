@@ -6,47 +6,43 @@ struct ContextsResource: Sendable {
     static let path = "/v1/routing/contexts"
     static let defaultTimeout = 2000
 
-    let admin: RoutingAdmin
+    let gate: Gate
     /// In milliseconds.
     let maximumTimeout: Int
 
-    func register(in router: inout Router) {
-        router.on(.get, Self.path) { [admin] _ in
-            .routing {
-                admin.snapshots()
-            } encode: {
-                Self.list($0)
-            }
+    func register(in router: inout GatewayRouter) {
+        router.on(.get, Self.path) { [gate] _, principal in
+            .awaiting { Self.list(try await gate.perform(ReadContexts(), by: principal)) }
         }
-        router.on(.get, Self.path + "/{objectId}") { [admin] request in
+        router.on(.get, Self.path + "/{objectId}") { [gate] request, principal in
             let id = request.contextId
-            return .routing {
-                try admin.snapshot(id)
-            } encode: { snapshot in
+            return .awaiting {
+                let snapshot = try await gate.perform(ReadContext(id: id), by: principal)
                 var json: [UInt8] = []
                 snapshot.append(to: &json)
                 return .json(json, version: EntityTag(snapshot.json))
             }
         }
-        router.on(.put, Self.path + "/{objectId}") { request in
+        router.on(.put, Self.path + "/{objectId}") { request, principal in
             guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
-            return update(request) { .put($0) }
+            return update(request, principal) { .put($0) }
         }
-        router.on(.patch, Self.path + "/{objectId}") { request in
+        router.on(.patch, Self.path + "/{objectId}") { request, principal in
             guard request.hasContentType("application/merge-patch+json") || request.hasContentType("application/json")
             else { return .response(Problems.unsupportedPatchType) }
-            return update(request) { .patch($0) }
+            return update(request, principal) { .patch($0) }
         }
     }
 
-    private static func list(_ snapshots: [RoutingAdmin.Snapshot]) -> HTTPResponse {
+    private static func list(_ found: (contexts: [RoutingAdmin.Snapshot], isFiltered: Bool)) -> HTTPResponse {
         var json = Array(#"{"contexts":"#.utf8)
-        JSONText.appendArray(snapshots, to: &json) { $0.append(to: &$1) }
-        return .json(json + "}".utf8)
+        JSONText.appendArray(found.contexts, to: &json) { $0.append(to: &$1) }
+        return .json(json + "\(found.isFiltered ? #","filtered":true"# : "")}".utf8)
     }
 
     private func update(
         _ request: borrowing HTTPRequest,
+        _ principal: Principal,
         _ change: (JSONView) -> RoutingAdmin.ContextChange
     ) -> HTTPReply {
         let id = request.contextId
@@ -58,21 +54,16 @@ struct ContextsResource: Sendable {
             let body = try Payload(request.body).json
             guard body.kind == .object else { throw PayloadError.invalid(pointer: "", reason: "must be an object") }
             try body.checkValues()
-            let change = change(body)
-            return .routing { [admin] in
-                let (context, changes) = try await admin.update(
-                    id,
-                    change,
-                    ifMatch: ifMatch,
-                    timeout: timeout
-                )
+            let operation = UpdateContext(id: id, change: change(body), ifMatch: ifMatch, timeout: timeout)
+            return .awaiting { [gate] in
+                let (context, changes) = try await gate.perform(operation, by: principal)
                 var json = Array(#"{"context":"#.utf8) + context.bytes
                 if let changes { json += Array(#","associations":"#.utf8) + (try PayloadCoder.encode(changes)).utf8 }
                 json.append(UInt8(ascii: "}"))
                 return .json(json, version: EntityTag(context))
             }
         } catch {
-            return .response(Problems.routing(error))
+            return .response(Problems.of(error).response())
         }
     }
 }

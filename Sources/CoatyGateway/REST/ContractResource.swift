@@ -11,7 +11,7 @@ struct ContractResource: Sendable {
         body: text
     )
 
-    func register(in router: inout Router) {
-        router.on(.get, "/openapi.yaml") { _ in .response(Self.response) }
+    func register(in router: inout GatewayRouter) {
+        router.onPublic(.get, "/openapi.yaml") { _ in .response(Self.response) }
     }
 }

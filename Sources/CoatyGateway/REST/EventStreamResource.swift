@@ -2,7 +2,9 @@ import HTTPServer
 
 /// `GET /v1/sse/{event}`: one subscription as Server-Sent Events (HTML Living Standard, 9.2).
 struct EventStreamResource: Sendable {
-    let hub: FeedHub
+    static let path = "/v1/sse/{event}"
+
+    let services: ClientServices
     let heartbeat: Heartbeat
 
     private static let headers = [
@@ -11,8 +13,8 @@ struct EventStreamResource: Sendable {
         ("X-Accel-Buffering", "no"),
     ]
 
-    func register(in router: inout Router) {
-        router.on(.get, "/v1/sse/{event}") { request in
+    func register(in router: inout GatewayRouter) {
+        router.on(.get, Self.path) { request, principal in
             do {
                 var items = QueryParameters(request).items
                 // A reconnecting client sends its latest cursor; `since` in its address is older.
@@ -29,19 +31,19 @@ struct EventStreamResource: Sendable {
                 guard options.encoding == .base64 else {
                     throw parameters.invalid("encoding", "must be base64: an event stream is text")
                 }
-                if let problem = hub.refusal(of: observation) { throw problem }
+                let permitted = try services.gate.perform(Observe(observation: observation), by: principal)
                 return .stream(status: 200, headers: Self.headers) { stream in
-                    let subscription = SingleStream(EventStreamTransport(stream: stream), .sse, hub)
+                    let subscription = SingleStream(EventStreamTransport(stream: stream), .sse, principal, services)
                     stream.onRoom { subscription.outbound.pump() }
                     let stopHeartbeat = heartbeat.add(stream)
                     stream.onClose {
                         stopHeartbeat()
                         subscription.close()
                     }
-                    subscription.start(observation, options, on: hub)
+                    subscription.start(permitted, options)
                 }
             } catch {
-                return .response(Problems.response(error))
+                return .response(Problems.of(error).response())
             }
         }
     }

@@ -6,44 +6,43 @@ import HTTPServer
 ///
 /// Both run to completion on the thread that read the request. The bytes of values are passed on unchanged.
 struct IoValuesResource: Sendable {
-    let registry: IoNodeRegistry
+    let gate: Gate
 
     private static let json = "application/json"
     private static let octets = "application/octet-stream"
     private static let none = HTTPResponse(status: 204, headers: [("Cache-Control", "no-store")])
 
-    func register(in router: inout Router) {
-        router.on(.post, "/v1/io/sources/{objectId}/values") { request in
-            guard let source = request.objectId.flatMap(registry.source) else {
-                return .response(Problems.notRegistered("IO source").response())
-            }
-            let mediaType = source.isRaw ? Self.octets : Self.json
-            guard request.hasContentType(mediaType) else {
-                return .response(Problems.unsupportedMediaType(mediaType))
-            }
-            do {
-                try source.publish(request.body)
-            } catch {
-                return .response(Problems.response(error))
-            }
-            return .response(
-                HTTPResponse(status: 202, headers: [("Content-Type", Self.json)], body: "{\(source.state.members)}")
+    func register(in router: inout GatewayRouter) {
+        router.on(.post, "/v1/io/sources/{objectId}/values") { [gate] request, principal in
+            let isRaw = request.hasContentType(Self.octets)
+            let operation = PublishIoValue(
+                sourceId: request.objectId,
+                value: request.body,
+                isRaw: isRaw || request.hasContentType(Self.json) ? isRaw : nil
             )
-        }
-        router.on(.get, "/v1/io/actors/{objectId}/value") { request in
-            guard let actor = request.objectId.flatMap(registry.actor) else {
-                return .response(Problems.notRegistered("IO actor").response())
+            return .performing {
+                let state = try gate.perform(operation, by: principal)
+                return HTTPResponse(status: 202, headers: [("Content-Type", Self.json)], body: "{\(state.members)}")
             }
-            guard let latest = actor.latest else { return .response(Self.none) }
-            var headers = [
-                (name: "Content-Type", value: latest.event.isRaw ? Self.octets : Self.json),
-                ("Cache-Control", "no-store"), ("Io-Value-Timestamp", String(Int(latest.receptionTime))),
-            ]
-            // A router may name any source: an id that is too long for a header field is omitted.
-            if let id = latest.event.ioSourceId?.string, id.utf8.count <= WireName.maximumLength {
-                headers.append(("Io-Source-Id", id))
-            }
-            return .response(HTTPResponse(status: 200, headers: headers, body: latest.event.bytes))
         }
+        router.on(.get, "/v1/io/actors/{objectId}/value") { [gate] request, principal in
+            let operation = ReadIoValue(actorId: request.objectId)
+            return .performing {
+                guard let latest = try gate.perform(operation, by: principal) else { return Self.none }
+                return Self.response(latest)
+            }
+        }
+    }
+
+    private static func response(_ latest: ReceivedIoValue) -> HTTPResponse {
+        var headers = [
+            (name: "Content-Type", value: latest.event.isRaw ? octets : json),
+            ("Cache-Control", "no-store"), ("Io-Value-Timestamp", String(Int(latest.receptionTime))),
+        ]
+        // A router may name any source: an id that is too long for a header field is omitted.
+        if let id = latest.event.ioSourceId?.string, id.utf8.count <= WireName.maximumLength {
+            headers.append(("Io-Source-Id", id))
+        }
+        return HTTPResponse(status: 200, headers: headers, body: latest.event.bytes)
     }
 }

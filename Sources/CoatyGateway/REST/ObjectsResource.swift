@@ -6,42 +6,40 @@ struct ObjectsResource: Sendable {
     static let defaultLimit = 100
     static let maximumLimit = 1_000
 
-    let registry: ObjectRegistry
+    let gate: Gate
 
     private static let path = "/v1/objects"
-    private static let unknown = Problems.notFound(
-        detail: "No object with this id was advertised or discovered, or it is gone."
-    ).response()
 
-    func register(in router: inout Router) {
-        router.on(.get, Self.path) { request in
-            do {
-                return .response(list(try ObjectSelection(QueryParameters(request))))
-            } catch {
-                return .response(Problems.response(error))
+    func register(in router: inout GatewayRouter) {
+        router.on(.get, Self.path) { request, principal in
+            let parameters = QueryParameters(request)
+            return .performing {
+                let selection = try ObjectSelection(parameters)
+                return .json(Self.list(try gate.perform(ReadObjects(selection: selection), by: principal)))
             }
         }
-        router.on(.get, Self.path + "/{objectId}") { request in
-            guard let id = request.parameters["objectId"], let object = registry.object(CoatyUUID(wire: id)) else {
-                return .response(Self.unknown)
+        router.on(.get, Self.path + "/{objectId}") { request, principal in
+            let id = CoatyUUID(wire: request.parameters["objectId"] ?? "")
+            return .performing {
+                let object = try gate.perform(ReadObject(id: id), by: principal)
+                var json = Array(#"{"object":"#.utf8) + object.bytes
+                json += #","owner":"#.utf8
+                JSONText.append(object.owner.string, to: &json)
+                return .json(json + #","since":\#(object.since),"changed":\#(object.changed)}"#.utf8)
             }
-            var json = Array(#"{"object":"#.utf8) + object.bytes
-            json += #","owner":"#.utf8
-            JSONText.append(object.owner.string, to: &json)
-            return .response(.json(json + #","since":\#(object.since),"changed":\#(object.changed)}"#.utf8))
         }
     }
 
-    private func list(_ selection: ObjectSelection) -> HTTPResponse {
-        let matching = selection.matching(registry.objects)
+    private static func list(_ found: ReadObjects.Outcome) -> [UInt8] {
         var json = Array(#"{"objects":"#.utf8)
-        JSONText.appendArray(matching.dropFirst(selection.offset).prefix(selection.limit), to: &json) { $1 += $0.bytes }
-        return .json(json + #","total":\#(matching.count),"complete":\#(registry.isComplete)}"#.utf8)
+        JSONText.appendArray(found.objects, to: &json) { $1 += $0.bytes }
+        json += #","total":\#(found.total),"complete":\#(found.isComplete)"#.utf8
+        return json + "\(found.isFiltered ? #","filtered":true"# : "")}".utf8
     }
 }
 
 /// The objects that a client asks for, and their order.
-private struct ObjectSelection {
+struct ObjectSelection: Sendable {
     /// Maximum number of properties to order by.
     private static let maximumOrder = 16
 

@@ -5,9 +5,8 @@ import HTTPServer
 enum Problems {
     static let typePrefix = "urn:coaty-gateway:problem:"
 
-    /// Seconds after which a client may expect that the broker is connected again, or that the queue is shorter.
-    static let retryAfter = 1
-    private static let retry = [(name: "Retry-After", value: String(retryAfter))]
+    /// Header fields of a problem that is likely to be over in a second, such as a missing broker connection or a full queue.
+    static let retry = [(name: "Retry-After", value: "1")]
 
     static func of(_ error: PayloadError) -> Problem {
         switch error {
@@ -50,10 +49,17 @@ enum Problems {
                 type: typePrefix + "broker-unavailable",
                 title: "Broker unavailable",
                 status: 503,
-                detail: "The gateway is not connected to its broker."
+                detail: "The gateway is not connected to its broker.",
+                headers: retry
             )
         case .queueFull:
-            Problem(type: typePrefix + "queue-full", title: "Queue full", status: 503, detail: "\(error).")
+            Problem(
+                type: typePrefix + "queue-full",
+                title: "Queue full",
+                status: 503,
+                detail: "\(error).",
+                headers: retry
+            )
         case .invalidName, .invalidTopic, .notARequest, .incompatibleIoValue:
             Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400, detail: "\(error).")
         }
@@ -66,42 +72,30 @@ enum Problems {
         case let error as InvalidParameter: error.problem
         case let error as PayloadError: of(error)
         case let error as CommunicationError: of(error)
+        case let error as IoNodeRegistry.Refusal: of(error)
+        case let error as RoutingAdmin.Failure: of(error)
+        case is Turns.Full: tooManyPendingUpdates
+        // Valid JSON, but not an object of its registered class.
+        case let error as DecodingError: of(.invalid(pointer: "", reason: "is no object of its type: \(error)"))
         default: Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400)
         }
     }
 
-    static func response(_ error: any Error) -> HTTPResponse {
-        let problem = of(error)
-        return problem.response(headers: problem.status == 503 ? retry : [])
+    static func noAnswer(_ detail: String) -> Problem {
+        Problem(type: typePrefix + "no-answer", title: "No answer", status: 504, detail: detail)
     }
 
-    static func noAnswer(_ detail: String) -> HTTPResponse {
-        Problem(type: typePrefix + "no-answer", title: "No answer", status: 504, detail: detail).response()
-    }
+    static let brokerUnavailable = of(CommunicationError.offline).response()
 
-    static let brokerUnavailable = response(CommunicationError.offline)
+    static let unsupportedMediaType = unsupportedMediaType("application/json").response()
 
-    /// Returns the response that explains why the gateway is not ready.
-    static func notReady(_ manager: CommunicationManager) -> HTTPResponse {
-        var problem = of(CommunicationError.offline)
-        if let error = manager.connectionError {
-            problem.detail = "The gateway is not connected to its broker: \(error)."
-            problem.members = [("reason", .string(error.reason.rawValue))]
-        } else if manager.isConnected {
-            problem.detail = "The broker has not yet answered all subscriptions of the gateway."
-        }
-        return problem.response(headers: retry)
-    }
-
-    static let unsupportedMediaType = unsupportedMediaType("application/json")
-
-    static func unsupportedMediaType(_ expected: String) -> HTTPResponse {
+    static func unsupportedMediaType(_ expected: String) -> Problem {
         Problem(
             type: typePrefix + "unsupported-media-type",
             title: "Unsupported media type",
             status: 415,
             detail: "Send the body as \(expected)."
-        ).response()
+        )
     }
 
     static func invalidParameter(_ name: String, _ reason: String) -> Problem {
@@ -134,7 +128,8 @@ enum Problems {
             type: typePrefix + "too-many-subscriptions",
             title: "Too many subscriptions",
             status: 503,
-            detail: detail
+            detail: detail,
+            headers: retry
         )
     }
 

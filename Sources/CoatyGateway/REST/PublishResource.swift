@@ -5,7 +5,7 @@ import HTTPServer
 ///
 /// They run to completion on the thread that read the request. The bytes of payloads are published unchanged.
 struct PublishResource: Sendable {
-    let manager: CommunicationManager
+    let gate: Gate
 
     private static let sent = accepted(#"{"deferred":false}"#)
     private static let deferred = accepted(#"{"deferred":true}"#)
@@ -16,33 +16,33 @@ struct PublishResource: Sendable {
         HTTPResponse(status: 202, headers: [("Content-Type", "application/json")], body: body)
     }
 
-    func register(in router: inout Router) {
-        router.on(.post, "/v1/advertise") { request in
-            answer(request) { payload in try manager.publishAdvertise(AdvertiseEvent(payload: payload)) }
+    func register(in router: inout GatewayRouter) {
+        router.on(.post, "/v1/advertise") { request, principal in
+            answer(request, principal) { payload in .advertise(try AdvertiseEvent(payload: payload)) }
         }
-        router.on(.post, "/v1/deadvertise") { request in
-            answer(request) { payload in try manager.publishDeadvertise(DeadvertiseEvent(payload: payload)) }
+        router.on(.post, "/v1/deadvertise") { request, principal in
+            answer(request, principal) { payload in .deadvertise(try DeadvertiseEvent(payload: payload)) }
         }
-        router.on(.post, "/v1/channel/{channelId}") { request in
+        router.on(.post, "/v1/channel/{channelId}") { request, principal in
             let channelId = request.parameters["channelId"] ?? ""
             guard WireName.isPublishable(channelId) else {
                 return .response(Problems.invalidParameter("channelId", InvalidParameter.level).response())
             }
-            return answer(request) { payload in
-                try manager.publishChannel(ChannelEvent(channelId: channelId, payload: payload))
+            return answer(request, principal) { payload in
+                .channel(try ChannelEvent(channelId: channelId, payload: payload))
             }
         }
     }
 
     private func answer(
         _ request: borrowing HTTPRequest,
-        _ publish: (Payload) throws -> Delivery
+        _ principal: Principal,
+        _ read: (Payload) throws -> PublicationRequest
     ) -> HTTPReply {
         guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
-        do {
-            return .response(Self.accepted(try publish(Payload(request.body))))
-        } catch {
-            return .response(Problems.response(error))
+        let body = request.body
+        return .performing {
+            Self.accepted(try gate.perform(Publish(publication: read(Payload(body))), by: principal))
         }
     }
 }

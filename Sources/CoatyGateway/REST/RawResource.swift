@@ -4,26 +4,25 @@ import HTTPServer
 
 /// `POST /v1/raw/{topic}`: publishes octets on a topic that is not one of Coaty's.
 struct RawResource: Sendable {
-    let manager: CommunicationManager
+    let gate: Gate
 
-    private static let unsupportedMediaType = Problems.unsupportedMediaType("application/octet-stream")
+    private static let unsupportedMediaType = Problems.unsupportedMediaType("application/octet-stream").response()
 
-    func register(in router: inout Router) {
-        router.on(.post, "/v1/raw/{topic}") { request in
+    func register(in router: inout GatewayRouter) {
+        router.on(.post, "/v1/raw/{topic}") { request, principal in
             // Without this check, any web page could publish: this media type makes browsers send a preflight request.
             guard request.hasContentType("application/octet-stream") else {
                 return .response(Self.unsupportedMediaType)
             }
-            do {
-                let retain = try QueryParameters(request).boolean("retain") ?? false
-                let topic = request.parameters["topic"] ?? ""
+            let (topic, body) = (request.parameters["topic"] ?? "", request.body)
+            let parameters = QueryParameters(request)
+            return .performing {
+                let retain = try parameters.boolean("retain") ?? false
                 guard MQTTTopicRules.isPublishable(topic) else {
                     throw InvalidParameter(name: "topic", reason: PublicationRequest.topic)
                 }
-                let event = try RawEvent.with(topic: topic, payload: request.body, shouldRetain: retain)
-                return .response(PublishResource.accepted(try manager.publishRaw(event)))
-            } catch {
-                return .response(Problems.response(error))
+                let event = try RawEvent.with(topic: topic, payload: body, shouldRetain: retain)
+                return PublishResource.accepted(try gate.perform(Publish(publication: .raw(event)), by: principal))
             }
         }
     }

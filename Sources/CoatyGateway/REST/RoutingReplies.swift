@@ -1,31 +1,6 @@
 import Coaty
 import HTTPServer
 
-extension HTTPReply {
-    /// Returns a reply that is computed on the ``ControllerActor``, which runs the routers.
-    static func routing(_ answer: @escaping @ControllerActor @Sendable () async throws -> HTTPResponse) -> HTTPReply {
-        routing(answer, encode: \.self)
-    }
-
-    /// Returns a reply from a result of the ``ControllerActor``.
-    ///
-    /// `encode` runs outside of the actor, so that large results do not block the routers.
-    static func routing<Found: Sendable>(
-        _ find: @escaping @ControllerActor @Sendable () async throws -> Found,
-        encode: @escaping @Sendable (Found) -> HTTPResponse
-    ) -> HTTPReply {
-        .later { pending in
-            Task {
-                do {
-                    pending.complete(encode(try await find()))
-                } catch {
-                    pending.complete(Problems.routing(error))
-                }
-            }
-        }
-    }
-}
-
 extension HTTPResponse {
     static func json(_ body: [UInt8], version: EntityTag? = nil) -> HTTPResponse {
         var headers = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
@@ -58,37 +33,28 @@ extension Problems {
         detail: "Send the patch as application/merge-patch+json."
     ).response()
 
-    /// Returns the response for an error of the routing admin.
-    static func routing(_ error: any Error) -> HTTPResponse {
-        switch error {
-        case let error as RoutingAdmin.Failure: response(error)
-        case is Turns.Full:
-            Problem(
-                type: typePrefix + "too-many-pending-updates",
-                title: "Too many pending updates",
-                status: 503,
-                detail: "Too many updates of this context are pending."
-            ).response(headers: [("Retry-After", String(retryAfter))])
-        case let error as DecodingError:
-            // Valid JSON, but not an object of its registered class.
-            of(.invalid(pointer: "", reason: "is no object of its type: \(error)")).response()
-        default: response(error)
-        }
-    }
+    static let tooManyPendingUpdates = Problem(
+        type: typePrefix + "too-many-pending-updates",
+        title: "Too many pending updates",
+        status: 503,
+        detail: "Too many updates of this context are pending.",
+        headers: retry
+    )
 
-    private static func response(_ failure: RoutingAdmin.Failure) -> HTTPResponse {
+    static func of(_ failure: RoutingAdmin.Failure) -> Problem {
         switch failure {
         case .notFound(let detail):
-            notFound(detail: detail).response()
+            notFound(detail: detail)
         case .conflict:
-            conflict("Others update the context at the same time, again and again; nothing is changed.").response()
+            conflict("Other clients keep updating the context at the same time. Nothing was changed.")
         case .preconditionFailed(let version):
             Problem(
                 type: typePrefix + "precondition-failed",
                 title: "Precondition failed",
                 status: 412,
-                detail: version == nil ? "It does not exist." : "It has changed since."
-            ).response(headers: version.map { [("ETag", $0.text)] } ?? [])
+                detail: version == nil ? "It does not exist." : "It has changed since.",
+                headers: version.map { [("ETag", $0.text)] } ?? []
+            )
         case .noAnswer(let milliseconds):
             noAnswer("No router completed the update within \(milliseconds) ms.")
         case .notKept:
@@ -97,7 +63,7 @@ extension Problems {
                 title: "State not kept",
                 status: 500,
                 detail: "The change is made, but could not be written to the state directory."
-            ).response()
+            )
         }
     }
 }

@@ -10,6 +10,13 @@ public struct GatewaySettings: Sendable {
     public var host = "127.0.0.1"
     /// The port that the gateway listens on; 0 takes a free one.
     public var port: UInt16 = 8080
+    /// Who may do what; in the configuration file only.
+    var accessConfiguration: AccessConfiguration?
+    /// Whether everybody may do everything, wherever the gateway listens.
+    var isAccessOpen = false
+    /// A token of the role `admin`.
+    var token: String?
+    var auditLog = AuditLog.Destination.none
     /// Which web pages and host names may be used.
     var browserPolicy = BrowserPolicy()
     /// The Coaty namespace that the gateway is in.
@@ -75,6 +82,9 @@ struct SettingError: Error {
 }
 
 extension GatewaySettings {
+    static let accessName = "access"
+    private static let minimumTokenLength = 16
+
     /// All settings, in the order of the help.
     public static let all: [Setting] = [
         Setting(name: "host", placeholder: "address", help: "Address to listen on (127.0.0.1).") {
@@ -86,6 +96,40 @@ extension GatewaySettings {
             settings,
             value throws(SettingError) in
             settings.port = try integer(value, in: 0...UInt16.max)
+        },
+        Setting(
+            name: accessName,
+            placeholder: "open",
+            help: """
+                open lets everybody do everything, wherever the gateway listens. In the file, a mapping of tokens, roles and \
+                grants (see docs/access.md).
+                """
+        ) { settings, value throws(SettingError) in
+            guard value == "open" else { throw SettingError(reason: "must be open, or a mapping in the file") }
+            settings.isAccessOpen = true
+        },
+        Setting(
+            name: "token",
+            placeholder: "token",
+            help: """
+                Token of at least \(minimumTokenLength) characters that lets a client do everything. On addresses that others \
+                reach, and with a broker that others reach, the gateway makes one if none is set.
+                """
+        ) { settings, value throws(SettingError) in
+            guard value.utf8.count >= minimumTokenLength, value.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else {
+                throw SettingError(reason: "must be at least \(minimumTokenLength) visible ASCII characters")
+            }
+            settings.token = value
+        },
+        Setting(
+            name: "audit-log",
+            placeholder: "path",
+            help: """
+                File for denials and administrative operations, as JSON lines; - is standard output. It is opened again on SIGHUP \
+                (none).
+                """
+        ) { settings, value throws(SettingError) in
+            settings.auditLog = try nonEmpty(value) == "-" ? .standardOutput : .file(value)
         },
         Setting(
             name: "allowed-origins",

@@ -26,6 +26,7 @@ extension GatewaySettings {
         let file = try file.map { path throws(ConfigurationError) in try ConfigurationFile(path: path) }
         let entries = file?.entries ?? [:]
         routing = file?.routing ?? .init()
+        accessConfiguration = file?.access
         for setting in Self.all {
             if let value = flags[setting.name] {
                 try apply(setting, value, from: "--\(setting.name)")
@@ -34,6 +35,9 @@ extension GatewaySettings {
             } else if let entry = entries[setting.name] {
                 try apply(setting, entry.value, from: "\(entry.place): \(setting.name)")
             }
+        }
+        guard !isAccessOpen || accessConfiguration == nil && token == nil else {
+            throw ConfigurationError(description: "access: open excludes tokens and roles")
         }
         try useMDNS()
         if tls != .init() {
@@ -87,7 +91,7 @@ extension GatewaySettings {
     }
 }
 
-/// A YAML file with a mapping of setting names to scalars, and of `routing` to what is routed.
+/// A YAML file with a mapping of setting names to scalars, of `routing` to what is routed, and of `access` to who may do what.
 struct ConfigurationFile {
     struct Entry {
         let value: String
@@ -96,6 +100,7 @@ struct ConfigurationFile {
 
     let entries: [String: Entry]
     private(set) var routing = RoutingConfiguration()
+    private(set) var access: AccessConfiguration?
 
     private static let routingKey = "routing"
 
@@ -126,7 +131,11 @@ struct ConfigurationFile {
         for (key, value) in mapping {
             let place = "\(path):\(key.mark?.line ?? 0)"
             if key.string == Self.routingKey {
-                routing = try Self.routing(value, path: path)
+                routing = try Self.read(value, Self.routingKey, path: path, RoutingConfiguration.init)
+                continue
+            }
+            if key.string == GatewaySettings.accessName, value.scalar == nil {
+                access = try Self.read(value, GatewaySettings.accessName, path: path, AccessConfiguration.init)
                 continue
             }
             guard let name = key.string, GatewaySettings.all.contains(where: { $0.name == name }) else {
@@ -140,13 +149,21 @@ struct ConfigurationFile {
         self.entries = entries
     }
 
-    private static func routing(_ node: Node, path: String) throws(ConfigurationError) -> RoutingConfiguration {
+    /// Reads a nested value.
+    ///
+    /// - Throws: ``ConfigurationError`` with the line.
+    private static func read<Value>(
+        _ node: Node,
+        _ name: String,
+        path: String,
+        _ parse: (JSONView) throws(PayloadError) -> Value
+    ) throws(ConfigurationError) -> Value {
         func error(_ line: Int, _ pointer: String, _ reason: String) -> ConfigurationError {
-            ConfigurationError(description: "\(path):\(line): \(routingKey)\(pointer): \(reason)")
+            ConfigurationError(description: "\(path):\(line): \(name)\(pointer): \(reason)")
         }
         do {
             let json = try YAMLValue(node).json
-            return try RoutingConfiguration(JSONDocument(Array(PayloadCoder.encode(json).utf8)).root)
+            return try parse(JSONDocument(Array(PayloadCoder.encode(json).utf8)).root)
         } catch let wrong as YAMLValueError {
             throw error(wrong.line, wrong.pointer, wrong.reason)
         } catch PayloadError.invalid(let pointer, let reason) {

@@ -76,7 +76,8 @@ import Testing
                 address: try #require(EventAddress(topic: topic)),
                 bytes: bytes,
                 payload: try Payload(bytes)
-            )
+            ),
+            .named(.call, .anyOperation)
         )
         #expect(try data(event, fields("n")) == projection)
         let outbound = OutboundQueue(SteeredTransport())
@@ -93,7 +94,7 @@ import Testing
         let text = EventText(event: event, cursor: cursor, change: .changed).json(id: "a\"\n")
         let expected =
             #"{"op":"event","id":"a\"\u000a","event":"advertise","sourceId":"owner","since":0,"changed":0,"#
-            + #""change":"changed","cursor":"10-5","data":{"object":\#(Made.object(1, 3))}}"#
+            + #""change":"changed","cursor":"\#(cursor)","data":{"object":\#(Made.object(1, 3))}}"#
         #expect(String(decoding: text, as: UTF8.self) == expected)
     }
 
@@ -132,6 +133,15 @@ import Testing
     func cursorsRoundTrip(_ epoch: UInt64, _ position: UInt64) {
         let cursor = FeedCursor(epoch: epoch, position: position)
         #expect(FeedCursor(cursor.description) == cursor)
+    }
+
+    /// A client must not learn from two cursors how many events were hidden between them.
+    @Test func cursorsDoNotShowTheNumberOfEvents() throws {
+        let positions = (0..<1000).map { FeedCursor(epoch: 7, position: $0).description.split(separator: "-")[1] }
+        #expect(Set(positions).count == 1000)
+        let numbers = try positions.map { try #require(UInt64($0)) }
+        let ascending = zip(numbers, numbers.dropFirst()).count { $0 < $1 }
+        #expect((400...600).contains(ascending))
     }
 
     @Test func framesAreEncodedAsJSON() throws {

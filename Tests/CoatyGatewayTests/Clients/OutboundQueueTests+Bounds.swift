@@ -156,7 +156,7 @@ extension OutboundQueueTests {
 
         private func look() { state.withLock { $0.seen = transport.frames.count } }
 
-        func finish(_ reason: ServerFrame.EndReason) { transport.finish(reason) }
+        func finish(_ end: ConnectionEnd) { transport.finish(end) }
         func abort() { transport.abort() }
     }
 

@@ -70,11 +70,11 @@ import Testing
         read(outbound, 1)
         #expect(transport.finished.isEmpty)
         read(outbound, 1)
-        #expect(transport.finished == [.withdrawn])
+        #expect(transport.finished == [.done(.withdrawn)])
         read(outbound)
         subscription.end(.limit)
         outbound.pump()
-        #expect(transport.finished == [.withdrawn])
+        #expect(transport.finished == [.done(.withdrawn)])
         #expect(try delivered() == ["- ok", "- event(1)", "- event(2)", #"- done("withdrawn")"#])
     }
 
@@ -88,7 +88,7 @@ import Testing
         subscription.take(try Made.event(1, 1))
         subscription.end(.withdrawn)
         #expect(try delivered() == ["- error"])
-        #expect(transport.finished == [.withdrawn])
+        #expect(transport.finished == [.refused(status: 403)])
     }
 
     @Test func overflowFinishesSingleStream() throws {
@@ -99,7 +99,7 @@ import Testing
         read(outbound)
         // The event that the transport refused is in the buffer, too.
         #expect(try delivered() == [#"- done("overflow")"#])
-        #expect(transport.finished == [.overflow])
+        #expect(transport.finished == [.done(.overflow)])
     }
 
     @Test func closedSubscriptionIsRemoved() throws {

@@ -11,7 +11,7 @@ final class SteeredTransport: FrameTransport {
         var room = Int.max
         var isGone = false
         var frames: [String] = []
-        var finished: [ServerFrame.EndReason] = []
+        var finished: [ConnectionEnd] = []
         var aborts = 0
     }
 
@@ -25,7 +25,7 @@ final class SteeredTransport: FrameTransport {
 
     /// The accepted frames, as JSON.
     var frames: [String] { state.withLock(\.frames) }
-    var finished: [ServerFrame.EndReason] { state.withLock(\.finished) }
+    var finished: [ConnectionEnd] { state.withLock(\.finished) }
     var aborts: Int { state.withLock(\.aborts) }
 
     /// The accepted frames, reduced to what tests compare.
@@ -42,7 +42,7 @@ final class SteeredTransport: FrameTransport {
         }
     }
 
-    func finish(_ reason: ServerFrame.EndReason) { state.withLock { $0.finished.append(reason) } }
+    func finish(_ end: ConnectionEnd) { state.withLock { $0.finished.append(end) } }
     func abort() { state.withLock { $0.aborts += 1 } }
 }
 
@@ -148,7 +148,11 @@ enum Made {
     }
 
     static func channel(_ payload: String) throws -> ObservedEvent {
-        ObservedEvent(try ChannelEvent(channelId: "c", payload: Payload(Array(payload.utf8))), .objects)
+        ObservedEvent(
+            try ChannelEvent(channelId: "c", payload: Payload(Array(payload.utf8))),
+            .objects,
+            .channel(WireName("c"))
+        )
     }
 
     static func alive(_ key: Int, _ number: Int, type: String = "t") -> AliveObject {

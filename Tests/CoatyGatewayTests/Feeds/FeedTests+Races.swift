@@ -96,7 +96,7 @@ extension FeedTests {
                 let end = delivered.count == 1 ? Told.Content.error : .done("withdrawn")
                 #expect(delivered.last == end)
                 #expect(delivered.filter { $0 == end }.count == 1)
-                #expect(transport.finished == [.withdrawn])
+                #expect(transport.finished == [delivered.count == 1 ? .refused(status: 404) : .done(.withdrawn)])
             }
         }
     }

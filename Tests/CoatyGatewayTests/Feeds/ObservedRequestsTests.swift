@@ -7,34 +7,36 @@ import Testing
 
 /// Requests that clients may answer, and the bounds on how many are kept.
 @Suite struct ObservedRequestsTests {
-    private let requests = ObservedRequests()
-    private let manager: CommunicationManager
+    private let scene: GateScene
+    private let rights = AnswerRights(window: .seconds(60))
 
-    init() throws {
-        manager = try CommunicationManager(
-            identity: Identity(name: "gateway"),
-            options: CommunicationOptions { _ in TopicBinding(broker: TopicBroker()) }
-        )
-    }
+    private var requests: ObservedRequests { scene.hub.requests }
+
+    init() async throws { scene = try await GateScene() }
 
     private func see(_ id: String, padding: Int = 0) throws {
         let topic = try #require(EventAddress(topic: "coaty/3/-/CLL:o/\(CoatyUUID())/\(id)"))
         let text = #"{"parameters":["\#(String(repeating: "p", count: padding))"]}"#
         let event = try CallEvent(payload: Payload(Array(text.utf8)), address: topic)
-        #expect(event.correlationId != nil)
+        let correlationId = try #require(event.correlationId)
         requests.insert(.call(event), event)
+        rights.insert(DeliveredRequest(correlationId: correlationId, isDiscover: false))
     }
 
     /// Returns what is wrong with a response, `"none"` if nothing is, or nil if the request is unknown.
-    private func fault(_ id: String, _ name: String = "return", _ payload: String = #"{"result":1}"#) throws -> String?
-    {
+    private func fault(
+        _ id: String,
+        _ event: CommunicationEventType = .return,
+        _ payload: String = #"{"result":1}"#
+    ) throws -> String? {
+        let answer = Answer(
+            correlationId: CoatyUUID(wire: id),
+            event: event,
+            content: try Payload(Array(payload.utf8)),
+            rights: rights
+        )
         do {
-            _ = try requests.respond(
-                to: CoatyUUID(wire: id),
-                with: name,
-                Payload(Array(payload.utf8)),
-                by: manager
-            )
+            _ = try scene.gate.perform(answer, by: .anonymous)
             return "none"
         } catch let problem as Problem {
             return problem.status == 404 ? nil : try Payload(Array(problem.body)).json["pointer"]?.string
@@ -45,31 +47,34 @@ import Testing
         }
     }
 
+    /// Returns whether a request is kept.
+    private func isKept(_ id: String) -> Bool { requests.request(CoatyUUID(wire: id)) != nil }
+
     @Test func responseMustMatchRequest() throws {
         try see("a")
         #expect(try fault("b") == nil)
-        #expect(try fault("a", "resolve") == "/event")
-        #expect(try fault("a", "return", #"{"result":1,"error":{}}"#)?.hasPrefix("/") != false)
+        #expect(try fault("a", .resolve) == "/event")
+        #expect(try fault("a", .return, #"{"result":1,"error":{}}"#)?.hasPrefix("/") != false)
         #expect(try fault("a") != nil)
     }
 
     @Test func oldestRequestIsEvictedBeyondMaximumCount() throws {
         for number in 0...ObservedRequests.maximumRequests { try see("r\(number)") }
-        #expect(try fault("r0") == nil)
-        #expect(try fault("r1") != nil)
+        #expect(!isKept("r0"))
+        #expect(isKept("r1"))
         #expect(try fault("r\(ObservedRequests.maximumRequests)") != nil)
     }
 
     @Test func oldestRequestIsEvictedBeyondMaximumBytes() throws {
         try see("a")
         for number in 0..<16 { try see("r\(number)", padding: 1 << 20) }
-        #expect(try fault("a") == nil)
-        #expect(try fault("r0") == nil)
-        #expect(try fault("r1") != nil)
+        #expect(!isKept("a"))
+        #expect(!isKept("r0"))
+        #expect(isKept("r1"))
         // Evicted requests release their bytes.
         for number in 0..<20 { try see("s\(number)") }
-        #expect(try fault("r1") != nil)
-        #expect(try fault("s19") != nil)
+        #expect(isKept("r1"))
+        #expect(isKept("s19"))
     }
 
     /// A request with a known id does not count towards the bound, so it must not be kept either.
@@ -78,7 +83,7 @@ import Testing
         let topic = try #require(EventAddress(topic: "coaty/3/-/DSC/\(CoatyUUID())/a"))
         let event = try DiscoverEvent(payload: Payload(Array(#"{"externalId":"x"}"#.utf8)), address: topic)
         requests.insert(.discover(event), event)
-        #expect(try fault("a", "resolve", #"{"object":\#(Made.object(1, 1))}"#) == "/event")
+        #expect(try fault("a", .resolve, #"{"object":\#(Made.object(1, 1))}"#) == "/event")
         #expect(try fault("a") != "/event")
     }
 }

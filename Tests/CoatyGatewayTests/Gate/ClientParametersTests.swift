@@ -121,11 +121,11 @@ import Testing
     @Test func optionsAreReadFromBoth() throws {
         let query = query([
             "filter": #"["n",["Equals",1]]"#, "fields": "name,a.b", "throttle": "250", "buffer": "4096",
-            "overflow": "latest", "since": "a-7", "encoding": "binary",
+            "overflow": "latest", "since": FeedCursor(epoch: 10, position: 7).description, "encoding": "binary",
         ])
         let frame = try frame(
             #"{"filter":["n",["Equals",1]],"fields":["name",["a","b"]],"throttle":250,"buffer":4096,"overflow":"latest","#
-                + #""since":"a-7","encoding":"binary"}"#
+                + #""since":"\#(FeedCursor(epoch: 10, position: 7))","encoding":"binary"}"#
         )
         for options in [
             try SubscriptionOptions(query, of: Self.channel), try SubscriptionOptions(frame, of: Self.channel),

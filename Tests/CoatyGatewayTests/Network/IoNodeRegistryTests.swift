@@ -41,7 +41,7 @@ import Testing
 
     private func register(_ node: LeasedIoNode) async throws -> Lease {
         let others = clock.sleepers
-        let lease = try await registry.register(node)
+        let lease = try await registry.register(node, owner: .anonymous)
         // The timer of the lease sleeps; that of joining does not any more.
         try await until("the lease is timed") { [clock] in clock.sleepers == others + 1 }
         return lease
@@ -52,7 +52,7 @@ import Testing
         let deadline = ContinuousClock.now + Self.patience
         while true {
             do {
-                _ = try await registry.register(node(#","objectId":"\#(id)""#))
+                _ = try await registry.register(node(#","objectId":"\#(id)""#), owner: .anonymous)
                 return
             } catch IoNodeRegistry.Refusal.conflict {
                 try #require(.now < deadline, "in vain: \(id) is free")
@@ -89,16 +89,16 @@ import Testing
         #expect(try await register(node).duration == Lease.defaultDuration)
         for _ in 0..<3 {
             clock.advance(by: .seconds(29))
-            #expect(registry.renew(node.objectId, for: nil)?.duration == .seconds(30))
+            #expect(registry.renew(node, for: nil)?.duration == .seconds(30))
             try await until("the old timer ends") { [clock] in clock.sleepers == 1 }
         }
-        #expect(registry.renew(node.objectId, for: .seconds(2))?.duration == .seconds(2))
+        #expect(registry.renew(node, for: .seconds(2))?.duration == .seconds(2))
         try await until("the old timer ends") { [clock] in clock.sleepers == 1 }
-        #expect(registry.renew(node.objectId, for: nil)?.duration == .seconds(2))
+        #expect(registry.renew(node, for: nil)?.duration == .seconds(2))
         try await until("the old timer ends") { [clock] in clock.sleepers == 1 }
         clock.advance(by: .seconds(2))
         try await until("it is deadvertised") { !deadvertised.isEmpty }
-        #expect(registry.renew(node.objectId, for: nil) == nil)
+        #expect(registry.renew(node, for: nil) == nil)
         #expect(clock.sleepers == 0)
         await registry.stop()
     }
@@ -106,10 +106,10 @@ import Testing
     @Test func aWithdrawnNodeLeavesNothing() async throws {
         let node = try node()
         _ = try await register(node)
-        #expect(await registry.withdraw(node.objectId))
+        #expect(await registry.withdraw(node))
         #expect(deadvertised.count == 1)
         try await until("its timer ends") { [clock] in clock.sleepers == 0 }
-        #expect(await !registry.withdraw(node.objectId))
+        #expect(await !registry.withdraw(node))
         #expect(registry.all.isEmpty)
         try await registerAgain(node.objectId)
         await registry.stop()
@@ -120,14 +120,16 @@ import Testing
         _ = try await register(first)
         let again = try node(#","ioActors":[{"name":"a","valueType":"t","objectId":"\#(first.objectId)"}]"#)
         await #expect(throws: IoNodeRegistry.Refusal.conflict(pointer: "/ioActors/0/objectId")) {
-            try await registry.register(again)
+            try await registry.register(again, owner: .anonymous)
         }
         let second = try node()
         _ = try await register(second)
         let third = try node()
-        await #expect(throws: IoNodeRegistry.Refusal.tooMany(limit: 2)) { try await registry.register(third) }
-        #expect(await registry.withdraw(first.objectId))
-        _ = try await registry.register(third)
+        await #expect(throws: IoNodeRegistry.Refusal.tooMany(limit: 2)) {
+            try await registry.register(third, owner: .anonymous)
+        }
+        #expect(await registry.withdraw(first))
+        _ = try await registry.register(third, owner: .anonymous)
         #expect(registry.all.map(\.node.objectId) == [second.objectId, third.objectId])
         await registry.stop()
     }
@@ -135,7 +137,7 @@ import Testing
     @Test func aNodeThatFindsNoBrokerLeavesNothing() async throws {
         broker.setAvailable(false)
         let node = try node()
-        let refused = Task { [registry] in try await registry.register(node) }
+        let refused = Task { [registry] in try await registry.register(node, owner: .anonymous) }
         try await until("it waits") { [clock] in clock.sleepers == 1 }
         #expect(registry.all.isEmpty)
         clock.advance(by: IoNodeRegistry.joinTimeout)
@@ -154,7 +156,7 @@ import Testing
         try await until("the timers end") { [clock] in clock.sleepers == 0 }
         #expect(registry.all.isEmpty)
         let late = try node()
-        await #expect(throws: IoNodeRegistry.Refusal.stopped) { try await registry.register(late) }
+        await #expect(throws: IoNodeRegistry.Refusal.stopped) { try await registry.register(late, owner: .anonymous) }
         await registry.stop()
     }
 }

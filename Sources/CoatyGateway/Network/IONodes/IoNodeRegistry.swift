@@ -32,6 +32,8 @@ final class IoNodeRegistry: Component {
 
     fileprivate struct Entry {
         let node: LeasedIoNode
+        /// The principal that registered the node.
+        let owner: Principal.Subject
         var phase = Phase.joining
         /// Tells a lease from the one that it was before it was renewed.
         var renewals = 0
@@ -101,8 +103,8 @@ final class IoNodeRegistry: Component {
     }
 
     /// Lets a node join the network; its lease begins when it is advertised.
-    func register(_ node: LeasedIoNode) async throws(Refusal) -> Lease {
-        try join(node)
+    func register(_ node: LeasedIoNode, owner: Principal.Subject) async throws(Refusal) -> Lease {
+        try join(node, owner)
         guard await node.communicationManager.hasJoined(within: Self.joinTimeout, by: clock) else {
             _ = state.withLock { $0.leave(node.objectId) }
             await remove(node)
@@ -120,14 +122,14 @@ final class IoNodeRegistry: Component {
         return lease
     }
 
-    private func join(_ node: LeasedIoNode) throws(Refusal) {
+    private func join(_ node: LeasedIoNode, _ owner: Principal.Subject) throws(Refusal) {
         try state.withLock { state throws(Refusal) in
             guard !state.isStopped else { throw .stopped }
             if let taken = node.ids.first(where: { state.owners[$0.id] != nil }) {
                 throw .conflict(pointer: taken.pointer)
             }
             guard state.entries.count < limit else { throw .tooMany(limit: limit) }
-            state.entries[node.objectId] = Entry(node: node)
+            state.entries[node.objectId] = Entry(node: node, owner: owner)
             state.order.append(node.objectId)
             for (id, _) in node.ids { state.owners[id] = node.objectId }
             // Under the lock, so that whoever lets the node leave finds it started. Starting does not wait.
@@ -135,15 +137,16 @@ final class IoNodeRegistry: Component {
         }
     }
 
-    /// Begins the lease of a node anew.
+    /// Renews the lease of a node.
     ///
-    /// - Parameter duration: nil for the one that it has.
-    /// - Returns: nil where there is no such node.
-    func renew(_ nodeId: CoatyUUID, for duration: Duration?) -> Lease? {
-        state.withLock { state in
-            guard var entry = state.entries[nodeId], case .registered(let old, let timer) = entry.phase else {
-                return nil
-            }
+    /// - Parameter duration: nil for the current duration.
+    /// - Returns: nil if the node is no longer registered, also if another node has its id now.
+    func renew(_ node: LeasedIoNode, for duration: Duration?) -> Lease? {
+        let nodeId = node.objectId
+        return state.withLock { state in
+            guard var entry = state.entries[nodeId], entry.node === node,
+                case .registered(let old, let timer) = entry.phase
+            else { return nil }
             timer.cancel()
             let lease = Lease(duration ?? old.duration)
             entry.renewals += 1
@@ -155,11 +158,31 @@ final class IoNodeRegistry: Component {
 
     /// Lets a node leave the network, and returns when it has.
     ///
-    /// - Returns: false where there is no such node.
-    func withdraw(_ nodeId: CoatyUUID) async -> Bool {
-        guard let node = registered(nodeId)?.node, state.withLock({ $0.leave(nodeId) }) else { return false }
+    /// - Returns: false if the node is no longer registered, also if another node has its id now.
+    func withdraw(_ node: LeasedIoNode) async -> Bool {
+        let isLeaving = state.withLock { state in
+            state.registered(node.objectId)?.node === node && state.leave(node.objectId)
+        }
+        guard isLeaving else { return false }
         await remove(node)
         return true
+    }
+
+    /// Withdraws the nodes of principals that may no longer have them, at the same time; also those that are being registered.
+    ///
+    /// - Parameter mayStay: whether a node stays.
+    func withdraw(unless mayStay: (Owned) -> Bool) {
+        let entries = state.withLock { Array($0.entries.values) }
+        // Outside of the lock, because conditions may take long.
+        let unwanted = entries.filter {
+            !mayStay(Owned(node: $0.node, lease: Lease($0.node.duration), owner: $0.owner))
+        }
+        let leaving = state.withLock { state in
+            unwanted.filter { state.entries[$0.node.objectId]?.node === $0.node && state.leave($0.node.objectId) }.map(
+                \.node
+            )
+        }
+        for node in leaving { Task { await remove(node) } }
     }
 
     private func timer(_ node: LeasedIoNode, _ lease: Lease, renewals: Int) -> Task<Void, Never> {
@@ -197,13 +220,25 @@ final class IoNodeRegistry: Component {
 
     // MARK: - Looking up
 
-    /// A node that is registered, and its lease.
-    func registered(_ nodeId: CoatyUUID) -> (node: LeasedIoNode, lease: Lease)? {
-        state.withLock { $0.registered(nodeId) }
+    /// Returns a registered node.
+    func registered(_ nodeId: CoatyUUID) -> Owned? { state.withLock { $0.registered(nodeId) } }
+
+    /// Returns the registered node of an IO point.
+    func owned(ofPoint id: CoatyUUID) -> Owned? {
+        state.withLock { state in
+            guard state.points[id] != nil, let node = state.owners[id] else { return nil }
+            return state.registered(node)
+        }
     }
 
-    /// All nodes that are registered.
-    var all: [(node: LeasedIoNode, lease: Lease)] {
+    /// Returns who has registered the node with an id, or with a point of the id. Known from the registration until the node has
+    /// left.
+    func owner(ofId id: CoatyUUID) -> Principal.Subject? {
+        state.withLock { state in state.owners[id].flatMap { state.entries[$0]?.owner } }
+    }
+
+    /// All registered nodes, in the order of their registration.
+    var all: [Owned] {
         state.withLock { state in state.order.compactMap { state.registered($0) } }
     }
 
@@ -225,9 +260,9 @@ final class IoNodeRegistry: Component {
 }
 
 extension IoNodeRegistry.State {
-    fileprivate func registered(_ nodeId: CoatyUUID) -> (node: LeasedIoNode, lease: Lease)? {
+    fileprivate func registered(_ nodeId: CoatyUUID) -> IoNodeRegistry.Owned? {
         guard let entry = entries[nodeId], case .registered(let lease, _) = entry.phase else { return nil }
-        return (entry.node, lease)
+        return .init(node: entry.node, lease: lease, owner: entry.owner)
     }
 
     /// Takes a node and its points out of sight.

@@ -3,7 +3,7 @@ import CoatyMQTT
 import Foundation
 
 /// What a client wants to register: `{contextName, ioSources?, ioActors?, characteristics?, objectId?, name?, leaseDuration?}`.
-struct IoNodeRequest {
+struct IoNodeRequest: Sendable {
     /// The most IO sources and IO actors of a node, together.
     static let maximumPoints = 1000
     /// The most bytes of a request, and the deepest nesting of the characteristics and of a point, each counted from its own
@@ -15,8 +15,9 @@ struct IoNodeRequest {
     /// The longest update rate: in the field rates are integers of 32 bits.
     static let maximumUpdateRate = Double(Int32.max)
 
-    /// The node, and the places of all ids in the request: that of the node first.
-    let node: IoNode
+    /// The node. Invariant: nobody changes it after `init`, so that threads may hand it over.
+    nonisolated(unsafe) let node: IoNode
+    /// All ids with their places in the request: that of the node first.
     let ids: [(id: CoatyUUID, pointer: String)]
     /// The name of the identity; nil where the request has none.
     let name: String?

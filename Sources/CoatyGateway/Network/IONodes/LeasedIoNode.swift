@@ -54,6 +54,9 @@ final class LeasedIoNode: Sendable {
         return named + node.bytes[end...]
     }
 
+    /// The node as it is advertised; nil is not expected, because the registration was valid.
+    var object: JSONView? { (try? Payload(json))?.json }
+
     /// `"node":…,"identity":…,"lease":…`
     func members(_ lease: Lease) -> [UInt8] {
         Array(#""node":"#.utf8) + json + #",""#.utf8 + identityAndLease(lease)

@@ -7,6 +7,8 @@ import Synchronization
 /// Client identity: an agent with its own broker connection and last will.
 struct ClientIdentity: Sendable {
     let manager: CommunicationManager
+    /// Stops the agent and releases its place within the limit.
+    let leave: @Sendable () async -> Void
 
     /// The identity object as JSON text.
     var identity: ArraySlice<UInt8> { manager.identityEvent.payload.json["object"]?.bytes ?? [] }
@@ -66,7 +68,7 @@ final class ClientIdentities: Component {
         let identity = Identity(name: name)
         logger[metadataKey: "identity"] = "\(identity.objectId)"
         let manager = try CommunicationManager(identity: identity, options: options, logger: logger)
-        let clientIdentity = ClientIdentity(manager: manager)
+        let clientIdentity = ClientIdentity(manager: manager) { [weak self] in await self?.leave(manager) }
         try state.withLock { state in
             guard !state.isStopped else { throw Problems.tooManyIdentities(limit) }
             state.identities[manager.identityId] = clientIdentity
@@ -78,15 +80,14 @@ final class ClientIdentities: Component {
 
     /// Waits until the identity is advertised, at most ``joinTimeout``.
     ///
-    /// - Returns: false if the time is over; the caller must then call ``leave(_:)``.
+    /// - Returns: false if the time is over; the caller must then call ``ClientIdentity/leave``.
     func join(_ identity: ClientIdentity) async -> Bool {
         await identity.manager.hasJoined(within: Self.joinTimeout, by: ContinuousClock())
     }
 
-    /// Stops the agent of an identity and releases its place within the limit.
-    func leave(_ identity: ClientIdentity) async {
-        await identity.manager.stop()
-        _ = state.withLock { $0.identities.removeValue(forKey: identity.manager.identityId) }
+    private func leave(_ manager: CommunicationManager) async {
+        await manager.stop()
+        _ = state.withLock { $0.identities.removeValue(forKey: manager.identityId) }
     }
 }
 

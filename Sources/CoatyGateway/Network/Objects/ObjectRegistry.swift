@@ -68,6 +68,22 @@ final class ObjectRegistry: Component {
 
     func object(_ id: CoatyUUID) -> AliveObject? { table.withLock { $0.object(id) } }
 
+    /// Returns the objects that are removed together with an id: its children, and the objects of the agent with this id.
+    func dependents(of id: CoatyUUID) -> [AliveObject] { table.withLock { $0.dependents(of: id) } }
+
+    /// Returns whether objects are removed together with an id.
+    func hasDependents(_ id: CoatyUUID) -> Bool { table.withLock { $0.hasDependents(id) } }
+
+    /// Returns the last known version of an object, also of one that has been removed lately; nil if it is unknown.
+    func known(_ id: CoatyUUID) -> AliveObject? { table.withLock { $0.known(id) } }
+
+    /// Returns the last known versions of objects, also of those that have been removed lately; nil for unknown ones.
+    func known(_ ids: [CoatyUUID]) -> [EventAccess.KnownObject?] {
+        table.withLock { table in
+            ids.map { id in table.known(id).map { .init(objectId: id, object: $0) } }
+        }
+    }
+
     /// The agents that are there, in the order in which they came, and behind them those that have gone.
     var agents: [AgentPresence] {
         let (identities, departed) = table.withLock { table in

@@ -37,6 +37,16 @@ extension ObjectTable {
 
         subscript(position: Position) -> Entry { entries.values[position] }
 
+        /// Whether an agent owns other objects than one.
+        func hasOwned(by agent: CoatyUUID, besides id: CoatyUUID) -> Bool {
+            byOwner[agent].map { $0.count > 1 || !$0.contains(id) } ?? false
+        }
+
+        /// Whether a parent has other children than one.
+        func hasChildren(of parent: CoatyUUID, besides id: CoatyUUID) -> Bool {
+            byParent[parent].map { $0.count > 1 || !$0.contains(id) } ?? false
+        }
+
         func ids(ownedBy agent: CoatyUUID) -> Set<CoatyUUID> { byOwner[agent] ?? [] }
 
         func ids(withParent parent: CoatyUUID) -> Set<CoatyUUID> { byParent[parent] ?? [] }

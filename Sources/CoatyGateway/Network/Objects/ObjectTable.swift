@@ -1,4 +1,5 @@
 import Coaty
+import DequeModule
 
 /// The objects of a registry, bounded in number and bytes.
 ///
@@ -7,6 +8,9 @@ import Coaty
 /// The bounds apply to listed and remembered objects together. When the table is full, it first forgets the objects of the
 /// agent that left first, then removes the listed object that was heard of longest ago, but never an Identity.
 struct ObjectTable: Sendable {
+    /// Maximum number of removed objects whose last version is kept, and their maximum size in bytes.
+    static let maximumRemoved = 1_000
+    static let maximumRemovedBytes = 4 << 20
     /// Maximum number of departed agents that are known to have forgotten objects.
     static let maximumIncompleteAgents = 100_000
 
@@ -20,6 +24,12 @@ struct ObjectTable: Sendable {
     private var unconfirmed: Set<CoatyUUID> = []
     /// The last serial number before the broker connection was lost.
     private var doubted: UInt64 = 0
+
+    /// The last versions of removed objects, and their ids in the order of removal: the events that report the removal are
+    /// judged by them.
+    private var removed: [CoatyUUID: AliveObject] = [:]
+    private var removalOrder: Deque<CoatyUUID> = []
+    private var removedBytes = 0
 
     private(set) var departed: DepartedAgents
     /// Hash values of agents with forgotten objects: the list becomes incomplete when one of them returns.
@@ -45,6 +55,19 @@ struct ObjectTable: Sendable {
     var objects: some Sequence<AliveObject> { listed.objects }
 
     func object(_ id: CoatyUUID) -> AliveObject? { listed[id]?.object }
+
+    /// Returns the last known version of an object, also of one that has been removed lately.
+    func known(_ id: CoatyUUID) -> AliveObject? { (listed[id] ?? remembered[id])?.object ?? removed[id] }
+
+    /// Returns whether there are ``dependents(of:)``.
+    func hasDependents(_ id: CoatyUUID) -> Bool {
+        listed.hasChildren(of: id, besides: id) || listed.hasOwned(by: id, besides: id)
+    }
+
+    /// Returns the children of an id, and the objects that the agent with this id owns, without the object itself.
+    func dependents(of id: CoatyUUID) -> [AliveObject] {
+        listed.ids(withParent: id).union(listed.ids(ownedBy: id)).subtracting([id]).compactMap { listed[$0]?.object }
+    }
 
     /// The objects of departed agents, in no particular order.
     var rememberedObjects: some Sequence<AliveObject> { remembered.objects }
@@ -217,7 +240,22 @@ struct ObjectTable: Sendable {
                 noteForgotten(of: agent)
             }
         }
+        keepRemoved(object)
         report(ObjectChange(kind: .removed, object: object, previous: nil))
+    }
+
+    private mutating func keepRemoved(_ object: AliveObject) {
+        if let former = removed.updateValue(object, forKey: object.objectId) {
+            removedBytes -= former.size
+        } else {
+            removalOrder.append(object.objectId)
+        }
+        removedBytes += object.size
+        while removed.count > Self.maximumRemoved || removedBytes > Self.maximumRemovedBytes,
+            let oldest = removalOrder.popFirst(), let former = removed.removeValue(forKey: oldest)
+        {
+            removedBytes -= former.size
+        }
     }
 
     private mutating func noteForgotten(of agent: CoatyUUID) {

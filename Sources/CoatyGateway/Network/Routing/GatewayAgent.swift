@@ -34,7 +34,7 @@ struct GatewayAgent: Component {
             logger: logger
         )
         let feed = RoutingFeed()
-        var routers: [(id: CoatyUUID, router: HostedRouter)] = []
+        var routers: [(id: CoatyUUID, name: WireName, router: HostedRouter)] = []
         for (context, configured) in zip(contexts, settings.routing.contexts) {
             let name = "router of \(context.objectId)"
             try container.registerController(
@@ -44,7 +44,7 @@ struct GatewayAgent: Component {
             )
             guard let router: HostedRouter = container.getController(name: name) else { continue }
             router.settle(in: .init(feed: feed, store: store, configured: configured))
-            routers.append((context.objectId, router))
+            routers.append((context.objectId, WireName(context.name), router))
         }
         routing = RoutingAdmin(
             manager: container.communicationManager,

@@ -28,14 +28,14 @@ final class RoutingAdmin {
     nonisolated let feed: RoutingFeed
     private let manager: CommunicationManager
     /// In the order of the configuration.
-    private nonisolated let routers: [(id: CoatyUUID, router: HostedRouter)]
+    private nonisolated let routers: [(id: CoatyUUID, name: WireName, router: HostedRouter)]
     private let turns = Turns()
     private var looking: Task<Void, Never>?
 
     /// - Parameter routers: those of the hosted contexts.
     init(
         manager: CommunicationManager,
-        routers: [(id: CoatyUUID, router: HostedRouter)],
+        routers: [(id: CoatyUUID, name: WireName, router: HostedRouter)],
         feed: RoutingFeed
     ) {
         self.manager = manager
@@ -56,6 +56,11 @@ final class RoutingAdmin {
 
     /// Whether there is such a context.
     nonisolated func isKnown(_ id: CoatyUUID) -> Bool { router(id) != nil || directory.contains(id) }
+
+    /// The name of a context, which never changes; nil if the context is unknown.
+    nonisolated func contextName(_ id: CoatyUUID) -> WireName? {
+        routers.first { $0.id == id }?.name ?? directory.json(id)?["name"]?.string.map { WireName($0) }
+    }
 
     // MARK: - Seeing
 
@@ -178,6 +183,19 @@ final class RoutingAdmin {
             try event(id, .put(view), router.ioContextJSON).data.object as? IoContext
         }
         return try await router.preview(ioContext: object ?? nil, rules: rules)
+    }
+
+    /// Returns the rules of a hosted context as JSON text.
+    func rules(_ id: CoatyUUID) throws -> [UInt8] { try Self.json(hosted(id).rules) }
+
+    /// Returns why a source and an actor of a hosted context are associated, or are not.
+    func explain(_ id: CoatyUUID, source: CoatyUUID, actor: CoatyUUID) throws(Failure) -> IoAssociationExplanation {
+        let router = try hosted(id)
+        guard let explanation = router.explain(ioSourceId: source, ioActorId: actor) else {
+            let missing = router.ioSource(source) == nil ? "IO source \(source)" : "IO actor \(actor)"
+            throw .notFound("The context has no \(missing).")
+        }
+        return explanation
     }
 
     /// The JSON text of rules.

@@ -1,0 +1,79 @@
+import Coaty
+import DequeModule
+import Synchronization
+
+/// The requests that were delivered to a client and that it may answer.
+///
+/// An anonymous client has its own for each connection. The connections of a token share theirs, so that a client may reconnect
+/// between a request and its answer. Its lock is a leaf: nothing else is locked while it is held.
+final class AnswerRights: Sendable {
+    /// Maximum number of requests; the oldest are forgotten first.
+    static let maximumRequests = 1024
+    /// Maximum number of answers to a Discover event: an agent answers once for each of its objects. Other requests are answered
+    /// once.
+    static let maximumResolves = 1000
+
+    private struct Right {
+        var answers: Int
+        let deadline: ContinuousClock.Instant
+
+        var isValid: Bool { answers > 0 && .now < deadline }
+    }
+
+    private struct State {
+        var rights: [CoatyUUID: Right] = [:]
+        /// The ids of `rights` in the order of delivery. May hold ids that are used up.
+        var order: Deque<CoatyUUID> = []
+    }
+
+    /// How long a request can be answered. Nothing on the wire says how long an agent waits for answers.
+    private let window: Duration
+    private let state = Mutex(State())
+
+    init(window: Duration) { self.window = window }
+
+    /// Notes that a request was delivered. A later delivery of the same request gives no further right.
+    func insert(_ request: DeliveredRequest) {
+        state.withLock { state in
+            guard state.rights[request.correlationId] == nil else { return }
+            // From when it was observed: a request that is replayed must not be answered again or later.
+            let deadline = request.observed + window
+            guard .now < deadline else { return }
+            state.rights[request.correlationId] = Right(
+                answers: request.isDiscover ? Self.maximumResolves : 1,
+                deadline: deadline
+            )
+            state.order.append(request.correlationId)
+            while let oldest = state.order.first,
+                state.order.count > Self.maximumRequests || state.rights[oldest].map({ $0.deadline <= .now }) ?? true
+            {
+                state.order.removeFirst()
+                state.rights[oldest] = nil
+            }
+        }
+    }
+
+    /// Returns whether a request can be answered now.
+    func contains(_ id: CoatyUUID) -> Bool { state.withLock { $0.rights[id]?.isValid ?? false } }
+
+    /// Uses the right to one answer.
+    ///
+    /// - Returns: false if there is none.
+    func take(_ id: CoatyUUID) -> Bool {
+        state.withLock { state in
+            guard state.rights[id]?.isValid ?? false else { return false }
+            state.rights[id]?.answers -= 1
+            return true
+        }
+    }
+
+    /// Gives back a right whose answer could not be published.
+    func giveBack(_ id: CoatyUUID) { state.withLock { $0.rights[id]?.answers += 1 } }
+}
+
+/// A request event in a subscription.
+struct DeliveredRequest: Sendable {
+    let correlationId: CoatyUUID
+    let isDiscover: Bool
+    var observed = ContinuousClock.now
+}

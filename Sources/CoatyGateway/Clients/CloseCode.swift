@@ -1,0 +1,59 @@
+import WebSocketServer
+
+/// The gateway's own close codes of WebSockets; docs/websocket.md lists all codes.
+///
+/// A client reconnects unless the code is from 4500 to 4999: a new connection would end in the same way.
+enum CloseCode: UInt16 {
+    /// The gateway has no room for the subscription now. Registered with IANA as "Try Again Later".
+    case tryAgainLater = 1013
+    /// The gateway is shutting down.
+    case shuttingDown = 4000
+    /// The client reads too slowly: replies to its frames or a subscription with `overflow=close` have overflowed.
+    case slowClient = 4001
+    /// What the connection's only subscription observes no longer exists.
+    case gone = 4500
+    /// The broker, or since a reload the access configuration, does not allow what the connection's only subscription observes.
+    case refused = 4501
+    /// The client has not authenticated in time, or its token is wrong.
+    case notAuthenticated = 4502
+    /// The access of the client was removed.
+    case accessRemoved = 4503
+    /// The client has sent a message where none is allowed, or a binary one where text is required.
+    case protocolError = 4504
+
+    /// Returns the code for a connection whose only subscription has ended.
+    init(_ end: ConnectionEnd) {
+        self =
+            switch end {
+            case .done(.overflow): .slowClient
+            // `withdrawn`; the others end requests, which no WebSocket has as its only one.
+            case .done: .gone
+            case .refused(status: 401): .accessRemoved
+            case .refused(status: 403): .refused
+            case .refused(status: 503): .tryAgainLater
+            case .refused: .gone
+            }
+    }
+}
+
+extension WebSocketConnection {
+    /// Closes the connection after the queued messages.
+    func close(_ code: CloseCode, _ reason: String) { close(code: code.rawValue, reason: reason) }
+}
+
+/// Why a connection with a single subscription or request ends.
+enum ConnectionEnd: Equatable, Sendable {
+    /// After the frame `done`.
+    case done(ServerFrame.EndReason)
+    /// After the frame `error` with a problem of this status.
+    case refused(status: Int)
+
+    /// The reason in the close frame.
+    var text: String {
+        switch self {
+        case .done(.overflow): "the client reads too slowly"
+        case .done(let reason): reason.rawValue
+        case .refused: "refused"
+        }
+    }
+}

@@ -1,0 +1,137 @@
+import Coaty
+
+/// What an event is about, so that it can be judged for a principal.
+enum EventAccess: Sendable {
+    /// Each object of the event by its own types: Advertise, Update, and the answers to requests.
+    case objects(AccessPattern)
+    case channel(WireName)
+    case call(WireName)
+    /// The types that a Discover or Query event asks for, and its payload.
+    case types(AccessPattern)
+    /// A Deadvertise event by the last known versions of its objects, as they were when the event came; nil for unknown ones.
+    case deadvertise([KnownObject?])
+    /// An event without objects, by a name.
+    case named(AccessPattern, AccessTarget)
+
+    /// The last known version of an object that is deadvertised.
+    struct KnownObject: Sendable {
+        let objectId: CoatyUUID
+        let object: AliveObject
+    }
+}
+
+extension EventAccess {
+    /// Reads an event of any type, as it is on the wire and unchecked.
+    ///
+    /// The answer to a call names neither the operation nor any object, so only a grant for all operations covers it. A value of an
+    /// IO source that is not registered here is in an unknown IO context.
+    init(_ event: TrafficEvent, _ objects: ObjectRegistry, _ ioNodes: IoNodeRegistry) {
+        let name = event.address.name.map { WireName($0.text) }
+        switch event.address.eventType {
+        case .advertise: self = .objects(.advertise)
+        case .update, .complete: self = .objects(.update)
+        case .resolve: self = .objects(.discover)
+        case .retrieve: self = .objects(.query)
+        case .discover: self = .types(.discover)
+        case .query: self = .types(.query)
+        case .channel: self = name.map(Self.channel) ?? .named(.channel, .none)
+        case .call: self = name.map(Self.call) ?? .named(.call, .anyOperation)
+        case .return: self = .named(.call, .anyOperation)
+        case .associate: self = .named(.associate, name.map(AccessTarget.context) ?? .anyContext)
+        case .deadvertise:
+            let ids = event.payload?.json["objectIds"]?.elements.compactMap { $0.string.map(CoatyUUID.init(wire:)) }
+            self = .deadvertise(objects.known(ids ?? []))
+        case .ioValue:
+            let node = ioNodes.owned(ofPoint: event.address.sourceId)?.node
+            self = .named(.iovalue, node.map { .context(WireName($0.context)) } ?? .anyContext)
+        }
+    }
+}
+
+extension ObservedEvent {
+    /// What a principal needs to see the event. None if it can't be judged, and must be hidden.
+    var accessRequests: [AccessRequest] {
+        guard case .json(let payload) = data else {
+            guard case .named(let pattern, let target) = access else { return [] }
+            return [AccessRequest(verb: .observe, pattern: pattern, target: target)]
+        }
+        switch access {
+        case .objects(let pattern): return AccessRequest.objects(.observe, pattern, payload.allObjects)
+        case .channel(let id): return AccessRequest.channel(.observe, id, payload)
+        case .call(let operation):
+            return [
+                AccessRequest(verb: .observe, pattern: .call, target: .operation(operation), request: payload.json)
+            ]
+        case .types(let pattern):
+            var requests = AccessRequest.types(.observe, pattern, in: payload)
+            for index in requests.indices { requests[index].request = payload.json }
+            return requests
+        case .deadvertise(let objects): return objects.map(AccessRequest.deadvertised)
+        case .named(let pattern, let target): return [AccessRequest(verb: .observe, pattern: pattern, target: target)]
+        }
+    }
+
+    /// What a view may see of an event.
+    enum Visibility {
+        case nothing
+        case everything
+        /// A Deadvertise event with the objects that the view may see: it is only a list of ids. All other events are visible
+        /// entirely or not at all, because their bytes go out unchanged.
+        case part(ObservedEvent)
+    }
+
+    func visibility(to view: AccessView) -> Visibility {
+        guard case .deadvertise(let objects) = access else {
+            return view.allows(accessRequests) ? .everything : .nothing
+        }
+        let seen = objects.filter { view.allows([AccessRequest.deadvertised($0)]) }
+        if seen.count == objects.count { return seen.isEmpty ? .nothing : .everything }
+        // A view that may see unknown ids may see all.
+        let ids = seen.compactMap(\.self).map { object in
+            var json: [UInt8] = []
+            JSONText.append(object.objectId.string, to: &json)
+            return json
+        }
+        guard !ids.isEmpty,
+            let payload = try? Payload(
+                Array(#"{"objectIds":["#.utf8) + ids.joined(separator: ",".utf8) + "]}".utf8
+            )
+        else { return .nothing }
+        return .part(ObservedEvent(self, data: payload, access: .deadvertise(seen)))
+    }
+}
+
+extension AccessRequest {
+    fileprivate static func deadvertised(_ known: EventAccess.KnownObject?) -> AccessRequest {
+        known?.object.request(.observe, .deadvertise)
+            ?? AccessRequest(verb: .observe, pattern: .deadvertise, target: .anyObject)
+    }
+}
+
+extension ObservedChange {
+    /// Whether a view may see the object before and after the change.
+    struct Visibility: Sendable {
+        let before: Bool
+        let after: Bool
+    }
+
+    func visibility(to view: AccessView) -> Visibility {
+        func isVisible(_ object: AliveObject) -> Bool { view.allows([object.request(.observe, .advertise)]) }
+        return Visibility(
+            before: (kind == .removed ? object : previous).map { isVisible($0.object) } ?? false,
+            after: kind != .removed && isVisible(object.object)
+        )
+    }
+
+    /// What a view sees of an object that it may no longer see: that it is gone, and nothing of its new version.
+    func departure(from event: ObservedEvent) -> ObservedEvent? {
+        guard let before = previous?.object else { return nil }
+        var json = Array(#"{"object":{"objectId":"#.utf8)
+        JSONText.append(before.objectId.string, to: &json)
+        json += #","coreType":"\#(before.coreType.rawValue)","objectType":"#.utf8
+        JSONText.append(before.objectType.text, to: &json)
+        return (try? Payload(json + "}}".utf8)).map { payload in
+            ObservedEvent(event, head: ObservedEvent.head(of: before), data: payload, access: event.access)
+        }
+    }
+}

@@ -1,0 +1,235 @@
+import Coaty
+import HTTPServer
+
+/// The only way from a client to the network: every operation of every transport passes here.
+///
+/// It looks up what the operation is about, decides, executes and audits. Nothing else holds a ``Network``, and nothing else can
+/// make a ``Permit``.
+final class Gate: Sendable {
+    let access: AccessControl
+    private let network: Network
+    private let audit: AuditLog
+
+    init(_ network: Network, access: AccessControl, audit: AuditLog) {
+        self.network = network
+        self.access = access
+        self.audit = audit
+    }
+
+    /// Performs an operation, on the caller's thread.
+    ///
+    /// - Throws: `Problem` with status 401, 403 or 404 if it is not allowed; the operation's own errors.
+    func perform<Performed: Operation>(_ operation: Performed, by principal: Principal) throws -> Performed.Outcome {
+        let (target, permit, claims) = try admit(operation, principal)
+        do {
+            let outcome = try operation.execute(on: target, in: network, under: permit)
+            if operation.isAudited { audit.performed(claims, by: principal) }
+            return outcome
+        } catch {
+            if operation.isAudited { audit.performed(claims, by: principal, error: error) }
+            throw error
+        }
+    }
+
+    /// Performs an operation that waits. The decision is made before the first wait.
+    ///
+    /// - Throws: as ``perform(_:by:)-(Operation,_)``.
+    func perform<Performed: AsyncOperation>(
+        _ operation: Performed,
+        by principal: Principal
+    ) async throws -> Performed.Outcome {
+        let (target, permit, claims) = try admit(operation, principal)
+        do {
+            let outcome = try await operation.execute(on: target, in: network, under: permit)
+            if operation.isAudited { audit.performed(claims, by: principal) }
+            return outcome
+        } catch {
+            if operation.isAudited { audit.performed(claims, by: principal, error: error) }
+            throw error
+        }
+    }
+
+    /// Decides about an operation without performing it, as of now.
+    ///
+    /// - Returns: nil if it is allowed, otherwise the problem that ``perform(_:by:)-(Operation,_)`` would throw.
+    func refusal(of operation: some ControlledOperation, by principal: Principal) -> Problem? {
+        do throws(Problem) {
+            _ = try admit(operation, principal)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Returns what a principal may see now of the answers to a request.
+    ///
+    /// - Throws: `Problem` if it is no longer allowed.
+    func answerView(of operation: SendRequest, by principal: Principal) throws(Problem) -> AccessView? {
+        operation.view(try admit(operation, principal).permit)
+    }
+
+    /// Returns how a standing operation of a principal is to be filtered now.
+    ///
+    /// - Throws: `Problem` if it is no longer allowed.
+    func view(of operation: some ControlledOperation, by principal: Principal) throws(Problem) -> AccessView? {
+        try admit(operation, principal).permit.view
+    }
+
+    private func admit<Asked: ControlledOperation>(
+        _ operation: Asked,
+        _ principal: Principal
+    ) throws(Problem) -> (target: Asked.Target, permit: Permit, claims: [AccessRequest]) {
+        let permissions = try access.permissions(of: principal)
+        if permissions.isUnrestricted {
+            guard let target = operation.resolve(in: network) else { throw operation.unknown }
+            let permit = Permit(principal: principal, permissions: permissions, view: nil)
+            guard operation.isAudited else { return (target, permit, []) }
+            return (target, permit, operation.claims(on: target, in: network, by: principal.subject))
+        }
+        // What does not exist and what a client must not know of look the same. Without any grant both are forbidden.
+        if let needed = operation.concealment ?? operation.admission.neededGrant,
+            !permissions.hasGrant(needed.verb, needed.pattern)
+        {
+            throw denied(needed, permissions.decide(needed).denial, permissions, principal)
+        }
+        guard let target = operation.resolve(in: network) else { throw operation.unknown }
+        // Agents may take another one of several members with the same name than the one that is judged.
+        if let problem = operation.payload.flatMap(Problems.duplicates(in:)) { throw problem }
+        let view: AccessView?
+        let claims: [AccessRequest]
+        switch operation.admission {
+        case .filteredByEvent(let needed): (view, claims) = (AccessView(permissions: permissions), [needed])
+        case .filtered(let needed):
+            (view, claims) = (permissions.admit(needed).isEntire ? nil : AccessView(permissions: permissions), [needed])
+        case .decided, .standing:
+            claims = operation.claims(on: target, in: network, by: principal.subject)
+            for claim in claims {
+                guard let reason = denial(of: claim, operation, permissions) else { continue }
+                let problem = denied(claim, reason, permissions, principal)
+                throw operation.concealment == nil ? problem : operation.unknown
+            }
+            guard !claims.isEmpty else { throw Problems.forbidden }
+            let isEntire = !operation.admission.isStanding || claims.allSatisfy { permissions.admit($0).isEntire }
+            view = isEntire ? nil : AccessView(permissions: permissions)
+        }
+        return (target, Permit(principal: principal, permissions: permissions, view: view), claims)
+    }
+
+    private func denial(
+        of claim: AccessRequest,
+        _ operation: some ControlledOperation,
+        _ permissions: Permissions
+    ) -> Denial? {
+        // The object or the payload is known now: conditions on it hold now or never.
+        if !operation.admission.isStanding || claim.isJudgeable {
+            return permissions.decide(claim).denial
+        }
+        guard case .denied(let denial) = permissions.admit(claim) else { return nil }
+        return denial
+    }
+
+    private func denied(
+        _ claim: AccessRequest,
+        _ denial: Denial?,
+        _ permissions: Permissions,
+        _ principal: Principal
+    ) -> Problem {
+        audit.denied(claim, by: principal)
+        if claim.isAboutExisting, !permissions.wouldAllowAsOwn(claim) {
+            // The same whatever there is, and whoever owns it: the client may not know of it.
+            let all = AccessRequest(verb: claim.verb, pattern: claim.pattern, target: .anyObject)
+            return Problems.forbidden(all, Denial(request: all, failed: []))
+        }
+        return denial.map { Problems.forbidden(claim, $0) } ?? Problems.forbidden
+    }
+}
+
+extension Permissions {
+    /// Returns whether a request would be allowed if the principal owned what it touches.
+    fileprivate func wouldAllowAsOwn(_ request: AccessRequest) -> Bool {
+        var own = request
+        own.isOfOthers = false
+        return decide(own).denial == nil
+    }
+}
+
+extension AdmissionRule {
+    fileprivate var isStanding: Bool {
+        if case .standing = self { true } else { false }
+    }
+
+    /// What some grant is needed for.
+    fileprivate var neededGrant: AccessRequest? {
+        switch self {
+        case .decided, .standing: nil
+        case .filtered(let needed), .filteredByEvent(let needed): needed
+        }
+    }
+}
+
+extension Admission {
+    fileprivate var isEntire: Bool {
+        if case .everything = self { true } else { false }
+    }
+}
+
+/// The proof that the gate has allowed an operation.
+struct Permit: Sendable {
+    let principal: Principal
+    /// What the principal may see of the events or answers that follow; nil for all of them.
+    let view: AccessView?
+    private let permissions: Permissions
+
+    fileprivate init(principal: Principal, permissions: Permissions, view: AccessView?) {
+        self.principal = principal
+        self.permissions = permissions
+        self.view = view
+    }
+
+    /// Returns what the principal may see of things that a request covers entirely; nil if it may see all.
+    func view(unlessEntirely request: AccessRequest) -> AccessView? {
+        permissions.admit(request).isEntire ? nil : AccessView(permissions: permissions)
+    }
+
+    /// Whether the principal may not do everything.
+    var isRestricted: Bool { !permissions.isUnrestricted }
+
+    /// Returns whether the principal may also have something that is optional in the outcome.
+    func allows(_ request: AccessRequest) -> Bool { permissions.decide(request).denial == nil }
+}
+
+extension AccessDecision {
+    /// Nil if it is allowed.
+    var denial: Denial? {
+        if case .denied(let denial) = self { denial } else { nil }
+    }
+}
+
+extension Problems {
+    static let forbidden = Problem(
+        type: typePrefix + "forbidden",
+        title: "Forbidden",
+        status: 403,
+        detail: "No grant of your roles allows this."
+    )
+
+    /// Returns the problem of a payload in which an object has two members with the same name; nil if none has.
+    static func duplicates(in payload: Payload) -> Problem? {
+        payload.json.duplicateMember.map {
+            of(.invalid(pointer: $0.pointer, reason: "has a name that another member has"))
+        }
+    }
+
+    static func forbidden(_ request: AccessRequest, _ denial: Denial) -> Problem {
+        var problem = forbidden
+        if !denial.failed.isEmpty {
+            problem.detail =
+                "The condition of \(denial.failed.joined(separator: ", ")) does not hold, or can't be judged."
+        }
+        problem.members = [
+            ("verb", .string(request.verb.rawValue)), ("pattern", .string(request.pattern.rawValue)),
+            ("missing", .string(short(denial.missing))),
+        ]
+        return problem
+    }
+}

@@ -1,0 +1,17 @@
+import Coaty
+
+/// The parts of the gateway that act in the Coaty network. Only ``Gate`` holds one and lends it to operations.
+struct Network: Sendable {
+    /// The gateway's own agent, which publishes for clients without an identity.
+    let manager: CommunicationManager
+    let feeds: FeedHub
+    let objects: ObjectRegistry
+    let owners: ObjectOwners
+    let ioNodes: IoNodeRegistry
+    let routing: RoutingAdmin
+    let identities: ClientIdentities
+    /// The requests that were delivered to clients.
+    let requests: ObservedRequests
+    /// Counts the requests of clients.
+    let requestCount: RequestCount
+}

@@ -1,0 +1,91 @@
+import Coaty
+import HTTPServer
+
+/// Answers a request that was delivered to the client.
+struct Answer: Operation {
+    let correlationId: CoatyUUID
+    /// The answering event.
+    let event: CommunicationEventType
+    let content: Payload
+    /// The requests that the client may answer.
+    let rights: AnswerRights
+    /// The identity that publishes; nil for the gateway's.
+    var identity: ClientIdentity?
+
+    var payload: Payload? { content }
+
+    private var pattern: AccessPattern {
+        switch event {
+        case .retrieve: .query
+        case .complete: .update
+        case .return: .call
+        default: .discover
+        }
+    }
+
+    /// A request that another client was sent is unknown here, too.
+    func resolve(in network: Network) -> EventRequest? {
+        rights.contains(correlationId) ? network.requests.request(correlationId) : nil
+    }
+
+    var unknown: Problem { Problems.noSuchRequestObserved }
+    var concealment: AccessRequest? {
+        AccessRequest(verb: .answer, pattern: pattern, target: pattern == .call ? .anyOperation : .anyObject)
+    }
+
+    func claims(on target: EventRequest, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+        switch target {
+        case .call(let event): return [AccessRequest.call(.answer, event)]
+        case .discover(let event): return claims(.discover, AccessRequest.types(.answer, .discover, in: event.payload))
+        case .query(let event): return claims(.query, AccessRequest.types(.answer, .query, in: event.payload))
+        case .update(let event):
+            guard let object = event.payload.json["object"] else { return [] }
+            return claims(.update, AccessRequest.objects(.answer, .update, [object]))
+        }
+    }
+
+    /// The objects of the answer have to be allowed; without any, what the request asks for.
+    private func claims(_ pattern: AccessPattern, _ asked: [AccessRequest]) -> [AccessRequest] {
+        let objects = content.allObjects
+        return objects.isEmpty ? asked : AccessRequest.objects(.answer, pattern, objects)
+    }
+
+    /// - Throws: `Problem` if the right is used up, `PayloadError` if the response is invalid or does not match the request,
+    ///   `CommunicationError` if it can't be published.
+    func execute(on target: EventRequest, in network: Network, under permit: Permit) throws -> Delivery {
+        guard rights.take(correlationId) else { throw unknown }
+        do {
+            return try target.answer(with: event, content, by: identity?.manager ?? network.manager)
+        } catch {
+            rights.giveBack(correlationId)
+            throw error
+        }
+    }
+}
+
+extension EventRequest {
+    fileprivate func answer(
+        with name: CommunicationEventType,
+        _ payload: Payload,
+        by manager: CommunicationManager
+    ) throws -> Delivery {
+        switch self {
+        case .discover(let event): try answer(event, name, ResolveEvent(payload: payload), manager)
+        case .query(let event): try answer(event, name, RetrieveEvent(payload: payload), manager)
+        case .update(let event): try answer(event, name, CompleteEvent(payload: payload), manager)
+        case .call(let event): try answer(event, name, ReturnEvent(payload: payload), manager)
+        }
+    }
+
+    private func answer<Event: RequestEvent>(
+        _ request: Event,
+        _ name: CommunicationEventType,
+        _ response: @autoclosure () throws -> Event.Response,
+        _ manager: CommunicationManager
+    ) throws -> Delivery {
+        guard Event.Response.eventType == name else {
+            throw PayloadError.invalid(pointer: "/event", reason: "must be \(Event.Response.eventType.name)")
+        }
+        return try request.answered(by: manager).answer(response())
+    }
+}

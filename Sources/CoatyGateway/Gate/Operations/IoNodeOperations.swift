@@ -1,0 +1,189 @@
+import Coaty
+import HTTPServer
+
+extension IoNodeRegistry {
+    /// A registered IO node with its lease and its owner, as of the moment at which it was looked up.
+    struct Owned: Sendable {
+        let node: LeasedIoNode
+        let lease: Lease
+        let owner: Principal.Subject
+
+        func request(_ verb: Verb, _ pattern: AccessPattern, by subject: Principal.Subject) -> AccessRequest {
+            AccessRequest(
+                verb: verb,
+                pattern: pattern,
+                target: .context(WireName(node.context)),
+                object: node.object,
+                isOfOthers: owner != subject
+            )
+        }
+    }
+}
+
+/// Registers an IO node.
+struct RegisterIoNode: AsyncOperation {
+    let request: IoNodeRequest
+
+    var isAudited: Bool { true }
+
+    /// A node publishes on the external routes of its sources, and receives what a router associates its actors with.
+    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+        let context = AccessTarget.context(WireName(request.node.name))
+        let object = try? AdvertiseEvent.with(object: request.node).payload.json["object"]
+        var claims = [AccessRequest(verb: .register, pattern: .nodes, target: context, object: object)]
+        for topic in request.node.ioSources.compactMap(\.externalRoute) {
+            claims.append(AccessRequest(verb: .publish, pattern: .raw, target: .topic(topic)))
+        }
+        if !request.node.ioActors.isEmpty {
+            claims.append(AccessRequest(verb: .observe, pattern: .iovalue, target: context))
+        }
+        return claims
+    }
+
+    /// - Throws: ``IoNodeRegistry/Refusal``; `CommunicationError` if the gateway is offline; errors of the agent's creation.
+    func execute(
+        on target: Void,
+        in network: Network,
+        under permit: Permit
+    ) async throws -> (node: LeasedIoNode, lease: Lease) {
+        // An id that something else in the network has would be deadvertised together with the node.
+        for (id, pointer) in request.ids where permit.isRestricted {
+            guard network.objects.object(id) == nil, !network.objects.hasDependents(id),
+                !network.owners.isForeign(id, to: permit.principal.subject, network.ioNodes)
+            else { throw IoNodeRegistry.Refusal.conflict(pointer: pointer) }
+        }
+        let node = try network.ioNodes.node(request)
+        // A node can't join while the gateway itself is offline.
+        guard network.manager.isConnected else { throw CommunicationError.offline }
+        return (node, try await network.ioNodes.register(node, owner: permit.principal.subject))
+    }
+}
+
+/// Lists the registered IO nodes.
+struct ReadIoNodes: Operation {
+    var admission: AdmissionRule {
+        .filtered(AccessRequest(verb: .read, pattern: .nodes, target: .anyContext, isOfOthers: true))
+    }
+
+    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
+
+    /// - Returns: the nodes, and whether there may be others that the client must not see.
+    func execute(
+        on target: Void,
+        in network: Network,
+        under permit: Permit
+    ) -> (nodes: [IoNodeRegistry.Owned], isFiltered: Bool) {
+        guard let view = permit.view else { return (network.ioNodes.all, false) }
+        let nodes = network.ioNodes.all.filter {
+            view.allows([$0.request(.read, .nodes, by: permit.principal.subject)])
+        }
+        return (nodes, true)
+    }
+}
+
+/// An operation on one registered IO node.
+protocol IoNodeOperation: ControlledOperation where Target == IoNodeRegistry.Owned {
+    /// Nil if the client's id is not a UUID.
+    var id: CoatyUUID? { get }
+    /// The verb that the operation needs for the node.
+    static var verb: Verb { get }
+}
+
+extension IoNodeOperation {
+    var concealment: AccessRequest? { AccessRequest(verb: Self.verb, pattern: .nodes, target: .anyContext) }
+    var unknown: Problem { Problems.notRegistered("IO node") }
+
+    func resolve(in network: Network) -> IoNodeRegistry.Owned? { id.flatMap(network.ioNodes.registered) }
+
+    func claims(
+        on target: IoNodeRegistry.Owned,
+        in network: Network,
+        by subject: Principal.Subject
+    ) -> [AccessRequest] {
+        [target.request(Self.verb, .nodes, by: subject)]
+    }
+}
+
+/// Reads one registered IO node.
+struct ReadIoNode: Operation, IoNodeOperation {
+    static let verb = Verb.read
+    let id: CoatyUUID?
+
+    func execute(on target: Target, in network: Network, under permit: Permit) -> IoNodeRegistry.Owned { target }
+}
+
+/// Renews the lease of an IO node.
+struct RenewIoNode: Operation, IoNodeOperation {
+    static let verb = Verb.register
+    let id: CoatyUUID?
+    /// Nil for the duration that the lease has.
+    let duration: Duration?
+
+    func execute(on target: Target, in network: Network, under permit: Permit) throws -> Lease {
+        guard let lease = network.ioNodes.renew(target.node, for: duration) else { throw unknown }
+        return lease
+    }
+}
+
+/// Withdraws an IO node.
+struct WithdrawIoNode: AsyncOperation, IoNodeOperation {
+    static let verb = Verb.register
+    let id: CoatyUUID?
+
+    var isAudited: Bool { true }
+
+    func execute(on target: Target, in network: Network, under permit: Permit) async throws {
+        guard await network.ioNodes.withdraw(target.node) else { throw unknown }
+    }
+}
+
+/// Reads the latest value of a registered IO actor.
+struct ReadIoValue: Operation {
+    let actorId: CoatyUUID?
+
+    var concealment: AccessRequest? { AccessRequest(verb: .observe, pattern: .iovalue, target: .anyContext) }
+    var unknown: Problem { Problems.notRegistered("IO actor") }
+
+    func resolve(in network: Network) -> (actor: LeasedIoActor, node: IoNodeRegistry.Owned)? {
+        guard let actorId, let actor = network.ioNodes.actor(actorId),
+            let node = network.ioNodes.owned(ofPoint: actorId)
+        else { return nil }
+        return (actor, node)
+    }
+
+    func claims(
+        on target: (actor: LeasedIoActor, node: IoNodeRegistry.Owned),
+        in network: Network,
+        by subject: Principal.Subject
+    ) -> [AccessRequest] {
+        [target.node.request(.observe, .iovalue, by: subject)]
+    }
+
+    /// - Returns: nil if no value has been received yet.
+    func execute(
+        on target: (actor: LeasedIoActor, node: IoNodeRegistry.Owned),
+        in network: Network,
+        under permit: Permit
+    ) -> ReceivedIoValue? { target.actor.latest }
+}
+
+/// Gives a connection an identity, with its own agent.
+struct Identify: AsyncOperation {
+    let name: String
+
+    var isAudited: Bool { true }
+
+    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+        [AccessRequest(verb: .register, pattern: .identity)]
+    }
+
+    /// - Throws: `Problem` if there are too many identities, or the identity could not be advertised in time.
+    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> ClientIdentity {
+        let identity = try network.identities.agent(name: name)
+        guard await network.identities.join(identity) else {
+            await identity.leave()
+            throw Problems.notIdentified
+        }
+        return identity
+    }
+}

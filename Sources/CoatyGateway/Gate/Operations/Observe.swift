@@ -1,0 +1,105 @@
+import Coaty
+import HTTPServer
+
+/// Subscribes to events.
+struct Observe: Operation {
+    let observation: Observation
+
+    /// The IO node of an observed IO point, or the name of an observed IO context.
+    enum Target: Sendable {
+        case node(IoNodeRegistry.Owned)
+        case context(WireName)
+        case network
+    }
+
+    func resolve(in network: Network) -> Target? {
+        switch observation {
+        case .ioValue(let id):
+            network.ioNodes.actor(id) == nil ? nil : network.ioNodes.owned(ofPoint: id).map(Target.node)
+        case .ioState(let id): network.ioNodes.owned(ofPoint: id).map(Target.node)
+        case .routing(let id): network.routing.contextName(id).map(Target.context)
+        default: .network
+        }
+    }
+
+    var unknown: Problem {
+        switch observation {
+        case .ioValue: Problems.notRegistered("IO actor")
+        case .routing(let id): Problems.unknownContext(id)
+        default: Problems.notRegistered("IO point")
+        }
+    }
+
+    var concealment: AccessRequest? {
+        switch observation {
+        case .ioValue: AccessRequest(verb: .observe, pattern: .iovalue, target: .anyContext)
+        case .ioState: AccessRequest(verb: .observe, pattern: .iostate, target: .anyContext)
+        case .routing: AccessRequest(verb: .observe, pattern: .routing, target: .anyContext)
+        default: nil
+        }
+    }
+
+    var admission: AdmissionRule {
+        func request(_ pattern: AccessPattern) -> AccessRequest {
+            AccessRequest(verb: .observe, pattern: pattern, target: .anyObject)
+        }
+        return switch observation {
+        case .deadvertise: .filtered(request(.deadvertise))
+        case .discover: .filtered(request(.discover))
+        case .query: .filtered(request(.query))
+        case .objects(nil): .filtered(request(.advertise))
+        case .traffic: .filteredByEvent(AccessRequest(verb: .observe, pattern: .traffic))
+        default: .standing
+        }
+    }
+
+    func claims(on target: Target, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+        func request(_ pattern: AccessPattern, _ target: AccessTarget) -> [AccessRequest] {
+            [AccessRequest(verb: .observe, pattern: pattern, target: target)]
+        }
+        switch (observation, target) {
+        case (.advertise(let kind), _), (.objects(let kind?), _): return request(.advertise, kind.target)
+        case (.update(let kind), _): return request(.update, kind.target)
+        case (.channel(let id), _): return request(.channel, .channel(id))
+        case (.call(let operation), _): return request(.call, .operation(operation))
+        case (.raw(let filter), _): return request(.raw, .topicFilter(filter.text))
+        case (.associate(let name), _): return request(.associate, .context(name))
+        case (.routing, .context(let name)): return request(.routing, .context(name))
+        case (.ioValue, .node(let node)): return [node.request(.observe, .iovalue, by: subject)]
+        case (.ioState, .node(let node)): return [node.request(.observe, .iostate, by: subject)]
+        // These are filtered.
+        case (.deadvertise, _), (.discover, _), (.query, _), (.objects(nil), _), (.traffic, _): return []
+        case (.routing, _), (.ioValue, _), (.ioState, _): return []
+        }
+    }
+
+    /// - Throws: `Problem` if the observation is not possible now.
+    func execute(on target: Target, in network: Network, under permit: Permit) throws -> PermittedObservation {
+        if let problem = network.feeds.refusal(of: observation) { throw problem }
+        return PermittedObservation(observation: observation, view: permit.view, feeds: network.feeds)
+    }
+}
+
+/// An observation that is allowed and not yet started.
+struct PermittedObservation: Sendable {
+    let observation: Observation
+    /// What the client may see of the events; nil for all of them.
+    let view: AccessView?
+    fileprivate let feeds: FeedHub
+
+    /// Starts a subscription that was opened for this observation.
+    ///
+    /// - Returns: a closure that ends the subscription; call it once.
+    func start(_ subscription: ClientSubscription) -> @Sendable () -> Void {
+        feeds.subscribe(subscription, to: observation)
+    }
+}
+
+extension Observation.ObjectKind {
+    fileprivate var target: AccessTarget {
+        switch self {
+        case .core(let coreType): .coreType(coreType)
+        case .object(let objectType): .objectType(objectType)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Coaty
+import HTTPServer
+
+/// Publishes a one-way event.
+struct Publish: Operation {
+    let publication: PublicationRequest
+    /// The identity that publishes; nil for the gateway's.
+    var identity: ClientIdentity?
+
+    var payload: Payload? {
+        switch publication {
+        case .advertise(let event): event.payload
+        case .deadvertise(let event): event.payload
+        case .channel(let event): event.payload
+        case .raw: nil
+        }
+    }
+
+    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+        switch publication {
+        case .advertise(let event):
+            guard let object = event.payload.json["object"] else { return [] }
+            return network.versions(of: object, .publish, .advertise, by: subject)
+        case .deadvertise(let event): return event.data.objectIds.flatMap { network.deadvertise($0, by: subject) }
+        case .channel(let event): return AccessRequest.channel(.publish, WireName(event.channelId), event.payload)
+        case .raw(let event):
+            return [
+                AccessRequest(
+                    verb: .publish,
+                    pattern: .raw,
+                    target: .topic(event.topic),
+                    isRetained: event.shouldRetain
+                )
+            ]
+        }
+    }
+
+    /// - Throws: `Problem` if the principal has too many objects in the network; `CommunicationError`.
+    func execute(on target: Void, in network: Network, under permit: Permit) throws -> Delivery {
+        let manager = identity?.manager ?? network.manager
+        switch publication {
+        case .advertise(let event):
+            if permit.isRestricted, let id = event.payload.json["object"]?["objectId"]?.string,
+                !network.owners.insert(CoatyUUID(wire: id), permit.principal.subject)
+            {
+                throw Problems.tooManyObjects
+            }
+            return try manager.publishAdvertise(event)
+        case .deadvertise(let event):
+            let delivery = try manager.publishDeadvertise(event)
+            network.owners.remove(event.data.objectIds)
+            return delivery
+        case .channel(let event): return try manager.publishChannel(event)
+        case .raw(let event): return try manager.publishRaw(event)
+        }
+    }
+}
+
+/// Publishes a value of a registered IO source.
+struct PublishIoValue: Operation {
+    /// Nil if the client's id is not a UUID.
+    let sourceId: CoatyUUID?
+    let value: [UInt8]
+    /// Whether the value is octets; nil if the client sent neither octets nor JSON.
+    let isRaw: Bool?
+
+    var concealment: AccessRequest? { AccessRequest(verb: .publish, pattern: .iovalue, target: .anyContext) }
+    var unknown: Problem { Problems.notRegistered("IO source") }
+
+    func resolve(in network: Network) -> (source: LeasedIoSource, node: IoNodeRegistry.Owned)? {
+        guard let sourceId, let source = network.ioNodes.source(sourceId),
+            let node = network.ioNodes.owned(ofPoint: sourceId)
+        else { return nil }
+        return (source, node)
+    }
+
+    func claims(
+        on target: (source: LeasedIoSource, node: IoNodeRegistry.Owned),
+        in network: Network,
+        by subject: Principal.Subject
+    ) -> [AccessRequest] {
+        [target.node.request(.publish, .iovalue, by: subject)]
+    }
+
+    func execute(
+        on target: (source: LeasedIoSource, node: IoNodeRegistry.Owned),
+        in network: Network,
+        under permit: Permit
+    ) throws -> IoPointState {
+        guard isRaw == target.source.isRaw else {
+            throw Problems.unsupportedMediaType(target.source.isRaw ? "application/octet-stream" : "application/json")
+        }
+        try target.source.publish(value)
+        return target.source.state
+    }
+}
+
+extension Network {
+    /// Returns what publishing or updating an object needs: both its new and its last known version must be allowed, so that
+    /// nobody can move an object into the part of the network that a condition covers.
+    func versions(
+        of object: JSONView,
+        _ verb: Verb,
+        _ pattern: AccessPattern,
+        by subject: Principal.Subject
+    ) -> [AccessRequest] {
+        let new = AccessRequest(verb: verb, pattern: pattern, target: AccessRequest.target(of: object), object: object)
+        guard let id = object["objectId"]?.string.map(CoatyUUID.init(wire:)) else { return [new] }
+        let isForeign = verb == .publish && owners.isForeign(id, to: subject, ioNodes)
+        var requests = [new]
+        if let known = objects.known(id) {
+            requests.append(known.request(verb, pattern, isOfOthers: isForeign))
+        } else if isForeign || owners.owner(id) == nil && !objects.isComplete {
+            // The registry may have forgotten the last version: no condition can be judged on it.
+            requests.append(AccessRequest(verb: verb, pattern: pattern, target: new.target, isOfOthers: isForeign))
+        }
+        // An object with the id of an agent: what the agent owns would depend on it.
+        if verb == .publish, objects.hasDependents(id), new.target.coreType != .Identity {
+            requests.append(AccessRequest(verb: verb, pattern: pattern, target: .coreType(.Identity)))
+        }
+        for index in requests.indices.dropFirst() { requests[index].isAboutExisting = true }
+        return requests
+    }
+
+    /// Returns what the deadvertisement of an id needs, and of all objects that leave with it. The types of an unknown id are unknown.
+    fileprivate func deadvertise(_ id: CoatyUUID, by subject: Principal.Subject) -> [AccessRequest] {
+        let isForeign = owners.isForeign(id, to: subject, ioNodes)
+        var requests = [
+            objects.object(id)?.request(.publish, .deadvertise, isOfOthers: isForeign)
+                ?? AccessRequest(verb: .publish, pattern: .deadvertise, target: .anyObject, isOfOthers: isForeign)
+        ]
+        for dependent in objects.dependents(of: id) {
+            let isForeign = owners.isForeign(dependent.objectId, to: subject, ioNodes)
+            requests.append(dependent.request(.publish, .deadvertise, isOfOthers: isForeign))
+        }
+        for index in requests.indices { requests[index].isAboutExisting = true }
+        return requests
+    }
+}
+
+extension Problems {
+    static let tooManyObjects = Problem(
+        type: typePrefix + "too-many-objects",
+        title: "Too many objects",
+        status: 503,
+        detail: "You have advertised \(ObjectOwners.maximumObjects) objects. Deadvertise some first."
+    )
+}

@@ -1,0 +1,155 @@
+import Coaty
+import HTTPServer
+
+/// Lists the routed IO contexts.
+struct ReadContexts: AsyncOperation {
+    var admission: AdmissionRule { .filtered(.context(.read, .anyContext)) }
+
+    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
+
+    /// - Returns: the contexts, and whether there may be others that the client must not see.
+    func execute(
+        on target: Void,
+        in network: Network,
+        under permit: Permit
+    ) async throws -> (contexts: [RoutingAdmin.Snapshot], isFiltered: Bool) {
+        let snapshots = await network.routing.snapshots()
+        guard let view = permit.view else { return (snapshots, false) }
+        let visible = snapshots.filter { snapshot in
+            let name = snapshot.json["name"]?.string.map { AccessTarget.context(WireName($0)) }
+            return view.allows([.context(.read, name ?? .anyContext)])
+        }
+        return (visible, true)
+    }
+}
+
+/// An operation on one IO context. The grants name contexts; clients give ids.
+protocol ContextOperation: AsyncOperation where Target == WireName {
+    var id: CoatyUUID { get }
+    static var verb: Verb { get }
+}
+
+extension ContextOperation {
+    var concealment: AccessRequest? { .context(Self.verb, .anyContext) }
+    var unknown: Problem { Problems.unknownContext(id) }
+
+    func resolve(in network: Network) -> WireName? { network.routing.contextName(id) }
+
+    func claims(on target: WireName, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+        [.context(Self.verb, .context(target))]
+    }
+}
+
+/// Reads one IO context.
+struct ReadContext: ContextOperation {
+    static let verb = Verb.read
+    let id: CoatyUUID
+
+    func execute(
+        on target: WireName,
+        in network: Network,
+        under permit: Permit
+    ) async throws -> RoutingAdmin.Snapshot {
+        try await network.routing.snapshot(id)
+    }
+}
+
+/// Updates an IO context, which may also be one that the gateway has not heard of.
+struct UpdateContext: AsyncOperation {
+    let id: CoatyUUID
+    let change: RoutingAdmin.ContextChange
+    let ifMatch: IfMatch?
+    /// In milliseconds.
+    let timeout: Int
+
+    var isAudited: Bool { true }
+    var concealment: AccessRequest? { .context(.route, .anyContext) }
+    var unknown: Problem { Problems.unknownContext(id) }
+
+    /// The known name and the new one. They can differ only if the update will be refused.
+    func resolve(in network: Network) -> [WireName]? {
+        var names = network.routing.contextName(id).map { [$0] } ?? []
+        if case .put(let context) = change, let name = context["name"]?.string { names.append(WireName(name)) }
+        return names
+    }
+
+    func claims(on target: [WireName], in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+        target.isEmpty ? [.context(.route, .anyContext)] : target.map { .context(.route, .context($0)) }
+    }
+
+    /// - Throws: errors of ``RoutingAdmin/update(_:_:ifMatch:timeout:)``.
+    func execute(
+        on target: [WireName],
+        in network: Network,
+        under permit: Permit
+    ) async throws -> (context: JSONView, changes: IoAssociationChanges?) {
+        try await network.routing.update(id, change, ifMatch: ifMatch, timeout: timeout)
+    }
+}
+
+/// Reads the association rules of a hosted IO context.
+struct ReadRules: ContextOperation {
+    static let verb = Verb.read
+    let id: CoatyUUID
+
+    /// - Returns: the JSON text.
+    func execute(on target: WireName, in network: Network, under permit: Permit) async throws -> [UInt8] {
+        try await network.routing.rules(id)
+    }
+}
+
+/// Replaces the association rules of a hosted IO context.
+struct ReplaceRules: ContextOperation {
+    static let verb = Verb.route
+    let id: CoatyUUID
+    let rules: [IoAssociationRule]
+    let ifMatch: IfMatch?
+
+    var isAudited: Bool { true }
+
+    func execute(
+        on target: WireName,
+        in network: Network,
+        under permit: Permit
+    ) async throws -> (text: [UInt8], changes: IoAssociationChanges) {
+        try await network.routing.replaceRules(id, rules, ifMatch: ifMatch)
+    }
+}
+
+/// Returns what another context or other rules would change. Reads the context and its nodes, and changes nothing.
+struct EvaluateRules: ContextOperation {
+    static let verb = Verb.read
+    let id: CoatyUUID
+    let context: JSONView?
+    let rules: [IoAssociationRule]?
+
+    func execute(on target: WireName, in network: Network, under permit: Permit) async throws -> IoAssociationChanges {
+        do {
+            return try await network.routing.evaluate(id, context: context, rules: rules)
+        } catch PayloadError.invalid(let pointer, let reason) {
+            throw PayloadError.invalid(pointer: "/context" + pointer, reason: reason)
+        }
+    }
+}
+
+/// Returns why an IO source and an IO actor are associated, or are not.
+struct ExplainAssociation: ContextOperation {
+    static let verb = Verb.read
+    let id: CoatyUUID
+    let source: CoatyUUID
+    let actor: CoatyUUID
+
+    func execute(
+        on target: WireName,
+        in network: Network,
+        under permit: Permit
+    ) async throws -> IoAssociationExplanation {
+        try await network.routing.explain(id, source: source, actor: actor)
+    }
+}
+
+extension AccessRequest {
+    fileprivate static func context(_ verb: Verb, _ target: AccessTarget) -> AccessRequest {
+        AccessRequest(verb: verb, pattern: .contexts, target: target)
+    }
+}

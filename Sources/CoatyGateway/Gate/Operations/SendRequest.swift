@@ -1,0 +1,110 @@
+import Coaty
+
+/// Publishes a request event, whose responses follow.
+struct SendRequest: Operation {
+    let request: EventRequest
+    let options: RequestOptions
+    /// The identity that publishes; nil for the gateway's.
+    var identity: ClientIdentity?
+
+    var admission: AdmissionRule { .standing }
+
+    var payload: Payload? {
+        switch request {
+        case .discover(let event): event.payload
+        case .query(let event): event.payload
+        case .update(let event): event.payload
+        case .call(let event): event.payload
+        }
+    }
+
+    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+        switch request {
+        case .discover(let event): return AccessRequest.types(.request, .discover, in: event.payload)
+        case .query(let event): return AccessRequest.types(.request, .query, in: event.payload)
+        case .update(let event):
+            guard let object = event.payload.json["object"] else { return [] }
+            return network.versions(of: object, .request, .update, by: subject)
+        case .call(let event): return [AccessRequest.call(.request, event)]
+        }
+    }
+
+    /// - Throws: `CommunicationError` if the gateway is offline: a client must not wait until the broker is available.
+    func execute(on target: Void, in network: Network, under permit: Permit) throws -> PermittedRequest {
+        let manager = identity?.manager ?? network.manager
+        guard manager.isConnected else {
+            network.requestCount.countOne()
+            throw CommunicationError.offline
+        }
+        return PermittedRequest(operation: self, view: AnswerView(view(permit)), manager: manager, network: network)
+    }
+
+    /// What the client may see of the answers. An agent may add related objects of other types than the client asks for.
+    func view(_ permit: Permit) -> AccessView? {
+        switch request {
+        case .discover:
+            permit.view(unlessEntirely: AccessRequest(verb: .request, pattern: .discover, target: .anyObject))
+        case .query: permit.view(unlessEntirely: AccessRequest(verb: .request, pattern: .query, target: .anyObject))
+        case .update: permit.view(unlessEntirely: AccessRequest(verb: .request, pattern: .update, target: .anyObject))
+        // A Return event has no object. It belongs to the call, whose parameters were judged.
+        case .call: nil
+        }
+    }
+}
+
+/// A request that is allowed and not yet published.
+struct PermittedRequest: Sendable {
+    let operation: SendRequest
+    let view: AnswerView
+    fileprivate let manager: CommunicationManager
+    fileprivate let network: Network
+
+    fileprivate init(operation: SendRequest, view: AnswerView, manager: CommunicationManager, network: Network) {
+        self.operation = operation
+        self.view = view
+        self.manager = manager
+        self.network = network
+    }
+
+    /// Publishes the request and passes its responses to the sink until it ends.
+    ///
+    /// - Throws: if the request can't be published. The sink's `end` is then not called.
+    func start(into sink: any ResponseSink) throws(CommunicationError) -> RequestRun {
+        switch operation.request {
+        case .discover(let event): try run(event, .discover, into: sink, observe: network.objects.note)
+        case .query(let event): try run(event, .query, into: sink)
+        case .update(let event): try run(event, .update, into: sink)
+        case .call(let event): try run(event, .call, into: sink)
+        }
+    }
+
+    private func run<Request: RequestEvent>(
+        _ event: Request,
+        _ pattern: AccessPattern,
+        into sink: any ResponseSink,
+        observe: (@Sendable (Request.Response) -> Void)? = nil
+    ) throws(CommunicationError) -> RequestRun {
+        try RequestRun.start(
+            event,
+            operation.options,
+            on: manager,
+            into: sink,
+            count: network.requestCount,
+            isFiltered: view.isRestricted,
+            visible: { [view] in view.visible($0, of: pattern) },
+            observe: observe
+        )
+    }
+}
+
+extension AccessRequest {
+    /// A Call event, whose payload conditions test as `request`.
+    static func call(_ verb: Verb, _ event: CallEvent) -> AccessRequest {
+        AccessRequest(
+            verb: verb,
+            pattern: .call,
+            target: .operation(WireName(event.operation)),
+            request: event.payload.json
+        )
+    }
+}

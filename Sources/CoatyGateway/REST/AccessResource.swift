@@ -1,0 +1,40 @@
+import Coaty
+import HTTPServer
+
+/// `GET /v1/access`, `POST /v1/access/check` and `POST /v1/tickets`: what the client is and may do, and tickets for URLs.
+///
+/// None of them is an operation on the network: a client may always ask about itself.
+struct AccessResource: Sendable {
+    let authenticator: Authenticator
+
+    func register(in router: inout GatewayRouter) {
+        router.on(.get, "/v1/access") { [authenticator] _, principal in
+            .performing {
+                .json(try authenticator.access.permissions(of: principal).json(name: principal.name))
+            }
+        }
+        router.on(.post, "/v1/access/check") { [authenticator] request, principal in
+            guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
+            let body = request.body
+            return .performing {
+                let question = try AccessQuestion(Payload(body).json)
+                let permissions = try authenticator.access.permissions(of: principal)
+                return .json(AccessExplanation(permissions, question.request).json)
+            }
+        }
+        router.on(.post, "/v1/tickets") { [authenticator] request, principal in
+            // Also without a body: browsers send a preflight request before they send this media type to another origin.
+            guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
+            let origin = request.header("Origin").flatMap { WebOrigin($0) }
+            let host = request.header("Host")
+            return .performing {
+                // Nothing to check but that the token is valid.
+                _ = try authenticator.access.permissions(of: principal)
+                let isOwn = host.flatMap { host in origin?.isSame(asHost: host) } ?? true
+                let (ticket, validity) = authenticator.ticket(for: principal, origin: isOwn ? nil : origin)
+                let seconds = Int(validity / .seconds(1))
+                return .json(Array(#"{"ticket":"\#(ticket)","validFor":\#(seconds * 1000)}"#.utf8))
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import HTTPServer
+
+/// Registers the resources of the gateway.
+///
+/// Handlers get the principal that the admission has found for the request. A route is public only if it says so.
+struct GatewayRouter {
+    /// Answers a request of a principal. See `HTTPHandler` for its thread.
+    typealias Handler = @Sendable (borrowing HTTPRequest, Principal) -> HTTPReply
+
+    private(set) var router = Router()
+    /// The templates of the routes that everybody may use, whatever the access policy.
+    private(set) var publicPaths: Set<String> = []
+
+    /// Registers a handler for operations, which the gate decides about.
+    mutating func on(_ method: HTTPMethod, _ path: String, _ handler: @escaping Handler) {
+        router.on(method, path) { request in
+            // Not expected: the admission gives each request for such a route a principal.
+            guard let principal = request.context as? Principal else {
+                return .response(Problems.unauthorized.response())
+            }
+            return handler(request, principal)
+        }
+    }
+
+    /// Registers a handler that performs no operation, and that everybody may use.
+    mutating func onPublic(_ method: HTTPMethod, _ path: String, _ handler: @escaping HTTPHandler) {
+        router.on(method, path, handler)
+        publicPaths.insert(path)
+    }
+
+    /// Decides about each request before its body is read.
+    mutating func admit(_ admission: @escaping @Sendable (borrowing HTTPRequestHead) -> HTTPAdmission) {
+        router.admission = admission
+    }
+}
+
+extension HTTPReply {
+    /// Returns the response to an operation that runs to completion now.
+    static func performing(_ answer: () throws -> HTTPResponse) -> HTTPReply {
+        do {
+            return .response(try answer())
+        } catch {
+            return .response(Problems.of(error).response())
+        }
+    }
+
+    /// Returns the response to an operation that waits.
+    static func awaiting(_ answer: @escaping @Sendable () async throws -> HTTPResponse) -> HTTPReply {
+        .later { pending in
+            Task {
+                do {
+                    pending.complete(try await answer())
+                } catch {
+                    pending.complete(Problems.of(error).response())
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+import Testing
+
+@testable import CoatyGateway
+
+@Suite struct CloseCodeTests {
+    @Test(
+        arguments: [
+            (ConnectionEnd.done(.overflow), 4001), (.done(.withdrawn), 4500), (.refused(status: 403), 4501),
+            (.refused(status: 404), 4500), (.refused(status: 503), 1013),
+        ] as [(ConnectionEnd, UInt16)]
+    )
+    func endOfASingleStreamHasItsCode(end: ConnectionEnd, code: UInt16) {
+        #expect(CloseCode(end).rawValue == code)
+    }
+}

@@ -1,0 +1,40 @@
+import Foundation
+import Testing
+
+@testable import CoatyGateway
+
+/// The gate is the only way from a client to the network: the files that can reach the network are listed here.
+@Suite struct GateBoundaryTests {
+    /// Files outside of the rooms `Network` and `Feeds` that name an agent or one of the parts that act in the network. A new
+    /// transport or resource belongs behind the gate, not into this list.
+    private static let insiders: Set = [
+        // The gate, its operations, and what they start.
+        "Gate/Network.swift", "Gate/Gate.swift", "Gate/Operation.swift", "Gate/RequestRun.swift",
+        "Gate/Operations/Answer.swift", "Gate/Operations/IoNodeOperations.swift", "Gate/Operations/Observe.swift",
+        "Gate/Operations/Publish.swift", "Gate/Operations/ReadObjects.swift", "Gate/Operations/ReadStatus.swift",
+        "Gate/Operations/RoutingOperations.swift", "Gate/Operations/SendRequest.swift",
+        // Puts the parts together, and reports whether the gateway is online.
+        "Gateway.swift", "Operations/HealthResource.swift",
+    ]
+
+    private static let names = [
+        "CommunicationManager", "FeedHub", "ObjectRegistry(", "IoNodeRegistry(", "RoutingAdmin(", "ClientIdentities",
+        "Network ", "Network,",
+        "network.", ".manager",
+    ]
+
+    @Test func onlyTheGateReachesTheNetwork() throws {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources/CoatyGateway")
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+            .filter { $0.hasSuffix(".swift") && !$0.hasPrefix("Network/") && !$0.hasPrefix("Feeds/") }
+        #expect(paths.count > 50)
+        let found = try paths.filter { path in
+            let code = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
+                .split(separator: "\n").filter { !$0.drop { $0 == " " }.hasPrefix("//") }.joined(separator: "\n")
+            return Self.names.contains { code.contains($0) }
+        }
+        #expect(Set(found).subtracting(Self.insiders) == [])
+        #expect(Self.insiders.subtracting(found) == [], "no longer needed")
+    }
+}

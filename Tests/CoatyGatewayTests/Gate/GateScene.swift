@@ -1,0 +1,75 @@
+import Coaty
+import HTTPServer
+import Logging
+
+@testable import CoatyGateway
+@testable import CoatyTestSupport
+
+/// A gate with its network, at a broker in memory.
+struct GateScene {
+    let broker = TopicBroker()
+    let manager: CommunicationManager
+    let objects: ObjectRegistry
+    let owners = ObjectOwners()
+    let ioNodes: IoNodeRegistry
+    let hub: FeedHub
+    let access: AccessControl
+    let gate: Gate
+    let services: ClientServices
+
+    init(_ policy: Policy = .open) async throws {
+        let log = Logger(label: "test")
+        let options = CommunicationOptions { [broker] _ in TopicBinding(broker: broker) }
+        manager = try CommunicationManager(identity: Identity(name: "gateway"), options: options)
+        objects = ObjectRegistry(manager: manager, logger: log)
+        ioNodes = IoNodeRegistry(options: options, name: "gateway", limit: 10, logger: log)
+        let routing = await RoutingAdmin(manager: manager, routers: [], feed: RoutingFeed())
+        hub = FeedHub(
+            manager: manager,
+            ioNodes: ioNodes,
+            routing: routing,
+            objects: objects,
+            resumeWindow: .seconds(60),
+            resumeMemory: 1 << 20,
+            sessions: TrafficSessions()
+        )
+        access = AccessControl(policy)
+        let network = Network(
+            manager: manager,
+            feeds: hub,
+            objects: objects,
+            owners: owners,
+            ioNodes: ioNodes,
+            routing: routing,
+            identities: ClientIdentities(options: options, limit: 10, logger: log),
+            requests: hub.requests,
+            requestCount: RequestCount()
+        )
+        let audit = try AuditLog(.none, logger: log)
+        gate = Gate(network, access: access, audit: audit)
+        services = ClientServices(
+            gate: gate,
+            memory: hub.queueMemory,
+            connections: hub.streams,
+            authenticator: Authenticator(access: access, log: audit),
+            maximumTimeout: 60_000
+        )
+    }
+
+    /// Joins the network and observes its objects.
+    func start() {
+        objects.start()
+        manager.start()
+    }
+
+    func stop() async {
+        objects.stop()
+        await manager.stop()
+    }
+}
+
+extension Principal {
+    static let anonymous = Principal(.anonymous, address: "192.0.2.1")
+
+    static func token(_ name: String) -> Principal { Principal(.token(name), address: "192.0.2.1") }
+}
