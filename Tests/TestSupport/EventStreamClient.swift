@@ -37,13 +37,15 @@ public final class EventStreamClient {
     ///
     /// - Throws: `RawConnection.Failure` where it does not come in time; the stream is of no use then.
     public func next(within seconds: Double = 30) throws -> Event? {
+        // For all chunks together: the gateway sends heartbeats.
+        let deadline = Date(timeIntervalSinceNow: seconds)
         while true {
             while let end = firstBlankLine() {
                 let block = String(decoding: buffer[..<end], as: UTF8.self)
                 buffer.removeFirst(end + 2)
                 if let event = Self.event(block) { return event }
             }
-            let chunk = try connection.readChunk(within: seconds)
+            let chunk = try connection.readChunk(within: max(0, deadline.timeIntervalSinceNow))
             guard !chunk.isEmpty else { return nil }
             buffer += chunk
         }

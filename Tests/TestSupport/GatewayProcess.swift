@@ -79,14 +79,15 @@ public final class GatewayProcess: Sendable {
     public var log: String { (try? String(contentsOfFile: directory + "/err", encoding: .utf8)) ?? "" }
 
     /// The port that the ready line names.
-    public var port: UInt16 { port(behind: "ready on http://127.0.0.1:") }
+    public var port: UInt16 { port(after: "ready on http://") }
     /// The port of the broker that the ready line names.
-    public var brokerPort: UInt16 { port(behind: "mqtt://127.0.0.1:") }
+    public var brokerPort: UInt16 { port(after: "mqtt://") }
 
-    private func port(behind text: String) -> UInt16 {
+    private func port(after text: String) -> UInt16 {
         let line = readyLine.withLock(\.self)
         guard let range = line.range(of: text) else { return 0 }
-        return UInt16(line[range.upperBound...].prefix { $0.isNumber }) ?? 0
+        let authority = line[range.upperBound...].prefix { $0 != " " && $0 != ")" }
+        return authority.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
     }
 
     /// Whether the process has ended.
@@ -157,8 +158,12 @@ public final class GatewayProcess: Sendable {
     }
 
     /// Posts JSON on a connection of its own.
-    public func post(_ target: String, _ json: String) throws -> RawConnection.Response {
-        try request("POST", target, headers: [("Content-Type", "application/json")], body: json)
+    public func post(
+        _ target: String,
+        _ json: String,
+        headers: [(String, String)] = []
+    ) throws -> RawConnection.Response {
+        try request("POST", target, headers: headers + [("Content-Type", "application/json")], body: json)
     }
 }
 

@@ -159,7 +159,7 @@ import Testing
         try witness.subscribe("s", #""event":"channel","channelId":"c""#)
         let binary = try scene.gateway.frameClient()
         try binary.socket.sendBinary(Array(#"{"op":"ping","id":"x"}"#.utf8))
-        #expect(try binary.closeCode() == 1003)
+        #expect(try binary.closeCode() == 4504)
         let malformed = try scene.gateway.frameClient()
         try malformed.socket.sendFrame(
             opcode: 1,
@@ -172,7 +172,7 @@ import Testing
         #expect(try large.closeCode() == 1009)
         let single = try scene.gateway.frameClient("deadvertise")
         try single.say(#"{"op":"ping","id":"x"}"#)
-        #expect(try single.closeCode() == 1008)
+        #expect(try single.closeCode() == 4504)
         try scene.agent.publish("coaty/3/-/CHN:c/source", #"{"object":\#(Self.object)}"#)
         #expect(try witness.next(of: "s").op == "event")
     }
@@ -202,7 +202,7 @@ import Testing
         let frame = #"{"op":"ping","id":"\#(String(repeating: "i", count: 128))"}"#
         do {
             for _ in 0..<20_000 { try flooding.socket.sendText(frame) }
-            #expect(try flooding.closeCode() == 1008)
+            #expect(try flooding.closeCode() == 4001)
         } catch WebSocketClient.Failure.socket(ECONNRESET) {
             // It was cut before it had read its close frame.
         } catch WebSocketClient.Failure.socket(EPIPE) {
@@ -226,7 +226,7 @@ import Testing
         try client.subscribe("c", #""event":"channel","channelId":"c""#)
         let single = try gateway.frameClient("raw?topic=secret/%23")
         #expect(try single.next().json["status"] as? Int == 403)
-        #expect(try single.closeCode() == 1001)
+        #expect(try single.closeCode() == 4501)
         let events = try EventStreamClient(port: gateway.port, path: "/v1/sse/raw?topic=secret/%23")
         #expect(try events.next()?.name == "problem")
         #expect(try events.next()?.text == nil)

@@ -219,9 +219,12 @@ final class CookbookRun {
         guard !script.contains("8080"), !script.contains("1883") else {
             throw CookbookError("an unknown address: \(script)")
         }
+        let programs = URL(fileURLWithPath: GatewayProcess.binary).deletingLastPathComponent().path
+        let environment = ProcessInfo.processInfo.environment
         return try ChildProcess(
             "/bin/bash",
-            ["-c", #"timeout 60 bash -euo pipefail -c "$1"; printf '\nended with %d.' $?"#, "bash", script]
+            ["-c", #"timeout 60 bash -euo pipefail -c "$1"; printf '\nended with %d.' $?"#, "bash", script],
+            environment: environment.merging(["PATH": "\(programs):\(environment["PATH"] ?? "")"]) { $1 }
         )
     }
 

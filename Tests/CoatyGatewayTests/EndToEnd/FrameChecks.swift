@@ -43,9 +43,18 @@ extension FrameClient {
 }
 
 extension GatewayProcess {
-    func frameClient(_ target: String = "", receiveBuffer: Int32? = nil) throws -> FrameClient {
-        let path = "/v1/ws" + (target.isEmpty ? "" : "/" + target)
-        return try FrameClient(port: port, path: path, receiveBuffer: receiveBuffer)
+    func frameClient(
+        _ target: String = "",
+        receiveBuffer: Int32? = nil,
+        headers: [(String, String)] = []
+    ) throws -> FrameClient {
+        let isBare = target.isEmpty || target.hasPrefix("?")
+        return try FrameClient(
+            port: port,
+            path: "/v1/ws" + (isBare ? target : "/" + target),
+            receiveBuffer: receiveBuffer,
+            headers: headers
+        )
     }
 
     /// Opens an event stream, and returns when its subscription stands.

@@ -22,6 +22,8 @@ import Testing
     @Test func everyKindOfFrameIsAsItsSchemaSays() throws {
         let scene = try RoutingScene()
         let client = try scene.gateway.frameClient()
+        // Access is open.
+        #expect(try client.ask("authenticate", #""token":"none""#).op == "ok")
         #expect(try client.ask("identify", #""name":"All""#).op == "ok")
 
         // What is published, and observed with all options.
@@ -100,7 +102,7 @@ import Testing
             kinds.formUnion(["client request \(event)", "client respond \(response)", "gateway response \(response)"])
         }
         kinds.formUnion(["advertise", "channel", "deadvertise", "raw"].map { "client publish \($0)" })
-        kinds.formUnion(["cancel", "identify", "ping", "unsubscribe"].map { "client \($0) " })
+        kinds.formUnion(["authenticate", "cancel", "identify", "ping", "unsubscribe"].map { "client \($0) " })
         #expect(kinds.subtracting(FrameLog.shared.kinds.map { $0.replacing(" true", with: "") }).isEmpty)
     }
 

@@ -258,7 +258,7 @@ import Testing
                 event = try client.receive()
             }
             #expect(event == .text(#"{"op":"done","reason":"withdrawn"}"#))
-            #expect(try client.receive() == .close(code: 1001, reason: "withdrawn"))
+            #expect(try client.receive() == .close(code: 4500, reason: "withdrawn"))
         }
         let refused: [(String, Int, String?)] = [
             ("iovalue", 400, "ioActorId"), ("iovalue?ioActorId=lamp", 400, "ioActorId"),
@@ -315,8 +315,8 @@ import Testing
         let stream = try scene.gateway.stream("iovalue?ioActorId=\(nodes[0].actors[0])")
         scene.gateway.signal(signal)
         if signal == SIGTERM {
-            guard case .close(1001, _) = try stream.receive() else {
-                Issue.record("expected a close with 1001")
+            guard case .close(4000, _) = try stream.receive() else {
+                Issue.record("expected a close with 4000")
                 return
             }
         }

@@ -88,8 +88,8 @@ import Testing
         let scene = try Scene()
         let client = try scene.gateway.stream("deadvertise")
         try client.sendText("hello")
-        guard case .close(1008, _) = try client.receive() else {
-            Issue.record("expected a close with 1008")
+        guard case .close(4504, _) = try client.receive() else {
+            Issue.record("expected a close with 4504")
             return
         }
     }
@@ -138,6 +138,6 @@ import Testing
         }
         var last = try idle.receive()
         while case .text(let text) = last, !text.contains(#""name":"\#(rounds - 1) x"#) { last = try idle.receive() }
-        if case .close(1013, _) = last { #expect(overflow == "close") } else { #expect(overflow == "dropOldest") }
+        if case .close(4001, _) = last { #expect(overflow == "close") } else { #expect(overflow == "dropOldest") }
     }
 }

@@ -1,0 +1,192 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+/// The `access` mapping of a configuration file.
+struct AccessFile {
+    struct Token {
+        let name: String
+        var roles: [String]
+        /// A JSON object.
+        var attributes = "{}"
+        /// The client presents one of these.
+        var secrets: [String] = []
+
+        init(_ name: String, _ roles: String..., site: String? = nil, secrets: [String]? = nil) {
+            self.name = name
+            self.roles = roles
+            if let site { attributes = #"{"site":"\#(site)"}"# }
+            self.secrets = secrets ?? [AccessFile.secret(of: name)]
+        }
+    }
+
+    var tokens: [Token]
+    var anonymous: [String] = []
+    /// The grants of each role, each in one line of YAML.
+    var roles: [String: [String]] = [:]
+
+    /// True for objects of the principal's own site.
+    static let ownSite = #"["object.site", ["Equals", {property: "principal.site"}]]"#
+
+    /// The only secret of a token that names none.
+    static func secret(of name: String) -> String { "coaty_secret-of-\(name)-0123456789" }
+
+    /// One grant in each line, so that errors name the line.
+    var yaml: String {
+        var lines = ["access:", "  tokens:"]
+        for token in tokens {
+            let digests = token.secrets.map { secret in
+                "\"" + TokenDigest(of: secret).bytes.map { String(format: "%02x", $0) }.joined() + "\""
+            }
+            lines.append(
+                "    - {name: \"\(token.name)\", sha256: [\(digests.joined(separator: ", "))], "
+                    + "roles: [\(token.roles.joined(separator: ", "))], attributes: \(token.attributes)}"
+            )
+        }
+        if !anonymous.isEmpty { lines.append("  anonymous: [\(anonymous.joined(separator: ", "))]") }
+        if !roles.isEmpty { lines.append("  roles:") }
+        for (role, grants) in roles.sorted(by: { $0.key < $1.key }) {
+            lines.append("    \(role):")
+            lines += grants.map { "      - \($0)" }
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+}
+
+/// A gateway with configured access at a broker of the test's own, and another client of the broker.
+final class AccessScene {
+    let broker: BrokerProcess
+    let agent: MQTTTestClient
+    let gateway: GatewayProcess
+    let folder = FileManager.default.temporaryDirectory.appending(path: "access-\(UUID().uuidString)")
+    /// Number of reloads so far, and of those that the gateway has refused.
+    private var reloads = 0
+    private var refusals = 0
+
+    /// The configuration file.
+    var path: String { folder.appending(path: "gateway.yaml").path }
+    /// The audit log.
+    var audit: String { (try? String(contentsOfFile: folder.appending(path: "audit").path, encoding: .utf8)) ?? "" }
+
+    /// - Parameter settings: further lines of the configuration file.
+    init(_ file: AccessFile, _ arguments: [String] = [], settings: String = "") throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        broker = try BrokerProcess()
+        agent = try MQTTTestClient(port: broker.port)
+        try agent.subscribe("coaty/#")
+        let path = folder.appending(path: "gateway.yaml").path
+        try (file.yaml + settings).write(toFile: path, atomically: false, encoding: .utf8)
+        gateway = try GatewayProcess(
+            [
+                "--broker", "mqtt://127.0.0.1:\(broker.port)", "--config", path, "--audit-log",
+                folder.appending(path: "audit").path,
+            ] + arguments
+        )
+        try waitUntil("the gateway is ready") { try gateway.request("GET", "/readyz").status == 200 }
+    }
+
+    deinit {
+        broker.stop()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    // MARK: - Clients
+
+    /// - Parameter name: the token; nil for none.
+    static func headers(_ name: String?) -> [(String, String)] {
+        name.map { [("Authorization", "Bearer " + AccessFile.secret(of: $0))] } ?? []
+    }
+
+    func get(_ target: String, as name: String?) throws -> RawConnection.Response {
+        try gateway.request("GET", target, headers: Self.headers(name))
+    }
+
+    func post(_ target: String, _ json: String, as name: String?) throws -> RawConnection.Response {
+        try gateway.post(target, json, headers: Self.headers(name))
+    }
+
+    func delete(_ target: String, as name: String?) throws -> RawConnection.Response {
+        try gateway.request("DELETE", target, headers: Self.headers(name))
+    }
+
+    func socket(_ target: String = "", as name: String?) throws -> FrameClient {
+        try gateway.frameClient(target, headers: Self.headers(name))
+    }
+
+    /// Opens an event stream, and returns when its subscription stands.
+    func events(_ target: String, as name: String?) throws -> EventStreamClient {
+        try gateway.eventStream(target, headers: Self.headers(name))
+    }
+
+    // MARK: - Reloading
+
+    /// Replaces the configuration file and has the gateway read it; returns when the new access is in force.
+    func reload(_ file: AccessFile) throws {
+        try signal(file.yaml)
+        reloads += 1
+        try untilLogged("access configuration reloaded", reloads)
+    }
+
+    /// Replaces the configuration file by one that the gateway refuses.
+    ///
+    /// - Returns: the line of the log with the reason.
+    func reload(bad text: String) throws -> String {
+        try signal(text)
+        refusals += 1
+        let message = "the access configuration was not reloaded"
+        try untilLogged(message, refusals)
+        return gateway.log.split(separator: "\n").last { $0.contains(message) }.map(String.init) ?? ""
+    }
+
+    /// Replaces the configuration file and signals, without waiting.
+    func signal(_ text: String) throws {
+        try text.write(toFile: path, atomically: false, encoding: .utf8)
+        gateway.signal(SIGHUP)
+    }
+
+    private func untilLogged(_ message: String, _ count: Int) throws {
+        try waitUntil("\(count) times in the log: \(message)") {
+            gateway.log.components(separatedBy: message).count > count
+        }
+    }
+
+    // MARK: - Events
+
+    static func id() -> String { UUID().uuidString.lowercased() }
+
+    /// An object of a site.
+    static func lamp(
+        _ name: String,
+        site: String?,
+        id: String = id(),
+        type: String = "com.example.Lamp",
+        _ members: String = ""
+    ) -> String {
+        #"{"coreType":"CoatyObject","objectType":"\#(type)","objectId":"\#(id)","name":"\#(name)""#
+            + (site.map { #","site":"\#($0)""# } ?? "") + members + "}"
+    }
+
+    /// Publishes a Coaty event as an agent does.
+    func publish(_ event: String, _ payload: String, source: String = "agent") throws {
+        let topics = event.split(separator: "/", maxSplits: 1)
+        let rest = topics.count > 1 ? "/" + topics[1] : ""
+        try agent.publish("coaty/3/-/\(topics[0])/\(source)\(rest)", payload)
+    }
+
+    /// Publishes an Advertise event for core type and object type, as an agent does.
+    func advertise(_ object: String, type: String = "com.example.Lamp") throws {
+        for name in ["CoatyObject", ":" + type] { try publish("ADV:\(name)", #"{"object":\#(object)}"#) }
+    }
+}
+
+extension FrameClient.Frame {
+    /// The name of the event's object.
+    var objectName: String? { object["name"] as? String }
+}
+
+extension EventStreamClient.Event {
+    /// The name of the event's object.
+    var objectName: String? { ((json["data"] as? [String: Any])?["object"] as? [String: Any])?["name"] as? String }
+}
