@@ -8,6 +8,18 @@ static const char contract[] = {
 };
 
 static const EmbeddedFile console[] = {
+    {"access-check.js", (const char[]){
+#embed "../CoatyGateway/Console/access-check.js" suffix(, 0) if_empty(0)
+    }},
+    {"access-page.js", (const char[]){
+#embed "../CoatyGateway/Console/access-page.js" suffix(, 0) if_empty(0)
+    }},
+    {"access.css", (const char[]){
+#embed "../CoatyGateway/Console/access.css" suffix(, 0) if_empty(0)
+    }},
+    {"access.js", (const char[]){
+#embed "../CoatyGateway/Console/access.js" suffix(, 0) if_empty(0)
+    }},
     {"alive-objects.js", (const char[]){
 #embed "../CoatyGateway/Console/alive-objects.js" suffix(, 0) if_empty(0)
     }},
@@ -37,6 +49,9 @@ static const EmbeddedFile console[] = {
     }},
     {"curl.js", (const char[]){
 #embed "../CoatyGateway/Console/curl.js" suffix(, 0) if_empty(0)
+    }},
+    {"denial.js", (const char[]){
+#embed "../CoatyGateway/Console/denial.js" suffix(, 0) if_empty(0)
     }},
     {"dom.js", (const char[]){
 #embed "../CoatyGateway/Console/dom.js" suffix(, 0) if_empty(0)
@@ -110,6 +125,9 @@ static const EmbeddedFile console[] = {
     {"responder.js", (const char[]){
 #embed "../CoatyGateway/Console/responder.js" suffix(, 0) if_empty(0)
     }},
+    {"rest.js", (const char[]){
+#embed "../CoatyGateway/Console/rest.js" suffix(, 0) if_empty(0)
+    }},
     {"ring.js", (const char[]){
 #embed "../CoatyGateway/Console/ring.js" suffix(, 0) if_empty(0)
     }},
@@ -149,6 +167,9 @@ static const EmbeddedFile console[] = {
     {"send.js", (const char[]){
 #embed "../CoatyGateway/Console/send.js" suffix(, 0) if_empty(0)
     }},
+    {"sign-in.js", (const char[]){
+#embed "../CoatyGateway/Console/sign-in.js" suffix(, 0) if_empty(0)
+    }},
     {"sparkline.js", (const char[]){
 #embed "../CoatyGateway/Console/sparkline.js" suffix(, 0) if_empty(0)
     }},
@@ -163,6 +184,9 @@ static const EmbeddedFile console[] = {
     }},
     {"timeline.js", (const char[]){
 #embed "../CoatyGateway/Console/timeline.js" suffix(, 0) if_empty(0)
+    }},
+    {"token.js", (const char[]){
+#embed "../CoatyGateway/Console/token.js" suffix(, 0) if_empty(0)
     }},
 };
 

@@ -217,8 +217,9 @@ class PageServer:
 class Gateway:
     """The gateway under test, which can be killed and started anew on its port."""
 
-    def __init__(self, folder, programs, broker, *arguments):
+    def __init__(self, folder, programs, broker, *arguments, environment=None):
         self.port = free_port()
+        self._environment = environment
         self.broker = broker
         self._log = folder / f"gateway-{self.port}.log"
         self._command = [programs / "coaty-gateway", "--port", self.port, "--broker", broker.url, *arguments]
@@ -229,11 +230,15 @@ class Gateway:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self):
-        self._child = Child(self._log, self._command)
+        self._child = Child(self._log, self._command, self._environment)
         self._child.wait_for_output("the gateway is ready", r" ready on http://")
 
     def kill(self):
         self._child.kill()
+
+    def reload(self):
+        """Has it read its access configuration again."""
+        self._child.process.send_signal(signal.SIGHUP)
 
     def stop(self):
         self._child.end()
@@ -306,8 +311,8 @@ class Stack:
     def broker(self):
         return self._keep(Broker(self.folder))
 
-    def gateway(self, broker, *arguments):
-        return self._keep(Gateway(self.folder, self.programs, broker, *arguments))
+    def gateway(self, broker, *arguments, environment=None):
+        return self._keep(Gateway(self.folder, self.programs, broker, *arguments, environment=environment))
 
     def router(self, broker):
         """The gateway of Examples/io-routing."""

@@ -10,7 +10,7 @@ from stack import TEMPERATURE_NAMESPACE
 from test_gateway import slow_consumer
 
 AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
-VIEWS = ["feed", "alive", "send", "routing", "gateway"]
+VIEWS = ["feed", "alive", "send", "routing", "gateway", "access"]
 LOOKS = [(size, scheme) for size in (WIDE, NARROW) for scheme in ("light", "dark")]
 SERIOUS = ("serious", "critical")
 

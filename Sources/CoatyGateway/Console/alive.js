@@ -1,7 +1,8 @@
 // The agents and the objects that are alive, as they come and go.
 
 import { AliveObjects, maximumObjects } from "./alive-objects.js"
-import { ago, count, frames, h, line, plural, setHidden, setText } from "./dom.js"
+import { problemContent } from "./denial.js"
+import { ago, count, frames, h, line, plural, replace, setHidden, setText } from "./dom.js"
 import { ListPane } from "./list-pane.js"
 import { ObjectDetail, shown } from "./object-detail.js"
 import { forever } from "./observe.js"
@@ -14,6 +15,7 @@ const collator = new Intl.Collator()
 export const view = {
   id: "alive",
   title: "Agents & objects",
+  isPermitted: (access) => access.may("observe", "advertise"),
   mount: (root, app) => new Alive(root, app),
 }
 
@@ -53,7 +55,7 @@ class Alive {
       this.#request()
     }, 1000)
     this.#objects.follow(app.client, forever, () => this.#request(), (error) => {
-      setText(this.#ui.problem, error ? error.detail ?? error.message : "")
+      replace(this.#ui.problem, error ? problemContent(error) : [])
       setHidden(this.#ui.problem, !error)
     })
   }
@@ -197,7 +199,7 @@ function build(root, on) {
     h("option", { value: "changed" }, "Last change"), h("option", { value: "name" }, "Name"))
   const list = new ListPane({ name: "Alive", detailName: "Object", hint: "swift run hello-world", cells }, on)
   list.rows.classList.add("alive-rows")
-  const problem = h("p", { className: "notice", "data-kind": "bad", role: "alert", hidden: true })
+  const problem = h("div", { className: "notice", "data-kind": "bad", role: "alert", hidden: true })
   root.append(h("div", { className: "view-body alive" },
     h("div", { className: "toolbar alive-toolbar" }, h("div", { className: "segments", role: "group", "aria-label": "What" }, agents, objects), find, order),
     problem, list.element))

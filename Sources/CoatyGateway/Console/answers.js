@@ -1,5 +1,7 @@
 // What comes back of what was sent.
 
+import { isForbidden } from "./access.js"
+import { missingGrant } from "./denial.js"
 import { clock, copyButton, count, frames, h, plural, replace, setHidden, setText } from "./dom.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
 import { subject } from "./summary.js"
@@ -99,7 +101,8 @@ export class Answers {
         this.#announcing.request()
       }
       if (responses !== this.#responses) return
-      this.#finish(reasons[responses.reason]?.(timeout) ?? String(responses.reason), timeout)
+      const withheld = responses.filtered ? "; answers that you may not read are withheld" : ""
+      this.#finish((reasons[responses.reason]?.(timeout) ?? String(responses.reason)) + withheld, timeout)
     } catch (error) {
       if (responses !== this.#responses) return
       if (this.#answers.total > 0) this.#finish(error.message, timeout)
@@ -112,7 +115,7 @@ export class Answers {
     this.#begin(event)
     const text = deferred ? "The gateway is not connected to its broker. The event is queued until it is." : `Published at ${clock(Date.now())}.`
     this.#notify(deferred ? "warn" : "ok", text)
-    this.#showEmpty("No answers", "Events of this kind have no answers. The live feed shows the event as other agents see it.", h("a", { href: "#feed" }, "Live feed"))
+    this.#showEmpty("No answers", "Events of this kind have no answers. The live feed shows the event as other agents see it.", this.#feedLink)
     this.#app.announce(text)
   }
 
@@ -120,10 +123,16 @@ export class Answers {
   refuse(event, error) {
     this.#begin(event)
     const namesPointer = !error.pointer || error.message.includes(error.pointer)
-    this.#notify("bad", namesPointer ? error.message : `${error.message} (at ${error.pointer})`)
-    if (error.type === disconnected) this.#showEmpty("The event may have been sent", "The connection was lost before the gateway replied. Check whether the event took effect before you send it again.", h("a", { href: "#feed" }, "Live feed"))
+    this.#notify("bad", namesPointer ? error.message : `${error.message} (at ${error.pointer})`, missingGrant(error.missing))
+    if (error.type === disconnected) this.#showEmpty("The event may have been sent", "The connection was lost before the gateway replied. Check whether the event took effect before you send it again.", this.#feedLink)
+    else if (isForbidden(error)) this.#showEmpty("Nothing was sent", "Your roles do not allow it.", h("a", { href: "#access" }, "What may I do?"))
     else this.#showEmpty("Nothing was sent", "Correct the error, and send it again.")
     this.#app.announce(error.message)
+  }
+
+  /** A link to the live feed, if the user may see it. */
+  get #feedLink() {
+    return this.#app.access.may("observe", "traffic") && h("a", { href: "#feed" }, "Live feed")
   }
 
   #begin(event, responses) {
@@ -203,9 +212,9 @@ export class Answers {
     for (const sender of this.#ui.list.querySelectorAll("[data-sender]")) setText(sender, this.#app.names.of(sender.dataset.sender))
   }
 
-  #notify(kind, text) {
+  #notify(kind, text, ...more) {
     this.#ui.notice.dataset.kind = kind
-    setText(this.#ui.notice, text)
+    replace(this.#ui.notice, h("p", {}, text), more)
     setHidden(this.#ui.notice, false)
   }
 
@@ -221,7 +230,7 @@ function build(card, onCancel) {
   const tag = h("span", { className: "tag", hidden: true })
   const status = h("p", { className: "muted num" })
   const cancel = h("button", { className: "button", type: "button", hidden: true, onclick: onCancel }, "Cancel")
-  const notice = h("p", { className: "notice", hidden: true })
+  const notice = h("div", { className: "notice", hidden: true })
   const list = h("ol", { className: "rows", "aria-label": "Answers", hidden: true })
   const empty = h("div", { className: "empty" })
   const more = h("p", { className: "pane-footer", hidden: true })

@@ -1,54 +1,91 @@
-// The shell: the one connection, the navigation, and what all views share.
+// The shell: signing in, the one connection, the navigation, and what all views share.
 
-import { CoatyClient, GatewayError } from "../client.js"
+import { CoatyClient } from "../client.js"
 import { Names } from "./names.js"
 import { Status } from "./status.js"
-import { h, setText } from "./dom.js"
+import { h, setHidden, setText } from "./dom.js"
+import { accessPath, onUnauthorized, rest } from "./rest.js"
+import { signIn } from "./sign-in.js"
+import { forgetToken, takeTokenFromAddress, token } from "./token.js"
 import { view as feed } from "./feed.js"
 import { view as alive } from "./alive.js"
 import { view as send } from "./send.js"
 import { view as routing } from "./routing.js"
 import { view as gateway } from "./gateway.js"
+import { isLoopback, openAccessText, view as accessView } from "./access-page.js"
 
-const views = [feed, alive, send, routing, gateway]
+takeTokenFromAddress()
+// A link that is opened in this tab signs in again.
+window.addEventListener("hashchange", () => { if (takeTokenFromAddress()) location.reload() })
+
+const allViews = [feed, alive, send, routing, gateway, accessView]
 const toastTime = 4000
 const maximumToasts = 3
 
 const main = document.getElementById("main")
-const client = new CoatyClient()
+const navigation = document.querySelector(".side nav")
+const connection = document.getElementById("connection")
+
+// MARK: Signing in
+
+const access = await signIn(main, () => {
+  setHidden(navigation, true)
+  connection.dataset.state = "signed-out"
+  setText(connection, "Signed out")
+})
+const views = allViews.filter(({ isPermitted }) => isPermitted?.(access) ?? true)
+for (const { id } of allViews.filter((view) => !views.includes(view))) navigation.querySelector(`a[href="#${id}"]`).remove()
+setHidden(navigation, false)
+showUser()
+
+const client = new CoatyClient(undefined, { token })
 
 /** What views share. */
 const app = {
   client,
+  access,
   /** Names of agents, IO sources and IO actors by their ids. */
-  names: new Names(client),
+  names: new Names(client, access.may("observe", "advertise")),
   /** The latest `GET v1/status`. */
-  status: new Status(client, rest),
+  status: new Status(client, rest, access.may("read", "status")),
   rest,
+  signOut,
   announce,
   toast,
 }
 
-/**
- * Asks the gateway: `await app.rest("v1/objects")`.
- *
- * @returns the status, the body where it is JSON, and the header fields.
- * @throws GatewayError the gateway's problem, or that it does not answer.
- */
-async function rest(path, { method = "GET", body, headers = {} } = {}) {
-  const json = body === undefined ? {} : { "content-type": "application/json" }
-  const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body)
-  let response
-  try {
-    response = await fetch(new URL(path, document.baseURI), { method, body: text, headers: { ...json, ...headers } })
-  } catch {
-    throw new GatewayError({ title: "The gateway is away", status: 0, detail: "It does not answer." })
-  }
-  const isJSON = /\bjson\b/.test(response.headers.get("content-type") ?? "")
-  const answer = isJSON ? await response.json() : undefined
-  if (!response.ok) throw new GatewayError(answer ?? { title: response.statusText, status: response.status })
-  return { status: response.status, json: answer, headers: response.headers }
+/** Shows who is signed in, or that nobody has to be. */
+function showUser() {
+  const user = document.getElementById("user")
+  setText(user, access.isOpen ? "Open access" : access.name ?? "Anonymous")
+  user.title = access.isOpen ? openAccessText : "What you may do"
+  if (access.isOpen && !isLoopback(location.hostname)) user.dataset.kind = "warn"
+  setHidden(user, false)
 }
+
+/** Forgets the token, and everything that was shown with it. */
+function signOut() {
+  forgetToken()
+  location.reload()
+}
+
+let isChecking = false
+
+/** Asks for another token if the gateway no longer accepts this one. */
+async function checkAccess() {
+  if (isChecking) return
+  isChecking = true
+  try {
+    await rest(accessPath)
+  } catch (error) {
+    // Nothing stays that only the former token could read.
+    if (error.status === 401) location.reload()
+  } finally {
+    isChecking = false
+  }
+}
+
+onUnauthorized(checkAccess)
 
 /** Announces a text to screen readers. */
 function announce(text) {
@@ -102,8 +139,6 @@ function navigate() {
 
 // MARK: The connection
 
-const connection = document.getElementById("connection")
-
 function showConnection() {
   const isBrokerAway = app.status.latest && app.status.latest.broker.state !== "online"
   const [state, text] =
@@ -113,6 +148,8 @@ function showConnection() {
   connection.dataset.state = state
   setText(connection, text)
 }
+
+client.addEventListener("statechange", () => { if (client.state === "closed") checkAccess() })
 
 client.addEventListener("statechange", showConnection)
 app.status.addEventListener("change", showConnection)

@@ -184,6 +184,8 @@ export type EndReason =
 export interface Responses extends AsyncIterable<ResponseFrame> {
   /** Undefined until the request ends; `error` if the loop throws. */
   readonly reason: EndReason | undefined
+  /** Whether the gateway withheld responses that the client may not read. Known when the request ends with `done`. */
+  readonly filtered: boolean
   /** Ends the request. Responses that are queued by then are still delivered. */
   cancel(): void
   /**
@@ -221,7 +223,7 @@ export interface Identity extends CoatyObject {
 /** A problem (RFC 9457). */
 export interface Problem {
   /** `urn:coaty-gateway:problem:…`, as openapi.yaml lists them; or `urn:coaty-client:problem:…` with
-   * `offline`, `disconnected`, `unanswered`, `closed`, `ended`, `busy` or `identified`. */
+   * `offline`, `disconnected`, `unanswered`, `refused`, `closed`, `ended`, `busy` or `identified`. */
   type: string
   title: string
   /** The HTTP status; 0 for problems of the client itself. */
@@ -230,6 +232,8 @@ export interface Problem {
   /** The JSON pointer to the invalid value in the frame that was sent. */
   pointer?: string
   parameter?: string
+  /** With the status 403: YAML of the grant that would allow it. */
+  missing?: string
 }
 
 /** A refusal of the gateway or of the client. */
@@ -241,6 +245,7 @@ export class GatewayError extends Error implements Problem {
   detail: string | undefined
   pointer: string | undefined
   parameter: string | undefined
+  missing: string | undefined
 }
 
 export type ClientState = "connecting" | "online" | "closed"
@@ -254,7 +259,18 @@ export interface StateDetail {
   delay?: number
 }
 
+/**
+ * A token, or a function that returns the current one. The function is called for each connection, and may renew the token. If it
+ * returns undefined, the client connects without a token.
+ */
+export type Token = string | (() => string | undefined | Promise<string | undefined>)
+
 export interface ClientOptions {
+  /**
+   * The token that authenticates the client. It is sent as the first frame of each connection. If the gateway refuses it, the client is
+   * closed. If the function throws, the client tries again later.
+   */
+  token?: Token
   /** The WebSocket class to use if there is no global one, such as that of the package `ws` for node. */
   WebSocket?: new (url: string, protocols: string) => any
 }
@@ -265,6 +281,9 @@ export interface ClientOptions {
  * It reconnects by itself: after a quarter of a second at first, then with growing delays of up to ten seconds, and at once
  * when the browser reports that the network is back. If no message arrives for 20 to 30 seconds, the client sends a ping, and
  * reconnects if there is no reply within 10 seconds. Subscriptions resume where they were. Publications are not sent again.
+ *
+ * It does not reconnect after a close code from 4500 to 4999, or if its token is refused. Then it is closed, and subscriptions, requests and `online` fail with
+ * a `GatewayError` of the type `refused`.
  */
 export class CoatyClient extends EventTarget {
   /**
@@ -281,7 +300,7 @@ export class CoatyClient extends EventTarget {
   /** The client identity, if the client asked for one, while it is connected. */
   readonly identity: Identity | undefined
 
-  /** Resolves when the client is online; rejects with a `GatewayError` when it is closed. */
+  /** Resolves when the client is online; rejects with a `GatewayError` when the client or the gateway has closed it. */
   online(): Promise<void>
 
   /** Subscribes to events. The client does not need to be online, and the subscription survives reconnects. */
@@ -314,6 +333,15 @@ export class CoatyClient extends EventTarget {
    */
   identify(name: string): Promise<Identity>
 
+  /**
+   * Authenticates the open connection again, before its token expires. The token must be of the same subject. Subscriptions and
+   * requests continue, as far as the token allows them. Later connections use this token. While the client is not online, it
+   * reconnects with this token.
+   *
+   * @throws GatewayError if the token is refused; an open connection then keeps the former token
+   */
+  authenticate(token: Token): Promise<void>
+
   /** Ends all subscriptions and requests, and the connection. */
   close(): void
 
@@ -337,4 +365,46 @@ export class CoatyClient extends EventTarget {
     listener: EventListenerOrEventListenerObject | null,
     options?: boolean | EventListenerOptions,
   ): void
+}
+
+/**
+ * Returns the address of `/v1/sse/{event}` or `/v1/ws/{event}` with a ticket, which stands for the token. A ticket is valid for one
+ * connection of a page of the same origin, and for 30 seconds: get another one for each connection.
+ *
+ * @param stream the address, with its parameters; relative to the page
+ * @returns the address itself if there is no token
+ * @throws GatewayError if the token is refused
+ * @throws TypeError if the address is not one of a stream, or if the gateway does not answer
+ */
+export function ticketUrl(stream: string | URL, token?: Token): Promise<string>
+
+export interface EventSourceOptions {
+  token?: Token
+  /** The EventSource class to use if there is no global one. */
+  EventSource?: new (url: string) => any
+}
+
+/**
+ * An EventSource for gateways that need a token: a browser's own EventSource can't send one, and connects again with a used ticket.
+ *
+ * It gets a ticket for each connection, and resumes after the last event. It dispatches `open`; the frames `ok`, `event`, `gap`, `done`
+ * and `problem`, as the `MessageEvent`s of an EventSource; and `error` when a connection ends. After an `error` it connects again, unless
+ * its `readyState` is 2, because the gateway has refused the token or the stream.
+ */
+export class CoatyEventSource extends EventTarget {
+  /**
+   * Starts to connect.
+   *
+   * @param url the address of `/v1/sse/{event}`, with its parameters; relative to the page
+   * @throws TypeError if the address is not one of a stream, or if there is no `EventSource`
+   */
+  constructor(url: string | URL, options?: EventSourceOptions)
+
+  /** The address, without a ticket. */
+  readonly url: string
+  /** 0 while it connects, 1 while it is open, 2 when it is closed. */
+  readonly readyState: 0 | 1 | 2
+
+  /** Ends the stream. */
+  close(): void
 }

@@ -31,13 +31,18 @@ const silentChecksUntilPing = 3
 /** … and after which it gives the connection up. */
 const silentChecksUntilLost = 4
 
+/** Whether a new connection would end in the same way. */
+const isFinal = (/** @type {number} */ code) => code >= 4500 && code <= 4999
+/** Whether the gateway would refuse a token again. */
+const isRefusal = (/** @type {any} */ error) => error instanceof GatewayError && error.status >= 400 && error.status < 500
+
 /** The name of the response event by the name of the request. */
 const responseEvents = { discover: "resolve", query: "retrieve", update: "complete", call: "return" }
 
 /** A refusal of the gateway or of this client, with the members of a problem (RFC 9457). */
 export class GatewayError extends Error {
   /** @param {import("./client.js").Problem} problem */
-  constructor({ type, title, status, detail, pointer, parameter }) {
+  constructor({ type, title, status, detail, pointer, parameter, missing }) {
     super(detail ?? title)
     this.name = "GatewayError"
     this.type = type
@@ -46,6 +51,7 @@ export class GatewayError extends Error {
     this.detail = detail
     this.pointer = pointer
     this.parameter = parameter
+    this.missing = missing
   }
 }
 
@@ -61,12 +67,32 @@ const ownProblem = (name, title, detail) =>
 
 const offline = () => ownProblem("offline", "Offline", "The client is not online.")
 const closed = () => ownProblem("closed", "Closed", "The client has been closed.")
+const refused = (/** @type {string} */ why) =>
+  ownProblem("refused", "Refused", `The gateway has closed the connection (${why}). A new connection would end in the same way.`)
 const ended = () => ownProblem("ended", "Ended", "The subscription ended before it began.")
 const disconnected = (/** @type {string} */ why) =>
   ownProblem("disconnected", "Disconnected", `The connection was lost (${why}) before the gateway answered. It may have acted.`)
 const unanswered = () =>
   ownProblem("unanswered", "Unanswered", "The gateway did not answer. It refuses frames that it cannot read without naming their id.")
 const busy = (/** @type {string} */ detail) => ownProblem("busy", "Busy", detail)
+
+/**
+ * Returns the current token.
+ *
+ * @param {import("./client.js").Token | undefined} token
+ * @returns {Promise<string | undefined>}
+ */
+async function current(token) {
+  const value = typeof token === "function" ? await token() : token
+  if (value === undefined || typeof value === "string") return value
+  throw new TypeError("A token is a string")
+}
+
+/** Returns the milliseconds until the next attempt to connect: random between half of the current delay and all of it. */
+function retryDelay(/** @type {number} */ attempts) {
+  const delay = Math.min(longestDelay, firstDelay * 2 ** Math.min(attempts, 16))
+  return Math.round(delay * (1 + Math.random()) / 2)
+}
 
 /**
  * A promise that other code settles. Its rejection may stay unhandled.
@@ -325,6 +351,8 @@ class EventStream extends Stream {
 class ResponseStream extends Stream {
   /** Number of checks since it was sent; undefined once the gateway has acknowledged it. */
   checks = /** @type {number | undefined} */ (0)
+  /** Whether the gateway withheld responses. */
+  isFiltered = false
 
   beginning() {
     return { ...this.members, op: "request" }
@@ -350,6 +378,7 @@ class ResponseStream extends Stream {
         if (this.queuedBytes > maximumResponseBytes) this.end("overflow")
         break
       case "done":
+        this.isFiltered = frame.filtered === true
         return this.end(frame.reason)
       case "error":
         return this.end("error", { error: new GatewayError(frame) })
@@ -403,6 +432,10 @@ class Responses {
 
   get reason() {
     return this.#stream.reason
+  }
+
+  get filtered() {
+    return this.#stream.isFiltered
   }
 
   cancel() {
@@ -465,10 +498,14 @@ class StateChangeEvent extends Event {
 export class CoatyClient extends EventTarget {
   #url
   #WebSocket
+  /** @type {import("./client.js").Token | undefined} */
+  #token
   /** @type {"connecting" | "online" | "closed"} */
   #state = "connecting"
   /** @type {WebSocket | undefined} */
   #socket
+  /** Number of connections that were begun. */
+  #connections = 0
   /** Whether subscriptions are sent on the current connection. */
   #isOpen = false
   #attempts = 0
@@ -492,6 +529,8 @@ export class CoatyClient extends EventTarget {
   #identity
   /** @type {Deferred<undefined>} */
   #whenOnline = new Deferred()
+  /** Why the client is closed. */
+  #whyClosed = closed
 
   /**
    * @param {string | URL} [url]
@@ -502,6 +541,7 @@ export class CoatyClient extends EventTarget {
     this.#url = address(url)
     this.#WebSocket = options.WebSocket ?? globalThis.WebSocket
     if (!this.#WebSocket) throw new TypeError("There is no WebSocket here: pass one as options.WebSocket")
+    this.#token = options.token
     this.#connect()
     globalThis.addEventListener?.("online", this.#networkIsBack)
   }
@@ -520,15 +560,10 @@ export class CoatyClient extends EventTarget {
 
   close() {
     if (this.#state === "closed") return
-    globalThis.removeEventListener?.("online", this.#networkIsBack)
     const socket = this.#abandon(closed)
-    this.#isOpen = false
     for (const stream of [...this.#streams.values()]) stream.end("closed")
-    this.#wantedIdentity?.granted.reject(closed())
-    if (this.#state === "online") this.#whenOnline = new Deferred()
-    this.#whenOnline.reject(closed())
     socket?.close(1000)
-    this.#change("closed")
+    this.#end()
   }
 
   // Operations
@@ -539,7 +574,7 @@ export class CoatyClient extends EventTarget {
    */
   subscribe(what, { signal, ...options } = {}) {
     const stream = new EventStream({ ...what, ...options })
-    this.#open(stream, signal, this.#state === "closed" ? closed() : undefined)
+    this.#open(stream, signal, this.#state === "closed" ? this.#whyClosed() : undefined)
     return new Subscription(stream)
   }
 
@@ -569,7 +604,7 @@ export class CoatyClient extends EventTarget {
 
   /** @param {string} name */
   async identify(name) {
-    if (this.#state === "closed") throw closed()
+    if (this.#state === "closed") throw this.#whyClosed()
     if (this.#wantedIdentity) throw ownProblem("identified", "Identified", "The client has an identity already.")
     const granted = new Deferred()
     this.#wantedIdentity = { name, granted, isGranted: false }
@@ -578,9 +613,25 @@ export class CoatyClient extends EventTarget {
     return granted.promise
   }
 
+  /** @param {import("./client.js").Token} token */
+  async authenticate(token) {
+    if (this.#state === "closed") throw this.#whyClosed()
+    if (!this.#isOpen) {
+      this.#token = token
+      this.#restart("the token has changed")
+      return this.online()
+    }
+    const connection = this.#connections
+    const value = await current(token)
+    if (value === undefined) throw new TypeError("There is no token")
+    if (connection !== this.#connections || !this.#isOpen) throw offline()
+    await this.#ask({ op: "authenticate", token: value })
+    this.#token = token
+  }
+
   /** Returns why nothing can be sent now; undefined if it can. */
   #refusal() {
-    if (this.#state === "closed") return closed()
+    if (this.#state === "closed") return this.#whyClosed()
     if (this.#state !== "online") return offline()
     if ((this.#socket?.bufferedAmount ?? 0) > maximumUnsentBytes) return busy("Too many bytes are queued for the network.")
   }
@@ -644,6 +695,24 @@ export class CoatyClient extends EventTarget {
   // The connection
 
   #connect() {
+    this.#connections += 1
+    if (typeof this.#token === "function") this.#connectWithToken(this.#connections)
+    else this.#openSocket(this.#token)
+  }
+
+  /** @param {number} connection */
+  async #connectWithToken(connection) {
+    // Before the connection opens: the gateway waits only 10 seconds for the token.
+    try {
+      const token = await current(this.#token)
+      if (connection === this.#connections) this.#openSocket(token)
+    } catch (error) {
+      if (connection === this.#connections) this.#retry(`there is no token: ${/** @type {any} */ (error)?.message ?? error}`)
+    }
+  }
+
+  /** @param {string | undefined} token */
+  #openSocket(token) {
     const socket = new this.#WebSocket(this.#url, "coaty.v1")
     socket.binaryType = "arraybuffer"
     this.#socket = socket
@@ -651,18 +720,48 @@ export class CoatyClient extends EventTarget {
     const whileCurrent = (/** @type {(event: any) => void} */ act) => (/** @type {any} */ event) => {
       if (socket === this.#socket) act(event)
     }
-    socket.addEventListener("open", whileCurrent(() => this.#opened()))
+    socket.addEventListener("open", whileCurrent(() => this.#opened(token)))
     socket.addEventListener("message", whileCurrent((event) => this.#received(event.data)))
-    socket.addEventListener("close", whileCurrent(({ code, reason }) => this.#retry(reason || `close code ${code}`)))
+    socket.addEventListener("close", whileCurrent(({ code, reason }) => {
+      const why = reason || `close code ${code}`
+      if (isFinal(code)) this.#refused(why)
+      else this.#retry(why)
+    }))
     // A close follows; without a listener node ends the process.
     socket.addEventListener("error", () => {})
     this.#watchTimer = setInterval(() => this.#check(), watchInterval)
   }
 
-  #opened() {
+  /** @param {string | undefined} token */
+  async #opened(token) {
+    if (token !== undefined && !(await this.#isAuthenticated(token))) return
     // The identity comes first, so that no answer to an observed event is published under another one.
     if (this.#wantedIdentity) this.#takeIdentity()
     else this.#begin()
+  }
+
+  /**
+   * Authenticates the new connection.
+   *
+   * @param {string} token
+   * @returns {Promise<boolean>} false if the connection is over
+   */
+  async #isAuthenticated(token) {
+    const socket = this.#socket
+    try {
+      await this.#ask({ op: "authenticate", token })
+      return socket === this.#socket
+    } catch (error) {
+      if (socket !== this.#socket) return false
+      const { message } = /** @type {Error} */ (error)
+      if (isRefusal(error)) {
+        this.#refused(message)
+        socket?.close()
+      } else {
+        this.#giveUp(message)
+      }
+      return false
+    }
   }
 
   async #takeIdentity() {
@@ -763,6 +862,27 @@ export class CoatyClient extends EventTarget {
   }
 
   /**
+   * Ends the client, because the gateway refuses it.
+   *
+   * @param {string} reason
+   */
+  #refused(reason) {
+    this.#whyClosed = () => refused(reason)
+    this.#abandon(() => disconnected(reason))
+    for (const stream of [...this.#streams.values()]) stream.end("error", { error: this.#whyClosed() })
+    this.#end(reason)
+  }
+
+  /** @param {string} [reason] */
+  #end(reason) {
+    globalThis.removeEventListener?.("online", this.#networkIsBack)
+    this.#wantedIdentity?.granted.reject(this.#whyClosed())
+    if (this.#state === "online") this.#whenOnline = new Deferred()
+    this.#whenOnline.reject(this.#whyClosed())
+    this.#change("closed", reason === undefined ? {} : { reason })
+  }
+
+  /**
    * Abandons the connection.
    *
    * @param {() => GatewayError} error rejects what has no reply yet
@@ -770,6 +890,7 @@ export class CoatyClient extends EventTarget {
   #abandon(error) {
     const socket = this.#socket
     this.#socket = undefined
+    this.#connections += 1
     this.#isOpen = false
     this.#identity = undefined
     clearTimeout(this.#retryTimer)
@@ -779,16 +900,22 @@ export class CoatyClient extends EventTarget {
     return socket
   }
 
-  /** Returns the milliseconds until the next attempt: random between half of the current delay and all of it. */
   #delay() {
-    const delay = Math.min(longestDelay, firstDelay * 2 ** Math.min(this.#attempts++, 16))
-    return Math.round(delay * (1 + Math.random()) / 2)
+    return retryDelay(this.#attempts++)
   }
 
   /** The browser reports that the network is back. */
   #networkIsBack = () => {
-    if (this.#state !== "connecting" || this.#isOpen) return
-    const socket = this.#abandon(() => disconnected("the network has changed"))
+    if (this.#state === "connecting" && !this.#isOpen) this.#restart("the network has changed")
+  }
+
+  /**
+   * Connects at once.
+   *
+   * @param {string} reason
+   */
+  #restart(reason) {
+    const socket = this.#abandon(() => disconnected(reason))
     this.#attempts = 0
     this.#connect()
     socket?.close()
@@ -801,5 +928,128 @@ export class CoatyClient extends EventTarget {
   #change(state, why = {}) {
     this.#state = state
     this.dispatchEvent(new StateChangeEvent({ state, ...why }))
+  }
+}
+
+/**
+ * Returns where a gateway issues tickets for a stream.
+ *
+ * @param {URL} stream
+ */
+function ticketsUrl(stream) {
+  const url = new URL(stream)
+  url.protocol = stream.protocol.replace(/^ws/, "http")
+  url.pathname = stream.pathname.replace(/\/v1\/(?:sse|ws)(?:\/[^/]*)?$/, "/v1/tickets")
+  url.search = url.hash = ""
+  if (url.pathname === stream.pathname) throw new TypeError(`There is no stream of a gateway at ${stream}`)
+  return url
+}
+
+/**
+ * Returns the address of a stream with a ticket; client.d.ts documents it.
+ *
+ * @param {string | URL} stream
+ * @param {import("./client.js").Token} [token]
+ */
+export async function ticketUrl(stream, token) {
+  const url = new URL(stream, globalThis.location?.href)
+  const tickets = ticketsUrl(url)
+  const value = await current(token)
+  if (value === undefined) return url.href
+  const headers = { "content-type": "application/json", authorization: `Bearer ${value}` }
+  const response = await fetch(tickets, { method: "POST", headers, credentials: "omit" })
+  const answer = await response.json().catch(() => ({}))
+  if (!response.ok) {
+    const { status, statusText } = response
+    throw new GatewayError({ type: "about:blank", title: statusText || "Refused", ...answer, status })
+  }
+  url.searchParams.set("ticket", answer.ticket)
+  return url.href
+}
+
+/** An event source that gets a ticket for each connection; client.d.ts documents each member. */
+export class CoatyEventSource extends EventTarget {
+  #url
+  #token
+  #EventSource
+  /** @type {EventSource | undefined} */
+  #source
+  #isClosed = false
+  #attempts = 0
+  #lastEventId = ""
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #retryTimer
+
+  /**
+   * @param {string | URL} url
+   * @param {import("./client.js").EventSourceOptions} [options]
+   */
+  constructor(url, options = {}) {
+    super()
+    this.#url = new URL(url, globalThis.location?.href)
+    ticketsUrl(this.#url)
+    this.#token = options.token
+    this.#EventSource = options.EventSource ?? globalThis.EventSource
+    if (!this.#EventSource) throw new TypeError("There is no EventSource here: pass one as options.EventSource")
+    this.#connect()
+  }
+
+  get url() {
+    return this.#url.href
+  }
+
+  /** @returns {0 | 1 | 2} */
+  get readyState() {
+    return this.#isClosed ? 2 : this.#source?.readyState === 1 ? 1 : 0
+  }
+
+  close() {
+    this.#isClosed = true
+    clearTimeout(this.#retryTimer)
+    this.#source?.close()
+  }
+
+  async #connect() {
+    let url
+    try {
+      const stream = new URL(this.#url)
+      if (this.#lastEventId) stream.searchParams.set("since", this.#lastEventId)
+      url = await ticketUrl(stream, this.#token)
+    } catch (error) {
+      return this.#failed(error, isRefusal(error))
+    }
+    if (this.#isClosed) return
+    const source = new this.#EventSource(url)
+    this.#source = source
+    source.addEventListener("open", () => {
+      this.#attempts = 0
+      this.dispatchEvent(new Event("open"))
+    })
+    for (const op of ["ok", "event", "gap", "done", "problem"]) {
+      source.addEventListener(op, (/** @type {any} */ { data, lastEventId }) => {
+        if (this.#isClosed) return
+        if (lastEventId) this.#lastEventId = lastEventId
+        this.dispatchEvent(new MessageEvent(op, { data, lastEventId, origin: this.#url.origin }))
+      })
+    }
+    source.addEventListener("error", () => {
+      // It would connect again with the ticket, which is used up.
+      const isRefused = source.readyState === 2
+      source.close()
+      this.#failed(ownProblem("disconnected", "Disconnected", "The event stream has ended."), isRefused)
+    })
+  }
+
+  /**
+   * @param {any} error
+   * @param {boolean} isFinal
+   */
+  #failed(error, isFinal) {
+    if (this.#isClosed) return
+    this.#source = undefined
+    if (isFinal) this.#isClosed = true
+    else this.#retryTimer = setTimeout(() => this.#connect(), retryDelay(this.#attempts++))
+    const event = new Event("error")
+    this.dispatchEvent(Object.assign(event, { error }))
   }
 }

@@ -11,9 +11,11 @@ const cells = ["num muted", "tag", "clip", "clip muted", "clip"]
  * Builds the page.
  *
  * @param {HTMLElement} root
+ * @param {import("./access.js").Access} access
  * @param {Record<"choose" | "find" | "togglePause" | "clear" | "hold" | "release", () => void>} on with what a `ListPane` asks for
  */
-export function feedPage(root, on) {
+export function feedPage(root, access, on) {
+  const mayTraffic = access.may("observe", "traffic")
   const message = (id) => h("p", { className: "error", id, role: "alert" })
   const field = (label, input, error) => h("div", { className: "field" }, h("label", { for: input.id }, label), input, error)
 
@@ -31,10 +33,10 @@ export function feedPage(root, on) {
   const find = h("input", { id: "feed-find", type: "search", placeholder: "name, type, sender …", oninput: on.find })
   const form = h("form", { className: "form-row", onsubmit: (event) => { event.preventDefault(); on.choose() } },
     field("Find in what is kept", find),
-    field("Filter", filter, filterError),
-    field("Raw topics", topic, topicError),
+    mayTraffic && field("Filter", filter, filterError),
+    access.may("observe", "raw") && field("Raw topics", topic, topicError),
     h("button", { className: "button", type: "submit" }, "Apply"))
-  const filters = h("details", { className: "filters" }, h("summary", {}, "Filters"), form)
+  const filters = h("details", { className: "filters", open: !mayTraffic }, h("summary", {}, "Filters"), form)
 
   const pauseButton = h("button", { className: "button", type: "button", onclick: on.togglePause }, "Pause")
   root.querySelector(".view-header").append(h("div", { className: "toolbar" }, pauseButton,
@@ -47,7 +49,7 @@ export function feedPage(root, on) {
   rows.addEventListener("pointerleave", on.release)
   rows.addEventListener("focusout", (event) => { if (!rows.contains(event.relatedTarget)) on.release() })
   root.append(h("div", { className: "view-body feed" },
-    h("fieldset", { className: "chips" }, h("legend", { className: "visually-hidden" }, "Events"),
+    mayTraffic && h("fieldset", { className: "chips" }, h("legend", { className: "visually-hidden" }, "Events"),
       chip(all, "all"), chips.map((input) => chip(input, input.value))),
     filters, list.element))
   return { chips, filter, filterError, topic, topicError, find, filters, pauseButton, list }

@@ -21,6 +21,7 @@ const maximumRelated = 1000
 export const view = {
   id: "feed",
   title: "Live feed",
+  isPermitted: (access) => access.may("observe", "traffic", "raw"),
   mount: (root, app) => new Feed(root, app),
 }
 
@@ -39,7 +40,7 @@ class Feed {
 
   constructor(root, app) {
     this.#app = app
-    this.#ui = feedPage(root, {
+    this.#ui = feedPage(root, app.access, {
       choose: () => this.#observe(),
       find: () => this.#list.startOver(),
       togglePause: () => this.#togglePause(),
@@ -87,7 +88,7 @@ class Feed {
     } catch (error) {
       return this.#refuse("filter", error.message)
     }
-    this.#observeOnly("filter", { event: "traffic", ...(events.length > 0 && { events }), ...(filter !== undefined && { filter }) })
+    if (this.#app.access.may("observe", "traffic")) this.#observeOnly("filter", { event: "traffic", ...(events.length > 0 && { events }), ...(filter !== undefined && { filter }) })
     this.#observeOnly("topic", topic === "" ? undefined : { event: "raw", topic })
   }
 

@@ -18,6 +18,7 @@ const pictures = [
 export const view = {
   id: "gateway",
   title: "Gateway",
+  isPermitted: (access) => access.may("read", "status"),
   mount: (root, app) => new GatewayView(root, app),
 }
 
@@ -73,7 +74,9 @@ class GatewayView {
       return
     }
     this.#drawFacts(this.#status)
-    this.#drawSlow(this.#status.slowConsumers)
+    const { slowConsumers } = this.#status
+    setHidden(this.#ui.slow, slowConsumers === undefined)
+    if (slowConsumers !== undefined) this.#drawSlow(slowConsumers)
   }
 
   /** @returns {boolean} whether the gateway is away. */
@@ -201,6 +204,7 @@ function build(root) {
     h("h2", {}, "All clients keep up"),
     h("p", {}, "Subscriptions whose clients read more slowly than events arrive are listed here, with their queued and dropped events."))
 
+  const slow = card("Slow consumers", table, empty)
   // It scrolls, and may hold nothing that takes the focus: then keys could not.
   root.tabIndex = 0
   root.append(h("div", { className: "view-body gateway" },
@@ -215,6 +219,6 @@ function build(root) {
       card("Clients", list(
         fact("connections", "Connections"), fact("delivered", "Events delivered"), fact("dropped", "Events dropped"),
         fact("queued", "Events queued"), fact("requests", "Requests pending"), fact("memory", "Memory", memory)))),
-    card("Slow consumers", table, empty)))
-  return { about, notice, rates, facts, state, memory, table, rows, empty }
+    slow))
+  return { about, notice, rates, facts, state, memory, slow, table, rows, empty }
 }

@@ -14,8 +14,10 @@ export class Names extends EventTarget {
   #names = new Map()
   #isTold = false
 
-  constructor(client) {
+  /** @param {boolean} isPermitted whether the user may observe advertised objects */
+  constructor(client, isPermitted) {
     super()
+    if (!isPermitted) return
     this.#follow(client, "Identity", (identity) => this.#keep(identity))
     this.#follow(client, "IoNode", (node) => {
       for (const points of [node.ioSources, node.ioActors]) {

@@ -1,4 +1,6 @@
-// Subscriptions that are started again when they end or are refused.
+// Subscriptions that are started again when they end or are refused, unless the user may not observe it.
+
+import { isForbidden } from "./access.js"
 
 /** Milliseconds before a subscription that was refused, or has ended, is started again. */
 const retryTime = 5000
@@ -21,7 +23,7 @@ export async function observe(client, what, signal, take, report = () => {}, isO
     const error = await observeOnce(client, what, signal, take, report)
     if (signal.aborted) return
     if (error) report(error)
-    if (isOver(error)) return
+    if (isOver(error) || isForbidden(error)) return
     await pause(retryTime, signal)
   }
 }
@@ -62,6 +64,7 @@ export async function observeState(client, what, signal, { begin, take }, report
     }
     if (isOver(error)) return
     if (error) report(error)
+    if (isForbidden(error)) return
     await pause(retryTime, signal)
   }
 }

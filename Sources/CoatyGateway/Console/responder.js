@@ -1,6 +1,7 @@
 // Answers calls of an operation by hand.
 
 import { ago, clock, count, frames, h, line, plural, replace, setHidden, setText } from "./dom.js"
+import { missingGrant } from "./denial.js"
 import { showFault } from "./fault.js"
 import { prettyJSON } from "./json-print.js"
 import { parseExactJSON } from "./json-text.js"
@@ -66,6 +67,7 @@ export class Responder {
   async #begin() {
     const operation = this.#ui.operation.value.trim()
     if (operation === "") return this.#refuse("The name of the operation is needed.")
+    replace(this.#ui.missing)
     const subscription = this.#app.client.subscribe({ event: "call", operation })
     this.#subscription = subscription
     this.#operation = operation
@@ -78,7 +80,7 @@ export class Responder {
     } catch (error) {
       if (subscription !== this.#subscription) return
       this.#end()
-      this.#refuse(error.message)
+      this.#refuse(error.message, missingGrant(error.missing))
     }
   }
 
@@ -88,8 +90,9 @@ export class Responder {
     this.#request()
   }
 
-  #refuse(text) {
+  #refuse(text, missing) {
     showFault(this.#ui.operation, this.#ui.error, text)
+    replace(this.#ui.missing, missing)
     this.#ui.operation.focus()
     this.#app.announce(text)
   }
@@ -200,6 +203,7 @@ export class Responder {
     const form = h("form", { className: "field", noValidate: true, onsubmit: (event) => { event.preventDefault(); this.#subscription ? this.#end() : this.#begin() } },
       h("label", { for: operation.id }, "Operation"),
       h("div", { className: "with-button" }, operation, button), error)
+    const missing = h("div")
     const note = h("p", { className: "notice", "data-kind": "warn", hidden: true })
     const calls = h("ol", { className: "rows calls", "aria-label": "Calls" })
     const emptyTitle = h("h3")
@@ -207,8 +211,8 @@ export class Responder {
     const empty = h("div", { className: "empty" }, emptyTitle, emptyText)
     const answeredList = h("ol", { className: "rows", "aria-label": "Answered" })
     const answered = h("div", {}, h("h3", {}, "Answered"), answeredList)
-    card.append(heading, form, note, calls, empty, answered)
-    return { heading, operation, button, error, note, calls, emptyTitle, emptyText, empty, answered, answeredList }
+    card.append(heading, form, missing, note, calls, empty, answered)
+    return { heading, operation, button, error, missing, note, calls, emptyTitle, emptyText, empty, answered, answeredList }
   }
 }
 

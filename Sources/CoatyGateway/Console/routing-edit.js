@@ -1,6 +1,7 @@
 // The context edited in place: saved where nobody else has changed it, or only tried.
 
-import { h, line, plural, replace, setHidden } from "./dom.js"
+import { problemContent } from "./denial.js"
+import { h, line, plural, replace, setHidden, setText } from "./dom.js"
 import { parseJSON } from "./json-text.js"
 import { mergePatch } from "./merge-patch.js"
 import { ContextDraft } from "./routing-draft.js"
@@ -15,6 +16,7 @@ export class ContextEditor {
   element
   #app
   #callbacks
+  #heading = h("h2", {}, "Change the context")
   #text
   #error
   #outcome
@@ -47,7 +49,7 @@ export class ContextEditor {
       event.preventDefault()
       this.#save()
     })
-    this.element = h("section", { className: "card" }, h("h2", {}, "Change the context"), form)
+    this.element = h("section", { className: "card" }, this.#heading, form)
   }
 
   /**
@@ -57,7 +59,7 @@ export class ContextEditor {
    * @param isForced whether to drop what was edited
    */
   take(context, version, isHosted, isForced = false) {
-    setHidden(this.#whatIf, !isHosted)
+    this.#offer(context, isHosted)
     const wasBehind = this.#draft.isBehind
     const { change, left } = this.#draft.take({ context, version }, isForced)
     if (left) this.#app.toast(`What you have edited of “${line(left.name, 60)}” is kept, and not saved.`)
@@ -168,7 +170,7 @@ export class ContextEditor {
     } catch (error) {
       const reason = error.detail ?? error.title ?? error.message
       if (id !== this.#draft.id) return this.#app.toast(`“${name}”: ${reason}`)
-      if (error.status !== 412) return this.#say("bad", reason)
+      if (error.status !== 412) return this.#say("bad", problemContent(error))
       this.#draft.isBehind = true
       this.#tellChanged("It is not saved: the context has changed since it was loaded.")
     }
@@ -197,6 +199,15 @@ export class ContextEditor {
     return h("li", { "data-sign": sign },
       h("span", { className: "sign", "aria-hidden": "true" }, sign), h("span", { className: "visually-hidden" }, `${word}: `),
       h("span", {}, `${nameOf(ioSourceId)} → ${nameOf(ioActorId)}${rate}`))
+  }
+
+  /** Shows only what the user may do with the context. */
+  #offer({ name }, isHosted) {
+    const maySave = this.#app.access.mayRoute(name)
+    setHidden(this.#whatIf, !isHosted)
+    setHidden(this.#saving, !maySave)
+    setHidden(this.element, !maySave && !isHosted)
+    setText(this.#heading, maySave ? "Change the context" : "Try a change")
   }
 
   #say(kind, content) {

@@ -22,6 +22,7 @@ const path = "v1/routing/contexts"
 export const view = {
   id: "routing",
   title: "IO routing",
+  isPermitted: (access) => access.may("read", "contexts"),
   mount: (root, app) => new Routing(root, app),
 }
 
@@ -94,7 +95,7 @@ class Routing {
   show() {
     this.#isShown = true
     this.#shown = new AbortController()
-    const { client } = this.#app
+    const { client, access } = this.#app
     const { signal } = this.#shown
     const told = (about, beginning = "") => (error) =>
       this.#page.say(about, "warn", error && beginning + (error.detail ?? error.message))
@@ -104,11 +105,13 @@ class Routing {
       this.#lists.request()
     }
     const what = { event: "advertise", snapshot: true }
-    observe(client, { ...what, coreType: "IoContext", fields: ["name"] }, signal, list, told("contexts"))
-    observe(client, { ...what, coreType: "IoNode", fields: ["name"] }, signal, context, told("nodes"))
-    observe(client, { event: "update", coreType: "IoContext" }, signal, context, told("updates"))
+    if (access.may("observe", "advertise")) {
+      observe(client, { ...what, coreType: "IoContext", fields: ["name"] }, signal, list, told("contexts"))
+      observe(client, { ...what, coreType: "IoNode", fields: ["name"] }, signal, context, told("nodes"))
+    }
+    if (access.may("observe", "update")) observe(client, { event: "update", coreType: "IoContext" }, signal, context, told("updates"))
     const take = (sourceId, data) => this.#takeValue(sourceId, data)
-    watchValues(client, signal, take, told("values", "Values are not shown: "))
+    if (access.may("observe", "traffic")) watchValues(client, signal, take, told("values", "Values are not shown: "))
     this.#lists.hurry()
     if (this.#chosenId) this.#follow()
   }
@@ -258,7 +261,8 @@ class Routing {
     const sources = plan.points.filter(({ side }) => side === "sources")
     this.#drawnSources = new Set(sources.map(({ id }) => id))
     for (const id of this.#values.keys()) if (!this.#drawnSources.has(id)) this.#values.delete(id)
-    this.#routes.follow(this.#nodes.flatMap((node) => node.sources).filter(({ id }) => this.#drawnSources.has(id)))
+    const mayRaw = this.#app.access.may("observe", "raw")
+    this.#routes.follow(mayRaw ? this.#nodes.flatMap((node) => node.sources).filter(({ id }) => this.#drawnSources.has(id)) : [])
     this.#tellRoutes()
     this.#tell(this.#values.keys())
   }

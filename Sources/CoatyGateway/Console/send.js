@@ -8,6 +8,7 @@ import { maximumShown, prettyJSON } from "./json-print.js"
 import { NumberError, parseExactJSON } from "./json-text.js"
 import { fault, frameSize, hasHalfCharacter, maximumFrame, patterns, restRequest, socketRequest } from "./patterns.js"
 import { Responder } from "./responder.js"
+import { token } from "./token.js"
 
 const minimumRows = 4
 const maximumRows = 16
@@ -15,27 +16,37 @@ const maximumRows = 16
 export const view = {
   id: "send",
   title: "Send",
+  isPermitted: (access) => permitted(access).length > 0 || mayAnswer(access),
   mount(root, app) {
     const send = new Send(root, app)
     return { show: () => send.show(), hide: () => send.hide() }
   },
 }
 
+/** The patterns that the user may send. */
+const permitted = (access) => patterns.filter(({ event, isRequest }) => access.may(isRequest ? "request" : "publish", event))
+
+const mayAnswer = (access) => access.may("observe", "call") && access.may("answer", "call")
+
 class Send {
   #app
+  #patterns
   #answers
   #responder
   #ui
-  #pattern = patterns[0]
+  /** The chosen pattern; undefined if the user may send none. */
+  #pattern
   /** Of each pattern what was typed: the text of its body, and its parameters. */
-  #drafts = new Map(patterns.map((pattern) => [pattern, draft(pattern)]))
+  #drafts
   /** The fields that are there: what they are, and their elements. */
   #fields = []
 
   constructor(root, app) {
     this.#app = app
+    this.#patterns = permitted(app.access)
+    this.#drafts = new Map(this.#patterns.map((pattern) => [pattern, draft(pattern)]))
     this.#ui = this.#build(root)
-    this.#choose(this.#pattern)
+    if (this.#patterns.length > 0) this.#choose(this.#patterns[0])
   }
 
   show() {
@@ -60,7 +71,8 @@ class Send {
     setText(ui.hint, pattern.hint)
     setText(ui.bodyLabel, pattern.isText ? "Text" : "Body")
     this.#showBody()
-    this.#fields = pattern.fields.map((field) => this.#field(field))
+    const fields = pattern.fields.filter(({ id }) => id !== "retain" || this.#app.access.mayRetain)
+    this.#fields = fields.map((field) => this.#field(field))
     replace(ui.fields, this.#fields.map(({ element }) => element))
     this.#refresh()
   }
@@ -170,7 +182,7 @@ class Send {
       const text = field.isParameter && value !== "" ? fault(field, value) : undefined
       if (text) return `# ${field.label}: ${text}`
     }
-    return curlCommand(restRequest(this.#pattern, parameters, text), document.baseURI)
+    return curlCommand(restRequest(this.#pattern, parameters, text), document.baseURI, token() !== undefined)
   }
 
   // MARK: - Sending
@@ -203,8 +215,8 @@ class Send {
   // MARK: - Elements
 
   #build(root) {
-    const select = h("select", { id: "send-pattern", onchange: () => this.#choose(patterns[select.selectedIndex]) },
-      patterns.map(({ event }) => h("option", { value: event }, event)))
+    const select = h("select", { id: "send-pattern", onchange: () => this.#choose(this.#patterns[select.selectedIndex]) },
+      this.#patterns.map(({ event }) => h("option", { value: event }, event)))
     const hint = h("p", { className: "hint", id: "send-pattern-hint" })
     select.setAttribute("aria-describedby", hint.id)
     const fields = h("div", { className: "send-fields" })
@@ -235,7 +247,8 @@ class Send {
       command)
     const calls = h("section", { className: "card send-calls" })
     this.#responder = new Responder(calls, this.#app)
-    root.append(h("div", { className: "view-body send" }, form, answers, curl, calls))
+    root.append(h("div", { className: "view-body send" },
+      this.#patterns.length > 0 && [form, answers, curl], mayAnswer(this.#app.access) && calls))
     return { hint, fields, bodyLabel, body, bodyError, command }
   }
 

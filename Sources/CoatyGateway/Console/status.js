@@ -10,8 +10,10 @@ export class Status extends EventTarget {
   #rest
   #timer
 
-  constructor(client, rest) {
+  /** @param {boolean} isPermitted whether the user may read the status */
+  constructor(client, rest, isPermitted) {
     super()
+    if (!isPermitted) return
     this.#client = client
     this.#rest = rest
     client.addEventListener("statechange", () => this.#restart())

@@ -10,3 +10,7 @@ export const client: Public<declared.CoatyClient> = {} as module.CoatyClient
 export const makesClient: new (url?: string | URL, options?: declared.ClientOptions) => Public<declared.CoatyClient> =
   module.CoatyClient
 export const makesError: new (problem: declared.Problem) => Public<declared.GatewayError> = module.GatewayError
+export const stream: Public<declared.CoatyEventSource> = {} as module.CoatyEventSource
+export const makesStream: new (url: string | URL, options?: declared.EventSourceOptions) => Public<declared.CoatyEventSource> =
+  module.CoatyEventSource
+export const ticketUrl: typeof declared.ticketUrl = module.ticketUrl

@@ -1,40 +1,11 @@
 // A gateway that says what no gateway says, and addresses.
 
 import assert from "node:assert/strict"
-import { once } from "node:events"
 import { test } from "node:test"
-import { CoatyClient, connect, next, state, WebSocketServer, within } from "./support.mjs"
-
-/** A server that does as a test says; gives what it is told. */
-async function server(t) {
-  const server = new WebSocketServer({ host: "127.0.0.1", port: 0 })
-  await once(server, "listening")
-  t.after(() => {
-    for (const socket of server.clients) socket.terminate()
-    server.close()
-  })
-  const told = []
-  const waiting = []
-  server.on("connection", (socket) => {
-    socket.on("message", (text) => {
-      const frame = JSON.parse(text)
-      const taker = waiting.shift()
-      if (taker) taker(frame)
-      else told.push(frame)
-    })
-  })
-  return {
-    url: `ws://127.0.0.1:${server.address().port}`,
-    server,
-    told: () => within(told.length > 0 ? told.shift() : new Promise((resolve) => waiting.push(resolve)), "frame"),
-    say: (frame) => {
-      for (const socket of server.clients) socket.send(typeof frame === "string" ? frame : JSON.stringify(frame))
-    },
-  }
-}
+import { CoatyClient, connect, next, scriptedGateway, state, within } from "./support.mjs"
 
 test("What is unknown, no JSON, or of what has ended is passed over", async (t) => {
-  const gateway = await server(t)
+  const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url)
   const iterator = client.subscribe({ event: "deadvertise" })[Symbol.asyncIterator]()
   const { id } = await gateway.told()
@@ -58,7 +29,7 @@ test("What is unknown, no JSON, or of what has ended is passed over", async (t) 
 })
 
 test("What waits before a done or an error is still told", async (t) => {
-  const gateway = await server(t)
+  const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url)
   const subscriptions = [client.subscribe({ event: "discover" }), client.subscribe({ event: "query" })]
   const ids = [(await gateway.told()).id, (await gateway.told()).id]
@@ -74,7 +45,7 @@ test("What waits before a done or an error is still told", async (t) => {
 })
 
 test("Gaps that are dropped with the events around them count as what they say", async (t) => {
-  const gateway = await server(t)
+  const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url)
   const subscriptions = [client.subscribe({ event: "discover" }), client.subscribe({ event: "query" })]
   const ids = [(await gateway.told()).id, (await gateway.told()).id]
@@ -91,7 +62,7 @@ test("Gaps that are dropped with the events around them count as what they say",
 })
 
 test("More responses than are kept end the request, and those that are kept are told", async (t) => {
-  const gateway = await server(t)
+  const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url)
   await within(client.online(), "connection")
   const all = client.request({ event: "discover", data: {} }, { limit: 0 }).all()
@@ -105,7 +76,7 @@ test("More responses than are kept end the request, and those that are kept are 
 })
 
 test("A client that is closed on its way is closed", async (t) => {
-  const gateway = await server(t)
+  const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url)
   const identity = client.identify("Nobody")
   client.close()
@@ -161,3 +132,50 @@ test("The client comes back at once when the browser says that there is a networ
   browser.dispatchEvent(new Event("online"))
   assert.equal(Nowhere.urls.length, 1)
 })
+
+for (const code of [1001, 1009, 1013, 4000, 4001, 4499]) {
+  test(`The client reconnects after the close code ${code}`, async (t) => {
+    const gateway = await scriptedGateway(t)
+    const client = connect(t, gateway.url)
+    const subscription = client.subscribe({ event: "deadvertise" })
+    const { id } = await gateway.told()
+    for (const socket of gateway.server.clients) socket.close(code, "because")
+    await state(client, "connecting")
+    assert.deepEqual(await gateway.told(), { op: "subscribe", event: "deadvertise", id })
+    assert.equal(subscription.reason, undefined)
+  })
+}
+
+for (const code of [4500, 4504, 4999]) {
+  test(`The client does not reconnect after the close code ${code}`, async (t) => {
+    const gateway = await scriptedGateway(t)
+    const client = connect(t, gateway.url)
+    await within(client.online(), "connection")
+    const states = []
+    client.addEventListener("statechange", ({ detail }) => states.push(detail))
+    const refused = { type: "urn:coaty-client:problem:refused", status: 0, message: /because/ }
+    const subscription = client.subscribe({ event: "deadvertise" })
+    const responses = client.request({ event: "discover", data: {} })
+    const publication = client.publish({ event: "deadvertise", data: { objectIds: [] } })
+    const identity = client.identify("Kiosk")
+    for (let count = 0; count < 4; count++) await gateway.told()
+    for (const socket of gateway.server.clients) socket.close(code, "because")
+    // The gateway may have acted on it.
+    await assert.rejects(within(publication, "end"), { type: "urn:coaty-client:problem:disconnected" })
+    await assert.rejects(within(identity, "end"), refused)
+    await assert.rejects(within(subscription.ready, "end"), refused)
+    await assert.rejects(within(subscription[Symbol.asyncIterator]().next(), "end"), refused)
+    await assert.rejects(within(responses.all(), "end"), refused)
+    assert.equal(subscription.reason, "error")
+    assert.equal(client.state, "closed")
+    await assert.rejects(client.online(), refused)
+    await assert.rejects(client.identify("Late"), refused)
+    await assert.rejects(client.publish({ event: "deadvertise", data: { objectIds: [] } }), refused)
+    await assert.rejects(client.subscribe({ event: "deadvertise" }).ready, refused)
+    client.close()
+    // Longer than the first attempt to reconnect would take.
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    assert.equal(gateway.server.clients.size, 0)
+    assert.deepEqual(states, [{ state: "closed", reason: "because" }])
+  })
+}

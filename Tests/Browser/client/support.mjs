@@ -12,7 +12,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { CoatyClient } from "../../../Sources/CoatyGateway/Console/client.js"
 
 export const { WebSocket, WebSocketServer } = createRequire(import.meta.url)("ws")
-export { CoatyClient, GatewayError } from "../../../Sources/CoatyGateway/Console/client.js"
+export { CoatyClient, CoatyEventSource, GatewayError, ticketUrl } from "../../../Sources/CoatyGateway/Console/client.js"
 
 /** Milliseconds: much more than anything takes on a busy machine. */
 export const patience = 60_000
@@ -141,12 +141,13 @@ export class Broker extends Server {
 
 export class Gateway extends Server {
   /** @param configuration YAML */
-  static async start(t, broker, { configuration = "", settings = [] } = {}) {
+  static async start(t, broker, { configuration = "", settings = [], environment = {} } = {}) {
     const gateway = new Gateway()
     gateway.port = await freePort()
     gateway.folder = await mkdtemp(join(tmpdir(), "coaty-client-"))
     gateway.broker = broker
     gateway.settings = settings
+    gateway.environment = environment
     t.after(async () => {
       await gateway.kill()
       await rm(gateway.folder, { recursive: true })
@@ -160,11 +161,11 @@ export class Gateway extends Server {
     await writeFile(file, configuration)
     const binary = process.env.COATY_GATEWAY_BINARY
     if (!binary) throw new Error("COATY_GATEWAY_BINARY names no gateway")
-    const { broker, port, settings } = this
+    const { broker, port, settings, environment } = this
     const child = spawn(
       binary,
       ["--config", file, "--port", port, "--broker", `mqtt://127.0.0.1:${broker.port}`, ...settings].map(String),
-      { stdio: ["ignore", "pipe", "ignore"] },
+      { stdio: ["ignore", "pipe", "ignore"], env: { ...process.env, ...environment } },
     )
     this.process = child
     let output = ""
@@ -180,6 +181,12 @@ export class Gateway extends Server {
       "gateway",
     )
     await this.isReady()
+  }
+
+  /** Has it read another access configuration. @param configuration YAML */
+  async reload(configuration) {
+    await writeFile(join(this.folder, "gateway.yaml"), configuration)
+    this.process.kill("SIGHUP")
   }
 
   /** Waits until the gateway has its broker. */
@@ -260,6 +267,34 @@ export class Proxy {
       socket.unpipe()
       far?.unpipe()
     }
+  }
+}
+
+/** A server that does as a test says; gives what it is told. */
+export async function scriptedGateway(t) {
+  const server = new WebSocketServer({ host: "127.0.0.1", port: 0 })
+  await once(server, "listening")
+  t.after(() => {
+    for (const socket of server.clients) socket.terminate()
+    server.close()
+  })
+  const told = []
+  const waiting = []
+  server.on("connection", (socket) => {
+    socket.on("message", (text) => {
+      const frame = JSON.parse(text)
+      const taker = waiting.shift()
+      if (taker) taker(frame)
+      else told.push(frame)
+    })
+  })
+  return {
+    url: `ws://127.0.0.1:${server.address().port}`,
+    server,
+    told: () => within(told.length > 0 ? told.shift() : new Promise((resolve) => waiting.push(resolve)), "frame"),
+    say: (frame) => {
+      for (const socket of server.clients) socket.send(typeof frame === "string" ? frame : JSON.stringify(frame))
+    },
   }
 }
 

@@ -1,13 +1,14 @@
 // Uses every declaration of client.d.ts as its readers would. It only has to compile.
 import {
-  type Abortable, type ClientOptions, type ClientState, CoatyClient, type CoatyObject, type Condition, type Delivery,
-  type EndReason, type EventFrame, type GapFrame, GatewayError, type Identity, type Observation, type Octets,
-  type Problem, type Property, type Publication, type Request, type RequestEventName, type RequestOptions,
-  type RespondTo, type ResponseEventName, type ResponseFrame, type Responses, type StateDetail,
-  type SubscribeOptions, type Subscription, type TrafficEventName,
+  type Abortable, type ClientOptions, type ClientState, CoatyClient, CoatyEventSource, type CoatyObject, type Condition,
+  type Delivery, type EndReason, type EventFrame, type EventSourceOptions, type GapFrame, GatewayError, type Identity,
+  type Observation, type Octets, type Problem, type Property, type Publication, type Request, type RequestEventName,
+  type RequestOptions, type RespondTo, type ResponseEventName, type ResponseFrame, type Responses, type StateDetail,
+  type SubscribeOptions, type Subscription, ticketUrl, type Token, type TrafficEventName,
 } from "./client.js"
 
-const options: ClientOptions = { WebSocket }
+const token: Token = async () => "coaty_secret"
+const options: ClientOptions = { WebSocket, token }
 const client = new CoatyClient(new URL("http://127.0.0.1:8080"), options)
 new CoatyClient().close()
 const state: ClientState = client.state
@@ -91,7 +92,7 @@ async function ask(): Promise<CoatyObject | undefined> {
   const name: RequestEventName = "discover"
   const { responses: collected, reason } = await client.request({ event: name, data: { objectTypes: ["a"] } }).all()
   const end: EndReason = reason
-  console.log(end, responses.reason)
+  console.log(end, responses.reason, responses.filtered)
   return collected[0]?.data.object
 }
 
@@ -112,9 +113,19 @@ async function tell(): Promise<void> {
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const problem: Problem = error
-    console.log(problem.type, problem.title, problem.status, problem.detail, problem.pointer, problem.parameter)
+    console.log(problem.type, problem.title, problem.status, problem.detail, problem.pointer, problem.parameter, problem.missing)
     throw new GatewayError(problem)
   }
 }
 
-export { alsoWrong, ask, observe, tell }
+async function stream(): Promise<void> {
+  await client.authenticate("coaty_secret")
+  const options: EventSourceOptions = { token: () => undefined, EventSource }
+  const source = new CoatyEventSource(new URL("http://127.0.0.1:8080/v1/sse/deadvertise"), options)
+  source.addEventListener("event", (event) => console.log(event instanceof MessageEvent && event.data))
+  const state: 0 | 1 | 2 = source.readyState
+  console.log(state, source.url, await ticketUrl(source.url, token))
+  source.close()
+}
+
+export { alsoWrong, ask, observe, stream, tell }

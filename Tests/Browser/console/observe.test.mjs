@@ -88,3 +88,21 @@ test("a state is told anew where changes of it are missing, and not before", asy
     stop.abort()
   }
 })
+
+test("what the user may not observe is not requested again", async (context) => {
+  const tick = steeredTimers(context)
+  const type = "urn:coaty-gateway:problem:forbidden"
+  for (const begin of [
+    (client, signal, report) => observe(client, {}, signal, () => {}, report),
+    (client, signal, report) => observeState(client, {}, signal, { begin() {}, take() {} }, report),
+  ]) {
+    const client = scripted({ error: Object.assign(new Error("forbidden"), { type, status: 403 }) })
+    const reported = []
+    let isOver = false
+    begin(client, new AbortController().signal, (error) => reported.push(error?.message)).then(() => { isOver = true })
+    await until(() => isOver)
+    tick(60_000)
+    await settle()
+    assert.deepEqual([reported, client.subscribed.length], [["forbidden"], 1])
+  }
+})

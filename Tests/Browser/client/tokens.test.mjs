@@ -1,0 +1,348 @@
+// Tokens: on the WebSocket, and as tickets of event streams.
+
+import assert from "node:assert/strict"
+import { createHash } from "node:crypto"
+import { once } from "node:events"
+import { createServer } from "node:http"
+import { test } from "node:test"
+import { Broker, CoatyEventSource, connect, Gateway, next, object, scriptedGateway, state, ticketUrl, within } from "./support.mjs"
+
+const unauthorized = { type: "urn:coaty-gateway:problem:unauthorized", title: "Unauthorized", status: 401, detail: "Wrong token." }
+const refused = { type: "urn:coaty-client:problem:refused", status: 0 }
+
+/** Fails if the gateway receives a frame soon. */
+async function nothingFollows(gateway) {
+  const frame = gateway.told()
+  const silence = new Promise((resolve) => setTimeout(resolve, 100, "silence"))
+  assert.equal(await Promise.race([frame, silence]), "silence")
+  return frame
+}
+
+test("The token is the first frame, and everything else waits for its ok", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const client = connect(t, gateway.url, { token: "coaty_secret" })
+  client.subscribe({ event: "deadvertise" })
+  const identity = client.identify("Kiosk")
+  const first = await gateway.told()
+  assert.deepEqual(first, { op: "authenticate", id: first.id, token: "coaty_secret" })
+  const second = nothingFollows(gateway)
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  assert.equal(client.state, "connecting")
+  gateway.say({ op: "ok", id: first.id })
+  const identify = await second
+  assert.equal(identify.op, "identify")
+  gateway.say({ op: "ok", id: identify.id, identity: { objectId: "1", name: "Kiosk" } })
+  assert.equal((await gateway.told()).op, "subscribe")
+  await within(identity, "identity")
+  await state(client, "online")
+})
+
+test("The function of a token is called for each connection, also without a token", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const tokens = ["one", undefined, "two"]
+  const client = connect(t, gateway.url, { token: async () => tokens.shift() })
+  const subscription = client.subscribe({ event: "deadvertise" })
+  const cut = () => gateway.server.clients.forEach((socket) => socket.terminate())
+
+  const first = await gateway.told()
+  assert.equal(first.token, "one")
+  gateway.say({ op: "ok", id: first.id })
+  const { id } = await gateway.told()
+  cut()
+  assert.deepEqual(await gateway.told(), { op: "subscribe", event: "deadvertise", id })
+  cut()
+  const last = await gateway.told()
+  assert.equal(last.token, "two")
+  gateway.say({ op: "ok", id: last.id })
+  assert.deepEqual(await gateway.told(), { op: "subscribe", event: "deadvertise", id })
+  assert.equal(subscription.reason, undefined)
+})
+
+test("A function that fails is called again later", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const reasons = []
+  let calls = 0
+  const token = () => {
+    calls += 1
+    if (calls === 1) throw new Error("no network")
+    return calls === 2 ? 7 : "coaty_secret"
+  }
+  const client = connect(t, gateway.url, { token })
+  client.addEventListener("statechange", ({ detail }) => reasons.push(detail.reason))
+  const frame = await gateway.told()
+  assert.equal(frame.token, "coaty_secret")
+  assert.deepEqual(reasons, ["there is no token: no network", "there is no token: A token is a string"])
+})
+
+test("A client that is closed while it waits for a token does not connect", async (t) => {
+  const gateway = await scriptedGateway(t)
+  let give
+  const client = connect(t, gateway.url, { token: () => new Promise((resolve) => { give = resolve }) })
+  client.close()
+  give("late")
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  assert.equal(gateway.server.clients.size, 0)
+})
+
+for (const problem of [unauthorized, { ...unauthorized, status: 429, detail: "Too many attempts." }]) {
+  test(`The client ends after the status ${problem.status}`, async (t) => {
+    const gateway = await scriptedGateway(t)
+    const client = connect(t, gateway.url, { token: "wrong" })
+    const subscription = client.subscribe({ event: "deadvertise" })
+    const identity = client.identify("Kiosk")
+    const { id } = await gateway.told()
+    gateway.say({ op: "error", id, ...problem })
+    await assert.rejects(within(client.online(), "end"), { ...refused, message: new RegExp(problem.detail) })
+    await assert.rejects(within(subscription.ready, "end"), refused)
+    await assert.rejects(within(identity, "end"), refused)
+    assert.equal(client.state, "closed")
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    assert.equal(gateway.server.clients.size, 0)
+  })
+}
+
+test("The client connects again if the gateway has trouble with a token", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const client = connect(t, gateway.url, { token: "coaty_secret" })
+  const { id } = await gateway.told()
+  gateway.say({ op: "error", id, type: "t", title: "Busy", status: 503 })
+  assert.equal((await gateway.told()).token, "coaty_secret")
+  assert.equal(client.state, "connecting")
+})
+
+for (const code of [4502, 4503]) {
+  test(`The client ends after the close code ${code}`, async (t) => {
+    const gateway = await scriptedGateway(t)
+    const client = connect(t, gateway.url, { token: "coaty_secret" })
+    await gateway.told()
+    for (const socket of gateway.server.clients) socket.close(code, "no access")
+    await assert.rejects(within(client.online(), "end"), { ...refused, message: /no access/ })
+    assert.equal(client.state, "closed")
+  })
+}
+
+test("A new token is sent on the open connection, and used for later ones", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const client = connect(t, gateway.url, { token: "one" })
+  gateway.say({ op: "ok", id: (await gateway.told()).id })
+  await state(client, "online")
+
+  const denied = client.authenticate("wrong")
+  const frame = await gateway.told()
+  assert.equal(frame.token, "wrong")
+  gateway.say({ op: "error", id: frame.id, ...unauthorized })
+  await assert.rejects(within(denied, "answer"), { name: "GatewayError", status: 401 })
+  assert.equal(client.state, "online")
+
+  const renewed = client.authenticate(async () => "two")
+  gateway.say({ op: "ok", id: (await gateway.told()).id })
+  await within(renewed, "answer")
+  await assert.rejects(client.authenticate(() => undefined), TypeError)
+  for (const socket of gateway.server.clients) socket.terminate()
+  assert.equal((await gateway.told()).token, "two")
+})
+
+test("A new token is used at once while the client connects", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const client = connect(t, gateway.url, { token: "one" })
+  assert.equal((await gateway.told()).token, "one")
+  const authenticated = client.authenticate("two")
+  const frame = await gateway.told()
+  assert.equal(frame.token, "two")
+  gateway.say({ op: "ok", id: frame.id })
+  await within(authenticated, "ok")
+  assert.equal(client.state, "online")
+  client.close()
+  await assert.rejects(client.authenticate("three"), { type: "urn:coaty-client:problem:closed" })
+})
+
+test("A denied frame names the grant that is missing", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const client = connect(t, gateway.url)
+  await within(client.online(), "connection")
+  const publication = client.publish({ event: "deadvertise", data: {} })
+  const missing = '- publish: ["deadvertise"]\n'
+  gateway.say({ op: "error", id: (await gateway.told()).id, type: "t", title: "Forbidden", status: 403, missing })
+  await assert.rejects(within(publication, "answer"), { name: "GatewayError", missing })
+})
+
+test("Withheld responses are reported", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const client = connect(t, gateway.url)
+  await within(client.online(), "connection")
+  const responses = client.request({ event: "discover", data: {} })
+  assert.equal(responses.filtered, false)
+  gateway.say({ op: "done", id: (await gateway.told()).id, reason: "timeout", filtered: true })
+  await within(responses.all(), "end")
+  assert.equal(responses.filtered, true)
+})
+
+// Event streams
+
+/** A gateway that issues the tickets 1, 2, …; `answer` replaces its answer. */
+async function ticketOffice(t) {
+  const office = { requests: [], answer: undefined }
+  const server = createServer((request, response) => {
+    const { method, url, headers } = request
+    office.requests.push(`${method} ${url} ${headers.authorization} ${headers["content-type"]}`)
+    const { status = 200, body = { ticket: String(office.requests.length), validFor: 30_000 } } = office.answer ?? {}
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
+  })
+  await once(server.listen(0, "127.0.0.1"), "listening")
+  t.after(() => server.close())
+  office.url = `http://127.0.0.1:${server.address().port}`
+  return office
+}
+
+/** An EventSource that does what a test says. */
+class ScriptedSource extends EventTarget {
+  static created = []
+  static waiting = []
+  readyState = 0
+  constructor(url) {
+    super()
+    this.url = new URL(url)
+    const taker = ScriptedSource.waiting.shift()
+    if (taker) taker(this)
+    else ScriptedSource.created.push(this)
+  }
+  static next() {
+    return within(ScriptedSource.created.shift() ?? new Promise((resolve) => ScriptedSource.waiting.push(resolve)), "event source")
+  }
+  open() {
+    this.readyState = 1
+    this.dispatchEvent(new Event("open"))
+  }
+  say(op, data, lastEventId = "") {
+    this.dispatchEvent(new MessageEvent(op, { data: JSON.stringify(data), lastEventId }))
+  }
+  fail(readyState) {
+    this.readyState = readyState
+    this.dispatchEvent(new Event("error"))
+  }
+  close() {
+    this.readyState = 2
+  }
+}
+
+test("A ticket stands for the token in the address of a stream", async (t) => {
+  const office = await ticketOffice(t)
+  assert.equal(await ticketUrl(`${office.url}/v1/sse/channel?channelId=a%20b`, "s"), `${office.url}/v1/sse/channel?channelId=a+b&ticket=1`)
+  const socket = office.url.replace("http", "ws") + "/below/v1/ws/deadvertise"
+  assert.equal(await ticketUrl(socket, async () => "s"), `${socket}?ticket=2`)
+  assert.deepEqual(office.requests, [
+    "POST /v1/tickets Bearer s application/json",
+    "POST /below/v1/tickets Bearer s application/json",
+  ])
+  assert.equal(await ticketUrl(socket), socket)
+  await assert.rejects(ticketUrl(`${office.url}/v1/objects`, "s"), TypeError)
+  office.answer = { status: 401, body: unauthorized }
+  await assert.rejects(ticketUrl(socket, "s"), { name: "GatewayError", status: 401, message: "Wrong token." })
+})
+
+test("An event stream gets a ticket for each connection, and resumes", async (t) => {
+  const office = await ticketOffice(t)
+  const url = `${office.url}/v1/sse/channel?channelId=news`
+  const stream = new CoatyEventSource(url, { token: "s", EventSource: ScriptedSource })
+  t.after(() => stream.close())
+  const seen = []
+  for (const type of ["open", "ok", "event", "problem", "error"]) {
+    stream.addEventListener(type, ({ data, error }) => seen.push(data ? `${type} ${data}` : error ? `${type} ${error.message}` : type))
+  }
+  const first = await ScriptedSource.next()
+  assert.equal(first.url.href, `${url}&ticket=1`)
+  assert.equal(stream.url, url)
+  assert.equal(stream.readyState, 0)
+  first.open()
+  assert.equal(stream.readyState, 1)
+  first.say("ok", {}, "c-1")
+  first.say("event", { n: 1 }, "c-2")
+  first.say("problem", { n: 2 })
+  first.fail(0)
+  assert.equal(first.readyState, 2)
+  assert.equal(stream.readyState, 0)
+  const second = await ScriptedSource.next()
+  assert.equal(second.url.href, `${url}&since=c-2&ticket=2`)
+  assert.deepEqual(seen, ["open", "ok {}", 'event {"n":1}', 'problem {"n":2}', "error The event stream has ended."])
+  stream.close()
+  assert.equal(second.readyState, 2)
+  assert.equal(stream.readyState, 2)
+})
+
+test("An event stream ends if the gateway refuses the token or the stream", async (t) => {
+  const office = await ticketOffice(t)
+  const options = { token: "s", EventSource: ScriptedSource }
+  const failed = (stream) => within(once(stream, "error"), "error")
+  const stream = new CoatyEventSource(`${office.url}/v1/sse/deadvertise`, options)
+  const source = await ScriptedSource.next()
+  const error = failed(stream)
+  source.fail(2)
+  await error
+  assert.equal(stream.readyState, 2)
+
+  office.answer = { status: 401, body: unauthorized }
+  const other = new CoatyEventSource(`${office.url}/v1/sse/deadvertise`, options)
+  assert.equal((await failed(other))[0].error.status, 401)
+  assert.equal(other.readyState, 2)
+
+  office.answer = { status: 503, body: {} }
+  const third = new CoatyEventSource(`${office.url}/v1/sse/deadvertise`, options)
+  await failed(third)
+  office.answer = undefined
+  assert.equal(third.readyState, 0)
+  await ScriptedSource.next()
+  third.close()
+  assert.throws(() => new CoatyEventSource(`${office.url}/v1/status`, options), TypeError)
+})
+
+// The real gateway
+
+/** YAML with tokens that are named like their roles. */
+const access = (...names) => JSON.stringify({
+  access: {
+    tokens: names.map((name) => ({ name, sha256: createHash("sha256").update(`coaty_${name}`).digest("hex"), roles: [name] })),
+    roles: {
+      reader: [{ observe: ["channel"], channels: ["news"] }],
+      writer: [{ publish: ["channel"], channels: ["*"] }],
+    },
+  },
+})
+
+test("The gateway lets each token do what its roles allow, until it is removed", async (t) => {
+  const gateway = await Gateway.start(t, await Broker.start(t), { configuration: access("reader", "writer") })
+  const wrong = connect(t, gateway.url, { token: "coaty_nobody" })
+  await assert.rejects(within(wrong.online(), "end"), refused)
+  const reader = connect(t, gateway.url, { token: async () => "coaty_reader" })
+  const writer = connect(t, gateway.url, { token: "coaty_writer" })
+  const news = reader.subscribe({ event: "channel", channelId: "news" })
+  await within(news.ready, "subscription")
+  await within(writer.online(), "connection")
+  const publication = { event: "channel", channelId: "news", data: { object: object() } }
+  await within(writer.publish(publication), "answer")
+  const iterator = news[Symbol.asyncIterator]()
+  assert.equal((await next(iterator)).data.object.objectId, publication.data.object.objectId)
+  await assert.rejects(within(reader.publish(publication), "answer"), { status: 403, missing: /publish: \["channel"\]/ })
+  await within(reader.authenticate("coaty_reader"), "answer")
+  await assert.rejects(within(reader.authenticate("coaty_writer"), "answer"), { status: 403 })
+
+  await gateway.reload(access("writer"))
+  await assert.rejects(within(iterator.next(), "end"), { ...refused, message: /access removed/ })
+  assert.equal(reader.state, "closed")
+  await within(writer.publish(publication), "answer")
+})
+
+test("The gateway accepts a ticket once", async (t) => {
+  const gateway = await Gateway.start(t, await Broker.start(t), { environment: { COATY_GATEWAY_TOKEN: "coaty_admin-secret" } })
+  const stream = `${gateway.url}/v1/sse/deadvertise`
+  const url = await ticketUrl(stream, "coaty_admin-secret")
+  const statusOf = async (address) => {
+    const abortion = new AbortController()
+    const { status } = await fetch(address, { signal: abortion.signal })
+    abortion.abort()
+    return status
+  }
+  assert.equal(await statusOf(stream), 401)
+  assert.equal(await statusOf(url), 200)
+  assert.equal(await statusOf(url), 401)
+  await assert.rejects(ticketUrl(stream, "coaty_wrong"), { name: "GatewayError", status: 401 })
+})
