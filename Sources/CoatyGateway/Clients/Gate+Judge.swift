@@ -11,7 +11,7 @@ extension Gate {
         _ outbound: OutboundQueue,
         by principal: () -> Principal?
     ) {
-        // One at a time, with everything read inside: whoever is last applies the newest policy and principal.
+        // The policy and the principal are read under the lock, so that the last call applies the newest ones.
         subscription.judging.withLock { _ in
             guard let principal = principal() else { return }
             do throws(Problem) {

@@ -310,8 +310,8 @@ final class OutboundQueue: Sendable {
     /// Notes from now on which requests are delivered, so that the client may answer them.
     func note(deliveriesIn rights: AnswerRights) { state.withLock { $0.rights = rights } }
 
-    /// Changes what the client may see of a subscription. What was queued by the old view is discarded, with a gap of unknown
-    /// length.
+    /// Changes what the client may see of a subscription. Discards the queued events, which the old view
+    /// allowed, and reports a gap of unknown length.
     func change(_ view: AccessView?, of subscription: ClientSubscription) {
         subscription.change(view)
         change(subscription) { queue, _, _ in queue.discardQueued() }

@@ -54,7 +54,7 @@ const app = {
   toast,
 }
 
-/** Shows who is signed in, or that nobody has to be. */
+/** Shows the principal, or that access is open. */
 function showUser() {
   const user = document.getElementById("user")
   setText(user, access.isOpen ? "Open access" : access.name ?? "Anonymous")

@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    /// What is queued for a client that does not read is discarded, so that it does not come after the removal.
+    /// The gateway discards the queue of a slow client, so that no event is delivered after the removal.
     @Test func slowClientsOfARemovedTokenReceiveNothingMore() throws {
         let scene = try AccessScene(Self.file("leaver"))
         let headers = AccessScene.headers("leaver")

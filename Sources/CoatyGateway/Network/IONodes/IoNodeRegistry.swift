@@ -231,8 +231,8 @@ final class IoNodeRegistry: Component {
         }
     }
 
-    /// Returns who has registered the node with an id, or with a point of the id. Known from the registration until the node has
-    /// left.
+    /// Returns the principal that registered the node that has this id or a point with this id. Known from the start of the
+    /// registration until the node has left the network.
     func owner(ofId id: CoatyUUID) -> Principal.Subject? {
         state.withLock { state in state.owners[id].flatMap { state.entries[$0]?.owner } }
     }
