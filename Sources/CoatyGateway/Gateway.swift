@@ -125,7 +125,6 @@ public final class Gateway: Sendable {
             ioNodes: ioNodes,
             routing: routing,
             identities: identities,
-            requests: hub.requests,
             requestCount: RequestCount()
         )
         // The nodes of a removed token must not stay until their leases end.

@@ -9,15 +9,9 @@ enum EventAccess: Sendable {
     /// The types that a Discover or Query event asks for, and its payload.
     case types(AccessPattern)
     /// A Deadvertise event by the last known versions of its objects, as they were when the event came; nil for unknown ones.
-    case deadvertise([KnownObject?])
+    case deadvertise([AliveObject?])
     /// An event without objects, by a name.
     case named(AccessPattern, AccessTarget)
-
-    /// The last known version of an object that is deadvertised.
-    struct KnownObject: Sendable {
-        let objectId: CoatyUUID
-        let object: AliveObject
-    }
 }
 
 extension EventAccess {
@@ -102,8 +96,8 @@ extension ObservedEvent {
 }
 
 extension AccessRequest {
-    fileprivate static func deadvertised(_ known: EventAccess.KnownObject?) -> AccessRequest {
-        known?.object.request(.observe, .deadvertise)
+    fileprivate static func deadvertised(_ known: AliveObject?) -> AccessRequest {
+        known?.request(.observe, .deadvertise)
             ?? AccessRequest(verb: .observe, pattern: .deadvertise, target: .anyObject)
     }
 }

@@ -7,6 +7,25 @@ enum EventRequest: Sendable {
     case update(UpdateEvent)
     case call(CallEvent)
 
+    var payload: Payload {
+        switch self {
+        case .discover(let event): event.payload
+        case .query(let event): event.payload
+        case .update(let event): event.payload
+        case .call(let event): event.payload
+        }
+    }
+
+    /// The pattern that grants name.
+    var pattern: AccessPattern {
+        switch self {
+        case .discover: .discover
+        case .query: .query
+        case .update: .update
+        case .call: .call
+        }
+    }
+
     /// Parses the payload of an event, given its name in frames and paths. Nil if no request has this name.
     ///
     /// - Parameters:

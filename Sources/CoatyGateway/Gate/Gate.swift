@@ -49,18 +49,6 @@ final class Gate: Sendable {
         }
     }
 
-    /// Decides about an operation without performing it, as of now.
-    ///
-    /// - Returns: nil if it is allowed, otherwise the problem that ``perform(_:by:)-(Operation,_)`` would throw.
-    func refusal(of operation: some ControlledOperation, by principal: Principal) -> Problem? {
-        do throws(Problem) {
-            _ = try admit(operation, principal)
-            return nil
-        } catch {
-            return error
-        }
-    }
-
     /// Returns what a principal may see now of the answers to a request.
     ///
     /// - Throws: `Problem` if it is no longer allowed.
@@ -136,7 +124,7 @@ final class Gate: Sendable {
     ) -> Problem {
         audit.denied(claim, by: principal)
         if claim.isAboutExisting, !permissions.wouldAllowAsOwn(claim) {
-            // The same whatever there is, and whoever owns it: the client may not know of it.
+            // The client may not know the object. The problem must not depend on its types, its contents or its owner.
             let all = AccessRequest(verb: claim.verb, pattern: claim.pattern, target: .anyObject)
             return Problems.forbidden(all, Denial(request: all, failed: []))
         }

@@ -10,8 +10,6 @@ struct Network: Sendable {
     let ioNodes: IoNodeRegistry
     let routing: RoutingAdmin
     let identities: ClientIdentities
-    /// The requests that were delivered to clients.
-    let requests: ObservedRequests
     /// Counts the requests of clients.
     let requestCount: RequestCount
 }

@@ -16,7 +16,7 @@ struct IoValuesResource: Sendable {
         router.on(.post, "/v1/io/sources/{objectId}/values") { [gate] request, principal in
             let isRaw = request.hasContentType(Self.octets)
             let operation = PublishIoValue(
-                sourceId: request.objectId,
+                id: request.objectId,
                 value: request.body,
                 isRaw: isRaw || request.hasContentType(Self.json) ? isRaw : nil
             )
@@ -26,7 +26,7 @@ struct IoValuesResource: Sendable {
             }
         }
         router.on(.get, "/v1/io/actors/{objectId}/value") { [gate] request, principal in
-            let operation = ReadIoValue(actorId: request.objectId)
+            let operation = ReadIoValue(id: request.objectId)
             return .performing {
                 guard let latest = try gate.perform(operation, by: principal) else { return Self.none }
                 return Self.response(latest)

@@ -42,7 +42,6 @@ struct GateScene {
             ioNodes: ioNodes,
             routing: routing,
             identities: ClientIdentities(options: options, limit: 10, logger: log),
-            requests: hub.requests,
             requestCount: RequestCount()
         )
         let audit = try AuditLog(.none, logger: log)
@@ -72,4 +71,16 @@ extension Principal {
     static let anonymous = Principal(.anonymous, address: "192.0.2.1")
 
     static func token(_ name: String) -> Principal { Principal(.token(name), address: "192.0.2.1") }
+}
+
+extension Gate {
+    /// Returns why an operation is not allowed; nil if it is.
+    func refusal(of operation: some ControlledOperation, by principal: Principal) -> Problem? {
+        do throws(Problem) {
+            _ = try view(of: operation, by: principal)
+            return nil
+        } catch {
+            return error
+        }
+    }
 }

@@ -18,8 +18,8 @@ struct AccessConfiguration: Sendable, Equatable {
     /// A token: its name, and how to recognize it.
     struct Token: Sendable, Equatable {
         let name: String
-        /// SHA-256 digests of 32 bytes. A token can have several, so that it can be replaced without an interruption.
-        let digests: [[UInt8]]
+        /// A token can have several, so that it can be replaced without an interruption.
+        let digests: [TokenDigest]
         let roles: [String]
         /// The JSON text of an object.
         let attributes: [UInt8]
@@ -50,7 +50,7 @@ struct AccessConfiguration: Sendable, Equatable {
         if let anonymous = view["anonymous"] { self.anonymous = try readRoleNames(anonymous) }
         guard let list = view["tokens"] else { return }
         var names: Set<String> = []
-        var digests: Set<[UInt8]> = []
+        var digests: Set<TokenDigest> = []
         for element in try list.nonEmptyElements(atMost: Self.maximumTokens, "tokens") {
             let token = try readToken(element)
             guard names.insert(token.name).inserted else {
@@ -105,27 +105,16 @@ struct AccessConfiguration: Sendable, Equatable {
     }
 
     /// Reads one digest, or a list of digests.
-    private static func readDigests(_ view: JSONView) throws(PayloadError) -> [[UInt8]] {
+    private static func readDigests(_ view: JSONView) throws(PayloadError) -> [TokenDigest] {
         let elements = view.kind == .string ? [view] : try view.nonEmptyElements(atMost: maximumDigests, "digests")
-        var digests: [[UInt8]] = []
+        var digests: [TokenDigest] = []
         for element in elements {
-            guard let digest = element.string.flatMap(digest(ofHex:)) else {
+            guard let digest = element.string.flatMap(TokenDigest.init(hex:)) else {
                 throw element.invalid("must be 64 hexadecimal digits")
             }
             digests.append(digest)
         }
         return digests
-    }
-
-    private static func digest(ofHex text: String) -> [UInt8]? {
-        let digits = text.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
-        guard digits.count == 64 else { return nil }
-        var digest: [UInt8] = []
-        for index in stride(from: 0, to: 64, by: 2) {
-            guard let high = digits[index], let low = digits[index + 1] else { return nil }
-            digest.append(UInt8(high << 4 | low))
-        }
-        return digest
     }
 
     private func readRoleNames(_ view: JSONView) throws(PayloadError) -> [String] {

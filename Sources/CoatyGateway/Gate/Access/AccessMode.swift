@@ -78,7 +78,7 @@ extension AccessConfiguration {
     private static func adminToken(_ token: String) -> Token {
         Token(
             name: AccessMode.tokenName,
-            digests: [TokenDigest(of: token).bytes],
+            digests: [TokenDigest(of: token)],
             roles: [Self.admin],
             attributes: Array("{}".utf8)
         )

@@ -48,16 +48,40 @@ struct AccessRequest: Sendable {
     var target = AccessTarget.none
     /// The object that conditions test as `object`; nil if there is none, which conditions on it deny.
     var object: JSONView?
-    /// An object of the registry that conditions test as `object`. It is parsed only if there is a condition.
-    var known: AliveObject?
+    /// The object as JSON text, which is parsed only if there is a condition on it.
+    var objectText: [UInt8]?
     /// The payload of the event that conditions test as `request`; nil if there is none, which conditions on it deny.
     var request: JSONView?
+    /// The object of ``objectText``, parsed on each call; nil if there is none.
+    var parsedObject: JSONView? { objectText.flatMap { try? Payload($0).json } }
     /// Whether conditions on what it is about can be judged now.
-    var isJudgeable: Bool { object != nil || known != nil || request != nil }
+    var isJudgeable: Bool { object != nil || objectText != nil || request != nil }
     /// Whether it touches what another principal owns.
     var isOfOthers = false
     /// Whether it is about something in the network that the client has only named by its id. The problem must not describe it.
     var isAboutExisting = false
     /// Whether the broker keeps a raw message for later subscribers.
     var isRetained = false
+}
+
+extension AccessTarget {
+    /// The core type of the object; nil if there is none.
+    var coreType: CoreType? {
+        switch self {
+        case .object(let coreType, _), .coreType(let coreType): coreType
+        default: nil
+        }
+    }
+
+    /// The name as a grant spells it; nil if there is none.
+    var name: String? {
+        switch self {
+        case .none: nil
+        case .anyObject, .anyOperation, .anyContext: "*"
+        case .object(_, let name), .objectType(let name), .channel(let name), .operation(let name), .context(let name):
+            name.text
+        case .coreType(let coreType): coreType.rawValue
+        case .topic(let topic), .topicFilter(let topic): topic
+        }
+    }
 }

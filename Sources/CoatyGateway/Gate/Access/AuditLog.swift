@@ -170,25 +170,3 @@ extension AccessRequest {
         return "\(verb.rawValue) \(pattern.rawValue)\(name)\(isOfOthers ? " of others" : "")"
     }
 }
-
-extension AccessTarget {
-    /// The core type of the object; nil if there is none.
-    var coreType: CoreType? {
-        switch self {
-        case .object(let coreType, _), .coreType(let coreType): coreType
-        default: nil
-        }
-    }
-
-    /// The name as a grant spells it; nil if there is none.
-    var name: String? {
-        switch self {
-        case .none: nil
-        case .anyObject, .anyOperation, .anyContext: "*"
-        case .object(_, let name), .objectType(let name), .channel(let name), .operation(let name), .context(let name):
-            name.text
-        case .coreType(let coreType): coreType.rawValue
-        case .topic(let topic), .topicFilter(let topic): topic
-        }
-    }
-}

@@ -54,8 +54,9 @@ final class Authenticator: Sendable {
     ///
     /// - Throws: `Problem` with status 401 or 429.
     func principal(token: some StringProtocol, address: String) throws(Problem) -> Principal {
-        let digest = TokenDigest(of: String(token))
-        guard let found = access.policy.token(digest: digest.bytes) else { throw failed(from: address) }
+        guard let found = access.policy.token(digest: TokenDigest(of: String(token))) else {
+            throw failed(from: address)
+        }
         return Principal(.token(found.name), address: address)
     }
 

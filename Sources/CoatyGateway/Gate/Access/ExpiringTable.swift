@@ -14,7 +14,7 @@ struct ExpiringTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let lifetime: Duration
     private let capacity: Int
     private var entries: [Key: Entry] = [:]
-    /// The keys in the order of insertion. Contains entries that were removed or replaced since; `number` tells them apart.
+    /// The keys in the order of insertion. May contain keys of entries that were removed or replaced; `number` identifies the current entry.
     private var order: Deque<(key: Key, number: UInt64)> = []
     private var lastNumber: UInt64 = 0
 

@@ -96,7 +96,7 @@ final class Permissions: Sendable {
         let rule = request.verb.rule(of: request.pattern)
         let truth = condition.truth(steps: Self.maximumSteps, openRoots: Self.openRoots) { name in
             switch GrantRoot(rawValue: name) {
-            case .object: rule?.root == .object ? request.object ?? request.known?.json : nil
+            case .object: rule?.root == .object ? request.object ?? request.parsedObject : nil
             case .request: rule?.root == .request ? request.request : nil
             case .principal: principal
             case nil: nil

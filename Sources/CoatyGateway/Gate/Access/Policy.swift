@@ -18,8 +18,7 @@ final class Policy: Sendable {
     private let dialect: TopicDialect
     private let interned: [Identity: Permissions]
     private let subjects: [Principal.Subject: Permissions]
-    /// The tokens by the first 8 bytes of their digests.
-    private let tokens: [UInt64: [(digest: [UInt8], token: AccessConfiguration.Token)]]
+    private let tokens: [TokenDigest: AccessConfiguration.Token]
 
     private init() {
         configuration = nil
@@ -53,13 +52,13 @@ final class Policy: Sendable {
             return result
         }
         var subjects: [Principal.Subject: Permissions] = [:]
-        var tokens: [UInt64: [(digest: [UInt8], token: AccessConfiguration.Token)]] = [:]
+        var tokens: [TokenDigest: AccessConfiguration.Token] = [:]
         if !configuration.anonymous.isEmpty {
             subjects[.anonymous] = permissions(configuration.anonymous, Array("{}".utf8), nil)
         }
         for token in configuration.tokens {
             subjects[.token(token.name)] = permissions(token.roles, token.attributes, token.name)
-            for digest in token.digests { tokens[Self.key(digest), default: []].append((digest, token)) }
+            for digest in token.digests { tokens[digest] = token }
         }
         self.interned = interned
         self.subjects = subjects
@@ -69,21 +68,11 @@ final class Policy: Sendable {
     /// Whether everybody may do everything.
     var isOpen: Bool { configuration == nil }
 
-    /// Returns the token with a SHA-256 digest of 32 bytes; nil if there is none. The time does not depend on how many of the
-    /// bytes behind the first 8 are right.
-    func token(digest: [UInt8]) -> AccessConfiguration.Token? {
-        guard digest.count == 32 else { return nil }
-        return tokens[Self.key(digest)]?.first { Self.isEqual($0.digest, digest) }?.token
-    }
+    /// Returns the token with a digest; nil if there is none.
+    func token(digest: TokenDigest) -> AccessConfiguration.Token? { tokens[digest] }
 
     /// Returns what a subject may do; nil if the token does not exist, or if clients without a token have no role.
     func permissions(of subject: Principal.Subject) -> Permissions? { isOpen ? .unrestricted : subjects[subject] }
-
-    private static func key(_ digest: [UInt8]) -> UInt64 { digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
-
-    private static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        left.count == right.count && zip(left, right).reduce(0 as UInt8) { $0 | ($1.0 ^ $1.1) } == 0
-    }
 
     /// Returns the roles that grant the same under both policies.
     private static func unchangedRoles(

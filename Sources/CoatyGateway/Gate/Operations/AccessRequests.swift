@@ -54,7 +54,7 @@ extension AliveObject {
             verb: verb,
             pattern: pattern,
             target: .object(coreType, objectType),
-            known: self,
+            objectText: bytes,
             isOfOthers: isOfOthers
         )
     }

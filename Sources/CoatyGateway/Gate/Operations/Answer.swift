@@ -25,7 +25,7 @@ struct Answer: Operation {
 
     /// A request that another client was sent is unknown here, too.
     func resolve(in network: Network) -> EventRequest? {
-        rights.contains(correlationId) ? network.requests.request(correlationId) : nil
+        rights.contains(correlationId) ? network.feeds.requests.request(correlationId) : nil
     }
 
     var unknown: Problem { Problems.noSuchRequestObserved }

@@ -13,7 +13,7 @@ extension IoNodeRegistry {
                 verb: verb,
                 pattern: pattern,
                 target: .context(WireName(node.context)),
-                object: node.object,
+                objectText: node.json,
                 isOfOthers: owner != subject
             )
         }
@@ -135,36 +135,6 @@ struct WithdrawIoNode: AsyncOperation, IoNodeOperation {
     func execute(on target: Target, in network: Network, under permit: Permit) async throws {
         guard await network.ioNodes.withdraw(target.node) else { throw unknown }
     }
-}
-
-/// Reads the latest value of a registered IO actor.
-struct ReadIoValue: Operation {
-    let actorId: CoatyUUID?
-
-    var concealment: AccessRequest? { AccessRequest(verb: .observe, pattern: .iovalue, target: .anyContext) }
-    var unknown: Problem { Problems.notRegistered("IO actor") }
-
-    func resolve(in network: Network) -> (actor: LeasedIoActor, node: IoNodeRegistry.Owned)? {
-        guard let actorId, let actor = network.ioNodes.actor(actorId),
-            let node = network.ioNodes.owned(ofPoint: actorId)
-        else { return nil }
-        return (actor, node)
-    }
-
-    func claims(
-        on target: (actor: LeasedIoActor, node: IoNodeRegistry.Owned),
-        in network: Network,
-        by subject: Principal.Subject
-    ) -> [AccessRequest] {
-        [target.node.request(.observe, .iovalue, by: subject)]
-    }
-
-    /// - Returns: nil if no value has been received yet.
-    func execute(
-        on target: (actor: LeasedIoActor, node: IoNodeRegistry.Owned),
-        in network: Network,
-        under permit: Permit
-    ) -> ReceivedIoValue? { target.actor.latest }
 }
 
 /// Gives a connection an identity, with its own agent.

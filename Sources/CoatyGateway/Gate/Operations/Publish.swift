@@ -56,45 +56,6 @@ struct Publish: Operation {
     }
 }
 
-/// Publishes a value of a registered IO source.
-struct PublishIoValue: Operation {
-    /// Nil if the client's id is not a UUID.
-    let sourceId: CoatyUUID?
-    let value: [UInt8]
-    /// Whether the value is octets; nil if the client sent neither octets nor JSON.
-    let isRaw: Bool?
-
-    var concealment: AccessRequest? { AccessRequest(verb: .publish, pattern: .iovalue, target: .anyContext) }
-    var unknown: Problem { Problems.notRegistered("IO source") }
-
-    func resolve(in network: Network) -> (source: LeasedIoSource, node: IoNodeRegistry.Owned)? {
-        guard let sourceId, let source = network.ioNodes.source(sourceId),
-            let node = network.ioNodes.owned(ofPoint: sourceId)
-        else { return nil }
-        return (source, node)
-    }
-
-    func claims(
-        on target: (source: LeasedIoSource, node: IoNodeRegistry.Owned),
-        in network: Network,
-        by subject: Principal.Subject
-    ) -> [AccessRequest] {
-        [target.node.request(.publish, .iovalue, by: subject)]
-    }
-
-    func execute(
-        on target: (source: LeasedIoSource, node: IoNodeRegistry.Owned),
-        in network: Network,
-        under permit: Permit
-    ) throws -> IoPointState {
-        guard isRaw == target.source.isRaw else {
-            throw Problems.unsupportedMediaType(target.source.isRaw ? "application/octet-stream" : "application/json")
-        }
-        try target.source.publish(value)
-        return target.source.state
-    }
-}
-
 extension Network {
     /// Returns what publishing or updating an object needs: both its new and its last known version must be allowed, so that
     /// nobody can move an object into the part of the network that a condition covers.

@@ -70,8 +70,7 @@ struct ReadAgents: Operation {
         let agents = network.objects.agents.filter { agent in
             guard isOnline == nil || agent.isOnline == isOnline else { return false }
             guard let view = permit.view else { return true }
-            let identity = try? Payload(agent.identity).json
-            return view.allows([AccessRequest(verb: .read, pattern: .agents, object: identity)])
+            return view.allows([AccessRequest(verb: .read, pattern: .agents, objectText: agent.identity)])
         }
         return Outcome(agents: agents, isComplete: network.objects.isComplete, isFiltered: permit.view != nil)
     }

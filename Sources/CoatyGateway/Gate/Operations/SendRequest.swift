@@ -9,19 +9,11 @@ struct SendRequest: Operation {
 
     var admission: AdmissionRule { .standing }
 
-    var payload: Payload? {
-        switch request {
-        case .discover(let event): event.payload
-        case .query(let event): event.payload
-        case .update(let event): event.payload
-        case .call(let event): event.payload
-        }
-    }
+    var payload: Payload? { request.payload }
 
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
         switch request {
-        case .discover(let event): return AccessRequest.types(.request, .discover, in: event.payload)
-        case .query(let event): return AccessRequest.types(.request, .query, in: event.payload)
+        case .discover, .query: return AccessRequest.types(.request, request.pattern, in: request.payload)
         case .update(let event):
             guard let object = event.payload.json["object"] else { return [] }
             return network.versions(of: object, .request, .update, by: subject)
@@ -41,14 +33,11 @@ struct SendRequest: Operation {
 
     /// What the client may see of the answers. An agent may add related objects of other types than the client asks for.
     func view(_ permit: Permit) -> AccessView? {
-        switch request {
-        case .discover:
-            permit.view(unlessEntirely: AccessRequest(verb: .request, pattern: .discover, target: .anyObject))
-        case .query: permit.view(unlessEntirely: AccessRequest(verb: .request, pattern: .query, target: .anyObject))
-        case .update: permit.view(unlessEntirely: AccessRequest(verb: .request, pattern: .update, target: .anyObject))
         // A Return event has no object. It belongs to the call, whose parameters were judged.
-        case .call: nil
-        }
+        if case .call = request { return nil }
+        return permit.view(
+            unlessEntirely: AccessRequest(verb: .request, pattern: request.pattern, target: .anyObject)
+        )
     }
 }
 
@@ -71,16 +60,15 @@ struct PermittedRequest: Sendable {
     /// - Throws: if the request can't be published. The sink's `end` is then not called.
     func start(into sink: any ResponseSink) throws(CommunicationError) -> RequestRun {
         switch operation.request {
-        case .discover(let event): try run(event, .discover, into: sink, observe: network.objects.note)
-        case .query(let event): try run(event, .query, into: sink)
-        case .update(let event): try run(event, .update, into: sink)
-        case .call(let event): try run(event, .call, into: sink)
+        case .discover(let event): try run(event, into: sink, observe: network.objects.note)
+        case .query(let event): try run(event, into: sink)
+        case .update(let event): try run(event, into: sink)
+        case .call(let event): try run(event, into: sink)
         }
     }
 
     private func run<Request: RequestEvent>(
         _ event: Request,
-        _ pattern: AccessPattern,
         into sink: any ResponseSink,
         observe: (@Sendable (Request.Response) -> Void)? = nil
     ) throws(CommunicationError) -> RequestRun {
@@ -91,7 +79,7 @@ struct PermittedRequest: Sendable {
             into: sink,
             count: network.requestCount,
             isFiltered: view.isRestricted,
-            visible: { [view] in view.visible($0, of: pattern) },
+            visible: { [view, pattern = operation.request.pattern] in view.visible($0, of: pattern) },
             observe: observe
         )
     }

@@ -15,7 +15,7 @@ final class LeasedIoNode: Sendable {
     let sources: [LeasedIoSource]
     let actors: [LeasedIoActor]
     /// The node as it is advertised, but with the names of update strategies.
-    private let json: [UInt8]
+    let json: [UInt8]
 
     /// - Throws: ``PayloadError``; what a communication manager throws.
     init(_ request: IoNodeRequest, name: String, options: CommunicationOptions, logger: Logger) throws {
@@ -53,9 +53,6 @@ final class LeasedIoNode: Sendable {
         }
         return named + node.bytes[end...]
     }
-
-    /// The node as it is advertised; nil is not expected, because the registration was valid.
-    var object: JSONView? { (try? Payload(json))?.json }
 
     /// `"node":…,"identity":…,"lease":…`
     func members(_ lease: Lease) -> [UInt8] {

@@ -78,10 +78,8 @@ final class ObjectRegistry: Component {
     func known(_ id: CoatyUUID) -> AliveObject? { table.withLock { $0.known(id) } }
 
     /// Returns the last known versions of objects, also of those that have been removed lately; nil for unknown ones.
-    func known(_ ids: [CoatyUUID]) -> [EventAccess.KnownObject?] {
-        table.withLock { table in
-            ids.map { id in table.known(id).map { .init(objectId: id, object: $0) } }
-        }
+    func known(_ ids: [CoatyUUID]) -> [AliveObject?] {
+        table.withLock { table in ids.map { table.known($0) } }
     }
 
     /// The agents that are there, in the order in which they came, and behind them those that have gone.

@@ -48,7 +48,7 @@ import Testing
         let policy = AccessMode(settings) { "" }.policy(dialect: .plain)
         #expect(!policy.isOpen)
         #expect(policy.permissions(of: .anonymous) == nil)
-        #expect(policy.token(digest: TokenDigest(of: token).bytes)?.name == AccessMode.tokenName)
+        #expect(policy.token(digest: TokenDigest(of: token))?.name == AccessMode.tokenName)
         #expect(policy.permissions(of: .token(AccessMode.tokenName))?.isUnrestricted == true)
     }
 
