@@ -45,12 +45,20 @@ public struct HTTPRequest: ~Copyable {
 }
 
 func headerValue(_ name: String, of connection: OpaquePointer) -> String? {
+    withHeaderValue(name, of: connection) { String(decoding: $0, as: UTF8.self) }
+}
+
+func withHeaderValue<Result>(
+    _ name: String,
+    of connection: OpaquePointer,
+    _ body: (UnsafeBufferPointer<UInt8>) -> Result
+) -> Result? {
     guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, name) else { return nil }
     // libmicrohttpd leaves the space after a value.
     var length = strlen(value)
     while length > 0, value[length - 1] == 0x20 || value[length - 1] == 0x09 { length -= 1 }
     return value.withMemoryRebound(to: UInt8.self, capacity: length) {
-        String(decoding: UnsafeBufferPointer(start: $0, count: length), as: UTF8.self)
+        body(UnsafeBufferPointer(start: $0, count: length))
     }
 }
 

@@ -6,13 +6,22 @@ public struct HTTPRequestHead: ~Copyable {
     public let method: HTTPMethod?
     /// The host and port of a target in absolute form, which goes before the `Host` field (RFC 9112, section 3.2.2).
     public let targetAuthority: String?
-    /// The IP address of the client, as it came with the connection; empty if it has none.
-    public let peer: String
 
+    let watched: RequestDeadlines.Connection
     let connection: OpaquePointer
     /// Not counted, as all threads share it: it outlives the head, since the request's processor owns it.
     unowned(unsafe) let routes: RouteTree
     let endpoint: Int?
+
+    /// The IP address of the client, as it came with the connection; empty if it has none.
+    public var peer: String { watched.peer }
+
+    /// Something that the admission keeps with the connection, for later requests on it; nil at first. A proxy may send requests
+    /// of different clients on one connection.
+    public var connectionState: (any Sendable & AnyObject)? {
+        get { watched.state }
+        nonmutating set { watched.state = newValue }
+    }
 
     /// The path of the route as it was registered, `{name}` segments in braces; nil if no route has the request's path.
     public var pathTemplate: String? { endpoint.map { routes.pathTemplate(ofEndpoint: $0) } }
@@ -22,6 +31,13 @@ public struct HTTPRequestHead: ~Copyable {
 
     /// The value of the first header field called `name`, in any case, without surrounding space.
     public func header(_ name: String) -> String? { headerValue(name, of: connection) }
+
+    /// Calls a closure with the bytes of the value of the first header field called `name`, in any case, without surrounding space.
+    ///
+    /// - Returns: the result of the closure; nil if there is no such field.
+    public func withHeader<Result>(_ name: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result? {
+        withHeaderValue(name, of: connection, body)
+    }
 
     /// The decoded value of the first query item called `name`, in this case; nil if there is none or it has no value.
     public func queryValue(_ name: String) -> String? {

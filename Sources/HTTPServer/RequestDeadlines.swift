@@ -18,6 +18,8 @@ final class RequestDeadlines: Sendable {
         private let deadline: Atomic<Int>
         /// How long after the end of a response the body of the next request must have come, in milliseconds.
         private let timeoutAfterResponse: Int
+        /// See ``HTTPRequestHead/connectionState``. Invariant: only the thread of the connection uses it, while it reads a head.
+        nonisolated(unsafe) var state: (any Sendable & AnyObject)?
 
         fileprivate init(descriptor: Int32, peer: String, timeout: Int, timeoutAfterResponse: Int) {
             self.descriptor = descriptor

@@ -139,7 +139,7 @@ final class RequestProcessor: Sendable {
                         as: UTF8.self
                     )
                 },
-                peer: watched.peer,
+                watched: watched,
                 connection: connection,
                 routes: routes,
                 endpoint: match.endpoint

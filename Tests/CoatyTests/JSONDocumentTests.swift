@@ -83,7 +83,7 @@ import Testing
     private static let duplicates: [(text: String, pointer: String?)] = [
         (#"{"a":1,"b":2}"#, nil), (#"{"a":1,"a":2}"#, "/a"), (#"{"a":{"b":1,"c":[{"d":1,"d":2}]}}"#, "/a/c/0/d"),
         (#"{"a":1,"\u0061":2}"#, "/a"), (#"{"\u0061":1,"a":2}"#, "/a"), (#"{"ab":1,"ac":2,"a":3}"#, nil),
-        ("[1,1]", nil),
+        ("[1,1]", nil), (#"{"xa":1,"ya":2}"#, nil), (#"{"xa":1,"ya":2,"xa":3}"#, "/xa"),
         (wide(last: "k3"), "/k3"), (wide(last: "x"), nil),
     ]
 

@@ -66,28 +66,42 @@ extension JSONDocument {
         return found
     }
 
-    /// The index of the first member of an object whose key another one has before it; nil if there is none.
-    fileprivate func duplicateMember(of object: Int) -> Int? {
+    /// The index of the first member, within a value, whose object has another one of the same name before it; nil if there is none.
+    fileprivate func duplicateMember(within value: Int) -> Int? {
+        let nodes = nodes.span
+        for object in value..<Int(nodes[value].next) where nodes[object].kind == .object {
+            if let member = duplicateMember(of: object) { return member }
+        }
+        return nil
+    }
+
+    private func duplicateMember(of object: Int) -> Int? {
         let nodes = nodes.span
         let bytes = bytes.span
-        var keys: [Node] = []
-        var isEscaped = false
+        var count = 0
+        // A bit for each length and last character of a key, which already tells most keys from all earlier ones.
+        var seen: UInt64 = 0
         var key = object + 1
         let end = Int(nodes[object].next)
         while key < end {
             let node = nodes[key]
-            isEscaped = isEscaped || node.isEscaped
             // Most objects have few members: comparing them in pairs is faster than hashing.
-            guard !isEscaped, keys.count < Self.maximumCompared else { return hashedDuplicateMember(of: object) }
-            for earlier in keys where earlier.end - earlier.start == node.end - node.start {
+            guard !node.isEscaped, count < Self.maximumCompared else { return hashedDuplicateMember(of: object) }
+            let bit = UInt64(1) << ((UInt64(bytes[Int(node.end) - 2]) + UInt64(node.end - node.start) * 7) & 63)
+            var earlier = seen & bit == 0 ? key : object + 1
+            seen |= bit
+            while earlier < key {
+                let other = nodes[earlier]
+                earlier = Int(nodes[earlier + 1].next)
+                guard other.end - other.start == node.end - node.start else { continue }
                 var offset = 0
                 let length = Int(node.end - node.start)
-                while offset < length, bytes[Int(earlier.start) + offset] == bytes[Int(node.start) + offset] {
+                while offset < length, bytes[Int(other.start) + offset] == bytes[Int(node.start) + offset] {
                     offset += 1
                 }
                 if offset == length { return key + 1 }
             }
-            keys.append(node)
+            count += 1
             key = Int(nodes[key + 1].next)
         }
         return nil
@@ -103,6 +117,7 @@ extension JSONDocument {
     /// Maximum number of keys that are compared in pairs.
     private static let maximumCompared = 16
 
+    @inline(__always)
     fileprivate func isString(
         _ node: Node,
         in bytes: borrowing Span<UInt8>,
@@ -190,10 +205,9 @@ public struct JSONView: Sendable {
         document.member(named: name, of: index).map { JSONView(document: document, index: $0) }
     }
 
-    /// The first member of an object whose name another one has before it; nil if there is none.
-    var firstDuplicateMember: JSONView? {
-        guard kind == .object else { return nil }
-        return document.duplicateMember(of: index).map { JSONView(document: document, index: $0) }
+    /// The first member, on any level, whose object has another one of the same name before it; nil if there is none.
+    package var duplicateMember: JSONView? {
+        document.duplicateMember(within: index).map { JSONView(document: document, index: $0) }
     }
 
     private func member(named name: UnsafeBufferPointer<UInt8>) -> JSONView? {

@@ -26,7 +26,7 @@ public enum PayloadCoder {
     static func object(_ view: JSONView) throws -> CoatyObject {
         // Foundation takes the first of duplicate keys, where the last counts, and refuses lone surrogates, which a checked
         // text may spell: such a text is written anew.
-        if !view.hasDuplicateKeys {
+        if view.duplicateMember == nil {
             do {
                 return try uniqueKeyedObject(view)
             } catch is DecodingError {
@@ -55,21 +55,6 @@ extension Decoder {
     var json: JSONView? {
         guard let root = CodingUserInfoKey.json.flatMap({ userInfo[$0] as? JSONView }) else { return nil }
         return root.value(at: codingPath.lazy.map { key in key.intValue.map(String.init) ?? key.stringValue })
-    }
-}
-
-extension JSONView {
-    /// Whether an object in this value has a key twice.
-    fileprivate var hasDuplicateKeys: Bool { duplicateMember != nil }
-
-    /// The first member, on any level, whose object has another one of the same name before it; nil if there is none.
-    package var duplicateMember: JSONView? {
-        switch kind {
-        case .object:
-            return firstDuplicateMember ?? members.lazy.compactMap(\.value.duplicateMember).first
-        case .array: return elements.lazy.compactMap(\.duplicateMember).first
-        default: return nil
-        }
     }
 }
 

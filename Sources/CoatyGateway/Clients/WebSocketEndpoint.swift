@@ -79,7 +79,7 @@ final class WebSocketEndpoint: WebSocketHandler {
         guard policy.permissions(of: .anonymous) != nil else { return nil }
         do throws(Problem) {
             try browserPolicy.checkHost(host)
-            return Principal(.anonymous, address: request.peer)
+            return Principal(.anonymous, address: request.peer, under: policy)
         } catch {
             // A foreign page can't authenticate. Pages of a public name that can must do so before anything else.
             if policy.isOpen || request.path != Self.path { throw error }

@@ -91,29 +91,32 @@ final class Gate: Sendable {
             (view, claims) = (permissions.admit(needed).isEntire ? nil : AccessView(permissions: permissions), [needed])
         case .decided, .standing:
             claims = operation.claims(on: target, in: network, by: principal.subject)
-            for claim in claims {
-                guard let reason = denial(of: claim, operation, permissions) else { continue }
+            let isStanding = operation.admission.isStanding
+            let denial = isStanding ? standingDenial(of: claims, permissions) : permissions.firstDenial(of: claims)
+            if let (claim, reason) = denial {
                 let problem = denied(claim, reason, permissions, principal)
                 throw operation.concealment == nil ? problem : operation.unknown
             }
             guard !claims.isEmpty else { throw Problems.forbidden }
-            let isEntire = !operation.admission.isStanding || claims.allSatisfy { permissions.admit($0).isEntire }
+            let isEntire = !isStanding || claims.allSatisfy { permissions.admit($0).isEntire }
             view = isEntire ? nil : AccessView(permissions: permissions)
         }
         return (target, Permit(principal: principal, permissions: permissions, view: view), claims)
     }
 
-    private func denial(
-        of claim: AccessRequest,
-        _ operation: some ControlledOperation,
+    private func standingDenial(
+        of claims: [AccessRequest],
         _ permissions: Permissions
-    ) -> Denial? {
-        // The object or the payload is known now: conditions on it hold now or never.
-        if !operation.admission.isStanding || claim.isJudgeable {
-            return permissions.decide(claim).denial
+    ) -> (request: AccessRequest, denial: Denial)? {
+        for claim in claims {
+            if claim.isJudgeable {
+                // The object or the payload is known now: conditions on it hold now or never.
+                if let denial = permissions.decide(claim).denial { return (claim, denial) }
+            } else if case .denied(let denial) = permissions.admit(claim) {
+                return (claim, denial)
+            }
         }
-        guard case .denied(let denial) = permissions.admit(claim) else { return nil }
-        return denial
+        return nil
     }
 
     private func denied(

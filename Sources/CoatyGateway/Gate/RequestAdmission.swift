@@ -1,3 +1,4 @@
+import COpenSSL
 import HTTPServer
 
 /// Decides about each HTTP request by its head, and finds the principal that it comes from.
@@ -17,8 +18,8 @@ struct RequestAdmission: Sendable {
             headers = BrowserPolicy.headers(for: sender)
             if let preflight = browserPolicy.preflight(head, from: sender) { return .answer(preflight) }
             let isPublic = head.pathTemplate == nil || publicPaths.contains(path)
-            let principal = try isPublic ? nil : self.principal(of: head, sender)
             let access = authenticator.access.policy
+            let principal = try isPublic ? nil : self.principal(of: head, sender, under: access)
             // Where anonymous clients may do nothing, a foreign page that reaches the gateway can't, either.
             if principal?.subject ?? .anonymous == .anonymous, access.permissions(of: .anonymous) != nil {
                 try browserPolicy.checkHost(head)
@@ -27,7 +28,7 @@ struct RequestAdmission: Sendable {
             guard access.permissions(of: .anonymous) != nil || head.method == .options else {
                 throw Problems.unauthorized
             }
-            return .admit(headers: headers, context: Principal(.anonymous, address: head.peer))
+            return .admit(headers: headers, context: Principal(.anonymous, address: head.peer, under: access))
         } catch {
             var problem = error
             problem.headers += headers
@@ -38,15 +39,48 @@ struct RequestAdmission: Sendable {
     /// - Returns: nil if the request has no credentials.
     private func principal(
         of head: borrowing HTTPRequestHead,
-        _ sender: BrowserPolicy.Sender
+        _ sender: BrowserPolicy.Sender,
+        under policy: Policy
     ) throws(Problem) -> Principal? {
-        try authenticator.principal(
-            authorization: head.header("Authorization"),
+        if let last = head.connectionState as? LastAuthentication, last.isCurrent(policy),
+            head.withHeader("Authorization", last.isSame(as:)) == true
+        {
+            return last.principal
+        }
+        let authorization = head.header("Authorization")
+        let principal = try authenticator.principal(
+            authorization: authorization,
             // A URL may end up in a log: a ticket opens one stream, and nothing else.
             ticket: head.pathTemplate == EventStreamResource.path ? head.queryValue("ticket") : nil,
             origin: sender.origin,
             address: head.peer
         )
+        if let authorization, let principal {
+            head.connectionState = LastAuthentication(principal, authorization, under: policy)
+        }
+        return principal
+    }
+}
+
+/// The credentials of the last request on a connection, and the principal that they stood for. Most clients send the same ones with
+/// each request, which saves computing the digest of the token.
+private final class LastAuthentication: Sendable {
+    let principal: Principal
+    private let authorization: [UInt8]
+    private let policySerial: UInt64
+
+    init(_ principal: Principal, _ authorization: String, under policy: Policy) {
+        self.principal = principal
+        self.authorization = Array(authorization.utf8)
+        policySerial = policy.serial
+    }
+
+    /// Whether no other policy has come into force, which may not have the token.
+    func isCurrent(_ policy: Policy) -> Bool { policySerial == policy.serial }
+
+    /// Compares in constant time: the next request may be another client's, behind the same proxy.
+    func isSame(as other: UnsafeBufferPointer<UInt8>) -> Bool {
+        other.count == authorization.count && CRYPTO_memcmp(other.baseAddress, authorization, other.count) == 0
     }
 }
 

@@ -60,6 +60,31 @@ import Testing
         #expect(try wrong.shakeHands(path: "/v1/ws", headers: [("Authorization", "Bearer x")]).status == 401)
     }
 
+    @Test func eachRequestOfAConnectionHasItsOwnPrincipal() throws {
+        let scene = try AccessScene(Self.file())
+        let connection = try RawConnection(port: scene.gateway.port)
+        func name(_ authorization: String?) throws -> String? {
+            let field = authorization.map { "Authorization: \($0)\r\n" } ?? ""
+            try connection.send("GET /v1/access HTTP/1.1\r\nHost: localhost\r\n\(field)\r\n")
+            let response = try connection.readResponse()
+            return response.status == 200 ? response.json?["name"] as? String : "\(response.status)"
+        }
+        let (ann, bob) = ("Bearer " + AccessFile.secret(of: "ann"), "Bearer " + AccessFile.secret(of: "bob"))
+        #expect(try name(ann) == "ann")
+        #expect(try name(ann) == "ann")
+        #expect(try name(bob) == "bob")
+        #expect(try name(nil) == "401")
+        #expect(try name(bob) == "bob")
+        #expect(try name(String(bob.dropLast()) + "8") == "401")
+        #expect(try name(String(bob.dropLast())) == "401")
+        #expect(try name(bob) == "bob")
+        var file = Self.file()
+        file.tokens.removeAll { $0.name == "bob" }
+        try scene.reload(file)
+        #expect(try name(bob) == "401")
+        #expect(try name(ann) == "ann")
+    }
+
     @Test func theFirstFrameAuthenticates() throws {
         let scene = try AccessScene(Self.file())
         let client = try scene.gateway.frameClient()

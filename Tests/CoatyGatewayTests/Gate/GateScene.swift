@@ -68,9 +68,9 @@ struct GateScene {
 }
 
 extension Principal {
-    static let anonymous = Principal(.anonymous, address: "192.0.2.1")
+    static let anonymous = Principal(.anonymous, address: "192.0.2.1", under: .open)
 
-    static func token(_ name: String) -> Principal { Principal(.token(name), address: "192.0.2.1") }
+    static func token(_ name: String) -> Principal { Principal(.token(name), address: "192.0.2.1", under: .open) }
 }
 
 extension Gate {

@@ -23,7 +23,7 @@ final class AccessControl: Sendable {
     ///
     /// - Throws: `Problem` with status 401 if its token has been removed, or anonymous clients may do nothing.
     func permissions(of principal: Principal) throws(Problem) -> Permissions {
-        guard let permissions = policy.permissions(of: principal.subject) else { throw Problems.unauthorized }
+        guard let permissions = principal.permissions(under: policy) else { throw Problems.unauthorized }
         return permissions
     }
 

@@ -64,6 +64,14 @@ struct AccessRequest: Sendable {
     var isRetained = false
 }
 
+extension AccessRequest {
+    /// Returns whether the same grants cover another request, except for their conditions.
+    func hasSameNames(as other: AccessRequest) -> Bool {
+        verb == other.verb && pattern == other.pattern && isOfOthers == other.isOfOthers
+            && isRetained == other.isRetained && target == other.target
+    }
+}
+
 extension AccessTarget {
     /// The core type of the object; nil if there is none.
     var coreType: CoreType? {

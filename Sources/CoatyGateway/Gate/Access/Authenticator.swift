@@ -32,14 +32,15 @@ final class Authenticator: Sendable {
         origin: WebOrigin?,
         address: String
     ) throws(Problem) -> Principal? {
-        guard authorization != nil || ticket != nil, !access.policy.isOpen else { return nil }
+        let policy = access.policy
+        guard authorization != nil || ticket != nil, !policy.isOpen else { return nil }
         guard let authorization else {
             let subject = ticket.flatMap { ticket in
                 state.withLock { $0.tickets.redeem(ticket, origin: origin, at: .now) }
             }
             // Not counted: an EventSource that reconnects by itself presents its ticket again.
             guard let subject else { throw Problems.unauthorized }
-            return Principal(subject, address: address)
+            return Principal(subject, address: address, under: policy)
         }
         // In bytes: this runs for each request.
         let space = UInt8(ascii: " ")
@@ -54,10 +55,11 @@ final class Authenticator: Sendable {
     ///
     /// - Throws: `Problem` with status 401 or 429.
     func principal(token: some StringProtocol, address: String) throws(Problem) -> Principal {
-        guard let found = access.policy.token(digest: TokenDigest(of: String(token))) else {
+        let policy = access.policy
+        guard let found = policy.token(digest: TokenDigest(of: String(token))) else {
             throw failed(from: address)
         }
-        return Principal(.token(found.name), address: address)
+        return Principal(.token(found.name), address: address, under: policy)
     }
 
     private func failed(from address: String) -> Problem {

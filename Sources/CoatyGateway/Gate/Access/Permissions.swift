@@ -61,11 +61,31 @@ final class Permissions: Sendable {
     func decide(_ request: AccessRequest) -> AccessDecision {
         if isUnrestricted { return .allowed(grant: nil) }
         var failed: [String] = []
-        for index in grants.indices where covers(index, request) {
+        // A span: an element of an array would be copied, with all its names.
+        let stored = grants
+        let grants = stored.span
+        for index in grants.indices where grants[index].covers(request, topics: topics[index], dialect) {
             if holds(grants[index].condition, request) { return .allowed(grant: index) }
             failed.append(grants[index].name)
         }
         return .denied(Denial(request: request, failed: failed))
+    }
+
+    /// Decides requests, all of which must be allowed.
+    ///
+    /// - Returns: the first one that is denied, and why; nil if none is.
+    func firstDenial(of requests: [AccessRequest]) -> (request: AccessRequest, denial: Denial)? {
+        var unconditional: AccessRequest?
+        for request in requests {
+            // Two versions of an object usually have the same names.
+            if let unconditional, request.hasSameNames(as: unconditional) { continue }
+            switch decide(request) {
+            case .allowed(let grant):
+                unconditional = grant.flatMap { grants[$0].condition } == nil ? request : nil
+            case .denied(let denial): return (request, denial)
+            }
+        }
+        return nil
     }
 
     /// Decides whether a subscription, or a request whose answers are judged one by one, may start: one grant must cover its
@@ -73,7 +93,9 @@ final class Permissions: Sendable {
     func admit(_ request: AccessRequest) -> Admission {
         if isUnrestricted { return .everything }
         var isConditional = false
-        for index in grants.indices where covers(index, request) {
+        let stored = grants
+        let grants = stored.span
+        for index in grants.indices where grants[index].covers(request, topics: topics[index], dialect) {
             if grants[index].condition == nil { return .everything }
             isConditional = true
         }
@@ -83,11 +105,6 @@ final class Permissions: Sendable {
     /// Returns whether there is a grant for the pattern, whatever its names and condition.
     func hasGrant(_ verb: Verb, _ pattern: AccessPattern) -> Bool {
         isUnrestricted || grants.contains { $0.applies(to: verb, pattern) }
-    }
-
-    /// Returns whether a grant covers all of a request, except for its condition.
-    func covers(_ index: Int, _ request: AccessRequest) -> Bool {
-        grants[index].covers(request, topics: topics[index], dialect)
     }
 
     /// Each grant has its own budget, so that a costly one does not deny what another one allows.

@@ -1,5 +1,6 @@
 import Coaty
 import CoatyMQTT
+import Synchronization
 
 /// Who may do what, as configured. Immutable: a reload makes a new one.
 final class Policy: Sendable {
@@ -13,6 +14,10 @@ final class Policy: Sendable {
         /// Only if a condition tests it; otherwise tokens share permissions.
         let name: WireName?
     }
+
+    /// Distinguishes policies, also from those that no longer exist.
+    let serial = Policy.lastSerial.add(1, ordering: .relaxed).newValue
+    private static let lastSerial = Atomic<UInt64>(0)
 
     private let configuration: AccessConfiguration?
     private let dialect: TopicDialect

@@ -1,7 +1,7 @@
 /// A client of the gateway: who asks for an operation. Found once per request or connection.
 ///
-/// It is only an identity. What it may do is looked up in the current ``Policy`` by its subject, so that a change of the access
-/// configuration applies to open connections too.
+/// It is an identity: what it may do depends on the policy in force, so that a change of the access configuration applies to open
+/// connections too.
 final class Principal: Sendable {
     /// Who owns what a client creates.
     enum Subject: Hashable, Sendable {
@@ -15,9 +15,19 @@ final class Principal: Sendable {
     /// The IP address of the client, or of the last proxy; empty if it has none.
     let address: String
 
-    init(_ subject: Subject, address: String) {
+    /// What it may do under the policy with this ``Policy/serial``. It saves looking that up for each operation.
+    private let known: (serial: UInt64, permissions: Permissions?)
+
+    /// - Parameter policy: the policy in force.
+    init(_ subject: Subject, address: String, under policy: Policy) {
         self.subject = subject
         self.address = address
+        known = (policy.serial, policy.permissions(of: subject))
+    }
+
+    /// Returns what it may do; nil if its token does not exist, or if clients without a token have no role.
+    func permissions(under policy: Policy) -> Permissions? {
+        known.serial == policy.serial ? known.permissions : policy.permissions(of: subject)
     }
 
     /// The name in the audit log and in `/v1/access`; nil for anonymous clients.

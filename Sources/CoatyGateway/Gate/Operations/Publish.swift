@@ -68,15 +68,18 @@ extension Network {
         let new = AccessRequest(verb: verb, pattern: pattern, target: AccessRequest.target(of: object), object: object)
         guard let id = object["objectId"]?.string.map(CoatyUUID.init(wire:)) else { return [new] }
         let isForeign = verb == .publish && owners.isForeign(id, to: subject, ioNodes)
-        var requests = [new]
-        if let known = objects.known(id) {
+        var requests: [AccessRequest] = []
+        requests.reserveCapacity(2)
+        requests.append(new)
+        let registered = objects.registered(id)
+        if let known = registered.known {
             requests.append(known.request(verb, pattern, isOfOthers: isForeign))
-        } else if isForeign || owners.owner(id) == nil && !objects.isComplete {
+        } else if isForeign || owners.owner(id) == nil && !registered.isComplete {
             // The registry may have forgotten the last version: no condition can be judged on it.
             requests.append(AccessRequest(verb: verb, pattern: pattern, target: new.target, isOfOthers: isForeign))
         }
         // An object with the id of an agent: what the agent owns would depend on it.
-        if verb == .publish, objects.hasDependents(id), new.target.coreType != .Identity {
+        if verb == .publish, registered.hasDependents, new.target.coreType != .Identity {
             requests.append(AccessRequest(verb: verb, pattern: pattern, target: .coreType(.Identity)))
         }
         for index in requests.indices.dropFirst() { requests[index].isAboutExisting = true }

@@ -74,8 +74,11 @@ final class ObjectRegistry: Component {
     /// Returns whether objects are removed together with an id.
     func hasDependents(_ id: CoatyUUID) -> Bool { table.withLock { $0.hasDependents(id) } }
 
-    /// Returns the last known version of an object, also of one that has been removed lately; nil if it is unknown.
-    func known(_ id: CoatyUUID) -> AliveObject? { table.withLock { $0.known(id) } }
+    /// Returns the last known version of an object, also of one that has been removed lately, or nil if it is unknown; whether
+    /// objects are removed together with the id; and ``isComplete``. All at one moment.
+    func registered(_ id: CoatyUUID) -> (known: AliveObject?, hasDependents: Bool, isComplete: Bool) {
+        table.withLock { ($0.known(id), $0.hasDependents(id), $0.isComplete) }
+    }
 
     /// Returns the last known versions of objects, also of those that have been removed lately; nil for unknown ones.
     func known(_ ids: [CoatyUUID]) -> [AliveObject?] {
