@@ -60,6 +60,7 @@ import Testing
         agent.start()
         try waitUntil("online") { isOnline.load(ordering: .acquiring) }
         flood.start(agent)
+        try waitUntil("more publications than a batch") { flood.count > NetworkLoop.operationBatch }
         let stands = Atomic(false)
         let subscription = try agent.subscribe(
             rawTopic: "t",
@@ -68,7 +69,6 @@ import Testing
         )
         defer { flood.stop() }
         try waitUntil("it stands") { stands.load(ordering: .acquiring) }
-        #expect(flood.count > NetworkLoop.operationBatch)
         flood.stop()
         #expect(agent.statistics.published == 1, "the identity, and nothing that can't be published")
         withExtendedLifetime((own, subscription)) {}

@@ -432,7 +432,9 @@ import Testing
             #"{"contextName":"c","ioActors":[\#(points)],"ioSources":[\#(points)],"leaseDuration":1000}"#
         )
         #expect(most.sources.count == 500 && most.actors.count == 500)
-        #expect(scene.agent.messages.count { $0.topic.contains("/ADV:IoNode/") } == 1)
+        let isNode: (MQTTTestClient.Message) -> Bool = { $0.topic.contains("/ADV:IoNode/") }
+        try waitUntil("the node is advertised") { scene.agent.messages.contains(where: isNode) }
+        #expect(scene.agent.messages.count(where: isNode) == 1)
 
         let bad = try publish(scene, most.sources[0], "{")
         #expect(bad.status == 400 && bad.problem == "malformed-json")
