@@ -107,6 +107,7 @@ public final class Gateway: Sendable {
         try await root.start(Coordinator(name: "client identities", component: identities))
 
         let brokerSessions = settings.maximumIoNodes + settings.maximumIdentities + TrafficSessions.maximum
+        let accounts = Accounts(settings.limits, logger: logger)
         let limit = DescriptorLimit(agents: brokerSessions)
         let hub = FeedHub(
             manager: manager,
@@ -125,6 +126,7 @@ public final class Gateway: Sendable {
             ioNodes: ioNodes,
             routing: routing,
             identities: identities,
+            accounts: accounts,
             requestCount: RequestCount()
         )
         // The nodes of a removed token must not stay until their leases end.
@@ -138,6 +140,7 @@ public final class Gateway: Sendable {
         let services = ClientServices(
             gate: Gate(network, access: access, audit: audit),
             memory: hub.queueMemory,
+            accounts: accounts,
             connections: hub.streams,
             authenticator: Authenticator(access: access, log: audit),
             maximumTimeout: settings.maximumTimeout

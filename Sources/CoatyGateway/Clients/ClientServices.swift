@@ -6,6 +6,8 @@ final class ClientServices: Sendable {
     let gate: Gate
     /// Counts the bytes queued for all clients.
     let memory: QueueMemory
+    /// What each client holds.
+    let accounts: Accounts
     let connections: ClientConnections
     let authenticator: Authenticator
     /// Maximum timeout of a request, in milliseconds.
@@ -22,12 +24,14 @@ final class ClientServices: Sendable {
     init(
         gate: Gate,
         memory: QueueMemory,
+        accounts: Accounts,
         connections: ClientConnections,
         authenticator: Authenticator,
         maximumTimeout: Int
     ) {
         self.gate = gate
         self.memory = memory
+        self.accounts = accounts
         self.connections = connections
         self.authenticator = authenticator
         self.maximumTimeout = maximumTimeout

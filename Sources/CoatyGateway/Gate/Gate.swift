@@ -70,7 +70,7 @@ final class Gate: Sendable {
         let permissions = try access.permissions(of: principal)
         if permissions.isUnrestricted {
             guard let target = operation.resolve(in: network) else { throw operation.unknown }
-            let permit = Permit(principal: principal, permissions: permissions, view: nil)
+            let permit = Permit(principal, permissions, view: nil, network.accounts)
             guard operation.isAudited else { return (target, permit, []) }
             return (target, permit, operation.claims(on: target, in: network, by: principal.subject))
         }
@@ -101,7 +101,7 @@ final class Gate: Sendable {
             let isEntire = !isStanding || claims.allSatisfy { permissions.admit($0).isEntire }
             view = isEntire ? nil : AccessView(permissions: permissions)
         }
-        return (target, Permit(principal: principal, permissions: permissions, view: view), claims)
+        return (target, Permit(principal, permissions, view: view, network.accounts), claims)
     }
 
     private func standingDenial(
@@ -170,12 +170,17 @@ struct Permit: Sendable {
     /// What the principal may see of the events or answers that follow; nil for all of them.
     let view: AccessView?
     private let permissions: Permissions
+    private let accounts: Accounts
 
-    fileprivate init(principal: Principal, permissions: Permissions, view: AccessView?) {
+    fileprivate init(_ principal: Principal, _ permissions: Permissions, view: AccessView?, _ accounts: Accounts) {
         self.principal = principal
         self.permissions = permissions
         self.view = view
+        self.accounts = accounts
     }
+
+    /// What the principal holds. Looked up each time, since most operations hold nothing.
+    var account: ClientAccount { accounts.account(of: principal) }
 
     /// Returns what the principal may see of things that a request covers entirely; nil if it may see all.
     func view(unlessEntirely request: AccessRequest) -> AccessView? {

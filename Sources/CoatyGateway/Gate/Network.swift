@@ -10,6 +10,8 @@ struct Network: Sendable {
     let ioNodes: IoNodeRegistry
     let routing: RoutingAdmin
     let identities: ClientIdentities
+    /// What each client holds.
+    let accounts: Accounts
     /// Counts the requests of clients.
     let requestCount: RequestCount
 }

@@ -51,6 +51,8 @@ public struct GatewaySettings: Sendable {
     var resumeWindow = Duration.seconds(60)
     /// How many bytes of events are kept for clients that resume.
     var resumeMemory = 16 << 20
+    /// The bounds on what clients can make the gateway hold and do.
+    var limits = Limits()
     /// Whether WebSocket clients may compress messages.
     var isWebSocketCompressed = false
     /// What the gateway routes; in the configuration file only.

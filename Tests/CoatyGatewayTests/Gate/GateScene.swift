@@ -16,8 +16,9 @@ struct GateScene {
     let access: AccessControl
     let gate: Gate
     let services: ClientServices
+    let accounts: Accounts
 
-    init(_ policy: Policy = .open) async throws {
+    init(_ policy: Policy = .open, limits: Limits = Limits()) async throws {
         let log = Logger(label: "test")
         let options = CommunicationOptions { [broker] _ in TopicBinding(broker: broker) }
         manager = try CommunicationManager(identity: Identity(name: "gateway"), options: options)
@@ -34,6 +35,7 @@ struct GateScene {
             sessions: TrafficSessions()
         )
         access = AccessControl(policy)
+        accounts = Accounts(limits, logger: log)
         let network = Network(
             manager: manager,
             feeds: hub,
@@ -42,6 +44,7 @@ struct GateScene {
             ioNodes: ioNodes,
             routing: routing,
             identities: ClientIdentities(options: options, limit: 10, logger: log),
+            accounts: accounts,
             requestCount: RequestCount()
         )
         let audit = try AuditLog(.none, logger: log)
@@ -49,6 +52,7 @@ struct GateScene {
         services = ClientServices(
             gate: gate,
             memory: hub.queueMemory,
+            accounts: accounts,
             connections: hub.streams,
             authenticator: Authenticator(access: access, log: audit),
             maximumTimeout: 60_000

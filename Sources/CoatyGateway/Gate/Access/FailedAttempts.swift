@@ -1,5 +1,3 @@
-import Glibc
-
 /// Throttles failed authentications by client address.
 ///
 /// An address whose clients have failed ``limit`` times within a minute gets another answer until the minute is over. Valid tokens are
@@ -15,33 +13,14 @@ struct FailedAttempts: Sendable {
     /// Maximum number of addresses whose failures are counted; a further one replaces the oldest.
     static let maximumAddresses = 10_000
 
-    /// An IPv4 address, or the /64 network of an IPv6 address: a client can usually choose any address in its /64.
-    private enum Source: Hashable, Sendable {
-        case v4(UInt32)
-        case v6(UInt64)
-        case other
-
-        init(_ address: String) {
-            var v4 = in_addr()
-            var v6 = in6_addr()
-            if inet_pton(AF_INET, address, &v4) == 1 {
-                self = .v4(v4.s_addr)
-            } else if inet_pton(AF_INET6, address, &v6) == 1 {
-                self = .v6(withUnsafeBytes(of: v6) { $0.loadUnaligned(as: UInt64.self) })
-            } else {
-                self = .other
-            }
-        }
-    }
-
-    private var failures = ExpiringTable<Source, Int>(lifetime: period, capacity: maximumAddresses)
+    private var failures = ExpiringTable<ClientAddress, Int>(lifetime: period, capacity: maximumAddresses)
 
     /// Records a failed authentication.
     ///
     /// - Parameter address: the client's IP address. All clients without one count as one address.
     /// - Returns: nil, or the seconds after which the client may try again.
     mutating func retryAfter(failureFrom address: String, at now: Instant) -> Int? {
-        let source = Source(address)
+        let source = ClientAddress(address)
         guard let failure = failures.entry(source, at: now) else {
             failures.insert(source, 1, at: now)
             return nil

@@ -1,0 +1,75 @@
+import Logging
+import Synchronization
+
+/// The accounts of all clients.
+///
+/// Its lock is a leaf: nothing else is locked while it is held.
+final class Accounts: Sendable {
+    fileprivate static let minimumSweep = 64
+
+    fileprivate struct Table {
+        var accounts: [ClientKey: ClientAccount] = [:]
+        /// The number of accounts at which unused ones are removed.
+        var sweep = Accounts.minimumSweep
+    }
+
+    let limits: Limits
+    /// The bytes held for all clients.
+    let memory: MemoryAccount
+    let refusals: Refusals
+    private let totals: [Tally]
+    private let table = Mutex(Table())
+
+    init(_ limits: Limits, logger: Logger) {
+        self.limits = limits
+        memory = MemoryAccount(limits.memoryQuota)
+        refusals = Refusals(logger: logger)
+        totals = Resource.allCases.map { Tally(limits.quota(of: $0)) }
+    }
+
+    /// Returns the account of a principal: that of its token, or of its address.
+    func account(of principal: Principal) -> ClientAccount {
+        switch principal.subject {
+        case .token(let name): account(.token(name))
+        case .anonymous: account(ofAddress: principal.address)
+        }
+    }
+
+    /// Returns the account of the clients without a token at an address.
+    func account(ofAddress address: String) -> ClientAccount { account(.address(ClientAddress(address))) }
+
+    private func account(_ client: ClientKey) -> ClientAccount {
+        table.withLock { table in
+            if let known = table.accounts[client] { return known }
+            if table.accounts.count >= table.sweep { table.removeUnused() }
+            let new = ClientAccount(client, in: memory, totals, limits, refusals)
+            table.accounts[client] = new
+            return new
+        }
+    }
+
+    /// How much of a resource all clients have.
+    func used(_ resource: Resource) -> Int { totals[resource.rawValue].used }
+
+    /// The accounts of the clients that hold something, or did so lately.
+    var clients: [ClientAccount] { table.withLock { Array($0.accounts.values) } }
+
+    /// The client that holds the most memory.
+    var greediest: ClientAccount? { clients.max { $0.memory.used < $1.memory.used } }
+}
+
+extension Accounts.Table {
+    /// Removes the accounts that hold nothing and that nobody else refers to. Nobody can get a reference meanwhile: the table is locked.
+    fileprivate mutating func removeUnused() {
+        var unused: [ClientKey] = []
+        var index = accounts.values.startIndex
+        while index != accounts.values.endIndex {
+            if isKnownUniquelyReferenced(&accounts.values[index]), accounts.values[index].isEmpty {
+                unused.append(accounts.keys[index])
+            }
+            accounts.values.formIndex(after: &index)
+        }
+        for client in unused { accounts[client] = nil }
+        sweep = max(Accounts.minimumSweep, 2 * accounts.count)
+    }
+}

@@ -1,0 +1,48 @@
+import HTTPServer
+
+/// Problems of clients that reach a limit: 429 if their own share is used up, 503 if nothing is left for anybody.
+extension Problems {
+    static func exhausted(_ resource: Resource, _ exhaustion: Tally.Exhaustion) -> Problem {
+        let (type, title) = resource.problem
+        return Problem(
+            type: typePrefix + type,
+            title: title,
+            status: exhaustion.status,
+            detail: exhaustion == .own
+                ? "You have your share of \(resource.name). Give some back first."
+                : "The maximum number of \(resource.name) is in use.",
+            headers: retry
+        )
+    }
+
+    static func memoryExhausted(_ exhaustion: Tally.Exhaustion) -> Problem {
+        Problem(
+            type: typePrefix + "too-much-memory",
+            title: "Too much memory in use",
+            status: exhaustion.status,
+            detail: exhaustion == .own
+                ? "The gateway holds as much for you as it may. Read what is queued, or end subscriptions."
+                : "The gateway holds as much for its clients as it may.",
+            headers: retry
+        )
+    }
+}
+
+extension Tally.Exhaustion {
+    fileprivate var status: Int { self == .own ? 429 : 503 }
+}
+
+extension Resource {
+    fileprivate var problem: (type: String, title: String) {
+        switch self {
+        case .connections: ("too-many-connections", "Too many connections")
+        case .subscriptions, .feeds, .brokerConnections: ("too-many-subscriptions", "Too many subscriptions")
+        case .requests: ("too-many-pending-requests", "Too many pending requests")
+        case .outbox: ("queue-full", "Queue full")
+        case .identities: ("too-many-identities", "Too many identities")
+        case .ioNodes: ("too-many-io-nodes", "Too many IO nodes")
+        case .objects: ("too-many-objects", "Too many objects")
+        case .queries: ("too-many-queries", "Too many queries")
+        }
+    }
+}

@@ -1,0 +1,44 @@
+import Logging
+import Synchronization
+
+/// Counts what clients were refused because a limit was reached, and logs each kind at 1, 2, 4, 8…
+final class Refusals: Sendable {
+    /// What was refused.
+    enum Kind: Hashable, Sendable, CustomStringConvertible {
+        case memory
+        case resource(Resource)
+
+        var description: String {
+            switch self {
+            case .memory: "memory"
+            case .resource(let resource): resource.name
+            }
+        }
+    }
+
+    /// A kind, and whether the client or all clients together reached the limit.
+    struct Reason: Hashable, Sendable {
+        let kind: Kind
+        let exhaustion: Tally.Exhaustion
+    }
+
+    private let logger: Logger
+    private let counts = Mutex<[Reason: Int]>([:])
+
+    init(logger: Logger) { self.logger = logger }
+
+    /// How often each kind was refused since the gateway started.
+    var all: [Reason: Int] { counts.withLock(\.self) }
+
+    func count(_ kind: Kind, _ exhaustion: Tally.Exhaustion, _ client: ClientKey) {
+        let count = counts.withLock { counts in
+            counts[Reason(kind: kind, exhaustion: exhaustion), default: 0] += 1
+            return counts[Reason(kind: kind, exhaustion: exhaustion), default: 0]
+        }
+        guard count & (count - 1) == 0 else { return }
+        logger.notice(
+            exhaustion == .own ? "refused a client more than its share" : "refused a client: a limit is reached",
+            metadata: ["limit": "\(kind)", "client": "\(client)", "refused so far": "\(count)"]
+        )
+    }
+}

@@ -1,0 +1,48 @@
+/// What clients share, and one client can only have a part of.
+enum Resource: Int, CaseIterable, Sendable {
+    case connections
+    case subscriptions
+    case feeds
+    case requests
+    /// Counted in bytes; see ``Limits/outboxCost(of:)``.
+    case outbox
+    case identities
+    /// Broker connections for feeds that have their own.
+    case brokerConnections
+    case ioNodes
+    /// Objects that clients have advertised.
+    case objects
+    /// Queries of the object registry.
+    case queries
+
+    /// The name in texts and, with hyphens, in settings.
+    var name: String {
+        switch self {
+        case .connections: "connections"
+        case .subscriptions: "subscriptions"
+        case .feeds: "feeds"
+        case .requests: "pending requests"
+        case .outbox: "outbox bytes"
+        case .identities: "identities"
+        case .brokerConnections: "broker connections"
+        case .ioNodes: "IO nodes"
+        case .objects: "advertised objects"
+        case .queries: "queries"
+        }
+    }
+}
+
+/// Something of a resource that a client has, until this is released.
+final class Place: Sendable {
+    private let account: ClientAccount
+    private let tally: Tally
+    private let amount: Int
+
+    init(of account: ClientAccount, _ tally: Tally, _ amount: Int) {
+        self.account = account
+        self.tally = tally
+        self.amount = amount
+    }
+
+    deinit { tally.give(amount) }
+}

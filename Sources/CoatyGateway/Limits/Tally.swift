@@ -1,0 +1,99 @@
+import Synchronization
+
+/// An amount that holders take and give back, at this level and at all levels above it.
+///
+/// It has no lock: each level is an atomic number that never exceeds its limit.
+final class Tally: Sendable {
+    /// Why nothing was taken.
+    enum Exhaustion: Sendable, Hashable {
+        /// The client, or a part of it, holds as much as it may.
+        case own
+        /// All clients together hold as much as they may.
+        case all
+    }
+
+    private let parent: Tally?
+    private let limit: Int
+    /// Up to this amount, the reserve of the levels above may be used.
+    private let guaranteed: Int
+    /// The part of the limit for those that hold at most their guaranteed amount.
+    private let reserve: Int
+    private let amount = Atomic(0)
+
+    /// Creates the top level.
+    init(_ quota: Quota) {
+        parent = nil
+        limit = quota.total
+        guaranteed = 0
+        reserve = quota.reserve
+    }
+
+    /// Creates the level of a client, or of a part of one.
+    init(within parent: Tally, limit: Int, guaranteed: Int = 0) {
+        self.parent = parent
+        self.limit = limit
+        self.guaranteed = guaranteed
+        reserve = 0
+    }
+
+    /// What is taken now.
+    var used: Int { amount.load(ordering: .relaxed) }
+
+    /// Takes an amount at all levels, or at none.
+    ///
+    /// - Returns: why nothing was taken; nil if it was.
+    func take(_ amount: Int) -> Exhaustion? {
+        take(amount, below: nil, isGuaranteed: false) { _ in nil }
+    }
+
+    /// Takes an amount at the levels below the top, and then calls `finish`.
+    ///
+    /// - Parameter finish: gets whether the client is within its guaranteed amount. If it returns a reason, nothing is taken.
+    func take(_ amount: Int, below top: Tally, finish: (_ isGuaranteed: Bool) -> Exhaustion?) -> Exhaustion? {
+        take(amount, below: top, isGuaranteed: false, finish)
+    }
+
+    private func take(
+        _ amount: Int,
+        below top: Tally?,
+        isGuaranteed: Bool,
+        _ finish: (Bool) -> Exhaustion?
+    ) -> Exhaustion? {
+        guard self !== top else { return finish(isGuaranteed) }
+        guard let used = add(amount, isGuaranteed: isGuaranteed) else { return parent == nil ? .all : .own }
+        let isGuaranteed = isGuaranteed || used <= guaranteed
+        guard let parent else { return finish(isGuaranteed) }
+        let exhaustion = parent.take(amount, below: top, isGuaranteed: isGuaranteed, finish)
+        if exhaustion != nil { self.amount.subtract(amount, ordering: .relaxed) }
+        return exhaustion
+    }
+
+    /// Adds to the amount of this level only.
+    ///
+    /// - Returns: the new amount; nil if there is no room.
+    func add(_ amount: Int, isGuaranteed: Bool) -> Int? {
+        let bound = isGuaranteed ? limit : limit - reserve
+        var current = self.amount.load(ordering: .relaxed)
+        while true {
+            guard amount <= bound - current else { return nil }
+            let (isDone, original) = self.amount.weakCompareExchange(
+                expected: current,
+                desired: current + amount,
+                ordering: .relaxed
+            )
+            if isDone { return current + amount }
+            current = original
+        }
+    }
+
+    /// Gives back an amount at all levels.
+    ///
+    /// - Parameter top: the level at which to stop; nil for none.
+    func give(_ amount: Int, below top: Tally? = nil) {
+        var level: Tally? = self
+        while let current = level, current !== top {
+            current.amount.subtract(amount, ordering: .relaxed)
+            level = current.parent
+        }
+    }
+}
