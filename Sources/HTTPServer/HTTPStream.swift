@@ -19,9 +19,15 @@ public final class HTTPStream: Sendable {
         case closed
     }
 
+    private struct Chunk {
+        let bytes: [UInt8]
+        /// Released when the bytes are sent; only of the last chunk of a write.
+        let holder: (any Sendable & AnyObject)?
+    }
+
     private struct State {
         let connection: OpaquePointer
-        var chunks: [[UInt8]] = []
+        var chunks: [Chunk] = []
         /// The index of the first chunk that is not sent entirely, and how much of it is sent.
         var first = 0
         var offset = 0
@@ -35,20 +41,22 @@ public final class HTTPStream: Sendable {
         /// Whether a write was turned down and the handler has not been called since. True only while bytes wait.
         var owesRoom = false
 
-        /// Moves as much as fits into `buffer` and returns how much that is.
-        mutating func take(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        /// Moves as much as fits into `buffer` and returns how much that is, and the holders of what is moved whole.
+        mutating func take(into buffer: UnsafeMutableRawBufferPointer) -> (Int, released: [any Sendable & AnyObject]) {
             var filled = 0
+            var released: [any Sendable & AnyObject] = []
             while filled < buffer.count, first < chunks.count {
                 let chunk = chunks[first]
-                let count = min(buffer.count - filled, chunk.count - offset)
-                chunk.withUnsafeBytes { bytes in
+                let count = min(buffer.count - filled, chunk.bytes.count - offset)
+                chunk.bytes.withUnsafeBytes { bytes in
                     let part = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
                     UnsafeMutableRawBufferPointer(rebasing: buffer[filled...]).copyMemory(from: part)
                 }
                 filled += count
                 offset += count
-                if offset == chunk.count {
-                    chunks[first] = []
+                if offset == chunk.bytes.count {
+                    if let holder = chunk.holder { released.append(holder) }
+                    chunks[first] = Chunk(bytes: [], holder: nil)
                     first += 1
                     offset = 0
                 }
@@ -58,7 +66,7 @@ public final class HTTPStream: Sendable {
                 chunks.removeFirst(first)
                 first = 0
             }
-            return filled
+            return (filled, released)
         }
     }
 
@@ -82,16 +90,26 @@ public final class HTTPStream: Sendable {
     /// Queues bytes, from any thread. They are sent in the order of the calls. A write larger than the whole queue
     /// (``HTTPServer/Configuration/streamQueueSize``) is taken while nothing waits.
     @discardableResult
-    public func write(_ bytes: [UInt8]) -> WriteResult {
-        state.withLock { state in
+    public func write(_ bytes: [UInt8]) -> WriteResult { write([bytes]) }
+
+    /// Queues parts, which are sent one after the other, as ``write(_:)-([UInt8])`` does. Either all of them are queued or none.
+    ///
+    /// - Parameter holder: released when the parts are sent or the stream has closed; at once if they are not queued. It stands for
+    ///   their memory.
+    @discardableResult
+    public func write(_ parts: [[UInt8]], holding holder: (any Sendable & AnyObject)? = nil) -> WriteResult {
+        let count = parts.reduce(0) { $0 + $1.count }
+        return state.withLock { state in
             guard !state.isClosed, !state.isFinished else { return .closed }
-            guard !bytes.isEmpty else { return .queued }
-            guard state.queuedBytes == 0 || state.queuedBytes + bytes.count <= limit else {
+            guard let last = parts.lastIndex(where: { !$0.isEmpty }) else { return .queued }
+            guard state.queuedBytes == 0 || state.queuedBytes + count <= limit else {
                 state.owesRoom = true
                 return .full
             }
-            state.chunks.append(bytes)
-            state.queuedBytes += bytes.count
+            for (index, bytes) in parts[...last].enumerated() where !bytes.isEmpty {
+                state.chunks.append(Chunk(bytes: bytes, holder: index == last ? holder : nil))
+            }
+            state.queuedBytes += count
             Self.resume(&state)
             return .queued
         }
@@ -135,35 +153,42 @@ public final class HTTPStream: Sendable {
         // this thread's alone.
         let address = UInt(bitPattern: buffer.baseAddress)
         let size = buffer.count
-        let (count, roomHandler) = state.withLock { state -> (Int, (@Sendable () -> Void)?) in
+        let (count, released, roomHandler) = state.withLock {
+            state -> (Int, [any Sendable & AnyObject], (@Sendable () -> Void)?) in
             guard state.queuedBytes > 0 else {
-                if state.isFinished { return (MHD_CONTENT_READER_END_OF_STREAM_VALUE, nil) }
+                if state.isFinished { return (MHD_CONTENT_READER_END_OF_STREAM_VALUE, [], nil) }
                 state.isSuspended = true
                 MHD_suspend_connection(state.connection)
-                return (0, nil)
+                return (0, [], nil)
             }
-            let count = state.take(
+            let (count, released) = state.take(
                 into: UnsafeMutableRawBufferPointer(start: UnsafeMutableRawPointer(bitPattern: address), count: size)
             )
-            guard state.owesRoom, state.queuedBytes <= limit / 2 else { return (count, nil) }
+            guard state.owesRoom, state.queuedBytes <= limit / 2 else { return (count, released, nil) }
             state.owesRoom = false
-            return (count, state.isFinished ? nil : state.roomHandler)
+            return (count, released, state.isFinished ? nil : state.roomHandler)
         }
+        // Outside the lock, and before there is said to be room.
+        _ = consume released
         roomHandler?()
         return count
     }
 
     /// Says, on the connection's thread, that the connection is done with.
     func close() {
-        let handlers = state.withLock { state in
+        let (handlers, chunks) = state.withLock { state in
             state.isClosed = true
-            state.chunks = []
             state.queuedBytes = 0
             // Handlers tend to hold the stream.
             state.roomHandler = nil
-            defer { state.closeHandlers = [] }
-            return state.closeHandlers
+            defer {
+                state.closeHandlers = []
+                state.chunks = []
+            }
+            return (state.closeHandlers, state.chunks)
         }
+        // Holders are released outside the lock.
+        _ = consume chunks
         for handler in handlers { handler() }
     }
 }

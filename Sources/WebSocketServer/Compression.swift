@@ -79,29 +79,23 @@ final class Deflater {
         stream.deallocate()
     }
 
-    /// The payload in `headroom` bytes and more, allocated for the caller; nil when it does not become shorter.
-    func deflated(_ payload: UnsafeRawBufferPointer, headroom: Int) -> UnsafeMutableRawBufferPointer? {
+    /// The payload, compressed; nil when it does not become shorter.
+    func deflated(_ payload: UnsafeRawBufferPointer) -> [UInt8]? {
         let output = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: headroom + payload.count + Compression.tail.count,
+            byteCount: payload.count + Compression.tail.count,
             alignment: 8
         )
+        defer { output.deallocate() }
         deflateReset(stream)
         stream.pointee.next_in = UnsafeMutablePointer(
             mutating: payload.baseAddress?.assumingMemoryBound(to: UInt8.self)
         )
         stream.pointee.avail_in = UInt32(payload.count)
-        stream.pointee.next_out = output.baseAddress?.advanced(by: headroom).assumingMemoryBound(to: UInt8.self)
-        stream.pointee.avail_out = UInt32(output.count - headroom)
+        stream.pointee.next_out = output.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        stream.pointee.avail_out = UInt32(output.count)
         // All of the output is there where it leaves room behind it.
-        guard deflate(stream, Z_SYNC_FLUSH) == Z_OK, stream.pointee.avail_out > 0 else {
-            output.deallocate()
-            return nil
-        }
-        let count = output.count - Int(stream.pointee.avail_out) - Compression.tail.count
-        let exact = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 8)
-        exact.copyMemory(from: UnsafeRawBufferPointer(rebasing: output[..<count]))
-        output.deallocate()
-        return exact
+        guard deflate(stream, Z_SYNC_FLUSH) == Z_OK, stream.pointee.avail_out > 0 else { return nil }
+        return Array(output[..<(output.count - Int(stream.pointee.avail_out) - Compression.tail.count)])
     }
 }
 

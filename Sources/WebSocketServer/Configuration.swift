@@ -8,9 +8,8 @@ extension WebSocketServer {
         /// Most frames that may wait for one connection when another is offered, at least one; one more is not taken.
         public var offerQueueFrames = 64
 
-        /// Most payload bytes that may wait for one connection when another frame is offered; one more is not taken. A
-        /// frame that is longer than this by itself is taken while the queue is empty. The frame whose sending has begun
-        /// does not wait; a close waits for its end.
+        /// Most payload bytes that may wait for one connection when another frame is offered; one more is not taken. The bytes of a
+        /// frame count until it is sent whole. A frame that is longer than this by itself is taken while no other has to be sent.
         public var offerQueueBytes = 256 * 1024
 
         /// Time without a pong after which a connection is pinged; whole seconds, rounded up, at least one.

@@ -10,14 +10,11 @@ final class FrameSender {
 
     /// A frame whose sending has begun.
     struct Progress {
-        let frame: WebSocketFrame
-        let content: WebSocketFrame.Content
+        /// The frame, and what is released when it is sent.
+        let queued: QueuedFrame
+        fileprivate let content: WebSocketFrame.Content
         /// Payload bytes that were sent.
         fileprivate var offset = 0
-
-        fileprivate func advanced(by count: Int) -> Progress {
-            Progress(frame: frame, content: content, offset: offset + count)
-        }
     }
 
     enum Outcome {
@@ -27,7 +24,7 @@ final class FrameSender {
         case lost
     }
 
-    /// A fragment, copied: its header goes before it, where the frame has payload that other connections still need.
+    /// A fragment, copied: its header goes before it, and the payload is shared.
     private let scratch = UnsafeMutableRawBufferPointer.allocate(
         byteCount: cws_headroom() + fragmentBytes,
         alignment: 8
@@ -44,40 +41,40 @@ final class FrameSender {
         scratch.deallocate()
     }
 
+    private var payload: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(rebasing: scratch[cws_headroom()...])
+    }
+
     /// How many bytes were compressed for that, at most once for each frame.
-    func begin(_ frame: WebSocketFrame, of session: Session) -> Int {
-        let compressedBytes = session.compresses ? deflater.map(frame.compress) ?? 0 : 0
-        session.outbound = Progress(frame: frame, content: frame.content(isCompressed: session.compresses))
+    func begin(_ queued: QueuedFrame, of session: Session) -> Int {
+        var compressedBytes = 0
+        if session.compresses, let deflater { compressedBytes = queued.frame.compress(by: deflater, in: payload) }
+        session.outbound = Progress(
+            queued: queued,
+            content: queued.frame.content(isCompressed: session.compresses)
+        )
         return compressedBytes
     }
 
     /// Sends the next fragment of `session.outbound`, or the whole of a frame that is short enough.
     func writeNext(of session: Session, to wsi: OpaquePointer) -> Outcome {
-        guard let progress = session.outbound else { return .sent(0, isWhole: false) }
-        let payload = progress.content.payload
-        let rest = payload[progress.offset...]
-        let piece = rest.prefix(Self.fragmentBytes)
-        let isLast = piece.count == rest.count
-        session.outbound = isLast ? nil : progress.advanced(by: piece.count)
-        session.marksFrame = progress.content.isCompressed && progress.offset == 0
+        guard var progress = session.outbound else { return .sent(0, isWhole: false) }
+        let isFirst = progress.offset == 0
+        let length = progress.content.copy(from: progress.offset, to: payload)
+        progress.offset += length
+        let isLast = progress.offset == progress.content.count
+        session.outbound = isLast ? nil : progress
+        session.marksFrame = progress.content.isCompressed && isFirst
         var kind = LWS_WRITE_CONTINUATION.rawValue
-        if progress.offset == 0 {
-            kind = (progress.frame.isText ? LWS_WRITE_TEXT : LWS_WRITE_BINARY).rawValue
+        if isFirst {
+            kind = (progress.queued.frame.isText ? LWS_WRITE_TEXT : LWS_WRITE_BINARY).rawValue
         }
         if !isLast {
             kind |= LWS_WRITE_NO_FIN.rawValue
         }
-        // The payload lives as long as the frame.
-        let written = withExtendedLifetime(progress.frame) {
-            let start =
-                piece.count == payload.count ? payload.baseAddress : copy(UnsafeRawBufferPointer(rebasing: piece))
-            return lws_write(wsi, start?.assumingMemoryBound(to: UInt8.self), piece.count, lws_write_protocol(kind))
-        }
-        return written >= 0 ? .sent(piece.count, isWhole: isLast) : .lost
-    }
-
-    private func copy(_ piece: UnsafeRawBufferPointer) -> UnsafeMutableRawPointer? {
-        UnsafeMutableRawBufferPointer(rebasing: scratch[cws_headroom()...]).copyMemory(from: piece)
-        return scratch.baseAddress?.advanced(by: cws_headroom())
+        let start = payload.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        guard lws_write(wsi, start, length, lws_write_protocol(kind)) >= 0 else { return .lost }
+        if isLast { session.sentBytes += progress.queued.frame.count }
+        return .sent(length, isWhole: isLast)
     }
 }

@@ -60,6 +60,7 @@ extension Service {
         }
         pending.remove(session.id)
         session.phase = .closed
+        session.outbound = nil
         switch phase {
         case .open(let connection):
             closed(connection, code: 1006)

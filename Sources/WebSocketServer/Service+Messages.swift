@@ -94,17 +94,19 @@ extension Service {
         }
         while messages < Self.framesPerTurn, bytes + compressedBytes < Self.bytesPerTurn {
             if session.outbound == nil {
-                switch connection.next() {
+                let (next, hasDrained) = connection.next(afterSending: session.sentBytes)
+                session.sentBytes = 0
+                if hasDrained {
+                    handler.drained(connection)
+                }
+                switch next {
                 case .nothing:
                     return 0
                 case .close(let close):
                     beginClose(close, session, connection, wsi)
                     return 0
-                case .frame(let frame, let hasDrained):
-                    compressedBytes += sender.begin(frame, of: session)
-                    if hasDrained {
-                        handler.drained(connection)
-                    }
+                case .frame(let queued):
+                    compressedBytes += sender.begin(queued, of: session)
                 }
             }
             switch sender.writeNext(of: session, to: wsi) {

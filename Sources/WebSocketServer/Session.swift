@@ -34,6 +34,8 @@ final class Session {
     var marksFrame = false
     /// The frame of which more fragments are to be sent.
     var outbound: FrameSender.Progress?
+    /// Payload bytes of the frames that were sent whole since the connection was last asked for one.
+    var sentBytes = 0
 
     init(id: UInt64, peer: String) {
         self.id = id

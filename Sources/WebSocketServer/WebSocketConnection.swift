@@ -1,6 +1,13 @@
 import DequeModule
 import Synchronization
 
+/// A frame that waits for its connection.
+struct QueuedFrame: Sendable {
+    let frame: WebSocketFrame
+    /// Released with the frame.
+    let holder: (any Sendable & AnyObject)?
+}
+
 /// An open connection, or one that was open.
 public final class WebSocketConnection: Sendable, Identifiable {
     /// A close that was asked for: code and reason of RFC 6455, 5.5.1.
@@ -22,27 +29,27 @@ public final class WebSocketConnection: Sendable, Identifiable {
 
     /// What the service thread finds in the queue.
     enum Next {
-        /// And whether the handler is to be told that there is room again.
-        case frame(WebSocketFrame, hasDrained: Bool)
+        case frame(QueuedFrame)
         case close(Close)
         case nothing
     }
 
     private struct Outbox {
-        var frames: Deque<WebSocketFrame> = []
+        var frames: Deque<QueuedFrame> = []
+        /// Payload bytes of `frames` and of the frame that is being sent.
         var bytes = 0
         var close: Close?
         var isOpen = true
         /// Whether the service thread knows that something waits here, and so needs no waking.
         var isScheduled = false
         /// Whether an offer was turned down, and the handler has not yet been told that there is room. True only while
-        /// frames wait: the service thread looks after each that it takes.
+        /// frames wait or are being sent: the service thread comes here after each.
         var owesDrained = false
 
         /// Whether the service thread must be woken.
-        mutating func append(_ frame: WebSocketFrame) -> Bool {
-            frames.append(frame)
-            bytes += frame.count
+        mutating func append(_ queued: QueuedFrame) -> Bool {
+            frames.append(queued)
+            bytes += queued.frame.count
             defer { isScheduled = true }
             return !isScheduled
         }
@@ -74,15 +81,18 @@ public final class WebSocketConnection: Sendable, Identifiable {
     /// Queues a message unless too much waits (``WebSocketServer/Configuration/offerQueueFrames`` and
     /// ``WebSocketServer/Configuration/offerQueueBytes``), from any thread and without blocking. Who offers keeps what a
     /// slow reader cannot take yet.
-    public func offer(_ frame: WebSocketFrame) -> Offer {
+    ///
+    /// - Parameter holder: released when the frame is sent or the connection is gone; at once if the frame is not taken. It stands for
+    ///   the memory of the frame.
+    public func offer(_ frame: WebSocketFrame, holding holder: (any Sendable & AnyObject)? = nil) -> Offer {
         let (answer, isFirst): (Offer, Bool) = outbox.withLock { outbox in
             guard outbox.isOpen else { return (.closed, false) }
-            let isLong = outbox.bytes + frame.count > byteLimit && !outbox.frames.isEmpty
+            let isLong = outbox.bytes > 0 && outbox.bytes + frame.count > byteLimit
             if isLong || outbox.frames.count >= frameLimit {
                 outbox.owesDrained = true
                 return (.full, false)
             }
-            return (.queued, outbox.append(frame))
+            return (.queued, outbox.append(QueuedFrame(frame: frame, holder: holder)))
         }
         if isFirst {
             mailbox.schedule(self)
@@ -137,34 +147,42 @@ public final class WebSocketConnection: Sendable, Identifiable {
         outbox.withLock { $0.close?.code }
     }
 
-    func next() -> Next {
+    /// Takes what comes next.
+    ///
+    /// - Parameter sentBytes: payload bytes of the frames that were sent whole since the last call.
+    /// - Returns: also whether the handler is to be told that there is room again.
+    func next(afterSending sentBytes: Int) -> (Next, hasDrained: Bool) {
         outbox.withLock { outbox in
-            if let frame = outbox.frames.popFirst() {
-                outbox.bytes -= frame.count
-                let hasDrained =
-                    outbox.owesDrained && outbox.frames.count <= frameLimit / 2
-                    && outbox.bytes <= byteLimit / 2
-                if hasDrained {
-                    outbox.owesDrained = false
-                }
-                return .frame(frame, hasDrained: hasDrained)
+            outbox.bytes = max(0, outbox.bytes - sentBytes)
+            let next: Next
+            if let queued = outbox.frames.popFirst() {
+                next = .frame(queued)
+            } else if let close = outbox.close {
+                next = .close(close)
+            } else {
+                next = .nothing
+                outbox.isScheduled = false
             }
-            if let close = outbox.close {
-                return .close(close)
+            let hasDrained =
+                outbox.owesDrained && outbox.frames.count <= frameLimit / 2 && outbox.bytes <= byteLimit / 2
+            if hasDrained {
+                outbox.owesDrained = false
             }
-            outbox.isScheduled = false
-            return .nothing
+            return (next, hasDrained)
         }
     }
 
     /// The connection is gone, or its closing is in the hands of libwebsockets.
     func shut() {
-        outbox.withLock { outbox in
+        let frames = outbox.withLock { outbox in
+            defer { outbox.frames = [] }
             outbox.isOpen = false
-            outbox.frames.removeAll()
             outbox.bytes = 0
             outbox.owesDrained = false
             outbox.close = nil
+            return outbox.frames
         }
+        // Holders are released outside the lock.
+        _ = frames
     }
 }

@@ -1,19 +1,18 @@
 import CWebSockets
 
-/// An outbound message, framed once for all the connections it goes to: what each of them queues is a reference.
+/// An outbound message. Its payload is a list of parts, so that frames that differ only at their start share the rest: arrays share
+/// their storage, and nothing is put together before a piece of it is sent.
 ///
 /// A frame belongs to the connections of one server.
 public final class WebSocketFrame: @unchecked Sendable {
-    // @unchecked: `storage` is payload behind the headroom of libwebsockets. The payload is written in init and never
-    // again. lws_write() puts the frame header into the headroom on each send; only the one service thread of a server
-    // sends, so nobody else touches those bytes, nor the compressed form.
+    // @unchecked: only the service thread of the server, which is the only one that sends, uses the compressed form.
 
-    fileprivate static let headroom = cws_headroom()
-
-    private let storage: UnsafeMutableRawBufferPointer
+    /// Length of the payload in bytes.
+    public let count: Int
     let isText: Bool
-    /// Like `storage`, once a connection with compression was to get it and where it is shorter.
-    private var compressed: UnsafeMutableRawBufferPointer?
+    private let parts: [[UInt8]]
+    /// The compressed payload, once a connection with compression was to get it and if it is shorter.
+    private var compressed: [UInt8]?
     private var wasCompressed = false
 
     /// A text message.
@@ -23,50 +22,77 @@ public final class WebSocketFrame: @unchecked Sendable {
 
     /// A text message of bytes that the caller knows to be UTF-8; they are not checked.
     public convenience init(utf8: some Collection<UInt8>) {
-        self.init(payload: utf8, isText: true)
+        self.init(utf8Parts: [Array(utf8)])
+    }
+
+    /// A text message of parts that together are UTF-8, which is not checked. The parts are sent one after the other.
+    public convenience init(utf8Parts parts: [[UInt8]]) {
+        self.init(parts, isText: true)
     }
 
     /// A binary message.
     public convenience init(binary: some Collection<UInt8>) {
-        self.init(payload: binary, isText: false)
+        self.init(binaryParts: [Array(binary)])
     }
 
-    private init(payload: some Collection<UInt8>, isText: Bool) {
-        storage = .allocate(byteCount: Self.headroom + payload.count, alignment: 8)
-        UnsafeMutableRawBufferPointer(rebasing: storage[Self.headroom...]).copyBytes(from: payload)
+    /// A binary message of parts, which are sent one after the other.
+    public convenience init(binaryParts parts: [[UInt8]]) {
+        self.init(parts, isText: false)
+    }
+
+    private init(_ parts: [[UInt8]], isText: Bool) {
+        self.parts = parts
         self.isText = isText
+        count = parts.reduce(0) { $0 + $1.count }
     }
 
-    deinit {
-        storage.deallocate()
-        compressed?.deallocate()
+    // MARK: Service thread
+
+    /// The payload for a connection with or without compression.
+    func content(isCompressed: Bool) -> Content {
+        guard isCompressed, let compressed else { return Content(parts: parts, count: count, isCompressed: false) }
+        return Content(parts: [compressed], count: compressed.count, isCompressed: true)
     }
 
-    /// Length of the payload in bytes.
-    public var count: Int { storage.count - Self.headroom }
-
-    /// Compresses the payload where that was not tried yet; how many bytes that took. Service thread only.
-    func compress(by deflater: Deflater) -> Int {
+    /// Compresses the payload unless that was tried before.
+    ///
+    /// - Parameter scratch: a buffer for the payload; must have room for the longest payload that is compressed.
+    /// - Returns: how many bytes were compressed.
+    func compress(by deflater: Deflater, in scratch: UnsafeMutableRawBufferPointer) -> Int {
         guard !wasCompressed, Compression.frameLengths.contains(count) else { return 0 }
         wasCompressed = true
-        let payload = UnsafeRawBufferPointer(rebasing: storage[Self.headroom...])
-        compressed = deflater.deflated(payload, headroom: Self.headroom)
+        let length = content(isCompressed: false).copy(from: 0, to: scratch)
+        compressed = deflater.deflated(UnsafeRawBufferPointer(rebasing: scratch[..<length]))
         return count
     }
 
-    /// Payload with headroom before it, for a connection with or without compression. Service thread only.
-    func content(isCompressed: Bool) -> Content {
-        guard isCompressed, let compressed else { return Content(storage: storage, isCompressed: false) }
-        return Content(storage: compressed, isCompressed: true)
-    }
-
-    /// Lives as long as its frame. Service thread only.
+    /// The bytes to send.
     struct Content {
-        fileprivate let storage: UnsafeMutableRawBufferPointer
+        private let parts: [[UInt8]]
+        let count: Int
         let isCompressed: Bool
 
-        var payload: UnsafeMutableRawBufferPointer {
-            UnsafeMutableRawBufferPointer(rebasing: storage[WebSocketFrame.headroom...])
+        fileprivate init(parts: [[UInt8]], count: Int, isCompressed: Bool) {
+            self.parts = parts
+            self.count = count
+            self.isCompressed = isCompressed
+        }
+
+        /// Copies the bytes from `offset` on, as many as fit, and returns how many.
+        func copy(from offset: Int, to target: UnsafeMutableRawBufferPointer) -> Int {
+            var skipped = offset
+            var filled = 0
+            for part in parts where filled < target.count {
+                let start = min(skipped, part.count)
+                skipped -= start
+                let length = min(part.count - start, target.count - filled)
+                part.withUnsafeBytes { bytes in
+                    UnsafeMutableRawBufferPointer(rebasing: target[filled..<filled + length])
+                        .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<start + length]))
+                }
+                filled += length
+            }
+            return filled
         }
     }
 }

@@ -236,3 +236,40 @@ private struct Sending<Value>: @unchecked Sendable {
         self.value = value
     }
 }
+
+extension StreamTests {
+    private final class Holder: Sendable {}
+
+    @Test func holderIsReleasedWhenItsPartsAreSent() throws {
+        let server = try makeServer()
+        let (connection, stream) = try open(server, receiveBuffer: 4096)
+        let body = [UInt8](repeating: 7, count: 4 * 1024 * 1024)
+        weak var held: Holder?
+        weak var refused: Holder?
+        do {
+            let (first, second) = (Holder(), Holder())
+            (held, refused) = (first, second)
+            #expect(stream.write([[1], [], body, []], holding: first) == .queued)
+            #expect(stream.write([[2], body], holding: second) == .full)
+        }
+        #expect(held != nil && refused == nil)
+        stream.finish()
+        var received: [UInt8] = []
+        while case let chunk = try connection.readChunk(), !chunk.isEmpty { received += chunk }
+        #expect(received == [1] + body)
+        #expect(eventually { held == nil })
+    }
+
+    @Test func holderIsReleasedWithTheConnection() throws {
+        let server = try makeServer()
+        weak var held: Holder?
+        do {
+            let (connection, stream) = try open(server, receiveBuffer: 4096)
+            let holder = Holder()
+            held = holder
+            #expect(stream.write([[UInt8](repeating: 7, count: 8 * 1024 * 1024)], holding: holder) == .queued)
+            withExtendedLifetime(connection) {}
+        }
+        #expect(eventually { held == nil })
+    }
+}

@@ -156,9 +156,9 @@ final class RecordingHandler: WebSocketHandler {
     }
 }
 
-/// Whether `condition` comes to hold within ten seconds.
-func eventually(_ condition: () -> Bool) -> Bool {
-    let deadline = Date(timeIntervalSinceNow: 10)
+/// Whether `condition` comes to hold in time.
+func eventually(within seconds: Double = 10, _ condition: () -> Bool) -> Bool {
+    let deadline = Date(timeIntervalSinceNow: seconds)
     while !condition() {
         if Date() > deadline { return false }
         usleep(2000)

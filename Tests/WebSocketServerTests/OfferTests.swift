@@ -149,3 +149,73 @@ import WebSocketServer
         #expect(fixture.handler.current.drains == 0)
     }
 }
+
+extension OfferTests {
+    private final class Holder: Sendable {}
+
+    @Test func partsAreSentAsOneMessage() throws {
+        let shared = [UInt8](repeating: 0x62, count: 200_000)
+        let fixture = try Fixture(
+            handler: RecordingHandler(onMessage: { _, connection in
+                for prefix in ["a", ""] {
+                    let frame = WebSocketFrame(utf8Parts: [Array(prefix.utf8), shared, [0x63]])
+                    #expect(frame.count == prefix.utf8.count + shared.count + 1)
+                    // A frame longer than half of the queue leaves no room for a second one.
+                    #expect(connection.offer(frame) == (prefix == "a" ? .queued : .full))
+                }
+            })
+        )
+        let client = try fixture.open()
+        try client.sendText("go")
+        #expect(try client.receive() == .text("a" + String(decoding: shared, as: UTF8.self) + "c"))
+    }
+
+    @Test func holderIsReleasedWhenTheFrameIsSent() throws {
+        let fixture = try Fixture()
+        let client = try WebSocketClient(port: fixture.port, receiveBuffer: 4096)
+        try #require(try client.shakeHands().status == 101)
+        try #require(fixture.handler.waits { $0.open.count == 1 })
+        let connection = fixture.handler.current.open[0]
+        let length = 16 * 1024 * 1024
+        weak var held: Holder?
+        do {
+            let holder = Holder()
+            held = holder
+            let frame = WebSocketFrame(binary: [UInt8](repeating: 1, count: length))
+            #expect(connection.offer(frame, holding: holder) == .queued)
+        }
+        // The frame is longer than the queue, and its sending has begun: it takes all of the room until it is sent.
+        #expect(!eventually(within: 0.2) { connection.offer(WebSocketFrame(binary: [0])) != .full })
+        #expect(held != nil)
+        #expect(try client.receive() == .binary([UInt8](repeating: 1, count: length)))
+        #expect(eventually { held == nil })
+        #expect(fixture.handler.waits { $0.drains == 1 })
+        weak var refused: Holder?
+        do {
+            let (first, second) = (Holder(), Holder())
+            (held, refused) = (first, second)
+            let frame = WebSocketFrame(binary: [UInt8](repeating: 1, count: length))
+            #expect(connection.offer(frame, holding: first) == .queued)
+            #expect(connection.offer(frame, holding: second) == .full)
+        }
+        #expect(held != nil && refused == nil)
+    }
+
+    @Test func holdersAreReleasedWithTheConnection() throws {
+        let fixture = try Fixture()
+        weak var sent: Holder?
+        weak var queued: Holder?
+        do {
+            let client = try WebSocketClient(port: fixture.port, receiveBuffer: 4096)
+            try #require(try client.shakeHands().status == 101)
+            try #require(fixture.handler.waits { $0.open.count == 1 })
+            let connection = fixture.handler.current.open[0]
+            let (first, second) = (Holder(), Holder())
+            (sent, queued) = (first, second)
+            let large = WebSocketFrame(binary: [UInt8](repeating: 1, count: 100 * 1024))
+            #expect(eventually { connection.offer(large, holding: first) == .full })
+            #expect(connection.offer(WebSocketFrame(binary: [1]), holding: second) == .queued)
+        }
+        #expect(eventually { sent == nil && queued == nil })
+    }
+}
