@@ -66,10 +66,16 @@ struct ObjectSelection: Sendable {
             coreType.map { $0 == object.coreType } ?? true && objectType.map { $0 == object.objectType } ?? true
         }
         guard filter != nil || !order.isEmpty else { return ofType }
-        let matching = ofType.lazy.compactMap { object in object.json.map { (object, $0) } }
-            .filter { filter?.holds(forOneOf: [$0.1]) ?? true }
-        if order.isEmpty { return matching.map(\.0) }
+        // No lazy sequences: collecting one counts its elements first, and so parses and filters each object several times.
+        if order.isEmpty { return ofType.filter { matches($0) != nil } }
+        let matching = ofType.compactMap { object in matches(object).map { (object, $0) } }
         return ObjectFilter(orderByProperties: order).select(from: matching) { $0.1 }.map(\.0)
+    }
+
+    /// Returns the properties of an object that the filter matches; nil for any other.
+    private func matches(_ object: AliveObject) -> JSONView? {
+        guard let json = object.json, filter?.holds(forOneOf: [json]) ?? true else { return nil }
+        return json
     }
 
     /// Parses `name,-context.floor,["labels","com.example.floor"]`.
