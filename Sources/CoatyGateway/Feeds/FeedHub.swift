@@ -152,8 +152,8 @@ final class FeedHub: Sendable {
                 return {}
             }
             if case .objects = key {
-                objects.withObjects { objects in
-                    feed.add(subscription) { cursor in ObjectSnapshot(objects, cursor: cursor) }
+                objects.withContent { content in
+                    feed.add(subscription) { cursor in ObjectSnapshot(content, cursor: cursor) }
                 }
             } else {
                 feed.add(subscription)

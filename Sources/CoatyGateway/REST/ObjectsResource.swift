@@ -60,11 +60,13 @@ struct ObjectSelection: Sendable {
         offset = try parameters.integer("offset", in: 0...Int(Int32.max)) ?? 0
     }
 
+    /// Returns the objects of the selected types.
+    func candidates(in content: RegisteredObjects) -> [AliveObject] {
+        content.objects(coreType: coreType, objectType: objectType)
+    }
+
     /// Returns the selected objects in order. Their JSON is indexed only if the filter or the order needs properties.
-    func matching(_ objects: [AliveObject]) -> [AliveObject] {
-        let ofType = objects.filter { object in
-            coreType.map { $0 == object.coreType } ?? true && objectType.map { $0 == object.objectType } ?? true
-        }
+    func matching(_ ofType: [AliveObject]) -> [AliveObject] {
         guard filter != nil || !order.isEmpty else { return ofType }
         // No lazy sequences: collecting one counts its elements first, and so parses and filters each object several times.
         if order.isEmpty { return ofType.filter { matches($0) != nil } }

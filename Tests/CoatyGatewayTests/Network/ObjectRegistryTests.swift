@@ -71,7 +71,7 @@ import Testing
         try await joined {
             try await untilTrue("its own identity is known") { contains(manager.identityId.string) }
             let names = Mutex<[String]>([])
-            let known = registry.withObjects { $0.map(\.objectId) }
+            let known = registry.withContent { $0.objects.map(\.objectId) }
             #expect(known == [manager.identityId])
             let end = registry.observeChanges { change in
                 names.withLock { $0.append("\(change.kind) \(change.object.objectId)") }
@@ -87,8 +87,8 @@ import Testing
                     == ["CoatyObject", "Task", "IoContext", "IoNode", "Identity"].map { "added o \($0)" }
                     + ["removed o Task"]
             )
-            #expect(registry.objects.map(\.objectId) == [manager.identityId])
-            #expect(registry.agents.map(\.isOnline) == [true, false])
+            #expect(registry.content.objects.map(\.objectId) == [manager.identityId])
+            #expect(registry.content.agents.map(\.isOnline) == [true], "an agent shows its identity itself")
             // Nobody is told any more, but for others.
             let others = Mutex(0)
             let endOther = registry.observeChanges { _ in others.withLock { $0 += 1 } }
@@ -118,9 +118,9 @@ import Testing
                 advertise(agent, .Identity, by: agent)
                 advertise("of " + agent, by: agent)
             }
-            try await untilTrue("all are known") { registry.objects.count == 11 }
+            try await untilTrue("all are known") { registry.content.objects.count == 11 }
             try await reconnect()
-            #expect(registry.objects.count == 11)
+            #expect(registry.content.objects.count == 11)
             advertise("new", by: "advertising")
             publish("DSC/asking/1", #"{"coreTypes":["User"]}"#)
             let correlationId =
@@ -147,7 +147,7 @@ import Testing
             let expected = ["advertising", "asking", "resolving", "deadvertising"].flatMap { [$0, "of " + $0] }
             #expect(expected.filter { !contains($0) } == [])
             #expect(contains("new") && contains("found") && contains("last"))
-            #expect(registry.agents.last?.isOnline == false)
+            #expect(registry.content.agents.last?.isOnline == false)
 
             // The agent was only late, and does not advertise its objects again.
             let asked = questions.count

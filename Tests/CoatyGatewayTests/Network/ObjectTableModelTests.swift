@@ -29,7 +29,7 @@ import Testing
     @Test(arguments: UInt64(1)...10)
     func unboundedTableEqualsModel(seed: UInt64) throws {
         let coverage = try run(seed, Limits(), steps: 1_000)
-        #expect(scene.table.isComplete)
+        #expect(scene.table.content.isComplete)
         #expect(coverage.comparisons == 1_000 && coverage.restored > 20, "\(coverage)")
     }
 
@@ -58,14 +58,17 @@ import Testing
         _ = scene.takeChanges()
         for _ in 0..<steps {
             try step(&model, using: &random)
-            model.forgetDeparted { [table = scene.table] in !table.departed.contains(CoatyUUID(wire: $0)) }
+            model.forgetDeparted { [table = scene.table] in !table.content.departed.contains(CoatyUUID(wire: $0)) }
             replay(scene.takeChanges(), on: &replayed)
             let isReplayed =
-                replayed == Dictionary(uniqueKeysWithValues: scene.table.objects.map { ($0.objectId, $0.bytes) })
+                replayed
+                == Dictionary(uniqueKeysWithValues: scene.table.content.listed.objects.map { ($0.objectId, $0.bytes) })
             try #require(isReplayed)
             try checkInvariants(limits)
-            guard scene.table.isComplete else { continue }
-            let (listed, remembered) = (Self.texts(scene.table.objects), Self.texts(scene.table.rememberedObjects))
+            guard scene.table.content.isComplete else { continue }
+            let (listed, remembered) = (
+                Self.texts(scene.table.content.listed.objects), Self.texts(scene.table.content.remembered.objects)
+            )
             try #require(listed == Self.texts(model.listed))
             try #require(remembered.isSubset(of: Self.texts(model.remembered)))
             coverage.comparisons += 1
@@ -142,18 +145,20 @@ import Testing
 
     private func checkInvariants(_ limits: Limits) throws {
         let table = scene.table
-        let (listed, remembered) = (Array(table.objects), Array(table.rememberedObjects))
+        let (listed, remembered) = (Array(table.content.listed.objects), Array(table.content.remembered.objects))
         let ids = Set((listed + remembered).map(\.objectId))
         try #require(ids.count == listed.count + remembered.count, "no remembered object is listed")
         try #require(ids.count <= limits.objects)
         try #require((listed + remembered).map(\.size).reduce(0, +) == table.bytes)
         try #require(table.bytes <= limits.bytes)
-        try #require(table.departed.agents.count <= limits.departed)
-        let areOwnersDeparted = remembered.allSatisfy { table.departed.contains($0.owner) }
+        try #require(table.content.departed.agents.count <= limits.departed)
+        let areOwnersDeparted = remembered.allSatisfy { table.content.departed.contains($0.owner) }
         try #require(areOwnersDeparted)
         let haveOtherParents = remembered.allSatisfy { $0.parentObjectId != $0.owner && $0.objectId != $0.owner }
         try #require(haveOtherParents)
-        let areListedAgentsPresent = listed.allSatisfy { !table.departed.contains($0.objectId) }
+        let areListedAgentsPresent = listed.allSatisfy {
+            !$0.isPresence || !table.content.departed.contains($0.objectId)
+        }
         try #require(areListedAgentsPresent)
     }
 
@@ -181,6 +186,7 @@ extension ObjectTableModelTests {
             let isIdentity: Bool
             let value: Int
             var witness: String?
+            var isPresence: Bool { isIdentity && owner == id }
         }
 
         private(set) var listed: [String: Object] = [:]
@@ -192,13 +198,13 @@ extension ObjectTableModelTests {
         mutating func take(_ object: Object, isAdvertised: Bool) {
             let (id, agent, known) = (object.id, object.owner, listed[object.id])
             var object = object
-            let isOwn = isAdvertised || agent == id
+            let isOwn = agent == id || isAdvertised && !(known?.isPresence ?? false)
             object.owner = isOwn ? agent : known?.owner ?? agent
             object.witness = isOwn || agent == object.owner ? known?.witness : agent
             unconfirmed.remove(agent)
             listed[id] = object
             remembered[id] = nil
-            if object.isIdentity, known == nil { restore(id) }
+            if object.isPresence, !(known?.isPresence ?? false) { restore(id) }
         }
 
         private mutating func restore(_ agent: String) {
@@ -207,7 +213,6 @@ extension ObjectTableModelTests {
                 remembered[object.id] = nil
                 listed[object.id] = object
                 restored += 1
-                if object.isIdentity { restore(object.id) }
             }
         }
 
@@ -235,7 +240,7 @@ extension ObjectTableModelTests {
         mutating func removeUnconfirmed() {
             let gone = unconfirmed
             unconfirmed = []
-            for object in listed.values where gone.contains(object.owner) && !object.isIdentity {
+            for object in listed.values where gone.contains(object.owner) && !object.isPresence {
                 guard let witness = object.witness, listed[witness] != nil else { continue }
                 listed[object.id]?.owner = witness
             }
@@ -254,7 +259,7 @@ extension ObjectTableModelTests {
 
         private mutating func remove(_ object: Object) {
             listed[object.id] = nil
-            if object.isIdentity { departed.insert(object.id) }
+            if object.isPresence { departed.insert(object.id) }
         }
     }
 }

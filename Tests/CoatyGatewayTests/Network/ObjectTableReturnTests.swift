@@ -26,7 +26,7 @@ import Testing
         deadvertise("a")
         #expect(ids.isEmpty)
         try join("a")
-        #expect(ids == ["a", "x", "y", "z"] && table.isComplete)
+        #expect(ids == ["a", "x", "y", "z"] && table.content.isComplete)
     }
 
     @Test func childrenDoNotReturn() throws {
@@ -35,7 +35,7 @@ import Testing
         try hear(Self.child("foreign", of: "a"), from: "b")
         deadvertise("a")
         try join("a")
-        #expect(ids == ["a"] && table.isComplete)
+        #expect(ids == ["a"] && table.content.isComplete)
         try hear(Self.child("own", of: "a"), from: "a")
         #expect(ids == ["a", "own"])
     }
@@ -104,20 +104,38 @@ import Testing
         #expect(ids.isEmpty)
         deadvertise("y")
         #expect(try join("a"))
-        #expect(ids == ["a", "x", "z"] && table.isComplete)
+        #expect(ids == ["a", "x", "z"] && table.content.isComplete)
     }
 
-    @Test func identitiesThatAnAgentAdvertisesReturnWithTheirObjects() throws {
+    @Test func identitiesThatAnotherAgentAdvertisesAreNoAgents() throws {
         try join("proxy")
         try hear(Self.json("a", .Identity), from: "proxy")
-        try hear(Self.json("x"), from: "a")
+        try hear(Self.json("b", .Identity), from: "proxy", isAdvertised: false)
+        #expect(agents == ["proxy"])
+        deadvertise("b")
         doubt()
         removeUnconfirmed()
-        #expect(ids.isEmpty)
-        #expect(table.departed.agents.count == 2)
+        #expect(ids.isEmpty && agents.isEmpty)
+        #expect(table.content.departed.agents.count == 1)
         #expect(try join("proxy"))
-        #expect(ids == ["a", "proxy", "x"])
-        #expect(table.departed.agents.isEmpty)
+        #expect(ids == ["a", "proxy"] && agents == ["proxy"])
+        #expect(table.content.departed.agents.isEmpty)
+        // The agent itself appears.
+        #expect(try !join("a"))
+        #expect(agents == ["a", "proxy"])
+    }
+
+    @Test func anAgentStaysTheOwnerOfItsIdentity() throws {
+        try join("a")
+        try hear(Self.json("x"), from: "a")
+        try hear(Self.json("a", .Identity, #","v":1"#), from: "b")
+        #expect(try object("a").owner.string == "a" && object("a").json?["v"]?.number == 1)
+        #expect(agents == ["a"])
+        deadvertise("a")
+        try hear(Self.json("a", .Identity), from: "b")
+        #expect(ids == ["a"] && agents.isEmpty && table.content.departed.agents.count == 1)
+        #expect(try !join("a"))
+        #expect(ids == ["a", "x"] && agents == ["a"] && table.content.departed.agents.isEmpty)
     }
 
     // MARK: - Bounds
@@ -129,15 +147,15 @@ import Testing
         deadvertise("a")
         try join("b")
         for id in ["1", "2"] { try hear(Self.json(id), from: "b") }
-        #expect(ids == ["1", "2", "b"] && table.isComplete)
+        #expect(ids == ["1", "2", "b"] && table.content.isComplete)
         _ = changed
         // x makes room, which does not change the list.
         try hear(Self.json("3"), from: "b")
-        #expect(changed == ["+3"] && table.isComplete)
+        #expect(changed == ["+3"] && table.content.isComplete)
         // y makes room for a.
         try join("a")
         #expect(changed == ["+a"])
-        #expect(!table.isComplete, "an object of a is missing")
+        #expect(!table.content.isComplete, "an object of a is missing")
     }
 
     @Test func theListStaysCompleteUntilAnAgentWithForgottenObjectsReturns() throws {
@@ -149,14 +167,14 @@ import Testing
         deadvertise("a")
         try join("c")
         try hear(Self.json("of c"), from: "c")
-        #expect(ids == ["b", "c", "of b", "of c"] && table.isComplete)
+        #expect(ids == ["b", "c", "of b", "of c"] && table.content.isComplete)
         deadvertise("c", "b")
         try join("b")
         try join("c")
-        #expect(ids == ["b", "c", "of b", "of c"] && table.isComplete)
+        #expect(ids == ["b", "c", "of b", "of c"] && table.content.isComplete)
         deadvertise("c")
         try join("a")
-        #expect(!table.isComplete)
+        #expect(!table.content.isComplete)
     }
 
     @Test func bytesOfDepartedObjectsCount() throws {
@@ -169,10 +187,10 @@ import Testing
         for id in ["x", "y"] { try hear(padded(id), from: "a") }
         deadvertise("a")
         for id in ["1", "2", "3"] { try hear(padded(id), from: "b") }
-        #expect(ids == ["1", "2", "3"] && table.isComplete, "x and y have made room")
+        #expect(ids == ["1", "2", "3"] && table.content.isComplete, "x and y have made room")
         deadvertise("1", "2", "3")
         try join("a")
-        #expect(ids == ["a"] && !table.isComplete)
+        #expect(ids == ["a"] && !table.content.isComplete)
     }
 
     @Test func objectsAreRememberedAsLongAsTheirAgent() throws {
@@ -186,9 +204,9 @@ import Testing
             deadvertise("\(number)")
         }
         try join("b")
-        #expect(ids == ["b", "of b"] && table.isComplete)
+        #expect(ids == ["b", "of b"] && table.content.isComplete)
         try join("a")
-        #expect(ids == ["a", "b", "of b"] && !table.isComplete)
+        #expect(ids == ["a", "b", "of b"] && !table.content.isComplete)
     }
 
     @Test func aLargerVersionIsNeitherListedNorRemembered() throws {
@@ -198,6 +216,6 @@ import Testing
         let large = #","p":"\#(String(repeating: "p", count: ObjectRegistry.maximumObjectBytes))""#
         try hear(Self.json("x", .CoatyObject, large), from: "a")
         try join("a")
-        #expect(ids == ["a"] && !table.isComplete)
+        #expect(ids == ["a"] && !table.content.isComplete)
     }
 }

@@ -48,12 +48,8 @@ class ObjectTableScene {
     func hear(_ json: String, from agent: String, isAdvertised: Bool = true) throws -> Bool {
         now += 1
         let view = try Payload(Array(#"{ "object": \#(json) }"#.utf8)).json["object"]
-        return table.take(
-            try #require(view),
-            from: CoatyUUID(wire: agent),
-            isAdvertised: isAdvertised,
-            now: now
-        )
+        guard let version = ObjectVersion(try #require(view)) else { return false }
+        return table.take(version, from: CoatyUUID(wire: agent), isAdvertised: isAdvertised, now: now)
     }
 
     /// Feeds the identity of an agent, advertised by the agent itself.
@@ -78,9 +74,16 @@ class ObjectTableScene {
 
     // MARK: - What the table holds and reports
 
-    func object(_ id: String) throws -> AliveObject { try #require(table.object(CoatyUUID(wire: id))) }
+    func object(_ id: String) throws -> AliveObject { try #require(table.content.object(CoatyUUID(wire: id))) }
 
-    var ids: [String] { table.objects.map(\.objectId.string).sorted() }
+    var ids: [String] { table.content.listed.objects.map(\.objectId.string).sorted() }
+
+    /// The agents that are in the network.
+    var agents: [String] { table.content.agents.filter(\.isOnline).compactMap(Self.id).sorted() }
+
+    private static func id(_ agent: AgentPresence) -> String? {
+        (try? Payload(agent.identity))?.json["objectId"]?.string
+    }
 
     /// The last change that was reported.
     var lastChange: ObjectChange? { changes.list.withLock(\.last) }

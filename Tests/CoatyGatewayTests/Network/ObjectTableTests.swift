@@ -14,7 +14,7 @@ import Testing
         #expect(object.parentObjectId == CoatyUUID(wire: "p") && object.owner == CoatyUUID(wire: "a"))
         #expect(object.since == 1 && object.changed == 1)
         #expect(object.json?["name"]?.string == "n")
-        #expect(table.object(CoatyUUID(wire: "e\u{301} A")) == nil, "ids are compared byte by byte")
+        #expect(table.content.object(CoatyUUID(wire: "e\u{301} A")) == nil, "ids are compared byte by byte")
     }
 
     @Test func reportsEachChangeOnce() throws {
@@ -42,7 +42,7 @@ import Testing
         try hear(Self.json("l", .Log), from: "a")
         try hear(#"{"coreType":"Task","objectType":"t","objectId":7,"name":"n"}"#, from: "a")
         try hear(#"{"coreType":"Task","objectType":"t","name":"n"}"#, from: "a")
-        #expect(ids.isEmpty && table.isComplete)
+        #expect(ids.isEmpty && table.content.isComplete)
     }
 
     @Test func ownerAdvertisedLastOrResolvedFirst() throws {
@@ -78,30 +78,95 @@ import Testing
         #expect(changed.sorted() == ["-a", "-a2", "-b2"])
         deadvertise("b")
         #expect(ids.isEmpty)
-        #expect(table.departed.agents.map(\.since) == [now - 1, now])
-        #expect(table.departed.agents.allSatisfy { !$0.isOnline })
+        #expect(table.content.departed.agents.map(\.since) == [now - 1, now])
+        #expect(table.content.departed.agents.allSatisfy { !$0.isOnline })
         // The agent returns; it was not only presumed to have left.
         #expect(try !hear(Self.json("a", .Identity), from: "a"))
-        #expect(table.departed.agents.count == 1)
+        #expect(table.content.departed.agents.count == 1)
     }
 
-    @Test func oldestObjectMakesRoomUnlessItIsAnIdentity() throws {
+    @Test func oldestObjectMakesRoomUnlessItIsAnAgent() throws {
         limit(objects: 4)
         try hear(Self.json("a", .Identity), from: "a")
         for id in ["x", "y", "z"] { try hear(Self.json(id), from: "a") }
-        #expect(table.isComplete)
+        #expect(table.content.isComplete)
         try hear(Self.json("x"), from: "b", isAdvertised: false)
         _ = changed
         try hear(Self.json("v"), from: "a")
-        #expect(!table.isComplete)
+        #expect(!table.content.isComplete)
         #expect(changed == ["-y", "+v"])
         try hear(Self.json("z"), from: "a")
         for id in ["u", "w", "s"] { try hear(Self.json(id), from: "a") }
         #expect(changed == ["-x", "+u", "-v", "+w", "-z", "+s"])
         deadvertise("u", "w", "s")
-        #expect(ids == ["a"] && !table.isComplete)
-        for id in ["b", "c", "d", "e"] { try hear(Self.json(id, .Identity), from: id) }
-        #expect(ids == ["a", "b", "c", "d"])
+        #expect(ids == ["a"] && !table.content.isComplete)
+    }
+
+    @Test func identitiesOfOthersDoNotFillTheTable() throws {
+        limit(objects: 6)
+        for id in ["a", "b", "c"] { try join(id) }
+        for number in 1...10 { try hear(Self.json("\(number)", .Identity), from: "a") }
+        #expect(ids == ["10", "8", "9", "a", "b", "c"])
+        try hear(Self.json("x"), from: "b")
+        #expect(ids == ["10", "9", "a", "b", "c", "x"])
+        #expect(agents == ["a", "b", "c"])
+    }
+
+    @Test func agentsTakeAtMostHalfOfAFullTable() throws {
+        limit(objects: 6)
+        for number in 1...6 { try join("\(number)") }
+        #expect(ids.count == 6 && table.content.isComplete)
+        for id in ["x", "y", "z", "u"] { try hear(Self.json(id), from: "1") }
+        #expect(ids == ["4", "5", "6", "u", "y", "z"] && !table.content.isComplete)
+        #expect(table.content.departed.agents.isEmpty, "agents that made room may be in the network")
+        try join("1")
+        #expect(ids == ["1", "4", "5", "6", "u", "z"])
+        // It shows itself again.
+        try hear(Self.json("4", .Identity, #","v":1"#), from: "4")
+        try hear(Self.json("x"), from: "1")
+        #expect(ids == ["1", "4", "6", "u", "x", "z"])
+    }
+
+    @Test func agentsTakeAtMostHalfOfTheBytes() throws {
+        func padded(_ id: String, _ coreType: CoreType) -> String {
+            Self.json(id, coreType, #","p":"\#(String(repeating: "p", count: 1000))""#)
+        }
+        limit(bytes: 4 * (padded("x", .CoatyObject).utf8.count + 1))
+        for id in ["a", "b", "c"] { try hear(padded(id, .Identity), from: id) }
+        for id in ["x", "y", "z"] { try hear(padded(id, .CoatyObject), from: "c") }
+        #expect(ids == ["b", "c", "y", "z"])
+    }
+
+    @Test func objectsAreFoundByTheirTypes() throws {
+        try hear(Self.json("x"), from: "a")
+        try hear(Self.json("y", .Task), from: "a")
+        try hear(#"{"coreType":"Task","objectType":"u","objectId":"z","name":"n"}"#, from: "a")
+        func found(_ coreType: CoreType?, _ objectType: String?) -> [String] {
+            let found = table.content.objects(coreType: coreType, objectType: objectType.map { WireName($0) })
+            return found.map(\.objectId.string)
+        }
+        #expect(found(nil, nil) == ["x", "y", "z"])
+        #expect(found(.Task, nil) == ["y", "z"] && found(nil, "t") == ["x", "y"] && found(.Task, "t") == ["y"])
+        #expect(found(.User, nil).isEmpty && found(nil, "v").isEmpty && found(.CoatyObject, "u").isEmpty)
+        // Another version has other types.
+        try hear(#"{"coreType":"Task","objectType":"u","objectId":"x","name":"n"}"#, from: "a")
+        #expect(found(.Task, "u") == ["x", "z"] && found(.CoatyObject, nil).isEmpty && found(nil, "t") == ["y"])
+        deadvertise("x", "y", "z")
+        #expect(found(nil, nil).isEmpty && found(.Task, nil).isEmpty && found(nil, "u").isEmpty)
+    }
+
+    @Test func copiesOfTheContentDoNotChange() throws {
+        try join("a")
+        try hear(Self.json("x"), from: "a")
+        let content = table.content
+        try hear(Self.json("x", .CoatyObject, #","v":1"#), from: "b")
+        try hear(Self.json("y"), from: "a")
+        deadvertise("a")
+        #expect(content.objects.map(\.objectId.string) == ["a", "x"] && content.agents.map(\.isOnline) == [true])
+        #expect(content.object(CoatyUUID(wire: "x"))?.json?["v"] == nil)
+        #expect(content.dependents(of: CoatyUUID(wire: "a")).map(\.objectId.string) == ["x"])
+        #expect(content.known(CoatyUUID(wire: "y")) == nil)
+        #expect(ids == ["x"])
     }
 
     @Test func bytesAreBounded() throws {
@@ -111,9 +176,9 @@ import Testing
         let size = padded("x", 1000).utf8.count + 1
         limit(objects: 100, bytes: 3 * size)
         for id in ["x", "y", "z"] { try hear(padded(id, 1000), from: "a") }
-        #expect(table.isComplete)
+        #expect(table.content.isComplete)
         try hear(padded("y", 999), from: "a")
-        #expect(table.isComplete)
+        #expect(table.content.isComplete)
         _ = changed
         try hear(padded("z", 1002), from: "a")
         #expect(changed == ["-x", "~z"])
@@ -129,7 +194,7 @@ import Testing
         try hear(Self.json("x"), from: "a")
         let large = #","p":"\#(String(repeating: "p", count: ObjectRegistry.maximumObjectBytes))""#
         try hear(Self.json("y", .CoatyObject, large), from: "a")
-        #expect(ids == ["x"] && !table.isComplete)
+        #expect(ids == ["x"] && !table.content.isComplete)
         try hear(Self.json("x", .CoatyObject, large), from: "a")
         #expect(ids.isEmpty)
         #expect(changed == ["+x", "-x"])
@@ -156,7 +221,7 @@ import Testing
         #expect(try object("a2").owner.string == "b")
         #expect(Set(changed) == ["-a", "-a1", "~a2", "-a3", "-a4", "-c", "-c1"])
         #expect(!table.isInDoubt)
-        #expect(table.departed.agents.map(\.since) == [now, now])
+        #expect(table.content.departed.agents.map(\.since) == [now, now])
         // The agent was only presumed gone, so the registry asks for its objects.
         #expect(try hear(Self.json("a", .Identity), from: "a"))
         #expect(try !hear(Self.json("a", .Identity), from: "a"))
@@ -169,14 +234,14 @@ import Testing
             try hear(Self.json("\(number)", .Identity), from: "\(number)")
             deadvertise("\(number)")
         }
-        #expect(table.departed.agents.count == DepartedAgents.maximumDeparted)
-        #expect(table.departed.agents.first?.identity == Array(Self.json("5", .Identity).utf8))
+        #expect(table.content.departed.agents.count == DepartedAgents.maximumDeparted)
+        #expect(table.content.departed.agents.first?.identity == Array(Self.json("5", .Identity).utf8))
         let large = #","p":"\#(String(repeating: "p", count: ObjectRegistry.maximumObjectBytes - 100))""#
         for id in ["a", "b", "c", "d", "e"] {
             try hear(Self.json(id, .Identity, large), from: id)
             deadvertise(id)
         }
-        #expect(table.departed.agents.count < 10)
-        #expect(table.departed.agents.map(\.identity.count).reduce(0, +) <= DepartedAgents.maximumBytes)
+        #expect(table.content.departed.agents.count < 10)
+        #expect(table.content.departed.agents.map(\.identity.count).reduce(0, +) <= DepartedAgents.maximumBytes)
     }
 }

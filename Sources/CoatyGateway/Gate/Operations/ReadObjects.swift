@@ -20,13 +20,14 @@ struct ReadObjects: Operation {
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
 
     func execute(on target: Void, in network: Network, under permit: Permit) -> Outcome {
-        var objects = network.objects.objects
+        let content = network.objects.content
+        var objects = selection.candidates(in: content)
         if let view = permit.view { objects = objects.filter { view.allows([$0.request(.read, .objects)]) } }
         let matching = selection.matching(objects)
         return Outcome(
             objects: matching.dropFirst(selection.offset).prefix(selection.limit),
             total: matching.count,
-            isComplete: network.objects.isComplete,
+            isComplete: content.isComplete,
             isFiltered: permit.view != nil
         )
     }
@@ -67,11 +68,12 @@ struct ReadAgents: Operation {
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
 
     func execute(on target: Void, in network: Network, under permit: Permit) -> Outcome {
-        let agents = network.objects.agents.filter { agent in
+        let content = network.objects.content
+        let agents = content.agents.filter { agent in
             guard isOnline == nil || agent.isOnline == isOnline else { return false }
             guard let view = permit.view else { return true }
             return view.allows([AccessRequest(verb: .read, pattern: .agents, objectText: agent.identity)])
         }
-        return Outcome(agents: agents, isComplete: network.objects.isComplete, isFiltered: permit.view != nil)
+        return Outcome(agents: agents, isComplete: content.isComplete, isFiltered: permit.view != nil)
     }
 }

@@ -1,4 +1,5 @@
 import Coaty
+import Foundation
 
 /// An object in the network, in its last known version.
 ///
@@ -75,8 +76,45 @@ final class AliveObject: Sendable {
     /// The object's properties, parsed on each call. Never nil, because the bytes come from a validated event.
     var json: JSONView? { (try? Payload(bytes))?.json }
 
+    /// Whether it is the identity of an agent that has shown it itself, which means that the agent is in the network.
+    var isPresence: Bool { coreType == .Identity && owner == objectId }
+
     /// The number of bytes that count towards the registry's bound. A source id can be as long as a topic.
     var size: Int { bytes.count + owner.string.utf8.count }
+}
+
+/// An object as an event shows it, read before the registry is locked.
+struct ObjectVersion: Sendable {
+    let objectId: CoatyUUID
+    let coreType: CoreType
+    let objectType: WireName
+    let parentObjectId: CoatyUUID?
+    /// A copy of the JSON text; nil if it is too large to be listed.
+    let bytes: [UInt8]?
+
+    /// - Parameter json: an object of a validated event.
+    /// - Returns: nil if such objects are not listed.
+    init?(_ json: JSONView) {
+        guard let id = json["objectId"]?.string,
+            let coreType = json["coreType"]?.string.flatMap(CoreType.init(rawValue:)), coreType != .Log,
+            let objectType = json["objectType"]?.string
+        else { return nil }
+        objectId = CoatyUUID(wire: id)
+        self.coreType = coreType
+        self.objectType = WireName(objectType)
+        parentObjectId = json["parentObjectId"]?.string.map(CoatyUUID.init(wire:))
+        bytes = json.bytes.count <= ObjectRegistry.maximumObjectBytes ? Array(json.bytes) : nil
+    }
+
+    func hasSameText(as object: AliveObject) -> Bool {
+        guard let bytes, bytes.count == object.bytes.count else { return false }
+        return bytes.withUnsafeBytes { left in
+            object.bytes.withUnsafeBytes { right in
+                guard let left = left.baseAddress, let right = right.baseAddress else { return true }
+                return memcmp(left, right, bytes.count) == 0
+            }
+        }
+    }
 }
 
 /// A change of the list of objects.

@@ -17,6 +17,8 @@ final class ObjectRegistry: Component {
     static let maximumObjectBytes = 1 << 20
     /// How long agents may take to show themselves after a reconnect; then they count as gone.
     static let confirmationTime = Duration.seconds(10)
+    /// How many ids of a Deadvertise event are removed before others can read.
+    private static let idsPerLock = 256
     /// How often to ask at most.
     static let askInterval = Duration.seconds(1)
     /// The core types that objects are kept of.
@@ -57,53 +59,44 @@ final class ObjectRegistry: Component {
 
     // MARK: - Reading
 
+    /// Everything at this moment. Takes constant time.
+    var content: RegisteredObjects { table.withLock(\.content) }
+
     /// Whether no object is missing. False, until the gateway is restarted, from the moment at which an object was removed
     /// for lack of room or ignored for its size, or at which an agent returned whose objects were forgotten.
-    var isComplete: Bool { table.withLock(\.isComplete) }
+    var isComplete: Bool { content.isComplete }
 
-    /// All objects, in the order in which they came.
-    var objects: [AliveObject] {
-        table.withLock { Array($0.objects) }.sorted { $0.position < $1.position }
-    }
-
-    func object(_ id: CoatyUUID) -> AliveObject? { table.withLock { $0.object(id) } }
+    func object(_ id: CoatyUUID) -> AliveObject? { content.object(id) }
 
     /// Returns the objects that are removed together with an id: its children, and the objects of the agent with this id.
-    func dependents(of id: CoatyUUID) -> [AliveObject] { table.withLock { $0.dependents(of: id) } }
+    func dependents(of id: CoatyUUID) -> [AliveObject] { content.dependents(of: id) }
 
     /// Returns whether objects are removed together with an id.
-    func hasDependents(_ id: CoatyUUID) -> Bool { table.withLock { $0.hasDependents(id) } }
+    func hasDependents(_ id: CoatyUUID) -> Bool { content.hasDependents(id) }
 
     /// Returns the last known version of an object, also of one that has been removed lately, or nil if it is unknown; whether
     /// objects are removed together with the id; and ``isComplete``. All at one moment.
     func registered(_ id: CoatyUUID) -> (known: AliveObject?, hasDependents: Bool, isComplete: Bool) {
-        table.withLock { ($0.known(id), $0.hasDependents(id), $0.isComplete) }
+        let content = content
+        return (content.known(id), content.hasDependents(id), content.isComplete)
     }
 
     /// Returns the last known versions of objects, also of those that have been removed lately; nil for unknown ones.
     func known(_ ids: [CoatyUUID]) -> [AliveObject?] {
-        table.withLock { table in ids.map { table.known($0) } }
+        let content = content
+        return ids.map(content.known)
     }
 
-    /// The agents that are there, in the order in which they came, and behind them those that have gone.
-    var agents: [AgentPresence] {
-        let (identities, departed) = table.withLock { table in
-            (table.objects.filter { $0.coreType == .Identity }, table.departed.agents)
-        }
-        return identities.sorted { $0.position < $1.position }
-            .map { AgentPresence(identity: $0.bytes, isOnline: true, since: $0.since) } + departed
+    /// Passes the objects to a function while no change happens: a change is either in them, or the change handler is called
+    /// with it later. The function must not block, search the objects, or call the registry.
+    func withContent<Result: Sendable>(_ body: (RegisteredObjects) -> Result) -> Result {
+        table.withLock { body($0.content) }
     }
 
-    /// Lets somebody look at all objects, in the order in which they came, while no change happens: what the change handler
-    /// is told is either in them or comes behind. It must not come back to the registry.
-    func withObjects<Result: Sendable>(_ body: ([AliveObject]) -> Result) -> Result {
-        table.withLock { table in body(table.objects.sorted { $0.position < $1.position }) }
-    }
-
-    /// Tells each change from now on, in their order, on the thread that brought it. The handler must not block, nor come
-    /// back to the registry.
+    /// Calls a handler with each change from now on, in order, on the thread of the event. It must not block, or call the
+    /// registry.
     ///
-    /// - Returns: what ends it.
+    /// - Returns: a function that ends this.
     func observeChanges(_ handler: @escaping @Sendable (ObjectChange) -> Void) -> @Sendable () -> Void {
         let id = table.withLock { table in table.addChangeHandler(handler) }
         return { [weak self] in _ = self?.table.withLock { $0.changeHandlers.removeValue(forKey: id) } }
@@ -119,10 +112,7 @@ final class ObjectRegistry: Component {
         observations.append(
             manager.subscribe(.deadvertise) { [weak self] event in
                 let ids = event.data.objectIds
-                self?.table.withLock { table in
-                    if let agent = event.sourceId { table.hear(from: agent) }
-                    table.deadvertise(ids, now: Self.now)
-                }
+                self?.deadvertise(ids, by: event.sourceId)
             }
         )
         // Every agent observes these anyway.
@@ -165,25 +155,33 @@ final class ObjectRegistry: Component {
         let json = resolve.payload.json
         var objects = json["relatedObjects"].map { Array($0.elements) } ?? []
         if let object = json["object"] { objects.append(object) }
-        let isBack = table.withLock { table in
-            table.hear(from: agent)
-            var isBack = false
-            for object in objects where table.take(object, from: agent, isAdvertised: false, now: Self.now) {
-                isBack = true
-            }
-            return isBack
+        table.withLock { $0.hear(from: agent) }
+        var isBack = false
+        // One at a time, so that nobody waits for all of them.
+        for version in objects.lazy.compactMap(ObjectVersion.init) {
+            if take(version, from: agent, isAdvertised: false) { isBack = true }
         }
         if isBack { ask.yield() }
     }
 
-    private func take(_ event: AdvertiseEvent) {
-        guard let agent = event.sourceId, let object = event.payload.json["object"] else { return }
-        let isBack = table.withLock { table in
-            table.hear(from: agent)
-            return table.take(object, from: agent, isAdvertised: true, now: Self.now)
+    private func deadvertise(_ ids: [CoatyUUID], by agent: CoatyUUID?) {
+        if let agent { table.withLock { $0.hear(from: agent) } }
+        for start in stride(from: 0, to: ids.count, by: Self.idsPerLock) {
+            let some = ids[start..<min(start + Self.idsPerLock, ids.count)]
+            table.withLock { $0.deadvertise(some, now: Self.now) }
         }
-        // What it had advertised was taken for gone, and it need not advertise that again.
-        if isBack { ask.yield() }
+    }
+
+    private func take(_ version: ObjectVersion, from agent: CoatyUUID, isAdvertised: Bool) -> Bool {
+        table.withLock { $0.take(version, from: agent, isAdvertised: isAdvertised, now: Self.now) }
+    }
+
+    private func take(_ event: AdvertiseEvent) {
+        guard let agent = event.sourceId else { return }
+        table.withLock { $0.hear(from: agent) }
+        guard let version = event.payload.json["object"].flatMap(ObjectVersion.init) else { return }
+        // The agent was presumed to have left, so its objects were removed, and it need not advertise them again.
+        if take(version, from: agent, isAdvertised: true) { ask.yield() }
     }
 
     private func watch(_ periods: AsyncStream<Int>) async {

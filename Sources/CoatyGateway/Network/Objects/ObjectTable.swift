@@ -6,7 +6,8 @@ import DequeModule
 /// The table lists the objects that are in the network. It also remembers objects that it has removed only because their
 /// owner left, as long as ``DepartedAgents`` remembers the owner: an agent that reconnects does not advertise them again.
 /// The bounds apply to listed and remembered objects together. When the table is full, it first forgets the objects of the
-/// agent that left first, then removes the listed object that was heard of longest ago, but never an Identity.
+/// agent that left first, then removes the listed object that was heard of longest ago. The identities of agents stay as
+/// long as they take at most half of the room; if they take more, the identity that was heard of longest ago is removed.
 struct ObjectTable: Sendable {
     /// Maximum number of removed objects whose last version is kept, and their maximum size in bytes.
     static let maximumRemoved = 1_000
@@ -16,27 +17,24 @@ struct ObjectTable: Sendable {
 
     private let maximumObjects: Int
     private let maximumBytes: Int
-    private var listed = Index()
-    /// Objects of departed agents. None of them is listed.
-    private var remembered = Index()
+    /// What readers see.
+    private(set) var content: RegisteredObjects
     private var lastSerial: UInt64 = 0
     /// Agents that have not shown themselves since the broker connection was lost.
     private var unconfirmed: Set<CoatyUUID> = []
     /// The last serial number before the broker connection was lost.
     private var doubted: UInt64 = 0
 
-    /// The last versions of removed objects, and their ids in the order of removal: the events that report the removal are
-    /// judged by them.
-    private var removed: [CoatyUUID: AliveObject] = [:]
+    private var rememberedByAge = EvictionOrder()
+    private var listedByAge = EvictionOrder()
+    private var presencesByAge = EvictionOrder()
+
+    /// The ids of removed objects, in the order of removal: the events that report the removal are judged by the last versions.
     private var removalOrder: Deque<CoatyUUID> = []
     private var removedBytes = 0
 
-    private(set) var departed: DepartedAgents
     /// Hash values of agents with forgotten objects: the list becomes incomplete when one of them returns.
     private var incompleteAgents: Set<Int> = []
-    /// Whether the list has every object that it should have. Once false, it stays false, because the table does not know
-    /// which objects are missing.
-    private(set) var isComplete = true
     /// The functions that are called with each change.
     var changeHandlers: [Int: @Sendable (ObjectChange) -> Void] = [:]
     private var lastHandler = 0
@@ -48,32 +46,11 @@ struct ObjectTable: Sendable {
     ) {
         self.maximumObjects = maximumObjects
         self.maximumBytes = maximumBytes
-        departed = DepartedAgents(maximumDeparted: maximumDeparted)
+        content = RegisteredObjects(departed: DepartedAgents(maximumDeparted: maximumDeparted))
     }
-
-    /// The listed objects, in no particular order.
-    var objects: some Sequence<AliveObject> { listed.objects }
-
-    func object(_ id: CoatyUUID) -> AliveObject? { listed[id]?.object }
-
-    /// Returns the last known version of an object, also of one that has been removed lately.
-    func known(_ id: CoatyUUID) -> AliveObject? { (listed[id] ?? remembered[id])?.object ?? removed[id] }
-
-    /// Returns whether there are ``dependents(of:)``.
-    func hasDependents(_ id: CoatyUUID) -> Bool {
-        listed.hasChildren(of: id, besides: id) || listed.hasOwned(by: id, besides: id)
-    }
-
-    /// Returns the children of an id, and the objects that the agent with this id owns, without the object itself.
-    func dependents(of id: CoatyUUID) -> [AliveObject] {
-        listed.ids(withParent: id).union(listed.ids(ownedBy: id)).subtracting([id]).compactMap { listed[$0]?.object }
-    }
-
-    /// The objects of departed agents, in no particular order.
-    var rememberedObjects: some Sequence<AliveObject> { remembered.objects }
 
     /// The number of bytes of all listed and remembered objects.
-    var bytes: Int { listed.bytes + remembered.bytes }
+    var bytes: Int { content.listed.bytes + content.remembered.bytes }
 
     // MARK: - Advertise and Resolve
 
@@ -85,70 +62,73 @@ struct ObjectTable: Sendable {
     /// Adds or updates an object of a validated event.
     ///
     /// - Returns: whether it is the identity of an agent that was only presumed to have left.
-    mutating func take(_ json: JSONView, from agent: CoatyUUID, isAdvertised: Bool, now: Int) -> Bool {
-        guard let text = json["objectId"]?.string else { return false }
-        let id = CoatyUUID(wire: text)
+    mutating func take(_ version: ObjectVersion, from agent: CoatyUUID, isAdvertised: Bool, now: Int) -> Bool {
+        let id = version.objectId
         lastSerial += 1
-        let position = listed.position(of: id)
-        let known = position.map { listed[$0] }
-        let isOwn = isAdvertised || agent == id
+        let known = content.listed[id]
+        // An agent stays the owner of its identity, whoever else advertises it.
+        let isOwn = agent == id || isAdvertised && !(known?.object.isPresence ?? false)
         let owner = isOwn ? agent : known?.object.owner ?? agent
         let witness = isOwn || agent == owner ? known?.witness : (agent, lastSerial)
-        let isOwnerKept = known.map { $0.object.owner == owner } ?? false
-        if let position, let known, isOwnerKept, known.object.bytes[...] == json.bytes {
-            listed.replace(at: position, with: Entry(object: known.object, heard: lastSerial, witness: witness))
+        if let known, known.object.owner == owner, version.hasSameText(as: known.object) {
+            content.listed.replace(known, with: .init(object: known.object, heard: lastSerial, witness: witness))
             return false
         }
-        guard let coreType = json["coreType"]?.string.flatMap(CoreType.init(rawValue:)), coreType != .Log,
-            let objectType = json["objectType"]?.string
-        else { return false }
         // The remembered version is outdated.
-        if known == nil { remembered.remove(id) }
-        guard json.bytes.count <= ObjectRegistry.maximumObjectBytes else {
-            isComplete = false
+        if known == nil { content.remembered.remove(id) }
+        guard let text = version.bytes else {
+            content.isComplete = false
             // The listed version is outdated.
             if known != nil { remove(id, now) }
             return false
         }
         let object = AliveObject(
             objectId: id,
-            coreType: coreType,
-            objectType: WireName(objectType),
-            parentObjectId: json["parentObjectId"]?.string.map(CoatyUUID.init(wire:)),
+            coreType: version.coreType,
+            objectType: version.objectType,
+            parentObjectId: version.parentObjectId,
             owner: owner,
             since: known?.object.since ?? now,
             changed: now,
             position: known?.object.position ?? lastSerial,
-            bytes: Array(json.bytes)
+            bytes: text
         )
-        let entry = Entry(object: object, heard: lastSerial, witness: witness)
-        if let position, let known, isOwnerKept, known.object.parentObjectId == object.parentObjectId,
-            bytes - known.object.size + object.size <= maximumBytes
-        {
-            listed.replace(at: position, with: entry)
+        let entry = ObjectIndex.Entry(object: object, heard: lastSerial, witness: witness)
+        if let known, bytes - known.object.size + object.size <= maximumBytes {
+            content.listed.replace(known, with: entry)
         } else {
-            listed.remove(id)
+            content.listed.remove(id)
             guard makeRoom(for: object, now) else {
                 if let known { noteRemoved(known.object, now) }
                 return false
             }
-            listed.insert(entry)
+            content.listed.insert(entry)
         }
         report(ObjectChange(kind: known == nil ? .added : .changed, object: object, previous: known?.object))
-        return coreType == .Identity && known?.object.coreType != .Identity && restoreObjects(of: id, now)
+        return object.isPresence && !(known?.object.isPresence ?? false) && restoreObjects(of: id, now)
     }
 
     private mutating func makeRoom(for object: AliveObject, _ now: Int) -> Bool {
-        while listed.count + remembered.count >= maximumObjects || bytes + object.size > maximumBytes {
-            if let forgotten = remembered.removeOldest() {
+        while content.listed.count + content.remembered.count >= maximumObjects || bytes + object.size > maximumBytes {
+            if let forgotten = rememberedByAge.removeOldest(from: &content.remembered) {
                 noteForgotten(of: forgotten.owner)
                 continue
             }
-            isComplete = false
-            guard let removed = listed.removeOldest(exceptIdentities: true) else { return false }
-            noteRemoved(removed, now)
+            content.isComplete = false
+            guard let removed = removeOldestListed() else { return false }
+            // Not as departed: an agent whose identity had to make room may well be there.
+            keepRemoved(removed)
+            report(ObjectChange(kind: .removed, object: removed, previous: nil))
         }
         return true
+    }
+
+    private mutating func removeOldestListed() -> AliveObject? {
+        let (count, bytes) = (content.listed.presences.count, content.listed.presenceBytes)
+        if count > maximumObjects / 2 || bytes > maximumBytes / 2 {
+            return presencesByAge.removeOldest(from: &content.listed) { $0.isPresence }
+        }
+        return listedByAge.removeOldest(from: &content.listed) { !$0.isPresence }
     }
 
     /// Lists the remembered objects of an agent again, now that its identity is listed.
@@ -157,18 +137,13 @@ struct ObjectTable: Sendable {
     ///
     /// - Returns: whether one of the agents that are back was only presumed to have left.
     private mutating func restoreObjects(of agent: CoatyUUID, _ now: Int) -> Bool {
-        var isPresumed = false
-        var returned = [agent]
-        while let agent = returned.popLast() {
-            if departed.remove(agent) { isPresumed = true }
-            if incompleteAgents.remove(agent.hashValue) != nil { isComplete = false }
-            for entry in remembered.removeAll(ownedBy: agent) {
-                lastSerial += 1
-                let object = AliveObject(entry.object, listedAgain: now, position: lastSerial)
-                listed.insert(Entry(object: object, heard: lastSerial, witness: nil))
-                report(ObjectChange(kind: .added, object: object, previous: nil))
-                if object.coreType == .Identity { returned.append(object.objectId) }
-            }
+        let isPresumed = content.departed.remove(agent)
+        if incompleteAgents.remove(agent.hashValue) != nil { content.isComplete = false }
+        for entry in content.remembered.removeAll(ownedBy: agent) {
+            lastSerial += 1
+            let object = AliveObject(entry.object, listedAgain: now, position: lastSerial)
+            content.listed.insert(.init(object: object, heard: lastSerial, witness: nil))
+            report(ObjectChange(kind: .added, object: object, previous: nil))
         }
         return isPresumed
     }
@@ -180,48 +155,48 @@ struct ObjectTable: Sendable {
     mutating func deadvertise(_ ids: some Sequence<CoatyUUID>, now: Int) {
         for id in ids {
             remove(id, now)
-            remembered.remove(id)
+            content.remembered.remove(id)
             removeObjects(ownedBy: [id], now)
-            for child in listed.ids(withParent: id) { remove(child, now) }
-            for child in remembered.ids(withParent: id) { remembered.remove(child) }
+            for child in content.listed.ids(withParent: id) { remove(child, now) }
+            for child in content.remembered.ids(withParent: id) { content.remembered.remove(child) }
             unconfirmed.remove(id)
         }
     }
 
     /// Notes that the broker connection is lost: agents that leave from now on do so unnoticed.
     mutating func doubt() {
-        unconfirmed = listed.owners
+        unconfirmed = content.listed.owners
         doubted = lastSerial
     }
 
     var isInDoubt: Bool { !unconfirmed.isEmpty }
 
     /// Removes the agents that have not shown themselves since ``doubt()``, and the objects that they own. The objects that
-    /// are not children are remembered. An object that another agent has resolved since then, except an Identity, stays and
-    /// is owned by that agent.
+    /// are not children are remembered. An object that another agent has resolved since then, except the identity of an agent,
+    /// stays and is owned by that agent.
     mutating func removeUnconfirmed(now: Int) {
         let gone = unconfirmed
         unconfirmed = []
-        for id in gone.flatMap(listed.ids(ownedBy:)) {
-            guard let entry = listed[id], entry.object.coreType != .Identity, let witness = entry.witness,
-                witness.heard > doubted, listed[witness.agent] != nil
+        for id in gone.flatMap(content.listed.ids(ownedBy:)) {
+            guard let entry = content.listed[id], !entry.object.isPresence, let witness = entry.witness,
+                witness.heard > doubted, content.listed[witness.agent] != nil
             else { continue }
             let object = AliveObject(entry.object, owner: witness.agent, changed: now)
-            listed.remove(id)
-            listed.insert(Entry(object: object, heard: entry.heard, witness: witness))
+            content.listed.remove(id)
+            content.listed.insert(.init(object: object, heard: entry.heard, witness: witness))
             report(ObjectChange(kind: .changed, object: object, previous: entry.object))
         }
         removeObjects(ownedBy: gone, now, isPresumed: true)
     }
 
     private mutating func removeObjects(ownedBy agents: Set<CoatyUUID>, _ now: Int, isPresumed: Bool = false) {
-        let owned = agents.flatMap { listed.removeAll(ownedBy: $0) }.map(\.object)
+        let owned = agents.flatMap { content.listed.removeAll(ownedBy: $0) }.map(\.object)
             .sorted { $0.position < $1.position }
-        let leaving = Set(owned.lazy.filter { $0.coreType == .Identity }.map(\.objectId))
+        let leaving = Set(owned.lazy.filter(\.isPresence).map(\.objectId))
         for object in owned where object.owner != object.objectId && object.owner != object.parentObjectId {
-            guard leaving.contains(object.owner) || departed.contains(object.owner) else { continue }
+            guard leaving.contains(object.owner) || content.departed.contains(object.owner) else { continue }
             lastSerial += 1
-            remembered.insert(Entry(object: object, heard: lastSerial, witness: nil))
+            content.remembered.insert(.init(object: object, heard: lastSerial, witness: nil))
         }
         // Last, because a departure can make the table forget another agent with its remembered objects.
         for object in owned { noteRemoved(object, now, isPresumed: isPresumed) }
@@ -230,13 +205,13 @@ struct ObjectTable: Sendable {
     // MARK: - Removed and forgotten objects
 
     private mutating func remove(_ id: CoatyUUID, _ now: Int) {
-        if let object = listed.remove(id)?.object { noteRemoved(object, now) }
+        if let object = content.listed.remove(id)?.object { noteRemoved(object, now) }
     }
 
     private mutating func noteRemoved(_ object: AliveObject, _ now: Int, isPresumed: Bool = false) {
-        if object.coreType == .Identity {
-            for agent in departed.add(object, since: now, isPresumed: isPresumed)
-            where !remembered.removeAll(ownedBy: agent).isEmpty {
+        if object.isPresence {
+            for agent in content.departed.add(object, since: now, isPresumed: isPresumed)
+            where !content.remembered.removeAll(ownedBy: agent).isEmpty {
                 noteForgotten(of: agent)
             }
         }
@@ -245,23 +220,23 @@ struct ObjectTable: Sendable {
     }
 
     private mutating func keepRemoved(_ object: AliveObject) {
-        if let former = removed.updateValue(object, forKey: object.objectId) {
+        if let former = content.removed.updateValue(object, forKey: object.objectId) {
             removedBytes -= former.size
         } else {
             removalOrder.append(object.objectId)
         }
         removedBytes += object.size
-        while removed.count > Self.maximumRemoved || removedBytes > Self.maximumRemovedBytes,
-            let oldest = removalOrder.popFirst(), let former = removed.removeValue(forKey: oldest)
+        while content.removed.count > Self.maximumRemoved || removedBytes > Self.maximumRemovedBytes,
+            let oldest = removalOrder.popFirst(), let former = content.removed.removeValue(forKey: oldest)
         {
             removedBytes -= former.size
         }
     }
 
     private mutating func noteForgotten(of agent: CoatyUUID) {
-        guard isComplete else { return }
+        guard content.isComplete else { return }
         incompleteAgents.insert(agent.hashValue)
-        if incompleteAgents.count > Self.maximumIncompleteAgents { isComplete = false }
+        if incompleteAgents.count > Self.maximumIncompleteAgents { content.isComplete = false }
     }
 
     // MARK: - Changes

@@ -1,0 +1,149 @@
+import Coaty
+import HashTreeCollections
+
+/// Objects by id, and their ids by owner, parent and type.
+///
+/// Copies share their storage: a copy takes constant time, and a change to one of two copies costs what it touches.
+struct ObjectIndex: Sendable {
+    /// An object and what the table knows about it.
+    struct Entry: Sendable {
+        var object: AliveObject
+        /// The serial number of the last event that showed the object. No two entries have the same.
+        var heard: UInt64
+        /// The agent other than the owner that resolved the object last.
+        var witness: (agent: CoatyUUID, heard: UInt64)?
+    }
+
+    typealias IDs = TreeSet<CoatyUUID>
+
+    private var entries: TreeDictionary<CoatyUUID, Entry> = [:]
+    private var byOwner: TreeDictionary<CoatyUUID, IDs> = [:]
+    private var byParent: TreeDictionary<CoatyUUID, IDs> = [:]
+    private var byCoreType: TreeDictionary<CoreType, IDs> = [:]
+    private var byObjectType: TreeDictionary<WireName, IDs> = [:]
+    /// The objects that are ``AliveObject/isPresence``, and their size in bytes.
+    private(set) var presences: IDs = []
+    private(set) var presenceBytes = 0
+    /// The size of all objects in bytes.
+    private(set) var bytes = 0
+
+    var count: Int { entries.count }
+
+    /// The objects, in no particular order.
+    var objects: some Sequence<AliveObject> { entries.values.lazy.map(\.object) }
+
+    var all: some Sequence<Entry> { entries.values }
+
+    var owners: Set<CoatyUUID> { Set(byOwner.keys) }
+
+    subscript(id: CoatyUUID) -> Entry? { entries[id] }
+
+    /// Whether an agent owns other objects than one.
+    func hasOwned(by agent: CoatyUUID, besides id: CoatyUUID) -> Bool { Self.has(byOwner[agent], besides: id) }
+
+    /// Whether a parent has other children than one.
+    func hasChildren(of parent: CoatyUUID, besides id: CoatyUUID) -> Bool { Self.has(byParent[parent], besides: id) }
+
+    private static func has(_ ids: IDs?, besides id: CoatyUUID) -> Bool {
+        ids.map { $0.count > 1 || !$0.contains(id) } ?? false
+    }
+
+    func ids(ownedBy agent: CoatyUUID) -> IDs { byOwner[agent] ?? [] }
+
+    func ids(withParent parent: CoatyUUID) -> IDs { byParent[parent] ?? [] }
+
+    func ids(of coreType: CoreType) -> IDs { byCoreType[coreType] ?? [] }
+
+    func ids(of objectType: WireName) -> IDs { byObjectType[objectType] ?? [] }
+
+    // MARK: - Changes
+
+    /// Inserts an object that is not there yet.
+    mutating func insert(_ entry: Entry) {
+        let object = entry.object
+        let id = object.objectId
+        entries[id] = entry
+        byOwner[object.owner, default: []].insert(id)
+        if let parent = object.parentObjectId { byParent[parent, default: []].insert(id) }
+        byCoreType[object.coreType, default: []].insert(id)
+        byObjectType[object.objectType, default: []].insert(id)
+        bytes += object.size
+        if object.isPresence {
+            presences.insert(id)
+            presenceBytes += object.size
+        }
+    }
+
+    /// Replaces the entry of an object that is there.
+    mutating func replace(_ known: Entry, with entry: Entry) {
+        guard known.object.isIndexed(like: entry.object) else {
+            remove(known.object.objectId)
+            return insert(entry)
+        }
+        entries[entry.object.objectId] = entry
+        let growth = entry.object.size - known.object.size
+        bytes += growth
+        if entry.object.isPresence { presenceBytes += growth }
+    }
+
+    @discardableResult
+    mutating func remove(_ id: CoatyUUID) -> Entry? {
+        guard let entry = entries.removeValue(forKey: id) else { return nil }
+        let object = entry.object
+        Self.remove(id, of: object.owner, in: &byOwner)
+        if let parent = object.parentObjectId { Self.remove(id, of: parent, in: &byParent) }
+        Self.remove(id, of: object.coreType, in: &byCoreType)
+        Self.remove(id, of: object.objectType, in: &byObjectType)
+        bytes -= object.size
+        if object.isPresence {
+            presences.remove(id)
+            presenceBytes -= object.size
+        }
+        return entry
+    }
+
+    /// Removes the objects of an agent and returns them in the order in which they were listed.
+    mutating func removeAll(ownedBy agent: CoatyUUID) -> [Entry] {
+        ids(ownedBy: agent).compactMap { remove($0) }.sorted { $0.object.position < $1.object.position }
+    }
+
+    private static func remove<Key>(_ id: CoatyUUID, of key: Key, in index: inout TreeDictionary<Key, IDs>) {
+        index[key]?.remove(id)
+        if index[key]?.isEmpty ?? false { index[key] = nil }
+    }
+}
+
+extension AliveObject {
+    /// Whether two versions of an object are found by the same keys.
+    fileprivate func isIndexed(like other: AliveObject) -> Bool {
+        owner == other.owner && parentObjectId == other.parentObjectId && coreType == other.coreType
+            && objectType == other.objectType
+    }
+}
+
+/// Finds the objects of an index that were heard of longest ago.
+struct EvictionOrder: Sendable {
+    /// In descending order of `heard`. Those that have changed since they were sorted are skipped.
+    private var oldest: [(id: CoatyUUID, heard: UInt64)] = []
+
+    /// Removes the object that was heard of longest ago, of those that may be removed, and returns it.
+    ///
+    /// All entries are sorted once for as many of them as are removed.
+    mutating func removeOldest(
+        from index: inout ObjectIndex,
+        where mayBeRemoved: (AliveObject) -> Bool = { _ in true }
+    ) -> AliveObject? {
+        for isSorted in [false, true] {
+            while let (id, heard) = oldest.popLast() {
+                guard let entry = index[id], entry.heard == heard, mayBeRemoved(entry.object) else { continue }
+                return index.remove(id)?.object
+            }
+            if isSorted { break }
+            for entry in index.all where mayBeRemoved(entry.object) {
+                oldest.append((entry.object.objectId, entry.heard))
+            }
+            oldest.sort { $0.heard > $1.heard }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,60 @@
+import Coaty
+import HashTreeCollections
+
+/// The content of the object registry at one moment.
+///
+/// A copy takes constant time, so that readers search and sort it without holding up those who change the registry.
+struct RegisteredObjects: Sendable {
+    /// The objects that are in the network.
+    var listed = ObjectIndex()
+    /// Objects of departed agents. None of them is listed.
+    var remembered = ObjectIndex()
+    /// The last versions of objects that were removed lately.
+    var removed: TreeDictionary<CoatyUUID, AliveObject> = [:]
+    var departed: DepartedAgents
+    /// Whether the list has every object that it should have. Once false, it stays false, because the table does not know
+    /// which objects are missing.
+    var isComplete = true
+
+    /// The listed objects, in the order in which they came.
+    var objects: [AliveObject] { listed.objects.sorted { $0.position < $1.position } }
+
+    /// Returns the listed objects of some types, in the order in which they came. Only objects of one of the types are looked at.
+    func objects(coreType: CoreType?, objectType: WireName?) -> [AliveObject] {
+        let ids: ObjectIndex.IDs
+        switch (coreType.map(listed.ids), objectType.map(listed.ids)) {
+        case (nil, nil): return objects
+        case (let ids?, nil), (nil, let ids?): return objects(ids)
+        case (let ofCoreType?, let ofObjectType?):
+            // Checking the few takes less time than intersecting both.
+            ids = ofCoreType.count < ofObjectType.count ? ofCoreType : ofObjectType
+        }
+        return objects(ids).filter { $0.coreType == coreType && $0.objectType == objectType }
+    }
+
+    /// Returns listed objects, in the order in which they came.
+    func objects(_ ids: ObjectIndex.IDs) -> [AliveObject] {
+        ids.compactMap { listed[$0]?.object }.sorted { $0.position < $1.position }
+    }
+
+    func object(_ id: CoatyUUID) -> AliveObject? { listed[id]?.object }
+
+    /// Returns the last known version of an object, also of one that has been removed lately.
+    func known(_ id: CoatyUUID) -> AliveObject? { (listed[id] ?? remembered[id])?.object ?? removed[id] }
+
+    /// Returns whether there are ``dependents(of:)``.
+    func hasDependents(_ id: CoatyUUID) -> Bool {
+        listed.hasChildren(of: id, besides: id) || listed.hasOwned(by: id, besides: id)
+    }
+
+    /// Returns the objects that are removed together with an id: its children, and the objects of the agent with this id.
+    func dependents(of id: CoatyUUID) -> [AliveObject] {
+        listed.ids(withParent: id).union(listed.ids(ownedBy: id)).subtracting([id]).compactMap { listed[$0]?.object }
+    }
+
+    /// The agents that are there, in the order in which they came, and behind them those that have gone.
+    var agents: [AgentPresence] {
+        objects(listed.presences).map { AgentPresence(identity: $0.bytes, isOnline: true, since: $0.since) }
+            + departed.agents
+    }
+}
