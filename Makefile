@@ -7,10 +7,15 @@ SOURCES := Package.swift $(wildcard Sources Tests Examples Benchmarks)
 # How long `make fuzz` takes.
 FUZZ_SECONDS ?= 60
 
+# How long `make test-soak` takes, and its events a second: half the highest rate.
+SOAK_SECONDS ?= 600
+SOAK_RATE ?= 2500
+
 # What the random requests of `make test-api` begin with; without them a run has one that is made up.
 SEEDS ?=
 
-# Which tests `make test-browser` (as unittest names them) or `make test-brokers` runs; all if it is empty.
+# Which tests `make test-browser` (as unittest names them), `make test-brokers` or `make test-hostile` (rows, as
+# `Tests/Hostile/run --list` prints them) runs; all if it is empty.
 TESTS ?=
 
 # Arguments of the gateway for `make run`.
@@ -37,7 +42,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing test test-access test-websocket test-api test-browser test-brokers test-proxies screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-bench deps-fuzz
+.PHONY: help run demo-routing test test-access test-websocket test-api test-browser test-brokers test-proxies test-hostile test-soak screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-hostile deps-bench deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -91,6 +96,15 @@ test-proxies: deps-proxies ## send smuggled requests to the gateway, directly an
 	swift build --product coaty-gateway
 	Tests/Proxies/run .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
 
+# Runs for about ten minutes. Nothing else should use the processors meanwhile.
+test-hostile: deps-hostile ## attack the gateway, and compare what an innocent client gets; TESTS="calm sse-unread" runs some rows
+	swift build -c release --product coaty-gateway
+	Tests/Hostile/run .build/hostile "$$(swift build -c release --show-bin-path)/coaty-gateway" $(TESTS)
+
+test-soak: deps-hostile ## run under load with clients that come and go, some hostile; SOAK_SECONDS=60 takes less, SOAK_RATE=500 events/s
+	swift build -c release --product coaty-gateway
+	Tests/Hostile/soak .build/soak "$$(swift build -c release --show-bin-path)/coaty-gateway" $(SOAK_SECONDS) $(SOAK_RATE)
+
 screenshots: deps-browser ## take the README's screenshots of the console anew
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
@@ -136,6 +150,9 @@ deps-brokers:
 
 deps-proxies:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies proxies)
+
+deps-hostile:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies hostile)
 
 deps-bench:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)

@@ -1,0 +1,118 @@
+"""The table of results."""
+
+COLUMNS = {
+    "row": 25,
+    "run": 7,
+    "delivery": 9,
+    "handshake": 9,
+    "ping": 9,
+    "advertise": 9,
+    "healthz": 9,
+    "refused": 7,
+    "lost": 5,
+    "gaps": 6,
+    "memory": 7,
+    "cpu": 6,
+    "recovery": 8,
+    "stop": 6,
+    "result": 6,
+}
+HEAD = (
+    "Latencies are the 99th percentile in ms; `refused` are probes that failed, `gaps` events that gaps report, `memory` the peak in MiB above\n"
+    "start, `cpu` seconds of the gateway, `recovery` and `stop` seconds after the attack and after SIGTERM.\n\n"
+    + "| " + " | ".join(name.ljust(width) for name, width in COLUMNS.items()) + " |\n"
+    + "|" + "|".join("-" * (width + 2) for width in COLUMNS.values()) + "|"
+)  # fmt: skip
+PROBES = ("handshake", "ping", "advertise", "healthz")
+
+
+def milliseconds(latency, key="p99"):
+    return "-" if latency is None else f"{latency[key] * 1000:.0f}" if latency[key] >= 0.01 else f"{latency[key] * 1000:.1f}"
+
+
+def worst_delivery(innocent, key="p99"):
+    """The latencies of the reader that is worse off."""
+    latencies = [reader["latency"] for reader in innocent["readers"].values() if reader["latency"]]
+    return max(latencies, key=lambda latency: latency[key], default=None)
+
+
+def cells(result, side):
+    figures = result.get(side)
+    values = dict.fromkeys(COLUMNS, "-") | {"row": result["row"] if side == "attack" else "", "run": side}
+    if side == "attack":
+        values["result"] = "FAILED" if result["failures"] else "ok"
+    else:
+        values["result"] = ""
+    if figures is None:
+        return values
+    memory = figures["memory"]
+    values["memory"] = f"{max(0, memory['peak'] - memory['start']) >> 20}"
+    values["cpu"] = f"{figures['cpu']['gateway']:.1f}"
+    values["stop"] = "> 30" if figures["stop"] is None else f"{figures['stop']:.1f}"
+    values["recovery"] = "" if side == "control" else "never" if result["recovery"] is None else f"{result['recovery']:.1f}"
+    if innocent := figures["innocent"]:
+        values["delivery"] = milliseconds(worst_delivery(innocent))
+        for kind in PROBES:
+            values[kind] = milliseconds(innocent["probes"][kind]["latency"])
+        values["refused"] = str(sum(sum(probe["failures"].values()) for probe in innocent["probes"].values()))
+        values["lost"] = f"{sum(reader['lost'] for reader in innocent['readers'].values()):.0f}"
+        values["gaps"] = f"{sum(reader['dropped'] for reader in innocent['readers'].values()):.0f}"
+    return values
+
+
+def lines(result):
+    """Returns the two lines of a row: under attack, and the control."""
+    rows = [cells(result, "attack"), cells(result, "control")]
+    return "\n".join(
+        "| " + " | ".join(row[name].ljust(width) if name in ("row", "run", "result") else row[name].rjust(width) for name, width in COLUMNS.items()) + " |"
+        for row in rows
+    )  # fmt: skip
+
+
+def counted(counter):
+    return ", ".join(f"{count} × {text}" for text, count in sorted(counter.items(), key=lambda item: -item[1])) or "nothing"
+
+
+def told(results):
+    """Returns what the attackers were told, and what rows have observed."""
+    return "\n".join(
+        f"{result['row']}: the attacker got {counted(result['told'])}" + "".join(f"; {note}" for note in result["notes"])
+        for result in results
+    )
+
+
+def document(results):
+    """Returns the report with all figures, in Markdown."""
+    parts = ["# Attacks\n", HEAD, *(lines(result) for result in results), ""]
+    for result in results:
+        parameters = ", ".join(f"{name} {value}" for name, value in result["parameters"].items())
+        parts.append(f"## {result['row']}\n\nParameters: {parameters or 'none'}.\n\nThe attacker got {counted(result['told'])}.\n")
+        parts += [f"- {note}" for note in result["notes"]] + [f"- FAILED: {failure}" for failure in result["failures"]]
+        parts.append("\n| | run | p50 | p99 | max | count | failures |\n|---|---|---|---|---|---|---|")
+        for side in ("attack", "control"):
+            if (figures := result.get(side)) and (innocent := figures["innocent"]):
+                parts += [distribution(name, side, latency, failures) for name, latency, failures in distributions(innocent)]
+        for side in ("attack", "control"):
+            if figures := result.get(side):
+                memory = {name: f"{value >> 20} MiB" for name, value in figures["memory"].items()}
+                parts.append(
+                    f"\n{side}: memory {memory['start']} at start, {memory['peak']} peak, {memory['end']} at the end; processor time "
+                    f"{figures['cpu']['gateway']:.1f} s of the gateway, {figures['cpu']['broker']:.1f} s of the broker"
+                    + (f", {result['attacker_cpu']:.1f} s of the attacker." if side == "attack" else ".")
+                )
+        parts.append("")
+    return "\n".join(parts) + "\n"
+
+
+def distributions(innocent):
+    for name, reader in innocent["readers"].items():
+        yield f"delivery, {name}", reader["latency"], reader["endings"]
+    yield "delivery, broker only", innocent["broker"]["latency"], {}
+    for name, probe in innocent["probes"].items():
+        yield name, probe["latency"], probe["failures"]
+    yield "lag of the harness", innocent["lag"], {}
+
+
+def distribution(name, side, latency, failures):
+    figures = [milliseconds(latency, key) for key in ("p50", "p99", "max")]
+    return f"| {name} | {side} | {' | '.join(figures)} | {latency['count'] if latency else 0} | {counted(failures) if failures else ''} |"

@@ -1,0 +1,9 @@
+"""No attack, to see what the harness itself measures."""
+
+from rows import row
+
+
+@row(seconds=10, soak={})
+def calm(attack):
+    """Does nothing."""
+    attack.hold()

@@ -1,0 +1,65 @@
+"""Filters that cost much for each event."""
+
+from rows import row
+from wire import encoded, frame, publish, request
+
+CHANNEL = "escaped"
+
+
+def leaves(count):
+    """A condition that holds only if each of its leaves was evaluated."""
+    return {"and": [["ä", ["NotExists"]]] * count}
+
+
+def wide_event(members):
+    """The payload of an event whose object has members with escaped keys, of 7 bytes each."""
+    head = encoded(
+        {
+            "coreType": "CoatyObject",
+            "objectType": "com.example.Wide",
+            "objectId": "0b1e6d0a-9a55-4c6c-b0a4-8d1f6f8f4a21",
+            "name": "Wide",
+        }
+    )
+    return b'{"object":' + head[:-1] + rb',"\n":0' * members + b"}}"
+
+
+def attack_filters(attack, subscriptions, leaf_count, members):
+    """Subscribes, and publishes the event: through the gateway, or through the broker if the gateway refuses it."""
+    (client,) = attack.open_websockets(1)
+    for number in range(subscriptions):
+        client.send(
+            frame({"op": "subscribe", "id": str(number), "event": "channel", "channelId": CHANNEL, "filter": leaves(leaf_count)})
+        )
+    for _ in range(subscriptions):
+        attack.tell_frame(client.message())
+    payload = wide_event(members)
+    answer = attack.ask(request("POST", f"/v1/channel/{CHANNEL}", payload), patience=max(1, attack.left))
+    if answer is None or answer[0] >= 300:
+        publisher = attack.publisher()
+        publisher.send(publish(f"coaty/3/-/CHN:{CHANNEL}/0b1e6d0a-9a55-4c6c-b0a4-8d1f6f8f4a22", payload))
+        publisher.finish()
+    return client
+
+
+@row(soak={"subscriptions": 1, "leaf_count": 20, "members": 20_000})
+def escaped_keys(attack, subscriptions=6, leaf_count=100, members=128_000):
+    """Subscribes with filters of 100 leaves each, and publishes one event of 900 KB with 128,000 escaped keys."""
+    attack_filters(attack, subscriptions, leaf_count, members)
+    attack.hold()
+
+
+@row()
+def escaped_keys_of_nine(attack, subscriptions=9, leaf_count=100, members=128_000):
+    """The same with nine subscriptions, which takes longer than the keepalive of the broker connection."""
+    attack_filters(attack, subscriptions, leaf_count, members)
+    attack.hold()
+
+
+@row(soak={"subscriptions": 1, "leaf_count": 20, "members": 20_000})
+def escaped_keys_then_close(attack, subscriptions=6, leaf_count=100, members=128_000, pause=1):
+    """The same, and the attacker closes its socket while the filters run."""
+    client = attack_filters(attack, subscriptions, leaf_count, members)
+    attack.hold(pause)
+    client.close()
+    attack.hold()

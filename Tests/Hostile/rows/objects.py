@@ -1,0 +1,82 @@
+"""Queries of the object registry."""
+
+import time
+import uuid
+
+from rows import row
+from rows.filters import leaves
+from wire import encoded, publish, request, target
+
+
+def advertise_objects(attack, count, size, members=b""):
+    """Advertises objects through the broker, as one agent; each has a size in bytes, and members that repeat."""
+    publisher = attack.publisher()
+    agent = uuid.uuid4()
+    topic = f"coaty/3/-/ADV:CoatyObject/{agent}"
+    for number in range(count):
+        head = encoded(
+            {
+                "coreType": "CoatyObject",
+                "objectType": "com.example.Filling",
+                "objectId": str(uuid.uuid4()),
+                "name": f"Filling {number}",
+                "number": number,
+            }
+        )
+        repeats = max(0, size - len(head)) // len(members) if members else 0
+        rest = members * repeats or b',"filling":"' + b"x" * max(0, size - len(head) - 13) + b'"'
+        publisher.send(publish(topic, b'{"object":' + head[:-1] + rest + b"}}"))
+        # mosquitto drops messages for a subscriber that it can't keep up with.
+        time.sleep(max(0.0002, size / 50_000_000))
+    publisher.finish()
+    await_objects(attack, count)
+
+
+def await_objects(attack, count):
+    """Waits until the registry has taken the objects, and notes how many it has."""
+    total = 0
+    for _ in range(20):
+        status, body = attack.observe(request("GET", "/v1/objects?coreType=CoatyObject&objectType=com.example.Filling&limit=1"))
+        if status != 200:
+            attack.note(f"the objects can't be counted: {status} {body[:60]}")
+            return
+        before, total = total, int(body.rpartition(b'"total":')[2].partition(b",")[0])
+        if total >= count or total == before > 0:
+            break
+        time.sleep(0.1)
+    attack.note(f"{total} objects listed")
+
+
+@row(seconds=20, soak={"objects": 100, "at_once": 1, "size": 5000, "leaf_count": 20})
+def objects_filter(attack, objects=10_000, size=5_000, leaf_count=100, at_once=2, pause=5):
+    """Queries 10,000 objects of 5 KB with a filter of 100 leaves, twice at once, and leaves after 5 s."""
+    advertise_objects(attack, objects, size, rb',"\n":0')
+    query = request("GET", target("/v1/objects", filter=leaves(leaf_count), limit=1))
+    clients = [attack.connect(number, patience=pause) for number in range(at_once)]
+    for client in clients:
+        client.send(query)
+    for client in clients:
+        with attack.telling():
+            status, _ = client.response()
+            attack.told[str(status)] += 1
+        client.close()
+    attack.hold()
+
+
+@row(seconds=20, addresses=10, soak={"objects": 20, "clients": 1})
+def objects_unread(attack, objects=1_000, size=60_000, clients=50):
+    """Fifty clients list 1,000 objects of 60 KB each, and do not read the response."""
+    advertise_objects(attack, objects, size)
+    query = request("GET", "/v1/objects?objectType=com.example.Filling&limit=1000")
+    attack.open_many(clients, query, receive_buffer=4096)
+    attack.hold()
+
+
+@row(seconds=20, soak={"objects": 20, "at_once": 1})
+def objects_order(attack, objects=1_000, size=60_000, at_once=2, properties=16):
+    """Lists 1,000 wide objects of 60 KB in the order of 16 properties, twice at once."""
+    advertise_objects(attack, objects, size, rb',"\n":0')
+    order = ",".join(f"p{number}" for number in range(properties))
+    query = request("GET", target("/v1/objects", objectType="com.example.Filling", order=order, limit=1000))
+    attack.open_many(at_once, query, receive_buffer=4096, patience=max(1, attack.left))
+    attack.hold()

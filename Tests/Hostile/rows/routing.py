@@ -1,0 +1,41 @@
+"""Rules and nodes of IO routing."""
+
+from rows import row
+from wire import encoded, request
+
+CONTEXT = "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
+CONFIGURATION = f"""
+routing:
+  contexts:
+    - context: {{ coreType: IoContext, objectType: com.example.Context, objectId: {CONTEXT}, name: Hostile }}
+      rules: []
+"""
+
+
+@row(configuration=CONFIGURATION)
+def routing_pairs(attack, points=50, rules=100, leaf_count=10, members=30_000):
+    """Sets 100 rules of 10 leaves, and registers one node of 256 KB with 50 sources and 50 actors."""
+    leaf = ["actorNode.characteristics.ä", ["Exists"]]
+    condition = {"or": [leaf] * leaf_count}
+    attack.ask(
+        request(
+            "PUT",
+            f"/v1/routing/contexts/{CONTEXT}/rules",
+            {"rules": [{"name": f"Rule {number}", "condition": condition} for number in range(rules)]},
+        )
+    )
+    node = encoded(
+        {
+            "contextName": "Hostile",
+            "leaseDuration": 3_600_000,
+            "ioSources": [{"name": "s", "valueType": "v"}] * points,
+            "ioActors": [{"name": "a", "valueType": "v"}] * points,
+        }
+    )
+    # Escaped keys of 7 bytes; the whole is at most 256 KiB.
+    fitting = min(members, ((256 << 10) - len(node) - 40) // 7)
+    node = node[:-1] + b',"characteristics":{"x":0' + rb',"\n":0' * fitting + b"}}"
+    attack.ask(request("POST", "/v1/io/nodes", node), patience=max(1, attack.left))
+    status, body = attack.observe(request("GET", f"/v1/routing/contexts/{CONTEXT}"), patience=max(1, attack.left))
+    attack.note(f"GET of the context: {status or body}")
+    attack.hold()

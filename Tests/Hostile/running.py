@@ -1,0 +1,251 @@
+"""One row of the table: starts everything, attacks, waits for the recovery, and stops everything."""
+
+import contextlib
+import json
+import select
+import sys
+import threading
+import time
+
+from stack import HERE, PATIENCE, Broker, Gateway, Program
+
+# The default of the setting `maximum-memory`: how much the resident memory may grow above that at start, in bytes.
+MAXIMUM_MEMORY = 512 << 20
+# Seconds that SIGTERM may take, and after which the gateway is killed.
+MAXIMUM_STOP = 10
+STOP_PATIENCE = 30
+# A gateway that grows beyond this is killed, to protect the machine.
+DANGEROUS_MEMORY = 10 << 30
+# Seconds before the attack, in which everything settles.
+SETTLING = 2
+# Seconds that an attack may take longer than it should before it is ended.
+GRACE = 10
+# Latencies below this, in seconds, are as without an attack.
+CALM = 0.2
+# Seconds after the attack that are measured in any case.
+AFTERWARDS = 2
+# Seconds until the innocent client must have reported.
+REPORT_PATIENCE = 40
+SAMPLING_INTERVAL = 0.05
+
+
+class Innocent(Program):
+    """The innocent client of one gateway."""
+
+    def __init__(self, folder, name, gateway, broker, rate):
+        # It goes before the others, so that it measures them and not itself.
+        super().__init__(folder / f"{name}.log", [sys.executable, HERE / "innocent.py", gateway, broker, rate], nice=-5, pipes=True)
+        self.status = None
+        self.result = None
+        self._is_ready = threading.Event()
+        self._has_ended = threading.Event()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        with contextlib.suppress(ValueError, OSError):
+            for line in self.process.stdout:
+                message = json.loads(line)
+                if "report" in message:
+                    self.result = message["report"]
+                else:
+                    self.status = message
+                self._is_ready.set()
+        self._is_ready.set()
+        self._has_ended.set()
+
+    def wait_until_ready(self):
+        """Returns whether its readers are subscribed."""
+        self._is_ready.wait(PATIENCE)
+        return self.status is not None
+
+    @property
+    def is_calm(self):
+        return self.status is not None and self.status["worst"] < CALM and self.status["behind"] < 50
+
+    def begin_report(self, since):
+        with contextlib.suppress(OSError):
+            self.process.stdin.write(f"report {since}\n")
+            self.process.stdin.flush()
+
+    def end_report(self):
+        self._has_ended.wait(REPORT_PATIENCE)
+        return self.result
+
+
+class Side:
+    """A gateway with its broker and its innocent client: the one that is attacked, or the control."""
+
+    def __init__(self, stack, folder, name, binary, rate, row=None):
+        self.name = name
+        self.failures = []
+        self.broker = self._keep(stack, Broker(folder, f"{name}-broker"))
+        gateway_broker = self.broker.port
+        self.trickle = None
+        if row is not None and row.trickles:
+            log = folder / "trickling-broker.log"
+            proxy = self._keep(stack, Program(log, [sys.executable, HERE / "trickling_broker.py", self.broker.port]))
+            ports = proxy.wait_for_line(r"ready (\d+) (\d+)")
+            if not ports:
+                sys.exit(f"hostile: the trickling broker does not start, see {log}")
+            gateway_broker, self.trickle = int(ports[1]), int(ports[2])
+        options = {}
+        if row is not None and row.configuration:
+            options["configuration"] = row.configuration
+        if row is not None and row.descriptors:
+            options["descriptors"] = row.descriptors
+        self.gateway = self._keep(stack, Gateway(folder, f"{name}-gateway", binary, gateway_broker, **options))
+        self.innocent = None
+        self.peak = 0
+        self.end_memory = 0
+        self.stop_time = None
+        if self.gateway.port:
+            self.innocent = self._keep(stack, Innocent(folder, f"{name}-innocent", self.gateway.port, self.broker.port, rate))
+        self.start_memory = self.gateway.memory()
+
+    def _keep(self, stack, program):
+        stack.callback(program.kill)
+        return program
+
+    def begin(self):
+        """Takes the figures from which everything is counted."""
+        self.start_memory = self.gateway.memory()
+        self.start_time = self.gateway.processor_time()
+        self.broker_start_time = self.broker.processor_time()
+
+    def end(self):
+        """Takes the figures when the recovery is over."""
+        self.peak = max(self.peak, self.gateway.memory("VmHWM"))
+        self.end_memory = self.gateway.memory()
+        self.processor_time = self.gateway.processor_time() - self.start_time
+        self.broker_processor_time = self.broker.processor_time() - self.broker_start_time
+
+    def judge(self, was_alive, stop):
+        report = self.innocent.result if self.innocent else None
+        growth = self.peak - self.start_memory
+        if not was_alive:
+            self.failures.append(f"the gateway process has died with {self.gateway.process.returncode}")
+        if growth > MAXIMUM_MEMORY:
+            self.failures.append(f"memory grew by {growth >> 20} MiB, more than {MAXIMUM_MEMORY >> 20} MiB")
+        if was_alive and (stop is None or stop > MAXIMUM_STOP):
+            took = f"{stop:.1f} s" if stop is not None else f"more than {STOP_PATIENCE} s"
+            self.failures.append(f"SIGTERM took {took}")
+        if report is None:
+            self.failures.append("the innocent client did not report")
+            return
+        for name, reader in report["readers"].items():
+            if reader["lost"]:
+                self.failures.append(f"{reader['lost']:.0f} events lost without a gap ({name})")
+
+    def result(self):
+        return {
+            "memory": {"start": self.start_memory, "peak": self.peak, "end": self.end_memory},
+            "cpu": {"gateway": self.processor_time, "broker": self.broker_processor_time},
+            "stop": self.stop_time,
+            "innocent": self.innocent.result if self.innocent else None,
+        }
+
+
+def attack_command(row, **options):
+    return [sys.executable, HERE / "attack.py", row.name, json.dumps(options)]
+
+
+def run_row(row, folder, binary, *, rate, recovery, addresses, parameters):
+    """Runs a row and its control. Returns all figures, and what failed."""
+    result = {"row": row.name, "parameters": row.parameters | parameters, "failures": [], "told": {}, "notes": []}
+    with contextlib.ExitStack() as stack:
+        control = Side(stack, folder, "control", binary, rate)
+        attacked = Side(stack, folder, "attack", binary, rate, row)
+        if not attacked.gateway.port:
+            return refused_start(result, row, attacked)
+        sides = [attacked, control]
+        for side in sides:
+            if not side.innocent.wait_until_ready():
+                result["failures"].append(f"the innocent client of the {side.name} can't connect, see {side.innocent.log}")
+                side.innocent.kill()
+                side.innocent = None
+        time.sleep(SETTLING)
+        for side in sides:
+            side.begin()
+        since = time.monotonic()
+        command = attack_command(
+            row,
+            gateway=attacked.gateway.port,
+            broker=attacked.broker.port,
+            trickle=attacked.trickle,
+            seconds=row.seconds,
+            addresses=addresses,
+            parameters=parameters,
+        )
+        attacker = Program(folder / "attacker.log", command, nice=5, pipes=True)
+        stack.callback(attacker.kill)
+        text = watch(attacker, attacked, row.seconds + GRACE)
+        attack_end = time.monotonic()
+        report = json.loads(text) if text else {"notes": [f"the attacker did not report, see {attacker.log}"]}
+        attacker.kill()
+        result["seconds"] = attack_end - since
+        result["told"] = report.get("told", {})
+        result["notes"] = report.get("notes", [])
+        result["failures"] += report.get("failures", [])
+        result["attacker_cpu"] = report.get("cpu", 0)
+        result["recovery"] = await_recovery(attacked, recovery)
+        alive = [side.gateway.is_running for side in sides]
+        for side in sides:
+            if side.innocent:
+                side.innocent.begin_report(since)
+        # What is still to be delivered is part of the row; SIGTERM comes when the innocent client is done.
+        for side in sides:
+            if side.innocent:
+                side.innocent.end_report()
+            side.end()
+        for side, was_alive in zip(sides, alive):
+            if was_alive and side.gateway.is_running:
+                side.stop_time = side.gateway.stop(STOP_PATIENCE)
+            side.judge(was_alive, side.stop_time)
+            result[side.name] = side.result()
+        result["failures"] += attacked.failures + [f"control: {failure}" for failure in control.failures]
+        return result
+
+
+def watch(attacker, side, seconds):
+    """Waits for the attack to end, and samples memory meanwhile. Returns what the attacker prints."""
+    deadline = time.monotonic() + seconds
+    was_told = False
+    while True:
+        memory = side.gateway.memory()
+        side.peak = max(side.peak, memory)
+        if memory > DANGEROUS_MEMORY:
+            side.gateway.kill()
+        if select.select([attacker.process.stdout], [], [], SAMPLING_INTERVAL)[0]:
+            return attacker.process.stdout.readline()
+        if time.monotonic() > deadline:
+            if was_told:
+                return ""
+            attacker.process.terminate()
+            was_told = True
+            deadline += 5
+
+
+def await_recovery(side, seconds):
+    """Returns the seconds until the innocent client's latencies are as before the attack; None if they are not in time."""
+    start = time.monotonic()
+    calm_since = None
+    while (passed := time.monotonic() - start) < seconds:
+        side.peak = max(side.peak, side.gateway.memory())
+        if not side.gateway.is_running or side.innocent is None:
+            return None
+        # The status covers the last second.
+        calm_since = (calm_since or time.monotonic()) if side.innocent.is_calm else None
+        if calm_since and passed > AFTERWARDS:
+            return max(0, calm_since - start - 1)
+        time.sleep(SAMPLING_INTERVAL)
+    return None
+
+
+def refused_start(result, row, side):
+    """The result of a row whose gateway did not start. That is right if the row takes something away that it needs."""
+    side.gateway.process.wait()
+    last = side.gateway.log.read_text(errors="replace").strip().rpartition("\n")[2]
+    result["notes"].append(f"the gateway refused to start, with exit status {side.gateway.process.returncode}: {last}")
+    if row.descriptors is None or side.gateway.process.returncode <= 0:
+        result["failures"].append("the gateway did not start")
+    return result

@@ -1,0 +1,143 @@
+"""The gateway, brokers and other programs of a row, and what the kernel knows about them."""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from wire import mqtt_connect
+
+HERE = pathlib.Path(__file__).resolve().parent
+# Seconds within which programs must be ready.
+PATIENCE = 20
+TICK = 0.02
+# File descriptors of each gateway, and of the harness.
+DESCRIPTORS = 20_000
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Program:
+    """A child process with its output in a file. It ends with the harness at the latest, however that ends."""
+
+    def __init__(self, log, command, *, descriptors=DESCRIPTORS, nice=0, pipes=False):
+        self.log = log
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("COATY_")}
+        prefix = ["setpriv", "--pdeathsig", "KILL", "--", "prlimit", f"--nofile={descriptors}:{descriptors}", "--"]
+        if nice:
+            # A negative value needs root; without it `nice` warns and goes on.
+            prefix += ["nice", "-n", str(nice)]
+        pipe = subprocess.PIPE if pipes else subprocess.DEVNULL
+        with open(log, "ab") as errors:
+            self.process = subprocess.Popen(
+                [*prefix, *map(str, command)],
+                env=variables | {"PYTHONDONTWRITEBYTECODE": "1"},
+                stdin=pipe,
+                stdout=pipe if pipes else errors,
+                stderr=errors,
+                text=True,
+            )
+
+    @property
+    def id(self):
+        return self.process.pid
+
+    @property
+    def is_running(self):
+        return self.process.poll() is None
+
+    def wait_for_line(self, pattern):
+        """Returns the match of a pattern in the log; None if the program ends first, or is not ready in time."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            if found := re.search(pattern, self.log.read_text(errors="replace")):
+                return found
+            if not self.is_running:
+                return None
+            time.sleep(TICK)
+        return None
+
+    def kill(self):
+        if self.is_running:
+            self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    def stop(self, seconds):
+        """Sends SIGTERM. Returns the seconds until the program has ended; None if it had to be killed."""
+        start = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(seconds)
+            return time.monotonic() - start
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return None
+
+    # MARK: What the kernel knows
+
+    def memory(self, key="VmRSS"):
+        """Returns the resident memory in bytes, or with `VmHWM` the highest so far; 0 after the program has ended."""
+        try:
+            text = pathlib.Path(f"/proc/{self.id}/status").read_text()
+        except OSError:
+            return 0
+        found = re.search(rf"^{key}:\s+(\d+) kB$", text, re.MULTILINE)
+        return int(found[1]) << 10 if found else 0
+
+    def processor_time(self):
+        """Returns the seconds of processor time so far; 0 after the program has ended."""
+        try:
+            fields = pathlib.Path(f"/proc/{self.id}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0
+        return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+
+
+class Broker(Program):
+    """A mosquitto in its default configuration, but without Nagle's algorithm, which would delay events by 40 ms."""
+
+    def __init__(self, folder, name):
+        self.port = free_port()
+        configuration = folder / f"{name}.conf"
+        lines = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "persistence false", "log_dest stderr"]
+        lines += ["set_tcp_nodelay true", "user root"] if os.geteuid() == 0 else ["set_tcp_nodelay true"]
+        configuration.write_text("\n".join(lines) + "\n")
+        # Debian keeps it where only root has its path.
+        binary = "/usr/sbin/mosquitto" if os.path.exists("/usr/sbin/mosquitto") else "mosquitto"
+        super().__init__(folder / f"{name}.log", [binary, "-c", configuration])
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return mqtt_connect(self.port).close()
+            except OSError:
+                if not self.is_running or time.monotonic() > deadline:
+                    sys.exit(f"hostile: mosquitto does not start, see {self.log}")
+                time.sleep(TICK)
+
+
+class Gateway(Program):
+    """The gateway under test. `port` is None if it did not start."""
+
+    def __init__(self, folder, name, binary, broker_port, *, arguments=(), configuration=None, descriptors=DESCRIPTORS):
+        command = [binary, "--port", 0, "--broker", f"mqtt://127.0.0.1:{broker_port}", *arguments]
+        if configuration:
+            path = folder / f"{name}.yaml"
+            path.write_text(configuration)
+            command += ["--config", path]
+        super().__init__(folder / f"{name}.log", command, descriptors=descriptors)
+        ready = self.wait_for_line(r"ready on http://127\.0\.0\.1:(\d+)")
+        self.port = int(ready[1]) if ready else None

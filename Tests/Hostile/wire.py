@@ -1,0 +1,249 @@
+"""HTTP, WebSocket and MQTT 3.1.1 over plain sockets. Requests and frames are built in advance, so that sending them takes little CPU."""
+
+import base64
+import json
+import re
+import select
+import socket
+import struct
+import time
+from urllib.parse import quote
+
+# Seconds that a client waits for an answer.
+PATIENCE = 30
+
+
+def encoded(value):
+    """Returns a value as compact JSON."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def request(method, path, body=None, *, media_type="application/json", close=False, **headers):
+    """Returns the bytes of an HTTP request; a body that is not bytes is encoded as JSON."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
+    if body is not None:
+        body = body if isinstance(body, (bytes, bytearray)) else encoded(body)
+        lines += [f"Content-Type: {media_type}", f"Content-Length: {len(body)}"]
+    if close:
+        lines.append("Connection: close")
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + (body or b"")
+
+
+def target(path, **parameters):
+    """Returns a path with a query; values that are not strings are encoded as JSON."""
+    pairs = (
+        f"{name}={quote(value if isinstance(value, str) else json.dumps(value, separators=(',', ':')), safe='')}"
+        for name, value in parameters.items()
+    )
+    return f"{path}?{'&'.join(pairs)}"
+
+
+def handshake(path="/v1/ws"):
+    """Returns the bytes of a WebSocket handshake."""
+    key = base64.b64encode(b"0123456789abcdef").decode()
+    fields = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec_WebSocket_Version": 13, "Sec_WebSocket_Key": key}
+    if path == "/v1/ws":
+        fields["Sec_WebSocket_Protocol"] = "coaty.v1"
+    return request("GET", path, **fields)
+
+
+def frame(value, opcode=1):
+    """Returns a WebSocket frame of a client. The masking key is zero, so the payload is copied only once."""
+    payload = value if isinstance(value, (bytes, bytearray)) else encoded(value)
+    length = len(payload)
+    if length < 126:
+        head = bytes([0x80 | opcode, 0x80 | length])
+    elif length < 1 << 16:
+        head = bytes([0x80 | opcode, 0x80 | 126]) + struct.pack(">H", length)
+    else:
+        head = bytes([0x80 | opcode, 0x80 | 127]) + struct.pack(">Q", length)
+    return head + bytes(4) + payload
+
+
+class Closed(Exception):
+    """The gateway has closed the connection, with a close frame if there is a code."""
+
+    def __init__(self, how, code=None):
+        super().__init__(f"{how} {code}" if code else how)
+
+
+class Client:
+    """One connection to the gateway, with blocking calls."""
+
+    def __init__(self, port, address="127.0.0.1", *, receive_buffer=None, patience=PATIENCE):
+        self.socket = socket.socket()
+        self._received = bytearray()
+        try:
+            if receive_buffer:
+                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            self.socket.settimeout(patience)
+            # The port is chosen at connect, so that clients of one address share no ports for nothing.
+            self.socket.setsockopt(socket.IPPROTO_IP, 24, 1)
+            self.socket.bind((address, 0))
+            self.socket.connect(("127.0.0.1", port))
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:
+            self.socket.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def _fill(self, count):
+        while len(self._received) < count:
+            part = self.socket.recv(max(65536, min(count - len(self._received), 1 << 20)))
+            if not part:
+                raise Closed("closed")
+            self._received += part
+
+    def _take(self, count):
+        self._fill(count)
+        data = bytes(self._received[:count])
+        del self._received[:count]
+        return data
+
+    def head(self):
+        """Reads the head of a response. Returns the status, and the header fields with names in lower case."""
+        while (end := self._received.find(b"\r\n\r\n")) < 0:
+            self._fill(len(self._received) + 1)
+        lines = self._take(end + 4).decode("latin-1").split("\r\n")
+        status = int(lines[0].split(" ")[1])
+        return status, {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)}
+
+    def response(self):
+        """Reads a whole response. Returns the status and the body."""
+        status, headers = self.head()
+        if headers.get("transfer-encoding") == "chunked":
+            body = b""
+            while True:
+                while (end := self._received.find(b"\r\n")) < 0:
+                    self._fill(len(self._received) + 1)
+                size = int(self._take(end + 2).split(b";")[0], 16)
+                body += self._take(size + 2)[:-2]
+                if size == 0:
+                    return status, body
+        return status, self._take(int(headers.get("content-length", 0)))
+
+    def message(self):
+        """Reads a WebSocket message. Returns its payload; raises `Closed` for a close frame."""
+        payload = b""
+        while True:
+            first, length = self._take(2)
+            if length == 126:
+                (length,) = struct.unpack(">H", self._take(2))
+            elif length == 127:
+                (length,) = struct.unpack(">Q", self._take(8))
+            part = self._take(length)
+            opcode = first & 15
+            if opcode == 8:
+                raise Closed("close", int.from_bytes(part[:2], "big"))
+            if opcode == 9:
+                self.send(frame(part, 10))
+            elif opcode < 3:
+                payload += part
+                if first & 0x80:
+                    return payload
+
+
+def outcome(status, body):
+    """Returns what a response says in few words: the status, and the type of a problem."""
+    found = re.search(rb'"type":"urn:coaty-gateway:problem:([a-z-]+)"', body[:2000])
+    return f"{status} {found[1].decode()}" if found else str(status)
+
+
+# MARK: MQTT
+
+
+def mqtt_connect(port, client_id=b"", patience=PATIENCE):
+    """Returns a socket to a broker that has accepted an MQTT connection without keepalive."""
+    link = socket.create_connection(("127.0.0.1", port), patience)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    rest = b"\x00\x04MQTT\x04\x02\x00\x00" + len(client_id).to_bytes(2, "big") + client_id
+    link.sendall(bytes([0x10, len(rest)]) + rest)
+    answer = link.recv(4)
+    if answer != bytes([0x20, 2, 0, 0]):
+        link.close()
+        raise ConnectionError(f"the broker refuses: {answer!r}")
+    return link
+
+
+def remaining_length(length):
+    encoded_length = bytearray()
+    while True:
+        encoded_length.append((length & 0x7F) | (0x80 if length > 0x7F else 0))
+        length >>= 7
+        if length == 0:
+            return bytes(encoded_length)
+
+
+def publish_head(topic, payload_length):
+    topic = topic.encode()
+    return b"\x30" + remaining_length(2 + len(topic) + payload_length) + len(topic).to_bytes(2, "big") + topic
+
+
+def publish(topic, payload):
+    """Returns a PUBLISH packet of QoS 0."""
+    return publish_head(topic, len(payload)) + payload
+
+
+def subscribe(topic):
+    """Returns a SUBSCRIBE packet with one topic filter."""
+    rest = b"\x00\x01" + len(topic.encode()).to_bytes(2, "big") + topic.encode() + b"\x00"
+    return b"\x82" + remaining_length(len(rest)) + rest
+
+
+def mqtt_packet_length(data, start=0):
+    """Returns the length of the packet that begins at an offset; None if too little of it is there to tell."""
+    length, shift = 0, 0
+    for index in range(start + 1, min(start + 5, len(data))):
+        length |= (data[index] & 0x7F) << shift
+        shift += 7
+        if data[index] < 0x80:
+            return index + 1 - start + length
+    return None
+
+
+class Publisher:
+    """Publishes through the broker, as an agent outside of the gateway does."""
+
+    def __init__(self, port):
+        self._link = mqtt_connect(port)
+
+    def send(self, packets):
+        self._link.sendall(packets)
+
+    def finish(self):
+        """Returns when the broker has read everything."""
+        self._link.sendall(bytes([0xE0, 0]))
+        self._link.recv(1)
+        self._link.close()
+
+
+def pace(rate, seconds):
+    """Yields every 10 ms how many are due, until the time is over; they are `rate` a second in all."""
+    start = time.monotonic()
+    done = 0
+    while (passed := time.monotonic() - start) < seconds:
+        due = int((passed + 0.01) * rate)
+        if due > done:
+            yield due - done
+            done = due
+        time.sleep(max(0, start + done / rate - time.monotonic()) if rate < 100 else 0.01)
+
+
+def closed_count(clients):
+    """Returns how many of the connections the gateway has ended."""
+    poll = select.poll()
+    for client in clients:
+        poll.register(client.socket, select.POLLRDHUP)
+    return len(poll.poll(0))
