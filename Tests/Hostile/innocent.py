@@ -57,7 +57,6 @@ async def read_response(reader):
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     if status >= 300:
         raise Refused(outcome(status, body))
-    return headers
 
 
 async def open_websocket(port, path="/v1/ws"):
@@ -107,7 +106,7 @@ class Reader:
         self.cursor = None
         self.is_ready = asyncio.Event()
         self.latencies = []
-        self.lost = self.gaps = self.dropped = self.repeated = self.reconnects = 0
+        self.lost = self.gaps = self.dropped = self.late = self.repeated = self.reconnects = 0
         self.endings = collections.Counter()
         # What gaps since the last event cover; infinite if a gap does not say.
         self._covered = 0
@@ -143,11 +142,17 @@ class Reader:
         self.lost += missing - covered
         self._covered = 0
 
-    def report(self, start, published):
-        self.skip_to(published)
+    def report(self, start, times):
+        """Reports about the events since a time; `times` are those at which all events were published."""
+        now = time.monotonic()
+        # What is missing behind the last event may still come, but takes too long. Its age counts as its latency.
+        late = times[self.last + 1 :]
+        self.late = max(0, len(late) - self._covered)
+        latencies = self.latencies + [(published, now - published) for published in late]
         return {
-            "latency": summary([latency for time, latency in self.latencies if time >= start]),
+            "latency": summary([latency for published, latency in latencies if published >= start]),
             "lost": self.lost,
+            "late": self.late,
             "gaps": self.gaps,
             "dropped": self.dropped,
             "repeated": self.repeated,
@@ -174,14 +179,14 @@ class Innocent:
         self.rate = rate
         self.readers = {"sse": Reader(), "ws": Reader()}
         self.direct = Reader()
-        self.published = 0
+        #: When each event was published.
+        self.times = []
         self.is_publishing = True
         # Of each kind: start and latency of those that have ended well.
         self.samples = {kind: [] for kind in PROBES}
         self.failures = {kind: collections.Counter() for kind in PROBES}
         self.pending = {kind: {} for kind in PROBES}
         self.lags = []
-        self._idle = {"advertise": [], "healthz": []}
         self._pings = None
         self._agent = str(uuid.uuid4())
         self._advertise = request(
@@ -248,14 +253,14 @@ class Innocent:
         event = {"coreType": "CoatyObject", "objectType": "com.example.Innocent", "objectId": self._agent, "name": "Numbered"}
         start = time.monotonic()
         while self.is_publishing:
-            due = start + self.published / self.rate
+            due = start + len(self.times) / self.rate
             now = time.monotonic()
             if due > now:
                 await asyncio.sleep(due - now)
                 continue
-            event |= {"number": self.published, "time": now}
+            event |= {"number": len(self.times), "time": now}
             writer.write(publish(topic, json.dumps({"object": event}).encode()))
-            self.published += 1
+            self.times.append(now)
             await writer.drain()
 
     # MARK: Probes
@@ -316,25 +321,12 @@ class Innocent:
         connection["reading"] = asyncio.ensure_future(read())
         return connection
 
-    async def probe_http(self, kind, data):
-        idle = self._idle[kind]
-        if idle:
-            # The gateway may have closed it meanwhile.
-            with contextlib.suppress(OSError, EOFError):
-                return await self.exchange(idle, *idle.pop(), data)
-        await self.exchange(idle, *await connect(self.gateway), data)
-
-    async def exchange(self, idle, reader, writer, data):
-        try:
+    async def probe_http(self, data):
+        # A new connection each time, because connections are divided among threads of the gateway.
+        reader, writer = await connect(self.gateway)
+        with contextlib.closing(writer):
             writer.write(data)
-            headers = await read_response(reader)
-        except BaseException:
-            writer.close()
-            raise
-        if idle or headers.get("connection", "").lower() == "close":
-            writer.close()
-        else:
-            idle.append((reader, writer))
+            await read_response(reader)
 
     async def repeat(self, kind, action):
         start = time.monotonic()
@@ -365,13 +357,13 @@ class Innocent:
             due = time.monotonic() + STATUS_INTERVAL
             await asyncio.sleep(STATUS_INTERVAL)
             self.lags.append((due, max(0, time.monotonic() - due)))
-            behind = self.published - 1 - min(reader.last for reader in self.readers.values())
-            print(json.dumps({"worst": self.worst(), "behind": behind, "published": self.published}), flush=True)
+            behind = len(self.times) - 1 - min(reader.last for reader in self.readers.values())
+            print(json.dumps({"worst": self.worst(), "behind": behind, "published": len(self.times)}), flush=True)
 
     async def catch_up(self):
         deadline = time.monotonic() + CATCHING_UP
         while time.monotonic() < deadline:
-            if all(reader.last == self.published - 1 for reader in (*self.readers.values(), self.direct)):
+            if all(reader.last == len(self.times) - 1 for reader in (*self.readers.values(), self.direct)):
                 break
             await asyncio.sleep(0.05)
 
@@ -387,9 +379,9 @@ class Innocent:
                 "failures": self.failures[kind],
             }
         return {
-            "published": self.published,
-            "readers": {name: reader.report(start, self.published) for name, reader in self.readers.items()},
-            "broker": self.direct.report(start, self.published),
+            "published": len(self.times),
+            "readers": {name: reader.report(start, self.times) for name, reader in self.readers.items()},
+            "broker": self.direct.report(start, self.times),
             "probes": probes,
             "lag": summary([lag for time, lag in self.lags if time >= start]),
         }
@@ -411,8 +403,8 @@ class Innocent:
             asyncio.ensure_future(self.print_status()),
             asyncio.ensure_future(self.repeat("handshake", self.probe_handshake)),
             asyncio.ensure_future(self.repeat("ping", self.probe_ping)),
-            asyncio.ensure_future(self.repeat("advertise", lambda _: self.probe_http("advertise", self._advertise))),
-            asyncio.ensure_future(self.repeat("healthz", lambda _: self.probe_http("healthz", self._healthz))),
+            asyncio.ensure_future(self.repeat("advertise", lambda _: self.probe_http(self._advertise))),
+            asyncio.ensure_future(self.repeat("healthz", lambda _: self.probe_http(self._healthz))),
         ]
         command = (await commands.readline()).decode().split()
         if command[:1] == ["report"]:

@@ -10,6 +10,7 @@ COLUMNS = {
     "healthz": 9,
     "refused": 7,
     "lost": 5,
+    "late": 5,
     "gaps": 6,
     "memory": 7,
     "cpu": 6,
@@ -18,8 +19,11 @@ COLUMNS = {
     "result": 6,
 }
 HEAD = (
-    "Latencies are the 99th percentile in ms; `refused` are probes that failed, `gaps` events that gaps report, `memory` the peak in MiB above\n"
-    "start, `cpu` seconds of the gateway, `recovery` and `stop` seconds after the attack and after SIGTERM.\n\n"
+    """Latencies are the 99th percentile in ms. `refused` are probes that failed; `lost` events that are missing without a gap, `late`
+events that had not come at the end, `gaps` events that gaps report. `memory` is the peak in MiB above that at start, `cpu` the
+seconds of processor time of the gateway. `recovery` and `stop` are the seconds after the attack and after SIGTERM.
+
+"""
     + "| " + " | ".join(name.ljust(width) for name, width in COLUMNS.items()) + " |\n"
     + "|" + "|".join("-" * (width + 2) for width in COLUMNS.values()) + "|"
 )  # fmt: skip
@@ -56,6 +60,7 @@ def cells(result, side):
             values[kind] = milliseconds(innocent["probes"][kind]["latency"])
         values["refused"] = str(sum(sum(probe["failures"].values()) for probe in innocent["probes"].values()))
         values["lost"] = f"{sum(reader['lost'] for reader in innocent['readers'].values()):.0f}"
+        values["late"] = f"{sum(reader['late'] for reader in innocent['readers'].values()):.0f}"
         values["gaps"] = f"{sum(reader['dropped'] for reader in innocent['readers'].values()):.0f}"
     return values
 

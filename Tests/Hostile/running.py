@@ -135,6 +135,8 @@ class Side:
         for name, reader in report["readers"].items():
             if reader["lost"]:
                 self.failures.append(f"{reader['lost']:.0f} events lost without a gap ({name})")
+            if reader["late"]:
+                self.failures.append(f"{reader['late']:.0f} events neither delivered nor in a gap when the measurement ended ({name})")
 
     def result(self):
         return {
@@ -149,7 +151,7 @@ def attack_command(row, **options):
     return [sys.executable, HERE / "attack.py", row.name, json.dumps(options)]
 
 
-def run_row(row, folder, binary, *, rate, recovery, addresses, parameters):
+def run_row(row, folder, binary, *, rate, recovery, seconds, addresses, parameters):
     """Runs a row and its control. Returns all figures, and what failed."""
     result = {"row": row.name, "parameters": row.parameters | parameters, "failures": [], "told": {}, "notes": []}
     with contextlib.ExitStack() as stack:
@@ -172,13 +174,13 @@ def run_row(row, folder, binary, *, rate, recovery, addresses, parameters):
             gateway=attacked.gateway.port,
             broker=attacked.broker.port,
             trickle=attacked.trickle,
-            seconds=row.seconds,
+            seconds=seconds,
             addresses=addresses,
             parameters=parameters,
         )
         attacker = Program(folder / "attacker.log", command, nice=5, pipes=True)
         stack.callback(attacker.kill)
-        text = watch(attacker, attacked, row.seconds + GRACE)
+        text = watch(attacker, attacked, seconds + GRACE)
         attack_end = time.monotonic()
         report = json.loads(text) if text else {"notes": [f"the attacker did not report, see {attacker.log}"]}
         attacker.kill()

@@ -8,8 +8,15 @@ from rows.filters import leaves
 from wire import encoded, publish, request, target
 
 
-def advertise_objects(attack, count, size, members=b""):
-    """Advertises objects through the broker, as one agent; each has a size in bytes, and members that repeat."""
+#: What fills an object up to its size, between its first and its last part.
+TEXT = (b',"filling":"', b"x", b'"')
+ESCAPED_KEYS = (b"", rb',"\n":0', b"")
+NUMBERS = (b',"filling":[0', b",0", b"]")
+
+
+def advertise_objects(attack, count, size, filling=TEXT):
+    """Advertises objects of a size in bytes through the broker, as one agent."""
+    first, repeated, last = filling
     publisher = attack.publisher()
     agent = uuid.uuid4()
     topic = f"coaty/3/-/ADV:CoatyObject/{agent}"
@@ -23,9 +30,8 @@ def advertise_objects(attack, count, size, members=b""):
                 "number": number,
             }
         )
-        repeats = max(0, size - len(head)) // len(members) if members else 0
-        rest = members * repeats or b',"filling":"' + b"x" * max(0, size - len(head) - 13) + b'"'
-        publisher.send(publish(topic, b'{"object":' + head[:-1] + rest + b"}}"))
+        count_of_repeated = max(0, size - len(head) - len(first) - len(last)) // len(repeated)
+        publisher.send(publish(topic, b'{"object":' + head[:-1] + first + repeated * count_of_repeated + last + b"}}"))
         # mosquitto drops messages for a subscriber that it can't keep up with.
         time.sleep(max(0.0002, size / 50_000_000))
     publisher.finish()
@@ -50,7 +56,7 @@ def await_objects(attack, count):
 @row(seconds=20, soak={"objects": 100, "at_once": 1, "size": 5000, "leaf_count": 20})
 def objects_filter(attack, objects=10_000, size=5_000, leaf_count=100, at_once=2, pause=5):
     """Queries 10,000 objects of 5 KB with a filter of 100 leaves, twice at once, and leaves after 5 s."""
-    advertise_objects(attack, objects, size, rb',"\n":0')
+    advertise_objects(attack, objects, size, ESCAPED_KEYS)
     query = request("GET", target("/v1/objects", filter=leaves(leaf_count), limit=1))
     clients = [attack.connect(number, patience=pause) for number in range(at_once)]
     for client in clients:
@@ -74,8 +80,8 @@ def objects_unread(attack, objects=1_000, size=60_000, clients=50):
 
 @row(seconds=20, soak={"objects": 20, "at_once": 1})
 def objects_order(attack, objects=1_000, size=60_000, at_once=2, properties=16):
-    """Lists 1,000 wide objects of 60 KB in the order of 16 properties, twice at once."""
-    advertise_objects(attack, objects, size, rb',"\n":0')
+    """Lists 1,000 objects of 60 KB and 30,000 values each in the order of 16 properties, twice at once."""
+    advertise_objects(attack, objects, size, NUMBERS)
     order = ",".join(f"p{number}" for number in range(properties))
     query = request("GET", target("/v1/objects", objectType="com.example.Filling", order=order, limit=1000))
     attack.open_many(at_once, query, receive_buffer=4096, patience=max(1, attack.left))

@@ -53,9 +53,9 @@ def throttle_keys(attack, events=1_500, size=1_000_000):
     attack.hold()
 
 
-def publish_small(attack, rate):
-    """Publishes small messages through the broker at a rate until the attack ends."""
-    packets = publish("hostile/load", b"x" * 20)
+def publish_messages(attack, rate, size):
+    """Publishes messages through the broker at a rate until the attack ends."""
+    packets = publish("hostile/load", b"x" * size)
     publisher = attack.publisher()
     sent = 0
     for due in pace(rate, attack.left):
@@ -65,18 +65,18 @@ def publish_small(attack, rate):
 
 
 @row(soak={"subscriptions": 2, "rate": 200})
-def raw_wildcards(attack, subscriptions=25, rate=20_000):
+def raw_wildcards(attack, subscriptions=25, rate=20_000, size=20):
     """25 subscriptions of one client to raw `#`, and an agent publishes 20,000 messages a second."""
     (client,) = attack.open_websockets(1)
     for number in range(subscriptions):
         client.send(frame({"op": "subscribe", "id": str(number), "event": "raw", "topic": "#"}))
     for _ in range(subscriptions):
         attack.tell_frame(client.message())
-    publish_small(attack, rate)
+    publish_messages(attack, rate, size)
 
 
 @row(seconds=20, soak={"filters": 200, "rate": 50})
-def raw_filters(attack, filters=9_900, rate=500):
+def raw_filters(attack, filters=9_900, rate=500, size=4_000):
     """40 connections have 9,900 raw subscriptions with wildcards and one to `#`, and an agent publishes 500 messages a second."""
     # A connection has at most 256 subscriptions.
     per_connection = 250
@@ -95,4 +95,4 @@ def raw_filters(attack, filters=9_900, rate=500):
     attack.tell_frame(clients[0].message())
     attack.note(f"subscribed after {time.monotonic() - attack.start:.1f} s")
     attack.seconds += max(0, 8 - attack.left)
-    publish_small(attack, rate)
+    publish_messages(attack, rate, size)
