@@ -116,6 +116,13 @@ class Attack:
                         clients.append(client)
         return clients
 
+    def open_websocket(self):
+        """Opens a WebSocket on `/v1/ws`. Raises `Closed` if the gateway refuses it, which ends the attack."""
+        clients = self.open_websockets(1)
+        if not clients:
+            raise Closed("the refusal of its connection")
+        return clients[0]
+
     def open_websockets(self, count, first_frame=None, **options):
         """Opens WebSockets on `/v1/ws`. Sends a frame on each (bytes, or a function of its number), and reads the reply."""
         clients = self.open_many(count, handshake(), **options)

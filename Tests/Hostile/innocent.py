@@ -6,8 +6,8 @@ an MQTT subscriber at the broker, which shows what the broker itself delays. Eve
 POST /v1/advertise and a GET /healthz, also if earlier ones are not answered yet, so that a stall is measured in full.
 
 Standard output has a line of JSON every 250 ms: the worst latency of the last second, and how far the readers are behind. After the line
-`report SECONDS` on standard input it publishes no more, gives the readers time to catch up, prints a report about everything since that
-time of the monotonic clock, and ends.
+`report SECONDS` on standard input it publishes no more, gives the readers time to catch up, and prints a report about everything since
+that time of the monotonic clock; with `report SECONDS now` it does not wait for the readers. It stays connected until its input ends.
 """
 
 import asyncio
@@ -411,8 +411,10 @@ class Innocent:
             self.is_publishing = False
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(publishing, 1)
-            await self.catch_up()
+            if command[2:] != ["now"]:
+                await self.catch_up()
             print(json.dumps({"report": self.report(float(command[1]))}), flush=True)
+            await commands.read()
 
 
 if __name__ == "__main__":

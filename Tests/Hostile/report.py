@@ -53,7 +53,7 @@ def cells(result, side):
     values["memory"] = f"{max(0, memory['peak'] - memory['start']) >> 20}"
     values["cpu"] = f"{figures['cpu']['gateway']:.1f}"
     values["stop"] = "> 30" if figures["stop"] is None else f"{figures['stop']:.1f}"
-    values["recovery"] = "" if side == "control" else "never" if result["recovery"] is None else f"{result['recovery']:.1f}"
+    values["recovery"] = "" if side == "control" else ("-" if result["stops"] else "never") if result["recovery"] is None else f"{result['recovery']:.1f}"
     if innocent := figures["innocent"]:
         values["delivery"] = milliseconds(worst_delivery(innocent))
         for kind in PROBES:

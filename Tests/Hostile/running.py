@@ -38,7 +38,7 @@ class Innocent(Program):
         self.status = None
         self.result = None
         self._is_ready = threading.Event()
-        self._has_ended = threading.Event()
+        self._has_reported = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
@@ -47,11 +47,12 @@ class Innocent(Program):
                 message = json.loads(line)
                 if "report" in message:
                     self.result = message["report"]
+                    self._has_reported.set()
                 else:
                     self.status = message
                 self._is_ready.set()
         self._is_ready.set()
-        self._has_ended.set()
+        self._has_reported.set()
 
     def wait_until_ready(self):
         """Returns whether its readers are subscribed."""
@@ -62,13 +63,13 @@ class Innocent(Program):
     def is_calm(self):
         return self.status is not None and self.status["worst"] < CALM and self.status["behind"] < 50
 
-    def begin_report(self, since):
+    def begin_report(self, since, is_now=False):
         with contextlib.suppress(OSError):
-            self.process.stdin.write(f"report {since}\n")
+            self.process.stdin.write(f"report {since}{' now' if is_now else ''}\n")
             self.process.stdin.flush()
 
     def end_report(self):
-        self._has_ended.wait(REPORT_PATIENCE)
+        self._has_reported.wait(REPORT_PATIENCE)
         return self.result
 
 
@@ -98,6 +99,9 @@ class Side:
         self.peak = 0
         self.end_memory = 0
         self.stop_time = None
+        # Whether all events must have come when the measurement ends.
+        self.must_deliver = True
+        self.processor_time = self.broker_processor_time = 0
         if self.gateway.port:
             self.innocent = self._keep(stack, Innocent(folder, f"{name}-innocent", self.gateway.port, self.broker.port, rate))
         self.start_memory = self.gateway.memory()
@@ -114,6 +118,8 @@ class Side:
 
     def end(self):
         """Takes the figures when the recovery is over."""
+        if not self.gateway.is_running:
+            return
         self.peak = max(self.peak, self.gateway.memory("VmHWM"))
         self.end_memory = self.gateway.memory()
         self.processor_time = self.gateway.processor_time() - self.start_time
@@ -135,7 +141,7 @@ class Side:
         for name, reader in report["readers"].items():
             if reader["lost"]:
                 self.failures.append(f"{reader['lost']:.0f} events lost without a gap ({name})")
-            if reader["late"]:
+            if reader["late"] and self.must_deliver:
                 self.failures.append(f"{reader['late']:.0f} events neither delivered nor in a gap when the measurement ended ({name})")
 
     def result(self):
@@ -153,7 +159,8 @@ def attack_command(row, **options):
 
 def run_row(row, folder, binary, *, rate, recovery, seconds, addresses, parameters):
     """Runs a row and its control. Returns all figures, and what failed."""
-    result = {"row": row.name, "parameters": row.parameters | parameters, "failures": [], "told": {}, "notes": []}
+    result = {"row": row.name, "parameters": row.parameters | parameters, "stops": row.stops}
+    result |= {"failures": [], "told": {}, "notes": []}
     with contextlib.ExitStack() as stack:
         control = Side(stack, folder, "control", binary, rate)
         attacked = Side(stack, folder, "attack", binary, rate, row)
@@ -182,25 +189,26 @@ def run_row(row, folder, binary, *, rate, recovery, seconds, addresses, paramete
         stack.callback(attacker.kill)
         text = watch(attacker, attacked, seconds + GRACE)
         attack_end = time.monotonic()
-        report = json.loads(text) if text else {"notes": [f"the attacker did not report, see {attacker.log}"]}
+        report = json.loads(text) if text else {"failures": [f"the attacker did not report, see {attacker.log}"]}
         attacker.kill()
         result["seconds"] = attack_end - since
         result["told"] = report.get("told", {})
         result["notes"] = report.get("notes", [])
         result["failures"] += report.get("failures", [])
         result["attacker_cpu"] = report.get("cpu", 0)
-        result["recovery"] = await_recovery(attacked, recovery)
-        alive = [side.gateway.is_running for side in sides]
+        # Amid the work that the attack has caused, nobody waits for events that are still to come.
+        attacked.must_deliver = not row.stops
+        result["recovery"] = None if row.stops else await_recovery(attacked, recovery)
         for side in sides:
             if side.innocent:
-                side.innocent.begin_report(since)
-        # What is still to be delivered is part of the row; SIGTERM comes when the innocent client is done.
+                side.innocent.begin_report(since, is_now=row.stops)
         for side in sides:
             if side.innocent:
                 side.innocent.end_report()
             side.end()
+        alive = [side.gateway.is_running for side in sides]
         for side, was_alive in zip(sides, alive):
-            if was_alive and side.gateway.is_running:
+            if was_alive:
                 side.stop_time = side.gateway.stop(STOP_PATIENCE)
             side.judge(was_alive, side.stop_time)
             result[side.name] = side.result()

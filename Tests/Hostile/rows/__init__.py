@@ -27,9 +27,11 @@ class Row:
     descriptors: int | None
     #: Whether the gateway's broker connection goes through `trickling-broker`.
     trickles: bool
+    #: Whether SIGTERM comes as soon as the attack ends, amid the work that it causes.
+    stops: bool
 
 
-def row(*, seconds=15, addresses=1, soak=None, configuration=None, descriptors=None, trickles=False):
+def row(*, seconds=15, addresses=1, soak=None, configuration=None, descriptors=None, trickles=False, stops=False):
     """Adds a function to the table, under its own name."""
 
     def add(function):
@@ -40,7 +42,9 @@ def row(*, seconds=15, addresses=1, soak=None, configuration=None, descriptors=N
             if parameter.default is not parameter.empty
         }
         text = " ".join(function.__doc__.split())
-        ROWS[name] = Row(name, text, function, parameters, seconds, addresses, soak, configuration, descriptors, trickles)
+        ROWS[name] = Row(
+            name, text, function, parameters, seconds, addresses, soak, configuration, descriptors, trickles, stops
+        )
         return function
 
     return add

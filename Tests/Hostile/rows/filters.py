@@ -24,9 +24,9 @@ def wide_event(members):
     return b'{"object":' + head[:-1] + rb',"\n":0' * members + b"}}"
 
 
-def attack_filters(attack, subscriptions, leaf_count, members):
+def attack_filters(attack, subscriptions, leaf_count, members, patience=None):
     """Subscribes, and publishes the event: through the gateway, or through the broker if the gateway refuses it."""
-    (client,) = attack.open_websockets(1)
+    client = attack.open_websocket()
     for number in range(subscriptions):
         client.send(
             frame({"op": "subscribe", "id": str(number), "event": "channel", "channelId": CHANNEL, "filter": leaves(leaf_count)})
@@ -34,7 +34,7 @@ def attack_filters(attack, subscriptions, leaf_count, members):
     for _ in range(subscriptions):
         attack.tell_frame(client.message())
     payload = wide_event(members)
-    answer = attack.ask(request("POST", f"/v1/channel/{CHANNEL}", payload), patience=max(1, attack.left))
+    answer = attack.ask(request("POST", f"/v1/channel/{CHANNEL}", payload), patience=patience or max(1, attack.left))
     if answer is None or answer[0] >= 300:
         publisher = attack.publisher()
         publisher.send(publish(f"coaty/3/-/CHN:{CHANNEL}/0b1e6d0a-9a55-4c6c-b0a4-8d1f6f8f4a22", payload))
@@ -60,6 +60,15 @@ def escaped_keys_of_nine(attack, subscriptions=9, leaf_count=100, members=128_00
 def escaped_keys_then_close(attack, subscriptions=6, leaf_count=100, members=128_000, pause=1):
     """The same, and the attacker closes its socket while the filters run."""
     client = attack_filters(attack, subscriptions, leaf_count, members)
+    attack.hold(pause)
+    client.close()
+    attack.hold()
+
+
+@row(seconds=3, stops=True)
+def escaped_keys_stop(attack, subscriptions=6, leaf_count=100, members=128_000, pause=1):
+    """The same, and the gateway gets SIGTERM 2 s later."""
+    client = attack_filters(attack, subscriptions, leaf_count, members, patience=1)
     attack.hold(pause)
     client.close()
     attack.hold()

@@ -10,19 +10,18 @@ from wire import frame, outcome, request, target
 @row(seconds=20, soak={"objects": 50})
 def identity_objects(attack, objects=10_050, batch=100):
     """Advertises 10,050 small Identity objects by POST; no agent stands behind them."""
-    with attack.connect() as client:
-        for begin in range(0, objects, batch):
-            if attack.left <= 1:
-                attack.note(f"only {begin} objects advertised")
-                break
-            requests = b"".join(
-                request("POST", "/v1/advertise", {"object": identity(f"Nobody {number}")})
-                for number in range(begin, min(begin + batch, objects))
-            )
-            with attack.telling():
-                client.send(requests)
-                for _ in range(min(batch, objects - begin)):
-                    attack.told[outcome(*client.response())] += 1
+    for begin in range(0, objects, batch):
+        if attack.left <= 3:
+            attack.note(f"only {begin} objects advertised")
+            break
+        requests = [
+            request("POST", "/v1/advertise", {"object": identity(f"Nobody {number}")})
+            for number in range(begin, min(begin + batch, objects))
+        ]
+        with attack.telling(), attack.connect() as client:
+            client.send(b"".join(requests))
+            for _ in requests:
+                attack.told[outcome(*client.response())] += 1
     # The innocent client's own object must still be known.
     task = identity("Innocent") | {"coreType": "CoatyObject", "objectType": "com.example.Late"}
     attack.observe(request("POST", "/v1/advertise", {"object": task}))

@@ -5,7 +5,7 @@ import uuid
 
 from rows import row
 from rows.filters import leaves
-from wire import encoded, publish, request, target
+from wire import encoded, outcome, publish, request, target
 
 
 #: What fills an object up to its size, between its first and its last part.
@@ -63,10 +63,15 @@ def objects_filter(attack, objects=10_000, size=5_000, leaf_count=100, at_once=2
         client.send(query)
     for client in clients:
         with attack.telling():
-            status, _ = client.response()
-            attack.told[str(status)] += 1
+            attack.told[outcome(*client.response())] += 1
         client.close()
     attack.hold()
+
+
+@row(seconds=9, stops=True)
+def objects_filter_stop(attack, objects=10_000, size=5_000, leaf_count=100, at_once=2, pause=2):
+    """The same, and the gateway gets SIGTERM while the queries run."""
+    objects_filter(attack, objects, size, leaf_count, at_once, pause)
 
 
 @row(seconds=20, addresses=10, soak={"objects": 20, "clients": 1})

@@ -14,9 +14,8 @@ routing:
 """
 
 
-@row(configuration=CONFIGURATION)
-def routing_pairs(attack, points=50, rules=1_000, leaf_count=9, members=40_000):
-    """Sets 1,000 rules of 9 leaves, and registers one node of 256 KB with 50 sources and 50 actors."""
+def attack_rules(attack, points, rules, leaf_count, members, patience):
+    """Replaces the rules of the context, and registers a node."""
     leaf = ["actorNode.characteristics.ä", ["Exists"]]
     condition = {"or": [leaf] * leaf_count}
     attack.ask(
@@ -37,10 +36,23 @@ def routing_pairs(attack, points=50, rules=1_000, leaf_count=9, members=40_000):
     # Escaped keys of 7 bytes; the whole is at most 256 KiB.
     fitting = min(members, ((256 << 10) - len(node) - 40) // 7)
     node = node[:-1] + b',"characteristics":{"x":0' + rb',"\n":0' * fitting + b"}}"
-    attack.ask(request("POST", "/v1/io/nodes", node), patience=max(1, attack.left))
+    attack.ask(request("POST", "/v1/io/nodes", node), patience=patience)
+
+
+@row(seconds=20, configuration=CONFIGURATION)
+def routing_pairs(attack, points=50, rules=1_000, leaf_count=9, members=40_000):
+    """Sets 1,000 rules of 9 leaves, and registers one node of 256 KB with 50 sources and 50 actors."""
+    attack_rules(attack, points, rules, leaf_count, members, attack.left)
     # What an innocent client asks of the router.
     start = time.monotonic()
     question = request("POST", f"/v1/routing/contexts/{CONTEXT}/evaluate", {"rules": []})
-    status, body = attack.observe(question, patience=max(1, attack.left))
+    status, body = attack.observe(question, patience=max(1, attack.left - 1))
     attack.note(f"an evaluation without rules gets {status or body} after {time.monotonic() - start:.1f} s")
+    attack.hold()
+
+
+@row(seconds=4, configuration=CONFIGURATION, stops=True)
+def routing_pairs_stop(attack, points=50, rules=1_000, leaf_count=9, members=40_000):
+    """The same, and the gateway gets SIGTERM while the rules are evaluated."""
+    attack_rules(attack, points, rules, leaf_count, members, 2)
     attack.hold()

@@ -11,7 +11,7 @@ SENDER = "0b1e6d0a-9a55-4c6c-b0a4-8d1f6f8f4a24"
 @row(soak={"subscriptions": 2})
 def in_operands(attack, subscriptions=100, values=500_000):
     """100 subscriptions of one client have a filter `In` with 500,000 values each."""
-    (client,) = attack.open_websockets(1)
+    client = attack.open_websocket()
     # The values are ones, of two bytes each with the comma; the frame just fits the limit for messages.
     head = b'"op":"subscribe","event":"channel","channelId":"in","filter":["a",["In",[1' + b",1" * (values - 1) + b"]]]}"
     for number in range(subscriptions):
@@ -26,7 +26,7 @@ def in_operands(attack, subscriptions=100, values=500_000):
 @row(seconds=25, soak={"events": 20})
 def throttle_keys(attack, events=1_500, size=1_000_000):
     """A subscription throttles 1,500 events from the broker, whose object ids have 1 MB."""
-    (client,) = attack.open_websockets(1)
+    client = attack.open_websocket()
     subscription = {"op": "subscribe", "id": "s", "event": "channel", "channelId": "keys"}
     client.send(frame(subscription | {"throttle": 3_600_000, "fields": ["name"], "overflow": "latest"}))
     attack.tell_frame(client.message())
@@ -67,7 +67,7 @@ def publish_messages(attack, rate, size):
 @row(soak={"subscriptions": 2, "rate": 200})
 def raw_wildcards(attack, subscriptions=25, rate=20_000, size=20):
     """25 subscriptions of one client to raw `#`, and an agent publishes 20,000 messages a second."""
-    (client,) = attack.open_websockets(1)
+    client = attack.open_websocket()
     for number in range(subscriptions):
         client.send(frame({"op": "subscribe", "id": str(number), "event": "raw", "topic": "#"}))
     for _ in range(subscriptions):
@@ -81,6 +81,8 @@ def raw_filters(attack, filters=9_900, rate=500, size=4_000):
     # A connection has at most 256 subscriptions.
     per_connection = 250
     clients = attack.open_websockets(-(-filters // per_connection))
+    if not clients:
+        return
     for number, client in enumerate(clients):
         count = min(per_connection, filters - number * per_connection)
         client.send(
