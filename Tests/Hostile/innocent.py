@@ -145,9 +145,12 @@ class Reader:
     def report(self, start, times):
         """Reports about the events since a time; `times` are those at which all events were published."""
         now = time.monotonic()
-        # What is missing behind the last event may still come, but takes too long. Its age counts as its latency.
-        late = times[self.last + 1 :]
-        self.late = max(0, len(late) - self._covered)
+        missing = times[self.last + 1 :]
+        covered = int(min(self._covered, len(missing)))
+        self.dropped += covered
+        # What is missing behind the last event and in no gap may still come, but takes too long. Its age counts as its latency.
+        late = missing[covered:]
+        self.late = len(late)
         latencies = self.latencies + [(published, now - published) for published in late]
         return {
             "latency": summary([latency for published, latency in latencies if published >= start]),

@@ -1,5 +1,7 @@
 """The table of results."""
 
+from running import STOP_PATIENCE
+
 COLUMNS = {
     "row": 25,
     "run": 7,
@@ -52,8 +54,12 @@ def cells(result, side):
     memory = figures["memory"]
     values["memory"] = f"{max(0, memory['peak'] - memory['start']) >> 20}"
     values["cpu"] = f"{figures['cpu']['gateway']:.1f}"
-    values["stop"] = "> 30" if figures["stop"] is None else f"{figures['stop']:.1f}"
-    values["recovery"] = "" if side == "control" else ("-" if result["stops"] else "never") if result["recovery"] is None else f"{result['recovery']:.1f}"
+    values["stop"] = f"> {STOP_PATIENCE}" if figures["stop"] is None else f"{figures['stop']:.1f}"
+    if side == "attack":
+        nothing = "-" if result["stops"] else "never"
+        values["recovery"] = nothing if result["recovery"] is None else f"{result['recovery']:.1f}"
+    else:
+        values["recovery"] = ""
     if innocent := figures["innocent"]:
         values["delivery"] = milliseconds(worst_delivery(innocent))
         for kind in PROBES:
@@ -68,10 +74,11 @@ def cells(result, side):
 def lines(result):
     """Returns the two lines of a row: under attack, and the control."""
     rows = [cells(result, "attack"), cells(result, "control")]
-    return "\n".join(
-        "| " + " | ".join(row[name].ljust(width) if name in ("row", "run", "result") else row[name].rjust(width) for name, width in COLUMNS.items()) + " |"
-        for row in rows
-    )  # fmt: skip
+    return "\n".join(f"| {' | '.join(aligned(name, row[name]) for name in COLUMNS)} |" for row in rows)
+
+
+def aligned(name, text):
+    return text.ljust(COLUMNS[name]) if name in ("row", "run", "result") else text.rjust(COLUMNS[name])
 
 
 def counted(counter):

@@ -13,7 +13,7 @@ from stack import HERE, PATIENCE, Broker, Gateway, Program
 MAXIMUM_MEMORY = 512 << 20
 # Seconds that SIGTERM may take, and after which the gateway is killed.
 MAXIMUM_STOP = 10
-STOP_PATIENCE = 30
+STOP_PATIENCE = 15
 # A gateway that grows beyond this is killed, to protect the machine.
 DANGEROUS_MEMORY = 10 << 30
 # Seconds before the attack, in which everything settles.

@@ -42,21 +42,21 @@ def attack_filters(attack, subscriptions, leaf_count, members, patience=None):
     return client
 
 
-@row(soak={"subscriptions": 1, "leaf_count": 20, "members": 20_000})
+@row(seconds=12, soak={"subscriptions": 1, "leaf_count": 20, "members": 20_000})
 def escaped_keys(attack, subscriptions=6, leaf_count=100, members=128_000):
     """Subscribes with filters of 100 leaves each, and publishes one event of 900 KB with 128,000 escaped keys."""
     attack_filters(attack, subscriptions, leaf_count, members)
     attack.hold()
 
 
-@row()
+@row(seconds=12)
 def escaped_keys_of_nine(attack, subscriptions=9, leaf_count=100, members=128_000):
     """The same with nine subscriptions, which takes longer than the keepalive of the broker connection."""
     attack_filters(attack, subscriptions, leaf_count, members)
     attack.hold()
 
 
-@row(soak={"subscriptions": 1, "leaf_count": 20, "members": 20_000})
+@row(seconds=12, soak={"subscriptions": 1, "leaf_count": 20, "members": 20_000})
 def escaped_keys_then_close(attack, subscriptions=6, leaf_count=100, members=128_000, pause=1):
     """The same, and the attacker closes its socket while the filters run."""
     client = attack_filters(attack, subscriptions, leaf_count, members)
