@@ -11,13 +11,15 @@ import Testing
         let condition = try ObjectFilterCondition(JSONDocument(Array(json.utf8)).root)
         let object = try JSONDocument(Array(Self.object.utf8)).root
         let principal = try JSONDocument(Array(#"{"site":"hall-1","sites":["hall-1"],"n":7}"#.utf8)).root
-        return condition.truth(steps: steps, openRoots: ["principal"]) { name in
+        func root(_ name: String) -> JSONView? {
             switch name {
             case "object": hasObject ? object : nil
             case "principal": principal
             default: nil
             }
         }
+        var budget = WorkBudget(steps: steps)
+        return try CompiledCondition(condition).truth(openRoots: ["principal"], roots: root, &budget)
     }
 
     @Test(arguments: [
@@ -86,20 +88,21 @@ import Testing
         #expect(try truth(#"{"or":[]}"#) == false)
     }
 
-    @Test func exhaustedBudgetIsUnknown() throws {
+    @Test func exceededBudgetIsThrown() throws {
         let leaf = #"["object.n",["Equals",6]]"#
         let list = Array(repeating: leaf, count: 20).joined(separator: ",")
         #expect(try truth(#"{"or":[\#(list)]}"#) == false)
-        #expect(try truth(#"{"or":[\#(list)]}"#, steps: 20) == nil)
-        #expect(try truth(#"{"not":{"or":[\#(list)]}}"#, steps: 20) == nil)
+        #expect(throws: WorkExceeded.self) { try truth(#"{"or":[\#(list)]}"#, steps: 20) }
+        #expect(throws: WorkExceeded.self) { try truth(#"{"not":{"or":[\#(list)]}}"#, steps: 20) }
         // What is true before the end of the budget stays true.
-        #expect(try truth(#"{"or":[["object.n",["Equals",5]],\#(list)]}"#, steps: 5) == true)
+        #expect(try truth(#"{"or":[["object.n",["Equals",5]],\#(list)]}"#, steps: 6) == true)
     }
 
-    @Test func deepNestingIsUnknown() {
+    @Test func deepNestingIsUnknown() throws {
         let leaf = ObjectFilterCondition.property("object.n", .equals(5))
         let deep = (0...ObjectFilterCondition.maximumDepth).reduce(leaf) { condition, _ in .not(.not(condition)) }
-        let object = try? JSONDocument(Array(Self.object.utf8)).root
-        #expect(deep.truth(steps: 10_000) { _ in object } == nil)
+        let object = try JSONDocument(Array(Self.object.utf8)).root
+        var budget = WorkBudget(steps: 10_000)
+        #expect(try CompiledCondition(deep).truth(roots: { _ in object }, &budget) == nil)
     }
 }

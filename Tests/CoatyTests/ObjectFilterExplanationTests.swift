@@ -76,7 +76,7 @@ import Testing
     }
 }
 
-@Suite struct FilterBudgetTests {
+@Suite struct WorkBudgetTests {
     private static func json(_ text: String) throws -> JSONView { try JSONDocument(Array(text.utf8)).root }
 
     /// Each takes far more steps than a pair has, though small.
@@ -103,24 +103,27 @@ import Testing
     @Test func theBudgetIsThatOfTheWholeCondition() throws {
         let leaf = ObjectFilterCondition.property("a.b", .exists())
         let object = try Self.json(#"{"b":1}"#)
-        let many = Array(repeating: leaf, count: FilterBudget.maximumStepsOfPairs)
-        #expect(ObjectFilterCondition.and(Array(many.dropLast())).matches { _ in object })
-        #expect(!ObjectFilterCondition.and(many).matches { _ in object })
+        // The leaf, the two names of its path; and one more for all.
+        let many = Array(repeating: leaf, count: ObjectFilterCondition.maximumStepsOfPairs / 3)
+        #expect(ObjectFilterCondition.and(many).matches { _ in object })
+        #expect(!ObjectFilterCondition.and(many + [leaf]).matches { _ in object })
         #expect(ObjectFilterCondition.and(many.map { _ in .property("b", .exists()) }).matches(object))
     }
 
     @Test func severalObjectsShareABudget() throws {
         let objects = try Self.json(#"[{"a":0},{"a":0},{"a":1}]"#)
         let condition = ObjectFilterCondition.property("a", .equals(1))
-        let needed = try #require((1...100).first { condition.matches(any: objects.elements, steps: $0) == true })
-        let first = try #require(
-            (1...100).first { condition.matches(any: objects.elements.prefix(1), steps: $0) != nil }
-        )
+        func holds(_ condition: ObjectFilterCondition, _ count: Int, steps: Int) throws -> Bool {
+            var budget = WorkBudget(steps: steps)
+            return try CompiledCondition(condition).holds(forOneOf: objects.elements.prefix(count), &budget)
+        }
+        let needed = try #require((1...100).first { (try? holds(condition, 3, steps: $0)) == true })
+        let first = try #require((1...100).first { (try? holds(condition, 1, steps: $0)) != nil })
         #expect(needed == 3 * first)
-        #expect(condition.matches(any: objects.elements, steps: needed - 1) == nil)
-        #expect(condition.matches(any: objects.elements.prefix(2), steps: needed) == false)
-        #expect(ObjectFilterCondition.not(condition).matches(any: objects.elements, steps: needed - 1) == true)
-        #expect(condition.matches(any: [], steps: 0) == false)
+        #expect(throws: WorkExceeded.self) { try holds(condition, 3, steps: needed - 1) }
+        #expect(try !holds(condition, 2, steps: needed))
+        #expect(try holds(.not(condition), 3, steps: needed - 1))
+        #expect(try !holds(condition, 0, steps: 0))
     }
 
     @Test func leavesAreCounted() {

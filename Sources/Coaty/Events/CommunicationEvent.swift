@@ -79,7 +79,7 @@ public struct Payload: Sendable {
     public var bytes: [UInt8] { document.bytes }
 
     /// About how many bytes the payload holds in memory: the text, and an index of its values.
-    package var footprint: Int { document.bytes.count + document.nodes.count * MemoryLayout<JSONDocument.Node>.stride }
+    package var footprint: Int { document.footprint }
 
     /// The payload's JSON value.
     public var json: JSONView { document.root }

@@ -48,6 +48,8 @@ public struct IoAssociationRule: Sendable {
     /// The properties, each once, that the condition asks of the context, or of all of it; nil where that is unknown, as it is
     /// of a closure.
     public let contextProperties: [ObjectFilterProperty]?
+    /// The condition if it is no closure.
+    let filter: CompiledCondition?
 
     /// Creates a rule.
     public init(name: String, valueType: String? = nil, condition: @escaping IoRoutingRuleConditionFunc) {
@@ -55,6 +57,7 @@ public struct IoAssociationRule: Sendable {
         self.valueType = valueType
         self.condition = .function(condition)
         contextProperties = nil
+        filter = nil
     }
 
     /// Creates a rule that has a JSON form.
@@ -72,6 +75,7 @@ public struct IoAssociationRule: Sendable {
         self.name = name
         self.valueType = valueType
         self.condition = .filter(condition)
+        filter = CompiledCondition(condition)
         contextProperties = properties.filter { $0.names.first == Root.context.rawValue && seen.insert($0).inserted }
     }
 

@@ -26,7 +26,7 @@ package struct IoRoutingDecision {
             }
             return .filter { source, actor in
                 let objects = IoAssociationRule.Objects(source, actor, contextJSON)
-                return filters.contains { $0.matches { objects[$0] } }
+                return filters.contains { $0.holdsForPair { objects[$0] } }
             }
         }
     }
@@ -43,16 +43,18 @@ package struct IoRoutingDecision {
                 let sourcePoint = source.point, let actorPoint = actor.point
             else { return false }
             return function(sourcePoint, sourceNode, actorPoint, actorNode, context, router)
-        case .filter(let condition):
+        case .filter:
             let objects = IoAssociationRule.Objects(source, actor, contextJSON)
-            return condition.matches { objects[$0] }
+            return rule.filter?.holdsForPair { objects[$0] } ?? false
         }
     }
 }
 
-extension IoAssociationRule {
-    fileprivate var filter: ObjectFilterCondition? {
-        if case .filter(let condition) = condition { condition } else { nil }
+extension CompiledCondition {
+    /// Not where it takes more work than comparing some thousand scalars.
+    fileprivate func holdsForPair(roots: (String) -> JSONView?) -> Bool {
+        var budget = WorkBudget(steps: ObjectFilterCondition.maximumStepsOfPairs)
+        return (try? holds(roots: roots, &budget)) ?? false
     }
 }
 

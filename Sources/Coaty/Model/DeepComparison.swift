@@ -1,59 +1,61 @@
-/// Compares a value with an operand on all levels, within a budget.
+/// Compares a value with a constant on all levels, within a budget.
 enum DeepComparison {
-    typealias Exhausted = FilterBudget.Exhausted
-
-    private static func count(_ view: JSONView, _ budget: inout FilterBudget) throws(Exhausted) {
-        try budget.spend(bytes: view.kind == .array || view.kind == .object ? 0 : view.bytes.count)
+    private static func count(_ view: JSONView, _ budget: inout WorkBudget) throws(WorkExceeded) {
+        try budget.spend(bytes: view.hasParts ? 0 : view.bytes.count)
     }
 
     /// Whether both are the same value: strings and names byte by byte, numbers by value, members in any order.
-    ///
+    static func isEqual(
+        _ value: FilterValue,
+        _ constant: Constant,
+        _ budget: inout WorkBudget
+    ) throws(WorkExceeded) -> Bool {
+        switch (value.view.kind, constant) {
+        case (.null, .scalar(let scalar)), (.bool, .scalar(let scalar)), (.number, .scalar(let scalar)):
+            try count(value.view, &budget)
+            return value.scalar == scalar
+        default: return try isEqual(value.view, constant, &budget)
+        }
+    }
+
     /// Descends in both at once, and so no deeper than a checked text is nested.
-    static func isEqual(_ view: JSONView, _ json: AnyCodable, _ budget: inout FilterBudget) throws(Exhausted) -> Bool {
+    private static func isEqual(
+        _ view: JSONView,
+        _ constant: Constant,
+        _ budget: inout WorkBudget
+    ) throws(WorkExceeded) -> Bool {
         try count(view, &budget)
-        switch (view.kind, json) {
-        case (.null, .null): return true
-        case (.bool, .bool(let bool)): return view.bool == bool
-        case (.string, .string(let string)): return view.isString(string)
-        case (.number, .integer), (.number, .unsignedInteger), (.number, .double):
-            return JSONNumbers.compare(AnyCodable(view), json) == 0
+        switch (view.kind, constant) {
+        case (.string, .scalar(.string(let text))): return view.isString(text.text)
+        case (.null, .scalar(let scalar)), (.bool, .scalar(let scalar)), (.number, .scalar(let scalar)):
+            return Scalar(view) == scalar
         case (.array, .array(let values)):
             var elements = view.elements
             for value in values {
                 guard let element = elements.next(), try isEqual(element, value, &budget) else { return false }
             }
             return elements.next() == nil
-        case (.object, .object(let values)):
-            let members = try members(view, &budget)
-            guard members.count == values.count else { return false }
-            for (key, value) in values {
-                guard let member = members[WireName(key)], try isEqual(member, value, &budget) else { return false }
+        case (.object, .object(let members)):
+            for member in members {
+                guard let value = try self.member(member, of: view, &budget),
+                    try isEqual(value, member.value, &budget)
+                else { return false }
             }
-            return true
+            return view.childCount == members.count
         default: return false
         }
-    }
-
-    /// Whether a value is among those of an array.
-    static func isIncluded(
-        _ view: JSONView,
-        in values: [AnyCodable],
-        _ budget: inout FilterBudget
-    ) throws(Exhausted) -> Bool {
-        for value in values where try isEqual(view, value, &budget) { return true }
-        return false
     }
 
     /// Whether a value holds all of another, on all levels. An array also contains its elements that are neither arrays nor
     /// objects; on the first level only.
     static func contains(
         _ view: JSONView,
-        _ json: AnyCodable,
+        _ constant: Constant,
         isTopLevel: Bool = true,
-        _ budget: inout FilterBudget
-    ) throws(Exhausted) -> Bool {
+        _ budget: inout WorkBudget
+    ) throws(WorkExceeded) -> Bool {
         try count(view, &budget)
-        switch (view.kind, json) {
+        switch (view.kind, constant) {
         case (.array, .array(let values)):
             values: for value in values {
                 for element in view.elements where try contains(element, value, isTopLevel: false, &budget) {
@@ -65,30 +67,25 @@ enum DeepComparison {
         case (.array, .object): return false
         case (.array, _):
             guard isTopLevel else { return false }
-            for element in view.elements where try isEqual(element, json, &budget) { return true }
+            for element in view.elements where try isEqual(element, constant, &budget) { return true }
             return false
-        case (.object, .object(let values)):
-            let members = try members(view, &budget)
-            for (key, value) in values {
-                guard let member = members[WireName(key)], try contains(member, value, isTopLevel: false, &budget)
-                else {
-                    return false
-                }
+        case (.object, .object(let members)):
+            for member in members {
+                guard let value = try self.member(member, of: view, &budget),
+                    try contains(value, member.value, isTopLevel: false, &budget)
+                else { return false }
             }
             return true
-        default: return try isEqual(view, json, &budget)
+        default: return try isEqual(view, constant, &budget)
         }
     }
 
-    /// The members of an object; of several with a name the last.
-    private static func members(_ view: JSONView, _ budget: inout FilterBudget) throws(Exhausted) -> [WireName:
-        JSONView]
-    {
-        var last: [WireName: JSONView] = [:]
-        for (key, value) in view.members {
-            try count(key, &budget)
-            last[WireName(key.string ?? "")] = value
-        }
-        return last
+    private static func member(
+        _ member: Constant.Member,
+        of view: JSONView,
+        _ budget: inout WorkBudget
+    ) throws(WorkExceeded) -> JSONView? {
+        try budget.spend(bytes: member.name.text.utf8.count)
+        return view.member(named: member.name.text)
     }
 }

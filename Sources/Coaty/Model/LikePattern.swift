@@ -1,11 +1,11 @@
 /// A pattern of the operator `Like`.
 ///
 /// Works on UTF-16 code units and lets neither wildcard match a line break, as the reference's regular expressions do.
-struct LikePattern {
+struct LikePattern: Sendable, Hashable {
     /// The longest pattern, in UTF-16 code units. A longer one matches nothing: it bounds the work for each unit of text.
     static let maximumLength = 1024
 
-    private enum Token: Equatable {
+    private enum Token: Sendable, Hashable {
         case unit(UInt16), anyUnit, anyRun
     }
 
@@ -31,7 +31,7 @@ struct LikePattern {
 
     /// Never looks back beyond the last `%`: the earliest place for what stands before it leaves the most for what follows,
     /// and a run that would have to cross a line break can't be saved by a later place, for that lies behind the same break.
-    func matches(_ text: String, _ budget: inout FilterBudget) throws(FilterBudget.Exhausted) -> Bool {
+    func matches(_ text: String, _ budget: inout WorkBudget) throws(WorkExceeded) -> Bool {
         let units = Array(text.utf16)
         var moves = 0
         var (position, token) = (0, 0)
@@ -57,6 +57,8 @@ struct LikePattern {
         }
         return true
     }
+
+    var footprint: Int { 32 + tokens.count * MemoryLayout<Token>.stride }
 
     private static func matches(_ token: Token, _ unit: UInt16) -> Bool {
         token == .unit(unit) || (token == .anyUnit && !isLineBreak(unit))

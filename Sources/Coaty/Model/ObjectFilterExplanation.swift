@@ -17,7 +17,7 @@ public struct ObjectFilterExplanation: Sendable, Hashable {
         case or([ObjectFilterExplanation])
         /// The other does not hold.
         case not(ObjectFilterExplanation)
-        /// Nested deeper than ``ObjectFilterCondition/maximumDepth``: neither it nor what it is needed for holds.
+        /// Nested deeper than ``ObjectFilterCondition/maximumDepth``: neither it nor its opposite holds.
         case tooDeep
         /// The condition took too much work up to here: neither this nor what it is needed for holds.
         case exhausted
@@ -72,89 +72,102 @@ public struct ExplainedValue: Sendable, Hashable {
 extension ObjectFilterCondition {
     /// Explains ``matches(_:)-(JSONView)``.
     public func explain(_ object: JSONView) -> ObjectFilterExplanation {
-        var budgets = ExplanationBudgets(FilterBudget())
-        return explain(0, isNeeded: true, &budgets) { object.value(at: $0.names) }.explanation
+        var explainer = ConditionExplainer(steps: Self.maximumSteps) { $0.value(in: object) }
+        return explainer.explain(self, CompiledCondition(self).part, isNeeded: true).explanation
     }
 
     /// Explains ``matches(roots:)``. Unlike that, looks at all parts, also where the verdict is already clear.
     public func explain(roots: (String) -> JSONView?) -> ObjectFilterExplanation {
-        var budgets = ExplanationBudgets(FilterBudget(steps: FilterBudget.maximumStepsOfPairs))
-        return explain(0, isNeeded: true, &budgets) { $0.value(inRoots: roots) }.explanation
-    }
-
-    /// The verdict is nil where it needs a part that is nested too deep, or that the budget does not reach to.
-    private func explain(
-        _ depth: Int,
-        isNeeded: Bool,
-        _ budgets: inout ExplanationBudgets,
-        _ lookup: FilterLookup
-    ) -> (explanation: ObjectFilterExplanation, verdict: Bool?) {
-        guard depth <= Self.maximumDepth else { return (.init(holds: false, part: .tooDeep), nil) }
-        let exhausted = (ObjectFilterExplanation(holds: false, part: .exhausted), nil as Bool?)
-        guard (try? budgets[isNeeded].spend(1)) != nil else { return exhausted }
-        let part: ObjectFilterExplanation.Part
-        let verdict: Bool?
-        switch self {
-        case .property(let property, let expression):
-            guard let holds = try? expression.holds(for: property, &budgets[isNeeded], lookup) else { return exhausted }
-            let value = lookup(property)
-            let operands = expression.operands.map { operand -> ObjectFilterExplanation.Operand in
-                switch operand {
-                case .value(let value): .init(property: nil, value: .init(value))
-                case .property(let property):
-                    .init(property: property, value: lookup(property).map { .init($0) })
-                }
-            }
-            part = .property(property, value.map { .init($0) }, expression.filterOperator, operands)
-            verdict = holds
-        case .not(let condition):
-            let inner = condition.explain(depth + 1, isNeeded: isNeeded, &budgets, lookup)
-            part = .not(inner.explanation)
-            verdict = inner.verdict.map { !$0 }
-        case .and(let conditions):
-            let inner = Self.explain(conditions, until: false, depth + 1, isNeeded, &budgets, lookup)
-            (part, verdict) = (.and(inner.parts), inner.verdict)
-        case .or(let conditions):
-            let inner = Self.explain(conditions, until: true, depth + 1, isNeeded, &budgets, lookup)
-            (part, verdict) = (.or(inner.parts), inner.verdict)
+        withoutActuallyEscaping(roots) { roots in
+            var explainer = ConditionExplainer(steps: Self.maximumStepsOfPairs) { $0.value(inRoots: roots) }
+            return explainer.explain(self, CompiledCondition(self).part, isNeeded: true).explanation
         }
-        return (.init(holds: verdict ?? false, part: part), verdict)
-    }
-
-    /// Explains parts, the first of which that has a certain verdict, or none, decides.
-    private static func explain(
-        _ conditions: [ObjectFilterCondition],
-        until deciding: Bool,
-        _ depth: Int,
-        _ isNeeded: Bool,
-        _ budgets: inout ExplanationBudgets,
-        _ lookup: FilterLookup
-    ) -> (parts: [ObjectFilterExplanation], verdict: Bool?) {
-        var parts: [ObjectFilterExplanation] = []
-        var verdict: Bool? = !deciding
-        for condition in conditions {
-            let isOpen = verdict == !deciding
-            let inner = condition.explain(depth, isNeeded: isNeeded && isOpen, &budgets, lookup)
-            if isOpen { verdict = inner.verdict }
-            parts.append(inner.explanation)
-        }
-        return (parts, verdict)
     }
 }
 
-/// Parts that the verdict does not need are explained from a budget of their own: it must not run out where the verdict's
-/// does not.
-private struct ExplanationBudgets {
-    private var needed, other: FilterBudget
+/// Judges all parts of a condition as ``CompiledCondition`` does, and keeps what it finds.
+private struct ConditionExplainer {
+    let lookup: (PropertyPath) -> JSONView?
+    /// The budget of the verdict.
+    private var needed: WorkBudget
+    /// The budget of parts that the verdict does not need: they must not take from its own.
+    private var other: WorkBudget
 
-    init(_ budget: FilterBudget) {
-        needed = budget
-        other = budget
+    init(steps: Int, lookup: @escaping (PropertyPath) -> JSONView?) {
+        self.lookup = lookup
+        needed = WorkBudget(steps: steps)
+        other = needed
     }
 
-    subscript(isNeeded: Bool) -> FilterBudget {
+    private subscript(isNeeded: Bool) -> WorkBudget {
         get { isNeeded ? needed : other }
         set { if isNeeded { needed = newValue } else { other = newValue } }
+    }
+
+    /// The verdict is nil where it is unknown, or the budget does not reach to it.
+    mutating func explain(
+        _ condition: ObjectFilterCondition,
+        _ part: CompiledCondition.Part,
+        isNeeded: Bool
+    ) -> (explanation: ObjectFilterExplanation, verdict: Bool?) {
+        let explained: ObjectFilterExplanation.Part
+        let verdict: Bool?
+        do throws(WorkExceeded) {
+            switch (condition, part) {
+            case (.property(let property, let expression), .leaf(let leaf)):
+                verdict = try leaf.holds(&self[isNeeded]) { [lookup] in lookup($0).map { FilterValue($0) } }
+                explained = .property(
+                    property,
+                    lookup(leaf.path).map { .init($0) },
+                    expression.filterOperator,
+                    expression.operands.map(operand)
+                )
+            case (.not(let condition), .not(let part)):
+                try self[isNeeded].spend()
+                let inner = explain(condition, part, isNeeded: isNeeded)
+                explained = .not(inner.explanation)
+                verdict = inner.verdict.map { !$0 }
+            case (.and(let conditions), .and(let parts)):
+                try self[isNeeded].spend()
+                let inner = explain(conditions, parts, until: false, isNeeded)
+                (explained, verdict) = (.and(inner.parts), inner.verdict)
+            case (.or(let conditions), .or(let parts)):
+                try self[isNeeded].spend()
+                let inner = explain(conditions, parts, until: true, isNeeded)
+                (explained, verdict) = (.or(inner.parts), inner.verdict)
+            default: (explained, verdict) = (.tooDeep, nil)
+            }
+        } catch {
+            (explained, verdict) = (.exhausted, nil)
+        }
+        return (.init(holds: verdict ?? false, part: explained), verdict)
+    }
+
+    /// Explains parts, of which the first that is `deciding` decides. The verdict needs none after it, nor after the budget
+    /// has been exceeded.
+    private mutating func explain(
+        _ conditions: [ObjectFilterCondition],
+        _ parts: [CompiledCondition.Part],
+        until deciding: Bool,
+        _ isNeeded: Bool
+    ) -> (parts: [ObjectFilterExplanation], verdict: Bool?) {
+        var explanations: [ObjectFilterExplanation] = []
+        var verdict: Bool? = !deciding
+        for (condition, part) in zip(conditions, parts) {
+            let isOpen = verdict != deciding && self[isNeeded].left >= 0
+            let inner = explain(condition, part, isNeeded: isNeeded && isOpen)
+            if isOpen, inner.verdict != !deciding { verdict = inner.verdict }
+            explanations.append(inner.explanation)
+        }
+        return (explanations, verdict)
+    }
+
+    private func operand(_ operand: ObjectFilterOperand) -> ObjectFilterExplanation.Operand {
+        switch operand {
+        case .value(let value): .init(property: nil, value: .init(value))
+        case .property(let property):
+            .init(property: property, value: lookup(PropertyPath(property)).map { .init($0) })
+        }
     }
 }
 

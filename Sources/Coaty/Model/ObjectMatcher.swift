@@ -36,27 +36,29 @@ extension ObjectFilter {
     /// Whether an object is as the conditions say; it need not be decoded.
     public func matches(_ view: JSONView) -> Bool { conditions?.matches(view) ?? true }
 
-    /// What of the elements the filter selects, as ``ObjectMatcher/objects(_:matching:)`` says; they need not be decoded.
+    /// Returns the elements that the filter selects, as ``ObjectMatcher/objects(_:matching:)`` says; they need not be decoded.
     ///
-    /// - Parameter view: an element's JSON.
+    /// - Parameter view: an element's JSON, which is not kept.
     package func select<Element, Failure: Error>(
         from elements: some Sequence<Element>,
         view: (Element) throws(Failure) -> JSONView
     ) throws(Failure) -> [Element] {
-        var hits: [(element: Element, keys: [OrderKey])] = []
-        let order = orderByProperties ?? []
+        let condition = conditions.map(CompiledCondition.init)
+        let order = ObjectOrder(orderByProperties ?? [])
+        var unlimited = WorkBudget(steps: .max)
+        var hits: [(element: Element, key: ObjectOrder.Key)] = []
         for element in elements {
             let view = try view(element)
-            guard matches(view) else { continue }
-            hits.append((element, order.map { OrderKey(view.value(at: $0.objectFilterProperties.names)) }))
+            var budget = WorkBudget(steps: ObjectFilterCondition.maximumSteps)
+            guard (try? condition?.holds(for: view, &budget)) ?? (condition == nil),
+                let key = try? order.key(of: view, &unlimited)
+            else { continue }
+            hits.append((element, key))
         }
-        if !order.isEmpty {
+        if orderByProperties?.isEmpty == false {
             hits = hits.enumerated().sorted { left, right in
-                for ((left, right), property) in zip(zip(left.element.keys, right.element.keys), order) {
-                    let comparison = left.compare(right)
-                    if comparison != 0 { return (comparison < 0) == (property.sortingOrder == .Asc) }
-                }
-                return left.offset < right.offset
+                let comparison = (try? order.compare(left.element.key, right.element.key, &unlimited)) ?? 0
+                return comparison == 0 ? left.offset < right.offset : comparison < 0
             }.map(\.element)
         }
         let rest = hits.dropFirst(max(0, skip ?? 0)).map(\.element)
@@ -68,27 +70,4 @@ extension ObjectFilter {
 extension ContextFilter {
     /// Whether a context is as the conditions say; it need not be decoded.
     public func matches(_ view: JSONView) -> Bool { conditions?.matches(view) ?? true }
-}
-
-/// A property's value in an ordering. Unlike the operators it is never undecided: kinds of value have an order themselves.
-private struct OrderKey {
-    private let rank: Int
-    private let value: OrderedValue?
-
-    init(_ view: JSONView?) {
-        switch view?.kind {
-        case nil: rank = 0
-        case .null: rank = 1
-        case .bool: rank = 2
-        case .number: rank = 3
-        case .string: rank = 4
-        case .array, .object: rank = 5
-        }
-        value = rank < 5 ? view.flatMap { OrderedValue($0) } : nil
-    }
-
-    func compare(_ other: OrderKey) -> Int {
-        guard rank == other.rank else { return rank < other.rank ? -1 : 1 }
-        return value.flatMap { value in other.value.flatMap { value.compare($0) } } ?? 0
-    }
 }

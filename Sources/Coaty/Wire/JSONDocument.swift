@@ -21,12 +21,16 @@ public struct JSONDocument: Sendable {
         var kind: Kind
         /// Whether a string holds escapes, and so cannot be compared byte by byte.
         var isEscaped: Bool
+        /// Whether an object or array has so many parts that a ``MemberIndex`` finds them.
+        var isWide = false
     }
 
     /// The JSON text, as it came.
     public let bytes: [UInt8]
     /// In the order of the text; an object's keys stand before their values.
     let nodes: ContiguousArray<Node>
+    /// Finds the parts of wide values; nil where there is none.
+    let wide: MemberIndex?
 
     /// Checks a text against RFC 8259 and indexes it.
     ///
@@ -37,10 +41,17 @@ public struct JSONDocument: Sendable {
         try scanner.scan(bytes.span)
         self.bytes = bytes
         self.nodes = scanner.nodes
+        wide = scanner.hasWide ? MemberIndex() : nil
     }
 
     /// The value that the whole text is.
     public var root: JSONView { JSONView(document: self, index: 0) }
+
+    /// About how many bytes the document holds in memory, an index of its wide values included, which may be built later.
+    var footprint: Int {
+        let perNode = wide == nil ? 0 : MemberIndex.bytesPerNode
+        return bytes.capacity + nodes.capacity * MemoryLayout<Node>.stride + nodes.count * perNode
+    }
 }
 
 extension JSONDocument {
@@ -55,6 +66,7 @@ extension JSONDocument {
         let nodes = nodes.span
         let bytes = bytes.span
         guard nodes[object].kind == .object else { return nil }
+        if nodes[object].isWide, let wide { return wide.member(named: name, of: object, in: self) }
         var found: Int?
         var key = object + 1
         let end = Int(nodes[object].next)
@@ -118,7 +130,7 @@ extension JSONDocument {
     private static let maximumCompared = 16
 
     @inline(__always)
-    fileprivate func isString(
+    func isString(
         _ node: Node,
         in bytes: borrowing Span<UInt8>,
         equalTo text: UnsafeBufferPointer<UInt8>
@@ -126,9 +138,7 @@ extension JSONDocument {
         let start = Int(node.start) + 1
         let end = Int(node.end) - 1
         if node.isEscaped {
-            let content = self.bytes[start..<end]
-            return text.allSatisfy { $0 < 0x80 }
-                ? JSONEscapes.isEqual(content, toASCII: text) : JSONEscapes.resolve(content).utf8.elementsEqual(text)
+            return bytes.extracting(start..<end).withUnsafeBufferPointer { JSONEscapes.isEqual($0, to: text) }
         }
         guard end - start == text.count else { return false }
         for offset in 0..<text.count where bytes[start + offset] != text[offset] { return false }
@@ -165,7 +175,8 @@ public struct JSONView: Sendable {
     public var string: String? {
         guard kind == .string else { return nil }
         let content = document.bytes[(Int(node.start) + 1)..<(Int(node.end) - 1)]
-        return node.isEscaped ? JSONEscapes.resolve(content) : String(decoding: content, as: UTF8.self)
+        return node.isEscaped
+            ? content.withUnsafeBufferPointer(JSONEscapes.resolve) : String(decoding: content, as: UTF8.self)
     }
 
     /// Whether this is a string of the same bytes, its escapes resolved.
@@ -238,6 +249,37 @@ public struct JSONView: Sendable {
             break
         }
         return pointer
+    }
+
+    /// Whether the value has members or elements.
+    var hasParts: Bool { kind == .object || kind == .array }
+
+    /// The number of members with different names, or of elements; 0 for other values.
+    var childCount: Int {
+        if node.isWide, let wide = document.wide { return wide.count(of: index, in: document) }
+        switch kind {
+        case .array: return elements.reduce(0) { count, _ in count + 1 }
+        case .object: return members.count { key, value in member(named: key.string ?? "")?.index == value.index }
+        default: return 0
+        }
+    }
+
+    /// The element of an array at a position; nil where there is none.
+    func element(at position: Int) -> JSONView? {
+        guard kind == .array, position >= 0 else { return nil }
+        guard node.isWide, let wide = document.wide else { return elements.dropFirst(position).first { _ in true } }
+        return wide.element(at: position, of: index, in: document).map { JSONView(document: document, index: $0) }
+    }
+
+    /// The number of values that the value consists of, itself and names of members included.
+    var valueCount: Int { Int(node.next) - index }
+
+    /// Whether both are the same place in the same text.
+    func isSame(as other: JSONView) -> Bool {
+        guard index == other.index else { return false }
+        return document.nodes.withUnsafeBufferPointer { nodes in
+            other.document.nodes.withUnsafeBufferPointer { nodes.baseAddress == $0.baseAddress }
+        }
     }
 
     private func encloses(_ other: Int) -> Bool { index <= other && other < Int(node.next) }

@@ -1,6 +1,8 @@
 /// Walks over a JSON text once, checks it against RFC 8259 and notes where each value stands.
 struct JSONScanner {
     private(set) var nodes = ContiguousArray<JSONDocument.Node>()
+    /// Whether an object or array has so many parts that a ``MemberIndex`` finds them.
+    private(set) var hasWide = false
     private var position = 0
     private var depth = 0
 
@@ -33,7 +35,9 @@ struct JSONScanner {
         let index = try open(.object)
         skipSpace(text)
         if accept("}", text) { return close(index) }
+        var count = 0
         repeat {
+            count += 1
             skipSpace(text)
             guard position < text.count, text[position] == UInt8(ascii: "\"") else {
                 throw error("expected a property name in double quotes")
@@ -46,6 +50,7 @@ struct JSONScanner {
             skipSpace(text)
         } while accept(",", text)
         guard accept("}", text) else { throw error("expected ',' or '}' in an object") }
+        if count > MemberIndex.maximumMembers { markWide(index) }
         close(index)
     }
 
@@ -53,12 +58,15 @@ struct JSONScanner {
         let index = try open(.array)
         skipSpace(text)
         if accept("]", text) { return close(index) }
+        var count = 0
         repeat {
+            count += 1
             skipSpace(text)
             try value(text)
             skipSpace(text)
         } while accept(",", text)
         guard accept("]", text) else { throw error("expected ',' or ']' in an array") }
+        if count > MemberIndex.maximumElements { markWide(index) }
         close(index)
     }
 
@@ -181,6 +189,11 @@ struct JSONScanner {
         return nodes.count - 1
     }
 
+    private mutating func markWide(_ index: Int) {
+        nodes[index].isWide = true
+        hasWide = true
+    }
+
     private mutating func close(_ index: Int) {
         depth -= 1
         nodes[index].end = UInt32(position)
@@ -208,67 +221,81 @@ enum JSONEscapes {
         }
     }
 
-    /// Whether a string's content, which has been checked before, says a name of ASCII characters. Allocates nothing: keys
-    /// are compared with many names.
-    static func isEqual(_ content: ArraySlice<UInt8>, toASCII name: UnsafeBufferPointer<UInt8>) -> Bool {
-        var rest = content
-        for expected in name {
-            guard let byte = rest.popFirst() else { return false }
-            guard byte == UInt8(ascii: "\\") else {
-                if byte == expected { continue }
-                return false
-            }
-            guard let kind = rest.popFirst() else { return false }
-            if kind == UInt8(ascii: "u") {
-                let unit = rest.prefix(4).reduce(0) { $0 << 4 | (hexDigit($1) ?? 0) } as UInt16
-                rest = rest.dropFirst(4)
-                guard unit == UInt16(expected) else { return false }
-            } else if simple(kind) != expected {
-                return false
-            }
-        }
-        return rest.isEmpty
+    /// Returns whether a string's content, which has been checked before, has the given bytes once its escapes are resolved.
+    /// Allocates nothing: keys are compared with many names.
+    static func isEqual(_ content: UnsafeBufferPointer<UInt8>, to text: UnsafeBufferPointer<UInt8>) -> Bool {
+        // No escape is shorter than what it stands for.
+        guard content.count >= text.count else { return false }
+        var resolved = ResolvedString(content)
+        for byte in text where resolved.next() != byte { return false }
+        return resolved.next() == nil
     }
 
     /// Resolves the escapes of a string's content, which has been checked before.
-    static func resolve(_ content: ArraySlice<UInt8>) -> String {
-        var units: [UInt16] = []
-        var text = ""
-        var rest = content
-        func flush() {
-            // Repairs lone surrogates, which JSON can spell and UTF-8 cannot.
-            text += String(decoding: units, as: UTF16.self)
-            units.removeAll(keepingCapacity: true)
-        }
-        while let byte = rest.first {
-            guard byte == UInt8(ascii: "\\") else {
-                flush()
-                let run = rest.prefix { $0 != UInt8(ascii: "\\") }
-                text += String(decoding: run, as: UTF8.self)
-                rest = rest.dropFirst(run.count)
-                continue
-            }
-            let kind = rest[rest.startIndex + 1]
-            if kind == UInt8(ascii: "u") {
-                units.append(rest.dropFirst(2).prefix(4).reduce(0) { $0 << 4 | (hexDigit($1) ?? 0) })
-                rest = rest.dropFirst(6)
-            } else {
-                units.append(UInt16(simple(kind)))
-                rest = rest.dropFirst(2)
-            }
-        }
-        flush()
-        return text
+    static func resolve(_ content: UnsafeBufferPointer<UInt8>) -> String {
+        String(decoding: Array(ResolvedString(content)), as: UTF8.self)
+    }
+}
+
+/// The bytes of a string in UTF-8, its escapes resolved. A lone surrogate, which JSON can spell and UTF-8 cannot, becomes U+FFFD.
+struct ResolvedString: Sequence, IteratorProtocol {
+    private let content: UnsafeBufferPointer<UInt8>
+    private var position = 0
+    /// The rest of a character that was escaped, its next byte lowest. None of these bytes is 0.
+    private var rest: UInt32 = 0
+
+    /// - Parameter content: what stands between the quotation marks, which has been checked before and must outlive this.
+    init(_ content: UnsafeBufferPointer<UInt8>) {
+        self.content = content
     }
 
-    private static func simple(_ kind: UInt8) -> UInt8 {
-        switch kind {
-        case UInt8(ascii: "b"): 0x08
-        case UInt8(ascii: "f"): 0x0C
-        case UInt8(ascii: "n"): 0x0A
-        case UInt8(ascii: "r"): 0x0D
-        case UInt8(ascii: "t"): 0x09
-        default: kind
+    var underestimatedCount: Int { 0 }
+
+    mutating func next() -> UInt8? {
+        if rest != 0 {
+            defer { rest >>= 8 }
+            return UInt8(truncatingIfNeeded: rest)
         }
+        guard position < content.count else { return nil }
+        let byte = content[position]
+        position += 1
+        guard byte == UInt8(ascii: "\\") else { return byte }
+        let kind = content[position]
+        position += 1
+        switch kind {
+        case UInt8(ascii: "u"): return character(unit())
+        case UInt8(ascii: "b"): return 0x08
+        case UInt8(ascii: "f"): return 0x0C
+        case UInt8(ascii: "n"): return 0x0A
+        case UInt8(ascii: "r"): return 0x0D
+        case UInt8(ascii: "t"): return 0x09
+        default: return kind
+        }
+    }
+
+    /// Reads the four digits of an escape.
+    private mutating func unit() -> UInt32 {
+        defer { position += 4 }
+        return (position..<position + 4).reduce(0) { $0 << 4 | UInt32(JSONEscapes.hexDigit(content[$1]) ?? 0) }
+    }
+
+    /// Returns the first byte of a character, and keeps the others.
+    private mutating func character(_ unit: UInt32) -> UInt8 {
+        var scalar = Unicode.Scalar(unit) ?? "\u{FFFD}"
+        if (0xD800...0xDBFF).contains(unit), position + 6 <= content.count, content[position] == UInt8(ascii: "\\"),
+            content[position + 1] == UInt8(ascii: "u")
+        {
+            let start = position
+            position += 2
+            let low = self.unit()
+            if (0xDC00...0xDFFF).contains(low) {
+                scalar = Unicode.Scalar(0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00)) ?? scalar
+            } else {
+                position = start
+            }
+        }
+        for byte in scalar.utf8.reversed() { rest = rest << 8 | UInt32(byte) }
+        defer { rest >>= 8 }
+        return UInt8(truncatingIfNeeded: rest)
     }
 }

@@ -1,7 +1,7 @@
 import Coaty
 
 /// Filter conditions from clients. Their cost is bounded, because each is evaluated for every event.
-extension ObjectFilterCondition {
+extension CompiledCondition {
     /// Maximum number of property conditions in a filter.
     static let maximumProperties = 100
     /// Maximum number of evaluation steps for one event. A condition that needs more does not match.
@@ -12,12 +12,16 @@ extension ObjectFilterCondition {
     /// - Throws: `PayloadError`
     init(ofClient view: JSONView) throws(PayloadError) {
         try view.checkValues()
-        try self.init(view)
-        guard leafCount <= Self.maximumProperties else {
+        let condition = try ObjectFilterCondition(view)
+        guard condition.leafCount <= Self.maximumProperties else {
             throw view.invalid("is about more than \(Self.maximumProperties) properties")
         }
+        self.init(condition)
     }
 
     /// Returns whether the condition matches at least one of the objects of an event.
-    func holds(forOneOf objects: [JSONView]) -> Bool { matches(any: objects, steps: Self.maximumSteps) ?? false }
+    func holds(forOneOf objects: [JSONView]) -> Bool {
+        var budget = WorkBudget(steps: Self.maximumSteps)
+        return (try? holds(forOneOf: objects, &budget)) ?? false
+    }
 }

@@ -22,7 +22,7 @@ struct SubscriptionOptions: Sendable {
     static let parameters: Set = ["filter", "fields", "throttle", "buffer", "overflow", "since", "encoding"]
 
     /// Condition on the objects of an event; nil for all events.
-    var filter: ObjectFilterCondition?
+    var filter: CompiledCondition?
     /// Object properties to deliver; nil for all.
     var fields: FieldTree?
     /// Interval in which at most one event of an object is delivered; nil to deliver every event.

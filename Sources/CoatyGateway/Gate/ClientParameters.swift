@@ -11,7 +11,7 @@ protocol ClientParameters {
     func boolean(_ name: String) throws -> Bool?
     /// Returns a filter condition, given as JSON. In a query, an error refers to the parameter, because there is no JSON
     /// document for a pointer.
-    func condition(_ name: String) throws -> ObjectFilterCondition?
+    func condition(_ name: String) throws -> CompiledCondition?
     /// Returns a list of names, which a query separates with commas.
     func texts(_ name: String) throws -> [String]?
     /// Returns a list of properties, which a query separates with commas.
@@ -87,10 +87,10 @@ struct QueryParameters: ClientParameters {
         return value
     }
 
-    func condition(_ name: String) throws -> ObjectFilterCondition? {
+    func condition(_ name: String) throws -> CompiledCondition? {
         guard let text = try text(name) else { return nil }
         do throws(PayloadError) {
-            return try ObjectFilterCondition(ofClient: Payload(Array(text.utf8)).json)
+            return try CompiledCondition(ofClient: Payload(Array(text.utf8)).json)
         } catch {
             let reason =
                 switch error {
@@ -133,8 +133,8 @@ struct FrameParameters: ClientParameters {
         return value
     }
 
-    func condition(_ name: String) throws -> ObjectFilterCondition? {
-        try frame.member(named: name).map { view in try ObjectFilterCondition(ofClient: view) }
+    func condition(_ name: String) throws -> CompiledCondition? {
+        try frame.member(named: name).map { view in try CompiledCondition(ofClient: view) }
     }
 
     func texts(_ name: String) throws -> [String]? {

@@ -12,7 +12,7 @@ struct RequestOptions: Sendable {
     /// In milliseconds.
     let timeout: Int
     /// The request ends with the first response that matches this condition.
-    let until: ObjectFilterCondition?
+    let until: CompiledCondition?
 
     /// Parses `limit`, `timeout` and `until`.
     ///
@@ -25,7 +25,7 @@ struct RequestOptions: Sendable {
     }
 }
 
-extension ObjectFilterCondition {
+extension CompiledCondition {
     /// Returns whether a response matches: the payload of a Return event, or at least one object of any other response.
     func holds(forResponse type: CommunicationEventType, _ payload: Payload) -> Bool {
         holds(forOneOf: type == .return ? [payload.json] : payload.allObjects)

@@ -45,7 +45,7 @@ struct ObjectSelection: Sendable {
 
     private let coreType: CoreType?
     private let objectType: WireName?
-    private let filter: ObjectFilterCondition?
+    private let filter: CompiledCondition?
     private let order: [OrderByProperty]
     let limit: Int
     let offset: Int

@@ -181,8 +181,8 @@ enum Made {
         return .event(record, event, event.change?.kind)
     }
 
-    static func condition(_ text: String) throws -> ObjectFilterCondition {
-        try ObjectFilterCondition(ofClient: Payload(Array(text.utf8)).json)
+    static func condition(_ text: String) throws -> CompiledCondition {
+        try CompiledCondition(ofClient: Payload(Array(text.utf8)).json)
     }
 
     /// Returns the size, in bytes, of the record of an event with a two-digit number.

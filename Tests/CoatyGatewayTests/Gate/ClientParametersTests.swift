@@ -130,8 +130,8 @@ import Testing
         for options in [
             try SubscriptionOptions(query, of: Self.channel), try SubscriptionOptions(frame, of: Self.channel),
         ] {
-            #expect(options.filter?.matches(try Payload(Array(#"{"n":1}"#.utf8)).json) == true)
-            #expect(options.filter?.matches(try Payload(Array(#"{"n":2}"#.utf8)).json) == false)
+            #expect(options.filter?.holds(forOneOf: [try Payload(Array(#"{"n":1}"#.utf8)).json]) == true)
+            #expect(options.filter?.holds(forOneOf: [try Payload(Array(#"{"n":2}"#.utf8)).json]) == false)
             var text: [UInt8] = []
             options.fields?.append(try Payload(Array(#"{"a":{"b":1,"c":2},"name":3,"d":4}"#.utf8)).json, to: &text)
             #expect(String(decoding: text, as: UTF8.self) == #"{"name":3,"a":{"b":1}}"#)
@@ -172,7 +172,7 @@ import Testing
             let conditions = Array(repeating: #"["n",["Equals",1]]"#, count: count).joined(separator: ",")
             return #"{"and":[{"not":{"or":[["n",["Equals",2]]]}},\#(conditions)]}"#
         }
-        let limit = ObjectFilterCondition.maximumProperties
+        let limit = CompiledCondition.maximumProperties
         for (count, isRefused) in [(limit - 1, false), (limit, true), (limit + 50, true)] {
             let query = query(["filter": filter(count)])
             #expect(fault { _ = try SubscriptionOptions(query, of: Self.channel) } == (isRefused ? "filter" : nil))
@@ -196,9 +196,9 @@ import Testing
         }
         #expect(condition.holds(forOneOf: try objects(10)))
         #expect(opposite.holds(forOneOf: try objects(10)))
-        #expect(!condition.holds(forOneOf: try objects(ObjectFilterCondition.maximumSteps)))
+        #expect(!condition.holds(forOneOf: try objects(CompiledCondition.maximumSteps)))
         let like = try Made.condition(#"{"not":["s",["Like","%b"]]}"#)
-        let long = #"{"s":"\#(String(repeating: "a", count: 32 * ObjectFilterCondition.maximumSteps))"}"#
+        let long = #"{"s":"\#(String(repeating: "a", count: 32 * CompiledCondition.maximumSteps))"}"#
         #expect(like.holds(forOneOf: [try Payload(Array(#"{"s":"aaa"}"#.utf8)).json]))
         #expect(!like.holds(forOneOf: [try Payload(Array(long.utf8)).json]))
     }

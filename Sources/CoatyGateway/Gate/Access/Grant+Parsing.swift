@@ -144,7 +144,7 @@ extension Grant {
         _ view: JSONView,
         _ rules: [GrantRule],
         _ usesName: (Bool) -> Void
-    ) throws(PayloadError) -> ObjectFilterCondition {
+    ) throws(PayloadError) -> CompiledCondition {
         var roots = [GrantRoot.principal.rawValue]
         for root in [GrantRoot.request, .object] where rules.allSatisfy({ $0.root == root }) {
             roots.insert(root.rawValue, at: 0)
@@ -165,7 +165,7 @@ extension Grant {
             usesName(property.names.dropFirst().first == "name")
         }
         guard !isPrincipalOnly else { throw view.invalid("must name a property of the principal, as principal.name") }
-        return condition
+        return CompiledCondition(condition)
     }
 }
 

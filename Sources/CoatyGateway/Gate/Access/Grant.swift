@@ -16,7 +16,7 @@ struct Grant: Sendable {
     let contexts: NameSet?
     /// The topic filters, wildcards of names resolved.
     let topics: [String]
-    let condition: ObjectFilterCondition?
+    let condition: CompiledCondition?
     /// Whether it applies to what other principals own.
     let includesOthers: Bool
     /// Whether it allows to publish retained messages.

@@ -108,10 +108,10 @@ final class Permissions: Sendable {
     }
 
     /// Each grant has its own budget, so that a costly one does not deny what another one allows.
-    private func holds(_ condition: ObjectFilterCondition?, _ request: AccessRequest) -> Bool {
+    private func holds(_ condition: CompiledCondition?, _ request: AccessRequest) -> Bool {
         guard let condition else { return true }
         let rule = request.verb.rule(of: request.pattern)
-        let truth = condition.truth(steps: Self.maximumSteps, openRoots: Self.openRoots) { name in
+        func root(_ name: String) -> JSONView? {
             switch GrantRoot(rawValue: name) {
             case .object: rule?.root == .object ? request.object ?? request.parsedObject : nil
             case .request: rule?.root == .request ? request.request : nil
@@ -119,7 +119,8 @@ final class Permissions: Sendable {
             case nil: nil
             }
         }
-        return truth == true
+        var budget = WorkBudget(steps: Self.maximumSteps)
+        return (try? condition.truth(openRoots: Self.openRoots, roots: root, &budget)) == true
     }
 
     /// Attributes are properties of `principal` too, unless they have the name of one of its own.

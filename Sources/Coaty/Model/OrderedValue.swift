@@ -1,0 +1,84 @@
+import Foundation
+
+/// A value as the ordering operators and orderings see it.
+///
+/// As ECMAScript has it: null is 0, false 0, true 1, a string compared with a number is the number it spells, and an array of
+/// one element is like that element. Objects and other arrays are neither less nor greater than anything.
+enum OrderedValue: Sendable {
+    case number(Scalar)
+    case text(String)
+
+    /// Reads a value of an object.
+    init?(_ value: FilterValue, _ budget: inout WorkBudget) throws(WorkExceeded) {
+        var value = value
+        while value.view.kind == .array {
+            try budget.spend()
+            var elements = value.view.elements
+            guard let element = elements.next(), elements.next() == nil else { return nil }
+            value = FilterValue(element)
+        }
+        if value.view.kind == .object { return nil }
+        try budget.spend(bytes: value.view.bytes.count)
+        guard let scalar = value.scalar else { return nil }
+        self.init(scalar)
+    }
+
+    init?(_ operand: CompiledLeaf.Operand) {
+        guard case .value(let constant) = operand else { return nil }
+        self.init(constant)
+    }
+
+    private init?(_ constant: Constant) {
+        switch constant {
+        case .scalar(let scalar): self.init(scalar)
+        case .array(let elements):
+            guard elements.count == 1 else { return nil }
+            self.init(elements[0])
+        case .object: return nil
+        }
+    }
+
+    private init(_ scalar: Scalar) {
+        switch scalar {
+        case .null: self = .number(.integer(0))
+        case .bool(let bool): self = .number(.integer(bool ? 1 : 0))
+        case .integer, .double: self = .number(scalar)
+        case .string(let name): self = .text(name.text)
+        }
+    }
+
+    /// Returns a number below 0 if this value comes first, above 0 if the other does; nil if neither can be said.
+    func compare(_ other: OrderedValue, _ budget: inout WorkBudget) throws(WorkExceeded) -> Int? {
+        switch (self, other) {
+        case (.number(let left), .number(let right)): return Scalar.compare(left, right)
+        case (.text(let left), .text(let right)):
+            try budget.spend(bytes: left.utf8.count + right.utf8.count)
+            return Self.collate(left, right)
+        case (.text(let text), .number(let right)):
+            try budget.spend(bytes: text.utf8.count)
+            return Self.number(text).flatMap { Scalar.compare(Scalar($0), right) }
+        case (.number(let left), .text(let text)):
+            try budget.spend(bytes: text.utf8.count)
+            return Self.number(text).flatMap { Scalar.compare(left, Scalar($0)) }
+        }
+    }
+
+    private static func number(_ text: String) -> Double? {
+        let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard text.utf8.allSatisfy({ "0123456789+-.eE".utf8.contains($0) }) else { return nil }
+        return text.isEmpty ? 0 : Double(text)
+    }
+
+    /// The root locale, so that a verdict does not depend on the machine.
+    private static let rootLocale = Locale(identifier: "")
+
+    /// Compares strings as a default collator does: `a` < `A` < `ä` < `b`.
+    static func collate(_ left: String, _ right: String) -> Int {
+        left.utf8.elementsEqual(right.utf8) ? 0 : left.compare(right, locale: rootLocale).rawValue
+    }
+
+    /// The bytes that the value holds besides its own.
+    var footprint: Int {
+        if case .text(let text) = self { WireName(text).footprint } else { 0 }
+    }
+}

@@ -1,0 +1,106 @@
+import Synchronization
+
+/// Finds the members of wide objects by their names, and the elements of long arrays by their positions.
+///
+/// The table of a value is made when it is first needed, outside of the lock; its size and the time to make it are bounded by the
+/// text. Names are hashed with the process's random seed, their escapes resolved, so that a text cannot make them collide.
+final class MemberIndex: Sendable {
+    /// An object with more members is wide. Fewer are faster compared than hashed.
+    static let maximumMembers = 16
+    /// An array with more elements is wide.
+    static let maximumElements = 64
+    /// The most bytes that the tables take for each value of the text: 16 for a member, which is a name and a value.
+    static let bytesPerNode = 8
+
+    /// The parts of one value.
+    private struct Table: Sendable {
+        /// An array's elements in order, or an object's names, each at a place from its hash on; 0 where there is none. Of members
+        /// with the same name only the last one.
+        var places: [UInt32]
+        /// How many parts there are.
+        var count = 0
+    }
+
+    private let tables = Mutex<[Int: Table]>([:])
+
+    /// The value of an object's member; of several with the name that of the last.
+    func member(named name: UnsafeBufferPointer<UInt8>, of object: Int, in document: JSONDocument) -> Int? {
+        let table = table(of: object, in: document)
+        let key = Int(table.places[Self.place(of: name, in: table.places, document)])
+        return key == 0 ? nil : key + 1
+    }
+
+    /// The element of an array at a position.
+    func element(at position: Int, of array: Int, in document: JSONDocument) -> Int? {
+        let table = table(of: array, in: document)
+        return table.places.indices.contains(position) ? Int(table.places[position]) : nil
+    }
+
+    /// The number of members with different names, or of elements.
+    func count(of value: Int, in document: JSONDocument) -> Int { table(of: value, in: document).count }
+
+    private func table(of value: Int, in document: JSONDocument) -> Table {
+        if let known = tables.withLock({ $0[value] }) { return known }
+        let isObject = document.nodes[value].kind == .object
+        let table = isObject ? Self.members(of: value, in: document) : Self.elements(of: value, in: document)
+        return tables.withLock { tables in
+            // Another thread may have been faster.
+            if let known = tables[value] { return known }
+            tables[value] = table
+            return table
+        }
+    }
+
+    private static func elements(of array: Int, in document: JSONDocument) -> Table {
+        let places = JSONView(document: document, index: array).elements.map { UInt32($0.index) }
+        return Table(places: places, count: places.count)
+    }
+
+    private static func members(of object: Int, in document: JSONDocument) -> Table {
+        let nodes = document.nodes.span
+        let end = Int(nodes[object].next)
+        var count = 0
+        var key = object + 1
+        while key < end {
+            count += 1
+            key = Int(nodes[key + 1].next)
+        }
+        // Between a quarter and a half of the places are taken.
+        var table = Table(places: Array(repeating: 0, count: 1 << (Int.bitWidth - (2 * count - 1).leadingZeroBitCount)))
+        var resolved: [UInt8] = []
+        key = object + 1
+        while key < end {
+            let node = nodes[key]
+            let content = document.bytes.span.extracting(Int(node.start) + 1..<Int(node.end) - 1)
+            let place = content.withUnsafeBufferPointer { content in
+                guard node.isEscaped else { return Self.place(of: content, in: table.places, document) }
+                resolved.removeAll(keepingCapacity: true)
+                resolved.append(contentsOf: ResolvedString(content))
+                return resolved.withUnsafeBufferPointer { Self.place(of: $0, in: table.places, document) }
+            }
+            if table.places[place] == 0 { table.count += 1 }
+            table.places[place] = UInt32(key)
+            key = Int(nodes[key + 1].next)
+        }
+        return table
+    }
+
+    /// The place of a name, or that where it would stand.
+    private static func place(
+        of name: UnsafeBufferPointer<UInt8>,
+        in places: [UInt32],
+        _ document: JSONDocument
+    ) -> Int {
+        var hasher = Hasher()
+        hasher.combine(bytes: UnsafeRawBufferPointer(name))
+        let mask = places.count - 1
+        var place = hasher.finalize() & mask
+        let places = places.span
+        let nodes = document.nodes.span
+        let bytes = document.bytes.span
+        while places[place] != 0, !document.isString(nodes[Int(places[place])], in: bytes, equalTo: name) {
+            place = (place + 1) & mask
+        }
+        return place
+    }
+}

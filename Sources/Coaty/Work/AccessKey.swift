@@ -1,0 +1,58 @@
+/// A value that a property must have for a condition to hold.
+package struct AccessKey: Sendable, Hashable {
+    /// The names that lead to the property; empty for the object itself.
+    package let path: [WireName]
+    /// The value that it must have.
+    package let value: Scalar
+
+    /// Creates a key.
+    package init(path: [WireName], value: Scalar) {
+        self.path = path
+        self.value = value
+    }
+
+    /// Maximum number of keys of a condition.
+    package static let maximumCount = 64
+    /// Maximum number of names of a path, which bounds the depth of an index.
+    package static let maximumDepth = 16
+}
+
+extension CompiledCondition {
+    /// Keys at least one of which an object must have for the condition to hold; nil where that is unknown, and the condition
+    /// must be judged on every object. A condition without any key never holds.
+    ///
+    /// The keys are necessary only: the condition must be judged on objects that have one.
+    package var accessKeys: [AccessKey]? { part.accessKeys }
+}
+
+extension CompiledCondition.Part {
+    fileprivate var accessKeys: [AccessKey]? {
+        switch self {
+        case .leaf(let leaf): return leaf.accessKeys
+        case .and(let parts): return parts.compactMap(\.accessKeys).min { $0.count < $1.count }
+        case .or(let parts):
+            var keys: Set<AccessKey> = []
+            for part in parts {
+                guard let more = part.accessKeys else { return nil }
+                keys.formUnion(more)
+                guard keys.count <= AccessKey.maximumCount else { return nil }
+            }
+            return Array(keys)
+        // `not Equals` holds for a missing property too, and `not NotEquals` as well: nothing can be found by a value.
+        case .not, .tooDeep: return nil
+        }
+    }
+}
+
+extension CompiledLeaf {
+    fileprivate var accessKeys: [AccessKey]? {
+        guard path.names.count <= AccessKey.maximumDepth else { return nil }
+        switch (filterOperator, first) {
+        case (.Equals, .value(.scalar(let scalar))): return [AccessKey(path: path.names, value: scalar)]
+        case (.In, .oneOf(let scalars, let others)):
+            guard others.isEmpty, scalars.count <= AccessKey.maximumCount else { return nil }
+            return scalars.map { AccessKey(path: path.names, value: $0) }
+        default: return nil
+        }
+    }
+}

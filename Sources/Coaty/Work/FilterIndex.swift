@@ -1,0 +1,94 @@
+/// Finds the conditions that can hold for an object by the values of its properties.
+///
+/// A trie over the names of paths, with the values at its nodes. A search walks the smaller of the trie and the object on each
+/// level: its cost depends neither on how many values are asked for, nor on how many paths beyond those of the object.
+package struct FilterIndex<ID: Hashable & Sendable>: Sendable {
+    private struct Node: Sendable {
+        var children: [WireName: Node] = [:]
+        var ids: [Scalar: Set<ID>] = [:]
+
+        var isEmpty: Bool { children.isEmpty && ids.isEmpty }
+    }
+
+    private var root = Node()
+
+    /// Creates an empty index.
+    package init() {}
+
+    /// Whether the index has no conditions.
+    package var isEmpty: Bool { root.isEmpty }
+
+    /// Adds a condition.
+    ///
+    /// - Parameter keys: its ``CompiledCondition/accessKeys``.
+    package mutating func insert(_ id: ID, keys: [AccessKey]) {
+        for key in keys {
+            Self.update(&root, key.path[...]) { $0.ids[key.value, default: []].insert(id) }
+        }
+    }
+
+    /// Removes a condition that has been added with the same keys.
+    package mutating func remove(_ id: ID, keys: [AccessKey]) {
+        for key in keys {
+            Self.update(&root, key.path[...]) { node in
+                guard var ids = node.ids.removeValue(forKey: key.value) else { return }
+                ids.remove(id)
+                if !ids.isEmpty { node.ids[key.value] = ids }
+            }
+        }
+    }
+
+    /// Changes the node of a path, and leaves no empty node behind.
+    private static func update(_ node: inout Node, _ path: ArraySlice<WireName>, _ change: (inout Node) -> Void) {
+        guard let name = path.first else { return change(&node) }
+        update(&node.children[name, default: Node()], path.dropFirst(), change)
+        if node.children[name]?.isEmpty ?? true { node.children[name] = nil }
+    }
+
+    /// Returns the conditions that have a key which the object has, each once, in no particular order. All others do not hold.
+    ///
+    /// - Throws: ``WorkExceeded``
+    package func candidates(in object: JSONView, _ budget: inout WorkBudget) throws(WorkExceeded) -> [ID] {
+        var found: [Set<ID>] = []
+        try Self.collect(root, object, &found, &budget)
+        guard let first = found.first else { return [] }
+        guard found.count > 1 else { return Array(first) }
+        return Array(found.dropFirst().reduce(into: first) { $0.formUnion($1) })
+    }
+
+    private static func collect(
+        _ node: Node,
+        _ view: JSONView,
+        _ found: inout [Set<ID>],
+        _ budget: inout WorkBudget
+    ) throws(WorkExceeded) {
+        if !node.ids.isEmpty {
+            try budget.spend(bytes: view.kind == .array || view.kind == .object ? 0 : view.bytes.count)
+            if let scalar = Scalar(view), let ids = node.ids[scalar] { found.append(ids) }
+        }
+        guard !node.children.isEmpty, view.kind == .array || view.kind == .object else { return }
+        if node.children.count <= view.childCount {
+            for (name, child) in node.children {
+                try budget.spend()
+                if let value = view.child(named: name.text) { try collect(child, value, &found, &budget) }
+            }
+        } else if view.kind == .array {
+            for (position, element) in view.elements.enumerated() {
+                try budget.spend()
+                if let child = node.children[WireName("\(position)")] { try collect(child, element, &found, &budget) }
+            }
+            if let child = node.children[WireName("length")], let length = view.child(named: "length") {
+                try collect(child, length, &found, &budget)
+            }
+        } else {
+            for (key, value) in view.members {
+                try budget.spend(bytes: key.bytes.count)
+                // Of members with the same name the last one counts.
+                guard let name = key.string, let child = node.children[WireName(name)],
+                    let last = view.member(named: name), last.index == value.index
+                else { continue }
+                try collect(child, value, &found, &budget)
+            }
+        }
+    }
+}

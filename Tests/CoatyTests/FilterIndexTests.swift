@@ -1,0 +1,115 @@
+import Testing
+
+@testable import Coaty
+
+extension FilterGenerator {
+    /// Few values, so that conditions and objects meet.
+    private mutating func scalar() -> AnyCodable {
+        pick([
+            .null, .bool(true), .integer(1), .double(1), .double(0.5), .unsignedInteger(2), .string("a"), .string("ä"),
+        ])
+    }
+
+    fileprivate mutating func object(_ depth: Int = 2) -> AnyCodable {
+        let members = (0..<1 + below(20)).map { _ in
+            (
+                name(),
+                depth == 0 || below(3) > 0 ? scalar() : below(3) == 0 ? .array(list { $0.scalar() }) : object(depth - 1)
+            )
+        }
+        return .object(Dictionary(members, uniquingKeysWith: { $1 }))
+    }
+
+    /// A condition that mostly has keys.
+    fileprivate mutating func keyed(_ depth: Int = 2) -> ObjectFilterCondition {
+        let names = (0..<1 + below(2)).map { _ in name() }
+        return switch below(depth > 0 ? 8 : 5) {
+        case 0...2: .property(.init(names), .equals(scalar()))
+        case 3, 4: .property(.init(names), .in(list { $0.scalar() }))
+        case 5: .and([condition(1), keyed(depth - 1), keyed(depth - 1)])
+        case 6: .and(list { $0.keyed(depth - 1) })
+        default: .or(list { $0.keyed(depth - 1) })
+        }
+    }
+}
+
+@Suite struct FilterIndexTests {
+    /// 200,000 pairs of condition and object: no condition that holds is missed, and candidates are those that have a key.
+    @Test func candidatesAreThoseThatJudgingAllFinds() throws {
+        var generator = FilterGenerator(seed: 12)
+        let conditions = (0..<1_000).map { _ in CompiledCondition(generator.keyed()) }
+        var index = FilterIndex<Int>()
+        for (id, condition) in conditions.enumerated() {
+            if let keys = condition.accessKeys { index.insert(id, keys: keys) }
+        }
+        var hits = 0
+        for round in 0..<200 {
+            let json = round % 10 == 0 ? generator.json() : generator.object()
+            let object = try JSONDocument(PayloadCoder.encodeBytes(json)).root
+            var budget = WorkBudget(steps: 100_000)
+            let candidates = try index.candidates(in: object, &budget)
+            #expect(Set(candidates).count == candidates.count)
+            for (id, condition) in conditions.enumerated() {
+                guard let keys = condition.accessKeys else { continue }
+                let isCandidate = candidates.contains(id)
+                let hasKey = keys.contains { key in
+                    object.value(at: key.path.map(\.text)).flatMap { Scalar($0) } == key.value
+                }
+                #expect(isCandidate == hasKey)
+                var budget = WorkBudget(steps: 100_000)
+                if try condition.holds(for: object, &budget) {
+                    #expect(isCandidate)
+                    hits += 1
+                }
+            }
+        }
+        #expect(hits > 500, "\(hits)")
+    }
+
+    @Test func removedConditionsAreNotFound() throws {
+        var generator = FilterGenerator(seed: 13)
+        let objects = try (0..<50).map { _ in try JSONDocument(PayloadCoder.encodeBytes(generator.json())).root }
+        var index = FilterIndex<Int>()
+        var keys: [Int: [AccessKey]] = [:]
+        for id in 0..<2_000 {
+            keys[id] = CompiledCondition(generator.keyed(1)).accessKeys
+            index.insert(id, keys: keys[id] ?? [])
+            guard id % 2 == 1 else { continue }
+            let removed = generator.below(id)
+            index.remove(removed, keys: keys.removeValue(forKey: removed) ?? [])
+        }
+        for object in objects {
+            var budget = WorkBudget(steps: 100_000)
+            #expect(try index.candidates(in: object, &budget).allSatisfy { keys[$0] != nil })
+        }
+        for (id, keys) in keys { index.remove(id, keys: keys) }
+        #expect(index.isEmpty)
+    }
+
+    @Test func costDoesNotDependOnTheNumberOfConditions() throws {
+        let object = try JSONDocument(Array(#"{"type":"t","value":21,"list":[1,2,3],"deep":{"name":"x"}}"#.utf8)).root
+        for path in [{ _ in "type" }, { "deep.name\($0)" }, { "list.\($0)" }, { "name\($0)" }] as [(Int) -> String] {
+            var spent: [Int] = []
+            for count in [200, 10_000] {
+                var index = FilterIndex<Int>()
+                for id in 0..<count {
+                    let condition = ObjectFilterCondition.property(.init(path(id)), .equals("other-\(id)"))
+                    index.insert(id, keys: try #require(CompiledCondition(condition).accessKeys))
+                }
+                var budget = WorkBudget(steps: 1_000)
+                #expect(try index.candidates(in: object, &budget).isEmpty)
+                spent.append(1_000 - budget.left)
+            }
+            #expect(spent[0] == spent[1] && spent[1] < 20, "\(spent)")
+        }
+    }
+
+    @Test func searchPaysForALargeObject() throws {
+        let members = (0..<5_000).map { #""\#($0)":0"# }.joined(separator: ",")
+        let object = try JSONDocument(Array("{\(members)}".utf8)).root
+        var index = FilterIndex<Int>()
+        for id in 0..<10_000 { index.insert(id, keys: [AccessKey(path: [WireName("a\(id)")], value: .null)]) }
+        var budget = WorkBudget(steps: 4_000)
+        #expect(throws: WorkExceeded.self) { try index.candidates(in: object, &budget) }
+    }
+}
