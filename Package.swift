@@ -56,7 +56,7 @@ let package = Package(
         .target(name: "Coordination", swiftSettings: strict),
         .target(
             name: "HTTPServer",
-            dependencies: ["CMicroHTTPD", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["CEpoll", "CMicroHTTPD", .product(name: "Logging", package: "swift-log")],
             swiftSettings: strict
         ),
         .target(

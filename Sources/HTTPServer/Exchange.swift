@@ -26,6 +26,8 @@ final class Exchange {
     let answerHeaders: [(name: String, value: String)]
     /// The context of the admission, for the handler.
     let context: (any Sendable & AnyObject)?
+    /// Set while the client's departure is watched for.
+    var departure: DepartureWatch.Entry?
     /// What of the body has come.
     private(set) var body: [UInt8] = []
 

@@ -3,10 +3,36 @@ import CMicroHTTPD
 /// An immutable response. It is built once and may answer any number of requests, from any thread: a constant response
 /// costs nothing when it is sent.
 public final class HTTPResponse: Sendable {
+    /// The bytes of a body, which all responses that send it share: libmicrohttpd reads them from here.
+    private final class Body: Sendable {
+        /// Invariant: written in `init` only.
+        nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
+
+        init(_ body: [UInt8]) {
+            bytes = .allocate(byteCount: body.count, alignment: 1)
+            bytes.copyBytes(from: body)
+        }
+
+        deinit { bytes.deallocate() }
+
+        /// A response of libmicrohttpd that holds the body alive; nil if memory is short.
+        func makeResponse() -> OpaquePointer? {
+            let context = Unmanaged.passRetained(self)
+            let response = MHD_create_response_from_buffer_with_free_callback_cls(
+                bytes.count,
+                bytes.baseAddress,
+                { if let context = $0 { Unmanaged<Body>.fromOpaque(context).release() } },
+                context.toOpaque()
+            )
+            if response == nil { context.release() }
+            return response
+        }
+    }
+
     /// The status code, 200 to 599.
     public let status: Int
     private let headers: [(name: String, value: String)]
-    private let body: [UInt8]
+    private let body: Body
 
     /// libmicrohttpd's response. Invariant: nothing changes it after `init`, and its own reference count, which is all
     /// that sending it changes, is under a lock of libmicrohttpd. `nil` when memory was short; such a response closes the
@@ -20,20 +46,9 @@ public final class HTTPResponse: Sendable {
     ///   - headers: Header fields in the order in which they are sent. `Date`, `Content-Length` and the connection's own
     ///     fields are added; `Connection: close` ends the connection after this response. Control characters in a value
     ///     are sent as spaces. A field whose name is not a token or whose value is empty is left out.
-    ///   - body: The body; its length becomes `Content-Length`.
-    public init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
-        self.status = status
-        self.headers = headers
-        self.body = body
-        raw = body.withUnsafeBytes { bytes in
-            // The bytes are copied before this returns, so the cast never leads to a write.
-            MHD_create_response_from_buffer(
-                bytes.count,
-                UnsafeMutableRawPointer(mutating: bytes.baseAddress),
-                .RESPMEM_MUST_COPY
-            )
-        }
-        if let raw { addHeaders(headers, to: raw) }
+    ///   - body: The body; its length becomes `Content-Length`. It is copied, once.
+    public convenience init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
+        self.init(status: status, headers: headers, Body(body))
     }
 
     /// Creates a response with a text body in UTF-8.
@@ -41,11 +56,19 @@ public final class HTTPResponse: Sendable {
         self.init(status: status, headers: headers, body: Array(body.utf8))
     }
 
-    /// Returns a copy with additional header fields; skips fields that it already has.
+    private init(status: Int, headers: [(name: String, value: String)], _ body: Body) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+        raw = body.makeResponse()
+        if let raw { addHeaders(headers, to: raw) }
+    }
+
+    /// Returns a response with the same body and additional header fields; skips fields that it already has.
     func adding(_ more: [(name: String, value: String)]) -> HTTPResponse {
-        guard !more.isEmpty else { return self }
         let new = more.filter { field in !headers.contains { $0 == field } }
-        return HTTPResponse(status: status, headers: headers + new, body: body)
+        guard !new.isEmpty else { return self }
+        return HTTPResponse(status: status, headers: headers + new, body)
     }
 
     deinit {

@@ -4,8 +4,8 @@ import Synchronization
 /// The body of a streaming response. Whoever writes does not wait: bytes are queued up to a bound, and sent by the server's
 /// threads as fast as the client reads.
 ///
-/// A client that has gone is noticed only when something is written, so a stream needs a heartbeat: after a client has closed
-/// its connection, the second write closes the stream. A client that reads nothing, or does not answer at all, for
+/// A client that closes its connection, or only its sending side, closes the stream. One that has gone without a word is noticed
+/// only when something is written, so a stream needs a heartbeat. A client that reads nothing, or does not answer at all, for
 /// ``HTTPServer/Configuration/connectionTimeout`` while bytes wait for it is disconnected, at the next write at the latest.
 public final class HTTPStream: Sendable {
     /// What became of a write.
@@ -35,6 +35,8 @@ public final class HTTPStream: Sendable {
         var queuedBytes = 0
         var isSuspended = false
         var isFinished = false
+        /// Whether the connection is to be cut without an end of the body.
+        var isAborted = false
         var isClosed = false
         var closeHandlers: [@Sendable () -> Void] = []
         var roomHandler: (@Sendable () -> Void)?
@@ -77,15 +79,19 @@ public final class HTTPStream: Sendable {
     /// The most bytes that wait to be sent.
     private let limit: Int
 
-    init(connection: OpaquePointer, limit: Int) {
+    /// Whether the client must not take what it gets for the whole body if the server stops.
+    let isAbortedAtStop: Bool
+
+    init(connection: OpaquePointer, limit: Int, isAbortedAtStop: Bool) {
         // A pointer is a value; the invariant above says who may use what it points to.
         nonisolated(unsafe) let initial = State(connection: connection)
         state = Mutex(initial)
         self.limit = limit
+        self.isAbortedAtStop = isAbortedAtStop
     }
 
-    /// Whether the client has gone, the server has stopped, or everything was sent after ``finish()``.
-    public var isClosed: Bool { state.withLock { $0.isClosed } }
+    /// Whether the client has gone, the server has stopped, the stream was aborted, or everything was sent after ``finish()``.
+    public var isClosed: Bool { state.withLock { $0.isClosed || $0.isAborted } }
 
     /// Queues bytes, from any thread. They are sent in the order of the calls. A write larger than the whole queue
     /// (``HTTPServer/Configuration/streamQueueSize``) is taken while nothing waits.
@@ -100,7 +106,7 @@ public final class HTTPStream: Sendable {
     public func write(_ parts: [[UInt8]], holding holder: (any Sendable & AnyObject)? = nil) -> WriteResult {
         let count = parts.reduce(0) { $0 + $1.count }
         return state.withLock { state in
-            guard !state.isClosed, !state.isFinished else { return .closed }
+            guard !state.isClosed, !state.isFinished, !state.isAborted else { return .closed }
             guard let last = parts.lastIndex(where: { !$0.isEmpty }) else { return .queued }
             guard state.queuedBytes == 0 || state.queuedBytes + count <= limit else {
                 state.owesRoom = true
@@ -122,6 +128,21 @@ public final class HTTPStream: Sendable {
             state.isFinished = true
             Self.resume(&state)
         }
+    }
+
+    /// Drops what is queued and cuts the connection, from any thread, so that the client sees that the body is not complete. A finished
+    /// stream is aborted, too, unless all of it is sent.
+    public func abort() {
+        let chunks = state.withLock { state in
+            guard !state.isClosed else { return [Chunk]() }
+            state.isAborted = true
+            state.queuedBytes = 0
+            Self.resume(&state)
+            defer { (state.chunks, state.first, state.offset) = ([], 0, 0) }
+            return state.chunks
+        }
+        // Holders are released outside the lock.
+        _ = consume chunks
     }
 
     /// Calls `handler` once when the stream has closed for whatever reason: on one of the server's threads, or at once
@@ -155,6 +176,7 @@ public final class HTTPStream: Sendable {
         let size = buffer.count
         let (count, released, roomHandler) = state.withLock {
             state -> (Int, [any Sendable & AnyObject], (@Sendable () -> Void)?) in
+            if state.isAborted { return (MHD_CONTENT_READER_END_WITH_ERROR_VALUE, [], nil) }
             guard state.queuedBytes > 0 else {
                 if state.isFinished { return (MHD_CONTENT_READER_END_OF_STREAM_VALUE, [], nil) }
                 state.isSuspended = true
@@ -195,6 +217,8 @@ public final class HTTPStream: Sendable {
 
 /// `MHD_CONTENT_READER_END_OF_STREAM`, a macro that is not imported.
 private let MHD_CONTENT_READER_END_OF_STREAM_VALUE = -1
+/// `MHD_CONTENT_READER_END_WITH_ERROR`, the same.
+private let MHD_CONTENT_READER_END_WITH_ERROR_VALUE = -2
 
 extension HTTPStream {
     /// libmicrohttpd's response that reads this stream and holds it alive, or `nil` when memory is short.

@@ -49,7 +49,7 @@ final class OpenAnswers: Sendable {
     /// An answer is sent, or its connection is gone.
     func ended() { begun.leave() }
 
-    /// Takes no more, answers what is suspended with `response`, finishes the streams, and waits until all is sent.
+    /// Takes no more, answers what is suspended with `response`, ends the streams, and waits until all is sent.
     ///
     /// - Returns: Whether all was sent within `timeout`. If not, still nothing is suspended.
     func endAll(with response: HTTPResponse, timeout: Duration) -> Bool {
@@ -58,7 +58,9 @@ final class OpenAnswers: Sendable {
             return (Array(state.pending.values), Array(state.streams.values))
         }
         for pending in pending { pending.complete(response) }
-        for stream in streams { stream.finish() }
+        for stream in streams {
+            if stream.isAbortedAtStop { stream.abort() } else { stream.finish() }
+        }
         let (seconds, attoseconds) = timeout.components
         let nanoseconds = seconds * 1_000_000_000 + attoseconds / 1_000_000_000
         return begun.wait(timeout: .now() + .nanoseconds(Int(nanoseconds))) == .success

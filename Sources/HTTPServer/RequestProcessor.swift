@@ -10,6 +10,8 @@ final class RequestProcessor: Sendable {
     let counters = Counters()
     let openAnswers = OpenAnswers()
     let deadlines: RequestDeadlines
+    /// Nil if the process has no descriptors left.
+    private let departures = DepartureWatch()
     let isDraining = Atomic<Bool>(false)
     let refusals: Refusals
 
@@ -210,7 +212,7 @@ final class RequestProcessor: Sendable {
             case .later(let start):
                 return suspend(connection, exchange, start)
             case .stream(let status, let headers, let start):
-                return stream(connection, exchange, status, headers, start)
+                return stream(connection, exchange, status, headers, isAbortedAtStop: false, start)
             }
         case .discarding(let response):
             if response.status >= 400 { counters.refused.add(1, ordering: .relaxed) }
@@ -236,6 +238,7 @@ final class RequestProcessor: Sendable {
         // The server may have stopped, and so have answered, since it was registered.
         guard pending.suspend() else { return answer(waitedFor: pending, connection, exchange) }
         start(pending)
+        if pending.isWaiting { watch(connection, exchange) { pending.depart() } }
         return .YES
     }
 
@@ -244,9 +247,22 @@ final class RequestProcessor: Sendable {
         _ connection: OpaquePointer,
         _ exchange: Exchange
     ) -> MHD_Result {
-        guard let response = pending.take() else { return .YES }
-        openAnswers.remove(pending)
-        return queue(response, connection, exchange)
+        switch pending.take() {
+        case .nothing: return .YES
+        case .departed: return .NO
+        case .answer(.response(let response)):
+            openAnswers.remove(pending)
+            return queue(response, connection, exchange)
+        case .answer(.stream(let status, let headers, let start)):
+            openAnswers.remove(pending)
+            return stream(connection, exchange, status, headers, isAbortedAtStop: true, start)
+        }
+    }
+
+    /// Calls `departed` if the client goes before the exchange ends.
+    private func watch(_ connection: OpaquePointer, _ exchange: Exchange, _ departed: @escaping @Sendable () -> Void) {
+        if let entry = exchange.departure.take() { departures?.remove(entry) }
+        exchange.departure = departures?.add(cmhd_descriptor(connection), departed)
     }
 
     private func stream(
@@ -254,20 +270,33 @@ final class RequestProcessor: Sendable {
         _ exchange: Exchange,
         _ status: Int,
         _ headers: [(name: String, value: String)],
+        isAbortedAtStop: Bool,
         _ start: @Sendable (HTTPStream) -> Void
     ) -> MHD_Result {
-        let stream = HTTPStream(connection: connection, limit: configuration.streamQueueSize)
+        let stream = HTTPStream(
+            connection: connection,
+            limit: configuration.streamQueueSize,
+            isAbortedAtStop: isAbortedAtStop
+        )
         guard openAnswers.add(stream, limit: configuration.maximumStreams) else {
             return refuseMore(connection, exchange)
         }
         begin(exchange)
         boundSocket(cmhd_descriptor(connection))
         exchange.phase = .streaming(stream)
-        if exchange.method == .head { stream.finish() }
-        guard let response = stream.makeResponse(headers: headers + exchange.answerHeaders) else { return .NO }
+        var headers = headers + exchange.answerHeaders
+        if exchange.method == .head {
+            stream.finish()
+            // libmicrohttpd ends the body, which a response to HEAD does not have.
+            headers.append(("Connection", "close"))
+        }
+        guard let response = stream.makeResponse(headers: headers) else { return .NO }
         defer { MHD_destroy_response(response) }
         guard MHD_queue_response(connection, UInt32(status), response) == .YES else { return .NO }
-        if exchange.method != .head { start(stream) }
+        if exchange.method != .head {
+            start(stream)
+            watch(connection, exchange) { stream.abort() }
+        }
         return .YES
     }
 
@@ -307,6 +336,8 @@ final class RequestProcessor: Sendable {
 
     /// The request is over: answered, or its connection is gone.
     func end(_ exchange: Exchange) {
+        // While the descriptor is still open.
+        if let entry = exchange.departure.take() { departures?.remove(entry) }
         switch exchange.phase {
         case .waiting(let pending):
             pending.end()

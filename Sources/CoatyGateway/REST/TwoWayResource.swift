@@ -50,6 +50,7 @@ struct TwoWayResource: Sendable {
                 )
                 do throws(CommunicationError) {
                     let run = try permitted.start(into: sink)
+                    pending.onDeparture { run.cancel() }
                     sink.hold(services.judges(permitted, by: principal) { sink.fail($0, cancelling: run) })
                 } catch {
                     pending.complete(Problems.of(error).response())
