@@ -28,16 +28,13 @@ final class Exchange {
     let context: (any Sendable & AnyObject)?
     /// Set while the client's departure is watched for.
     var departure: DepartureWatch.Entry?
-    /// What of the body has come.
-    private(set) var body: [UInt8] = []
+    /// What of the body has come. Nil once the handler has it.
+    private var body: InboundBody?
 
     /// The bytes to come, as far as they are known.
     private let declaredLength: UInt64
     /// The bytes of the body that have come, kept or not.
     private var received = 0
-
-    /// The most memory that a mere declaration of a length gets.
-    private static let maximumReservation = 64 * 1024
 
     init(
         phase: Phase,
@@ -47,6 +44,7 @@ final class Exchange {
         queryItems: [HTTPRequest.QueryItem],
         answerHeaders: [(name: String, value: String)],
         context: (any Sendable & AnyObject)?,
+        budget: (any HTTPServer.ByteBudget)?,
         declaredLength: UInt64
     ) {
         self.phase = phase
@@ -57,19 +55,23 @@ final class Exchange {
         self.answerHeaders = answerHeaders
         self.context = context
         self.declaredLength = declaredLength
+        body = InboundBody(budget: budget)
     }
 
     /// Takes a part of the body.
-    ///
-    /// - Returns: `false` when it makes the body larger than `limit`.
-    func receive(_ bytes: UnsafeRawBufferPointer, limit: Int) -> Bool {
+    func receive(_ bytes: UnsafeRawBufferPointer, limit: Int) -> InboundBody.Outcome {
         received += bytes.count
-        guard received <= limit else { return false }
-        guard case .reading = phase else { return true }
-        if body.isEmpty {
-            body.reserveCapacity(max(bytes.count, Int(min(declaredLength, UInt64(Self.maximumReservation)))))
-        }
-        body.append(contentsOf: bytes)
-        return true
+        guard received <= limit else { return .tooLong }
+        guard case .reading = phase else { return .taken }
+        let declaredLength = declaredLength > 0 ? Int(clamping: declaredLength) : nil
+        return body?.append(bytes, declaredLength: declaredLength, limit: limit) ?? .taken
+    }
+
+    /// Hands the whole body over. The memory for it is given back when this returns.
+    func withBody<Result>(_ handle: (_ body: [UInt8]) -> Result) -> Result {
+        guard let body = self.body.take() else { return handle([]) }
+        let result = handle(body.bytes)
+        _ = consume body
+        return result
     }
 }

@@ -48,8 +48,12 @@ public struct HTTPRequestHead: ~Copyable {
 /// The decision about a request.
 public enum HTTPAdmission: Sendable {
     /// It goes to its route. Every answer to it has these header fields, too. The handler gets `context` as
-    /// ``HTTPRequest/context``.
-    case admit(headers: [(name: String, value: String)], context: (any Sendable & AnyObject)? = nil)
+    /// ``HTTPRequest/context``. The memory for its body is taken from `budget`, until the handler returns; without one it is not counted.
+    case admit(
+        headers: [(name: String, value: String)],
+        context: (any Sendable & AnyObject)? = nil,
+        budget: (any HTTPServer.ByteBudget)? = nil
+    )
     /// It is answered with this, and its body is discarded.
     case answer(HTTPResponse)
 }

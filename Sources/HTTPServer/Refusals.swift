@@ -12,6 +12,8 @@ final class Refusals: Sendable {
     let contentTooLarge: HTTPResponse
     /// The same as a whole message, for a connection on which libmicrohttpd takes no response any more.
     let contentTooLargeMessage: [UInt8]
+    /// 503: the memory for request bodies is used up. As a whole message, because it is found out amid a body.
+    let overBudgetMessage: [UInt8]
     /// 421: an upgrade to WebSocket that came over a kept-alive connection.
     let misdirected: HTTPResponse
     /// 431
@@ -60,18 +62,16 @@ final class Refusals: Sendable {
             [close]
         )
         contentTooLarge = tooLarge.response()
-        let body = tooLarge.body
-        contentTooLargeMessage =
-            Array(
-                """
-                HTTP/1.1 413 Content Too Large\r
-                Content-Type: application/problem+json\r
-                Content-Length: \(body.count)\r
-                Connection: close\r
-                \r
-
-                """.utf8
-            ) + body
+        contentTooLargeMessage = Self.message(tooLarge)
+        overBudgetMessage = Self.message(
+            problem(
+                "too-much-memory",
+                "Service unavailable",
+                503,
+                "There is no memory left for the body of this request.",
+                [close, retry]
+            )
+        )
         misdirected = problem(
             "misdirected-request",
             "Misdirected request",
@@ -102,6 +102,14 @@ final class Refusals: Sendable {
             "Too many requests are pending.",
             [retry]
         ).response()
+    }
+
+    /// A problem as a whole response message.
+    private static func message(_ problem: Problem) -> [UInt8] {
+        let body = problem.body
+        var head = "HTTP/1.1 \(problem.status) \(problem.title)\r\nContent-Type: application/problem+json\r\n"
+        for (name, value) in problem.headers { head += "\(name): \(value)\r\n" }
+        return Array("\(head)Content-Length: \(body.count)\r\n\r\n".utf8) + body
     }
 
     /// 405

@@ -68,6 +68,7 @@ final class RequestProcessor: Sendable {
         var parameters = PathParameters(names: [], values: [])
         var answerHeaders: [(name: String, value: String)] = []
         var context: (any Sendable & AnyObject)?
+        var budget: (any HTTPServer.ByteBudget)?
         var refusal = refusalOfUnreadable(connection, head)
         let phase: Exchange.Phase
         if let refusal {
@@ -76,9 +77,10 @@ final class RequestProcessor: Sendable {
             let match = head.hasMalformedQuery ? .answered(refusals.malformedTarget) : match(method, target)
             var outcome = match.outcome
             switch admit(connection, watched, method, target, match) {
-            case .admit(let headers, let admitted):
+            case .admit(let headers, let admitted, let granted):
                 answerHeaders = headers
                 context = admitted
+                budget = granted
                 refusal = refusalAtOnce(head)
                 if let refusal { outcome = .answered(refusal) }
             case .answer(let response): outcome = .answered(response)
@@ -101,6 +103,7 @@ final class RequestProcessor: Sendable {
             queryItems: head.queryItems,
             answerHeaders: answerHeaders,
             context: context,
+            budget: budget,
             declaredLength: head.contentLength
         )
         exchangeContext = Unmanaged.passRetained(exchange).toOpaque()
@@ -178,12 +181,18 @@ final class RequestProcessor: Sendable {
 
     /// A part of the body.
     func receive(_ bytes: UnsafeRawBufferPointer, _ connection: OpaquePointer, _ exchange: Exchange) -> MHD_Result {
-        if exchange.receive(bytes, limit: configuration.maximumBodySize) { return .YES }
-        // A chunked body that has grown too large. libmicrohttpd takes no response amid a body, so this one goes past it;
-        // nothing else is being sent, and a fresh response fits into the socket's buffer. MHD_NO closes the connection.
+        let refusal: [UInt8]
+        switch exchange.receive(bytes, limit: configuration.maximumBodySize) {
+        case .taken: return .YES
+        // A chunked body that has grown too large.
+        case .tooLong: refusal = refusals.contentTooLargeMessage
+        case .overBudget: refusal = refusals.overBudgetMessage
+        }
+        // libmicrohttpd takes no response amid a body, so this one goes past it; nothing else is being sent, and a fresh response
+        // fits into the socket's buffer. MHD_NO closes the connection.
         counters.refused.add(1, ordering: .relaxed)
         exchange.phase = .answered
-        _ = refusals.contentTooLargeMessage.withUnsafeBytes { message in
+        _ = refusal.withUnsafeBytes { message in
             send(cmhd_descriptor(connection), message.baseAddress, message.count, Int32(MSG_NOSIGNAL))
         }
         return .NO
@@ -197,16 +206,20 @@ final class RequestProcessor: Sendable {
     ) -> MHD_Result {
         switch exchange.phase {
         case .reading(let handler):
-            let request = HTTPRequest(
-                method: exchange.method,
-                parameters: exchange.parameters,
-                queryItems: exchange.queryItems,
-                body: exchange.body,
-                context: exchange.context,
-                connection: connection,
-                target: target
-            )
-            switch handler(request) {
+            let reply = exchange.withBody { body in
+                handler(
+                    HTTPRequest(
+                        method: exchange.method,
+                        parameters: exchange.parameters,
+                        queryItems: exchange.queryItems,
+                        body: body,
+                        context: exchange.context,
+                        connection: connection,
+                        target: target
+                    )
+                )
+            }
+            switch reply {
             case .response(let response):
                 return queue(response, connection, exchange)
             case .later(let start):

@@ -5,6 +5,9 @@ extension WebSocketServer {
         /// 1009 (RFC 6455, 7.4.1).
         public var maximumMessageSize = 64 * 1024
 
+        /// Time from the first byte of an inbound message in which the whole of it must come, else the connection is closed with 1008.
+        public var messageTimeout: Duration = .seconds(60)
+
         /// Most frames that may wait for one connection when another is offered, at least one; one more is not taken.
         public var offerQueueFrames = 64
 

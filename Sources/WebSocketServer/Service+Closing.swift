@@ -41,9 +41,12 @@ extension Service {
 
     func timedOut(_ session: Session, _ wsi: OpaquePointer) {
         switch session.phase {
-        case .open, .closed:
-            // The timer of the handshake: lws_set_timer_usecs() of libwebsockets 4.1 takes LWS_SET_TIMER_USEC_CANCEL
+        case .open(let connection):
+            // Also of the handshake: lws_set_timer_usecs() of libwebsockets 4.1 takes LWS_SET_TIMER_USEC_CANCEL
             // for a time that has passed, and the timer would go off at once.
+            messageTimedOut(session, connection, wsi)
+            return
+        case .closed:
             return
         case .handshaking:
             counters.update { $0.handshakeTimeouts += 1 }
@@ -61,6 +64,7 @@ extension Service {
         pending.remove(session.id)
         session.phase = .closed
         session.outbound = nil
+        session.inbound = nil
         switch phase {
         case .open(let connection):
             closed(connection, code: 1006)

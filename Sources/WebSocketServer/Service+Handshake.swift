@@ -30,11 +30,12 @@ extension Service {
         case .refuse(let status, let headers, let body):
             refuse(session, wsi, with: Refusal(status: status, headers: headers, body: body))
             return 1
-        case .accept(let opened):
+        case .accept(let budget, let opened):
             let connection = WebSocketConnection(
                 id: session.id,
                 mailbox: mailbox,
-                configuration: configuration
+                configuration: configuration,
+                budget: budget
             )
             session.phase = .accepted(connection, opened: opened)
             openCount += 1

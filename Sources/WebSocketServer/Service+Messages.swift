@@ -9,32 +9,42 @@ extension Service {
     /// Reasons of closes.
     static let badMark = "rsv bits"
     private static let tooBig = "message too big"
+    private static let tooSlow = "message not complete in time"
+    private static let noMemory = "no memory for this message now"
 
     func received(_ bytes: UnsafeRawBufferPointer, _ session: Session, _ wsi: OpaquePointer) {
         guard case .open(let connection) = session.phase, connection.isOpen else { return }
         let isMarked = isMarked(wsi)
-        guard !isMarked || !session.isInboundContinued else {
+        // What is not put back is given up with its memory.
+        var message =
+            session.inbound.take()
+            ?? InboundMessage(
+                isCompressed: isMarked,
+                deadline: .now + configuration.messageTimeout,
+                budget: connection.budget
+            )
+        guard !isMarked || !message.isContinued else {
             connection.close(code: 1002, reason: Self.badMark)
             return
         }
-        if !session.isInboundContinued {
-            session.isInboundCompressed = isMarked
-        }
         let limit = configuration.maximumMessageSize
-        guard session.inbound.count + bytes.count <= limit else {
-            session.inbound = []
+        guard message.bytes.count + bytes.count <= limit else {
             connection.close(code: 1009, reason: Self.tooBig)
             return
         }
-        session.inbound += bytes
-        guard lws_is_final_fragment(wsi) != 0 else {
-            session.isInboundContinued = session.isInboundContinued || lws_remaining_packet_payload(wsi) == 0
+        let isLast = lws_is_final_fragment(wsi) != 0
+        guard message.append(bytes, isLast: isLast, limit: limit) else {
+            connection.close(code: 1013, reason: Self.noMemory)
             return
         }
-        session.isInboundContinued = false
-        var payload = session.inbound
-        session.inbound = []
-        if session.isInboundCompressed, let inflater {
+        guard isLast else {
+            message.isContinued = message.isContinued || lws_remaining_packet_payload(wsi) == 0
+            session.inbound = consume message
+            limitMessage(session, wsi)
+            return
+        }
+        var payload = message.bytes
+        if message.isCompressed, let inflater {
             do throws(Inflater.Failure) {
                 payload = try inflater.inflated(payload, limit: limit)
             } catch {
@@ -46,6 +56,27 @@ extension Service {
             }
         }
         deliver(payload, on: connection, isBinary: lws_frame_is_binary(wsi) != 0)
+    }
+
+    /// Sets the timer for the message that has begun, unless it goes off before. One timer serves all messages of a connection.
+    private func limitMessage(_ session: Session, _ wsi: OpaquePointer) {
+        guard !session.isMessageTimed else { return }
+        session.isMessageTimed = true
+        lws_set_timer_usecs(wsi, WebSocketServer.Configuration.microseconds(configuration.messageTimeout))
+    }
+
+    /// The timer of an open connection has gone off.
+    func messageTimedOut(_ session: Session, _ connection: WebSocketConnection, _ wsi: OpaquePointer) {
+        session.isMessageTimed = false
+        guard let deadline = session.inbound?.deadline else { return }
+        guard deadline > .now else {
+            session.inbound = nil
+            connection.close(code: 1008, reason: Self.tooSlow)
+            return
+        }
+        // It was set for an earlier message.
+        session.isMessageTimed = true
+        lws_set_timer_usecs(wsi, max(1, WebSocketServer.Configuration.microseconds(deadline - .now)))
     }
 
     private func deliver(_ payload: [UInt8], on connection: WebSocketConnection, isBinary: Bool) {

@@ -20,12 +20,10 @@ final class Session {
     var phase = Phase.handshaking
     /// Nil before libwebsockets knows the connection.
     var wsi: OpaquePointer?
-    /// What has come of the message of which more is to come, as it came.
-    var inbound: [UInt8] = []
-    /// Whether that message comes compressed.
-    var isInboundCompressed = false
-    /// Whether the first frame of that message has come whole.
-    var isInboundContinued = false
+    /// What has come of the message of which more is to come.
+    var inbound: InboundMessage?
+    /// Whether the timer goes off in time for the deadline of `inbound`.
+    var isMessageTimed = false
     /// What was agreed to about compression; nil where it was not.
     var agreedCompression: String?
     /// How often libwebsockets has asked whether to agree to compression: once for each offer.

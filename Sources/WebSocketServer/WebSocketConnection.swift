@@ -66,8 +66,23 @@ public final class WebSocketConnection: Sendable, Identifiable {
     private let frameLimit: Int
     private let byteLimit: Int
 
-    init(id: UInt64, mailbox: Mailbox, configuration: WebSocketServer.Configuration) {
+    /// The memory for unfinished messages that begin from now on; nil if it is not counted. To be set when it becomes known who
+    /// the client is.
+    public var budget: (any WebSocketServer.ByteBudget)? {
+        get { inboundBudget.withLock { $0 } }
+        set { inboundBudget.withLock { $0 = newValue } }
+    }
+
+    private let inboundBudget: Mutex<(any WebSocketServer.ByteBudget)?>
+
+    init(
+        id: UInt64,
+        mailbox: Mailbox,
+        configuration: WebSocketServer.Configuration,
+        budget: (any WebSocketServer.ByteBudget)?
+    ) {
         self.id = id
+        inboundBudget = Mutex(budget)
         self.mailbox = mailbox
         frameLimit = max(1, configuration.offerQueueFrames)
         byteLimit = max(0, configuration.offerQueueBytes)

@@ -73,6 +73,65 @@ import Testing
         #expect(response.headers["retry-after"] == "7")
         #expect(response.headers["www-authenticate"] == "Bearer")
     }
+
+    /// Has 64 KiB.
+    private final class Budget: HTTPServer.ByteBudget {
+        let taken = Box(0)
+        let steps = Box<[Int]>([])
+
+        func take(_ bytes: Int) -> Bool {
+            steps.update { $0.append(bytes) }
+            guard taken.value + bytes <= 64 * 1024 else { return false }
+            taken.update { $0 += bytes }
+            return true
+        }
+
+        func give(_ bytes: Int) { taken.update { $0 -= bytes } }
+    }
+
+    @Test(arguments: [true, false]) func bodiesTakeTheirMemoryFromABudget(chunked: Bool) throws {
+        let budget = Budget()
+        let seen = Box(0)
+        let server = try TestServer { router in
+            router.admission = { _ in .admit(headers: [], budget: budget) }
+            router.on(.post, "/") { request in
+                let count = request.body.count
+                seen.update { $0 = budget.taken.value }
+                return .response(HTTPResponse(status: 200, body: "\(count)"))
+            }
+        }
+        #expect(try server.request(post("/", "small")).text == "5")
+        #expect(budget.steps.value.isEmpty)
+        let connection = try server.connect()
+        let head = "POST / HTTP/1.1\r\nHost: h\r\n"
+        func body(_ count: Int) -> String { String(repeating: "x", count: count) }
+        if chunked {
+            try connection.send(head + "Transfer-Encoding: chunked\r\n\r\n5000\r\n\(body(0x5000))\r\n")
+            #expect(eventually { budget.taken.value >= 0x5000 })
+            try connection.send("1000\r\n\(body(0x1000))\r\n0\r\n\r\n")
+        } else {
+            try connection.send(head + "Content-Length: 24576\r\n\r\n\(body(0x5000))")
+            #expect(eventually { budget.taken.value == 32 * 1024 })
+            try connection.send(body(0x1000))
+        }
+        #expect(try connection.readResponse().text == "24576")
+        #expect(seen.value >= 24576)
+        #expect(eventually { budget.taken.value == 0 })
+        #expect(budget.steps.value.allSatisfy { $0 > 0 && $0 % (16 * 1024) == 0 })
+        do {
+            let half = try server.connect()
+            try half.send(head + "Content-Length: 40000\r\n\r\n\(body(0x5000))")
+            #expect(eventually { budget.taken.value > 0 })
+            let refused = try server.connect()
+            try refused.send(head + "Content-Length: 60000\r\n\r\n\(body(0x8000))")
+            let response = try refused.readResponse()
+            #expect(response.status == 503)
+            #expect(response.headers["retry-after"] == "1")
+            #expect(response.json?["type"] as? String == "urn:problem:too-much-memory")
+            #expect(try refused.isClosedByPeer())
+        }
+        #expect(eventually { budget.taken.value == 0 })
+    }
 }
 
 private final class Weak: Sendable {

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 import WebSocketServer
@@ -121,5 +122,79 @@ import WebSocketServer
         #expect(client.isEnded())
         #expect(fixture.handler.waits { $0.closes.values.first == 1006 })
         #expect(fixture.server.statistics.open == 0)
+    }
+
+    @Test func unfinishedMessageEndsAtItsDeadline() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.messageTimeout = .seconds(1)
+        let fixture = try Fixture(configuration)
+        let client = try fixture.open()
+        // The timer of a message that was finished in time does not end the next one.
+        try client.sendFrame(opcode: 2, payload: [1], isFinal: false)
+        usleep(500_000)
+        try client.sendFrame(opcode: 0, payload: [2])
+        #expect(try client.receive() == .binary([1, 2]))
+        try client.sendFrame(opcode: 2, payload: [3], isFinal: false)
+        usleep(700_000)
+        try client.sendFrame(opcode: 0, payload: [4])
+        #expect(try client.receive() == .binary([3, 4]))
+        // However many bytes come.
+        try client.sendFrame(opcode: 2, payload: [5], isFinal: false)
+        let began = ContinuousClock.now
+        var event: WebSocketClient.Event?
+        while event == nil, .now - began < .seconds(5) {
+            try? client.sendFrame(opcode: 0, payload: [6], isFinal: false)
+            event = try? client.receive(deadline: Date(timeIntervalSinceNow: 0.1))
+        }
+        #expect(event == .close(code: 1008, reason: "message not complete in time"))
+        #expect(.now - began > .milliseconds(900))
+    }
+
+    /// Has 64 KiB.
+    private final class Budget: WebSocketServer.ByteBudget {
+        private let state = Mutex((taken: 0, steps: [Int]()))
+        var taken: Int { state.withLock { $0.taken } }
+        var steps: [Int] { state.withLock { $0.steps } }
+
+        func take(_ bytes: Int) -> Bool {
+            state.withLock { state in
+                state.steps.append(bytes)
+                guard state.taken + bytes <= 64 * 1024 else { return false }
+                state.taken += bytes
+                return true
+            }
+        }
+
+        func give(_ bytes: Int) { state.withLock { $0.taken -= bytes } }
+    }
+
+    @Test func unfinishedMessagesTakeTheirMemoryFromABudget() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.maximumMessageSize = 1024 * 1024
+        let budget = Budget()
+        let fixture = try Fixture(
+            configuration,
+            handler: RecordingHandler(refusal: { _ in .accept(budget: budget) { _ in } })
+        )
+        let small = try fixture.open()
+        try small.sendText("small")
+        #expect(try small.receive() == .text("small"))
+        #expect(budget.steps.isEmpty)
+        let part = [UInt8](repeating: 1, count: 20 * 1024)
+        do {
+            let client = try fixture.open()
+            try client.sendFrame(opcode: 2, payload: part, isFinal: false)
+            #expect(eventually { budget.taken == 32 * 1024 })
+            try client.sendFrame(opcode: 0, payload: [2])
+            #expect(try client.receive() == .binary(part + [2]))
+            #expect(eventually { budget.taken == 0 })
+            try client.sendFrame(opcode: 2, payload: part, isFinal: false)
+            #expect(eventually { budget.taken == 32 * 1024 })
+            try small.sendFrame(opcode: 2, payload: part + part, isFinal: false)
+            #expect(try small.receive() == .close(code: 1013, reason: "no memory for this message now"))
+            #expect(eventually { budget.taken == 32 * 1024 })
+        }
+        #expect(eventually { budget.taken == 0 })
+        #expect(budget.steps.allSatisfy { $0 > 0 && $0 % (16 * 1024) == 0 })
     }
 }
