@@ -156,6 +156,12 @@ let package = Package(
             path: "Benchmarks/routing",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "filter-bench",
+            dependencies: ["Coaty"],
+            path: "Benchmarks/filters",
+            swiftSettings: strict
+        ),
 
         .executableTarget(
             name: "websocket-echo",

@@ -112,7 +112,12 @@ import Testing
     private static let keys: [(text: String, keys: [String]?)] = [
         (#"["a.b",["Equals",1]]"#, ["a.b=integer(1)"]),
         (#"["a",["In",[1,1.0,"x",null]]]"#, ["a=integer(1)", "a=null", "a=x"]),
-        (#"["a",["In",[]]]"#, []),
+        (#"["a",["In",[]]]"#, []), (#"["a",["Equals",true]]"#, ["a=bool(true)"]),
+        (#"["a",["Equals",9007199254740991]]"#, ["a=integer(9007199254740991)"]),
+        (#"["a",["Equals",9007199254740992]]"#, nil), (#"["a",["Equals",-9007199254740992]]"#, nil),
+        (#"["a",["Equals",18446744073709551615]]"#, nil), (#"["a",["Equals",0.5]]"#, nil),
+        (#"["a",["Equals",-0.0]]"#, ["a=integer(0)"]),
+        (#"["a",["In",[1,0.5]]]"#, nil), (#"["a",["Equals","\#(String(repeating: "a", count: 257))"]]"#, nil),
         (#"["a",["In",[1,[2]]]]"#, nil), (#"["a",["Equals",{"b":1}]]"#, nil),
         (#"["a",["Equals",{"property":"b"}]]"#, nil), (#"["a",["NotEquals",1]]"#, nil),
         (#"{"not":["a",["Equals",1]]}"#, nil), (#"{"not":{"not":["a",["Equals",1]]}}"#, nil),

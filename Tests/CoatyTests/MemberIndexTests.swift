@@ -85,7 +85,7 @@ import Testing
         let members = (0..<1_000).map { #""\#($0)":0"# }.joined(separator: ",")
         let wide = try JSONDocument(Array("{\(members)}".utf8))
         let narrow = try JSONDocument(Array("[\(Array(repeating: "{}", count: 64).joined(separator: ","))]".utf8))
-        #expect(wide.footprint >= wide.bytes.count + wide.nodes.count * 24)
+        #expect(wide.footprint >= wide.bytes.count + wide.nodes.count * 20)
         #expect(narrow.wide == nil)
         let before = wide.footprint
         #expect(wide.root.member(named: "7") != nil)

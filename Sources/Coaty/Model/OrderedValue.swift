@@ -42,7 +42,7 @@ enum OrderedValue: Sendable {
         switch scalar {
         case .null: self = .number(.integer(0))
         case .bool(let bool): self = .number(.integer(bool ? 1 : 0))
-        case .integer, .double: self = .number(scalar)
+        case .integer, .unsignedInteger, .double: self = .number(scalar)
         case .string(let name): self = .text(name.text)
         }
     }

@@ -41,7 +41,7 @@ public struct JSONDocument: Sendable {
         try scanner.scan(bytes.span)
         self.bytes = bytes
         self.nodes = scanner.nodes
-        wide = scanner.hasWide ? MemberIndex() : nil
+        wide = scanner.wideBytes > 0 ? MemberIndex(reservedBytes: scanner.wideBytes) : nil
     }
 
     /// The value that the whole text is.
@@ -49,8 +49,7 @@ public struct JSONDocument: Sendable {
 
     /// About how many bytes the document holds in memory, an index of its wide values included, which may be built later.
     var footprint: Int {
-        let perNode = wide == nil ? 0 : MemberIndex.bytesPerNode
-        return bytes.capacity + nodes.capacity * MemoryLayout<Node>.stride + nodes.count * perNode
+        bytes.capacity + nodes.capacity * MemoryLayout<Node>.stride + (wide?.reservedBytes ?? 0)
     }
 }
 

@@ -1,8 +1,8 @@
 /// Walks over a JSON text once, checks it against RFC 8259 and notes where each value stands.
 struct JSONScanner {
     private(set) var nodes = ContiguousArray<JSONDocument.Node>()
-    /// Whether an object or array has so many parts that a ``MemberIndex`` finds them.
-    private(set) var hasWide = false
+    /// The most bytes that a ``MemberIndex`` of the text takes; 0 where it would have nothing to find.
+    private(set) var wideBytes = 0
     private var position = 0
     private var depth = 0
 
@@ -50,7 +50,7 @@ struct JSONScanner {
             skipSpace(text)
         } while accept(",", text)
         guard accept("}", text) else { throw error("expected ',' or '}' in an object") }
-        if count > MemberIndex.maximumMembers { markWide(index) }
+        if count > MemberIndex.maximumMembers { markWide(index, MemberIndex.bytes(members: count)) }
         close(index)
     }
 
@@ -66,7 +66,7 @@ struct JSONScanner {
             skipSpace(text)
         } while accept(",", text)
         guard accept("]", text) else { throw error("expected ',' or ']' in an array") }
-        if count > MemberIndex.maximumElements { markWide(index) }
+        if count > MemberIndex.maximumElements { markWide(index, MemberIndex.bytes(elements: count)) }
         close(index)
     }
 
@@ -189,9 +189,9 @@ struct JSONScanner {
         return nodes.count - 1
     }
 
-    private mutating func markWide(_ index: Int) {
+    private mutating func markWide(_ index: Int, _ bytes: Int) {
         nodes[index].isWide = true
-        hasWide = true
+        wideBytes += bytes
     }
 
     private mutating func close(_ index: Int) {

@@ -9,8 +9,20 @@ final class MemberIndex: Sendable {
     static let maximumMembers = 16
     /// An array with more elements is wide.
     static let maximumElements = 64
-    /// The most bytes that the tables take for each value of the text: 16 for a member, which is a name and a value.
-    static let bytesPerNode = 8
+
+    /// The most bytes that the table of an object takes.
+    static func bytes(members count: Int) -> Int {
+        bytesPerTable + places(members: count) * MemoryLayout<UInt32>.stride
+    }
+
+    /// The most bytes that the table of an array takes.
+    static func bytes(elements count: Int) -> Int { bytesPerTable + count * MemoryLayout<UInt32>.stride }
+
+    /// An array's head, and up to 8/3 places in the dictionary of tables.
+    private static let bytesPerTable = 32 + 8 * (MemoryLayout<Int>.stride + MemoryLayout<Table>.stride) / 3
+
+    /// Between a quarter and a half of the places are taken.
+    private static func places(members count: Int) -> Int { 1 << (Int.bitWidth - (2 * count - 1).leadingZeroBitCount) }
 
     /// The parts of one value.
     private struct Table: Sendable {
@@ -21,7 +33,13 @@ final class MemberIndex: Sendable {
         var count = 0
     }
 
+    /// The bytes that all tables take together, whether they have been made yet or not.
+    let reservedBytes: Int
     private let tables = Mutex<[Int: Table]>([:])
+
+    init(reservedBytes: Int) {
+        self.reservedBytes = reservedBytes
+    }
 
     /// The value of an object's member; of several with the name that of the last.
     func member(named name: UnsafeBufferPointer<UInt8>, of object: Int, in document: JSONDocument) -> Int? {
@@ -65,8 +83,7 @@ final class MemberIndex: Sendable {
             count += 1
             key = Int(nodes[key + 1].next)
         }
-        // Between a quarter and a half of the places are taken.
-        var table = Table(places: Array(repeating: 0, count: 1 << (Int.bitWidth - (2 * count - 1).leadingZeroBitCount)))
+        var table = Table(places: Array(repeating: 0, count: places(members: count)))
         var resolved: [UInt8] = []
         key = object + 1
         while key < end {

@@ -15,6 +15,18 @@ package struct AccessKey: Sendable, Hashable {
     package static let maximumCount = 64
     /// Maximum number of names of a path, which bounds the depth of an index.
     package static let maximumDepth = 16
+    /// Maximum size of a string, in bytes, which bounds what a search reads and an index holds.
+    static let maximumLength = 256
+
+    /// Whether conditions are found by a value. All others are judged on every object.
+    fileprivate static func isIndexed(_ value: Scalar) -> Bool {
+        switch value {
+        case .null, .bool: true
+        case .integer(let integer): integer.magnitude < 1 << 53
+        case .unsignedInteger, .double: false
+        case .string(let text): text.text.utf8.count <= maximumLength
+        }
+    }
 }
 
 extension CompiledCondition {
@@ -48,9 +60,13 @@ extension CompiledLeaf {
     fileprivate var accessKeys: [AccessKey]? {
         guard path.names.count <= AccessKey.maximumDepth else { return nil }
         switch (filterOperator, first) {
-        case (.Equals, .value(.scalar(let scalar))): return [AccessKey(path: path.names, value: scalar)]
+        case (.Equals, .value(.scalar(let scalar))):
+            return AccessKey.isIndexed(scalar) ? [AccessKey(path: path.names, value: scalar)] : nil
         case (.In, .oneOf(let scalars, let others)):
-            guard others.isEmpty, scalars.count <= AccessKey.maximumCount else { return nil }
+            guard others.isEmpty, scalars.count <= AccessKey.maximumCount, scalars.allSatisfy(AccessKey.isIndexed)
+            else {
+                return nil
+            }
             return scalars.map { AccessKey(path: path.names, value: $0) }
         default: return nil
         }

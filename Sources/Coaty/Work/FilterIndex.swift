@@ -47,48 +47,42 @@ package struct FilterIndex<ID: Hashable & Sendable>: Sendable {
 
     /// Returns the conditions that have a key which the object has, each once, in no particular order. All others do not hold.
     ///
-    /// - Throws: ``WorkExceeded``
-    package func candidates(in object: JSONView, _ budget: inout WorkBudget) throws(WorkExceeded) -> [ID] {
+    /// A search takes no more than reading the object once, or walking the trie once, and never misses a condition.
+    package func candidates(in object: JSONView) -> [ID] {
         var found: [Set<ID>] = []
-        try Self.collect(root, object, &found, &budget)
+        Self.collect(root, object, &found)
         guard let first = found.first else { return [] }
         guard found.count > 1 else { return Array(first) }
         return Array(found.dropFirst().reduce(into: first) { $0.formUnion($1) })
     }
 
-    private static func collect(
-        _ node: Node,
-        _ view: JSONView,
-        _ found: inout [Set<ID>],
-        _ budget: inout WorkBudget
-    ) throws(WorkExceeded) {
-        if !node.ids.isEmpty {
-            try budget.spend(bytes: view.kind == .array || view.kind == .object ? 0 : view.bytes.count)
-            if let scalar = Scalar(view), let ids = node.ids[scalar] { found.append(ids) }
+    private static func collect(_ node: Node, _ view: JSONView, _ found: inout [Set<ID>]) {
+        if !node.ids.isEmpty, view.bytes.count <= maximumBytes, let scalar = Scalar(view), let ids = node.ids[scalar] {
+            found.append(ids)
         }
-        guard !node.children.isEmpty, view.kind == .array || view.kind == .object else { return }
+        guard !node.children.isEmpty, view.hasParts else { return }
         if node.children.count <= view.childCount {
             for (name, child) in node.children {
-                try budget.spend()
-                if let value = view.child(named: name.text) { try collect(child, value, &found, &budget) }
+                if let value = view.child(named: name.text) { collect(child, value, &found) }
             }
         } else if view.kind == .array {
             for (position, element) in view.elements.enumerated() {
-                try budget.spend()
-                if let child = node.children[WireName("\(position)")] { try collect(child, element, &found, &budget) }
+                if let child = node.children[WireName("\(position)")] { collect(child, element, &found) }
             }
             if let child = node.children[WireName("length")], let length = view.child(named: "length") {
-                try collect(child, length, &found, &budget)
+                collect(child, length, &found)
             }
         } else {
             for (key, value) in view.members {
-                try budget.spend(bytes: key.bytes.count)
-                // Of members with the same name the last one counts.
                 guard let name = key.string, let child = node.children[WireName(name)],
+                    // Of members with the same name the last one counts.
                     let last = view.member(named: name), last.index == value.index
                 else { continue }
-                try collect(child, value, &found, &budget)
+                collect(child, value, &found)
             }
         }
     }
+
+    /// Whatever is longer is no key, however many escapes it has.
+    private static var maximumBytes: Int { 6 * AccessKey.maximumLength + 2 }
 }

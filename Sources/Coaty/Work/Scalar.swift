@@ -2,9 +2,11 @@
 package enum Scalar: Sendable, Hashable {
     case null
     case bool(Bool)
-    /// A whole number: each of 64 bits, and each double below 2^100.
-    case integer(Int128)
-    /// The bits of any other double.
+    /// A whole number that fits, also one that is written as a double.
+    case integer(Int64)
+    /// A whole number that only fits without a sign.
+    case unsignedInteger(UInt64)
+    /// The bits of any other number.
     case double(UInt64)
     case string(WireName)
 
@@ -19,8 +21,8 @@ package enum Scalar: Sendable, Hashable {
         switch json {
         case .null: self = .null
         case .bool(let bool): self = .bool(bool)
-        case .integer(let integer): self = .integer(Int128(integer))
-        case .unsignedInteger(let integer): self = .integer(Int128(integer))
+        case .integer(let integer): self = .integer(integer)
+        case .unsignedInteger(let integer): self.init(unsigned: integer)
         case .double(let double): self.init(double)
         case .string(let text): self = .string(WireName(text))
         case .array, .object: return nil
@@ -29,34 +31,51 @@ package enum Scalar: Sendable, Hashable {
 
     /// A number.
     init(_ double: Double) {
-        let isWhole = abs(double) < 0x1p100 && double.rounded(.down) == double
-        self = isWhole ? .integer(Int128(double)) : .double(double.bitPattern)
+        if let integer = Int64(exactly: double) {
+            self = .integer(integer)
+        } else if let integer = UInt64(exactly: double) {
+            self.init(unsigned: integer)
+        } else {
+            self = .double(double.bitPattern)
+        }
+    }
+
+    private init(unsigned integer: UInt64) {
+        self = Int64(exactly: integer).map(Scalar.integer) ?? .unsignedInteger(integer)
     }
 
     /// Returns a number below 0 if the left number is less, above 0 if it is greater; nil if one is not a number.
     static func compare(_ left: Scalar, _ right: Scalar) -> Int? {
-        switch (left, right) {
-        case (.integer(let left), .integer(let right)): sign(left, right)
-        case (.integer(let left), .double(let bits)): compare(left, Double(bitPattern: bits))
-        case (.double(let bits), .integer(let right)): compare(right, Double(bitPattern: bits)).map { -$0 }
-        case (.double(let left), .double(let right)):
-            compare(Double(bitPattern: left), Double(bitPattern: right))
-        default: nil
+        if case .integer(let left) = left, case .integer(let right) = right { return sign(left, right) }
+        switch (left.whole, right.whole) {
+        case (let left?, let right?): return sign(left, right)
+        case (let left?, nil): return right.double.map { compare(left, $0) }
+        case (nil, let right?): return left.double.map { -compare(right, $0) }
+        case (nil, nil): return left.double.flatMap { left in right.double.map { sign(left, $0) } }
         }
     }
 
-    private static func compare(_ left: Double, _ right: Double) -> Int? {
-        left.isNaN || right.isNaN ? nil : sign(left, right)
-    }
-
-    private static func compare(_ integer: Int128, _ double: Double) -> Int? {
-        guard !double.isNaN else { return nil }
-        guard abs(double) < 0x1p100 else { return double < 0 ? 1 : -1 }
-        // The double is not whole: it would be an integer.
-        return sign(integer, Int128(double.rounded(.down))) > 0 ? 1 : -1
+    /// The double is not one that is a whole number of 64 bits.
+    private static func compare(_ integer: Int128, _ double: Double) -> Int {
+        guard abs(double) < 0x1p64 else { return double < 0 ? 1 : -1 }
+        return integer > Int128(double.rounded(.down)) ? 1 : -1
     }
 
     private static func sign<Number: Comparable>(_ left: Number, _ right: Number) -> Int {
         left < right ? -1 : left > right ? 1 : 0
+    }
+
+    private var whole: Int128? {
+        switch self {
+        case .integer(let integer): Int128(integer)
+        case .unsignedInteger(let integer): Int128(integer)
+        default: nil
+        }
+    }
+
+    private var double: Double? {
+        guard case .double(let bits) = self else { return nil }
+        let double = Double(bitPattern: bits)
+        return double.isNaN ? nil : double
     }
 }
