@@ -71,6 +71,8 @@ struct AdvertisedObjects: Sendable {
         // The one for the object type belongs to the one for the core type that went out before it.
         if isObjectType, objects[id] == nil { return true }
         let known = remove(id)
+        var publication = publication
+        publication.holding = nil
         let shared = Shared(
             publications: isObjectType ? [known?.publications.first, publication].compactMap(\.self) : [publication],
             parentId: parentId,

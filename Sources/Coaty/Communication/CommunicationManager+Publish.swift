@@ -10,6 +10,16 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishAdvertise(_ event: AdvertiseEvent) throws(CommunicationError) -> Delivery {
+        try publishAdvertise(event, holding: nil)
+    }
+
+    /// As ``publishAdvertise(_:)``.
+    ///
+    /// - Parameter holding: released when the event is written or given up.
+    package func publishAdvertise(
+        _ event: AdvertiseEvent,
+        holding: (any AnyObject & Sendable)?
+    ) throws(CommunicationError) -> Delivery {
         let object = event.payload.json["object"]
         let shared = object.flatMap(shared)
         if shared != nil { session.sharesObjects.store(true, ordering: .relaxed) }
@@ -24,7 +34,7 @@ extension CommunicationManager {
             }
             publications.append(publication(.advertise, name: name, event.payload, sharing: sharing))
         }
-        return try session.publish(publications)
+        return try session.publish(publications, holding: holding)
     }
 
     /// The ids of an object that the farewell withdraws, and of its parent; nil for other objects, and for log objects, which
@@ -42,7 +52,18 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishDeadvertise(_ event: DeadvertiseEvent) throws(CommunicationError) -> Delivery {
-        try session.publish([publication(.deadvertise, event.payload, sharing: .ends(event.data.objectIds))])
+        try publishDeadvertise(event, holding: nil)
+    }
+
+    /// As ``publishDeadvertise(_:)``.
+    ///
+    /// - Parameter holding: released when the event is written or given up.
+    package func publishDeadvertise(
+        _ event: DeadvertiseEvent,
+        holding: (any AnyObject & Sendable)?
+    ) throws(CommunicationError) -> Delivery {
+        let publication = publication(.deadvertise, event.payload, sharing: .ends(event.data.objectIds))
+        return try session.publish([publication], holding: holding)
     }
 
     /// Delivers objects through a channel.
@@ -51,7 +72,18 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishChannel(_ event: ChannelEvent) throws(CommunicationError) -> Delivery {
-        try session.publish([publication(.channel, name: .name(WireName(event.channelId)), event.payload)])
+        try publishChannel(event, holding: nil)
+    }
+
+    /// As ``publishChannel(_:)``.
+    ///
+    /// - Parameter holding: released when the event is written or given up.
+    package func publishChannel(
+        _ event: ChannelEvent,
+        holding: (any AnyObject & Sendable)?
+    ) throws(CommunicationError) -> Delivery {
+        let publication = publication(.channel, name: .name(WireName(event.channelId)), event.payload)
+        return try session.publish([publication], holding: holding)
     }
 
     /// Publishes raw bytes on a topic outside of Coaty's own.
@@ -61,9 +93,19 @@ extension CommunicationManager {
     ///   ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishRaw(_ event: RawEvent) throws(CommunicationError) -> Delivery {
+        try publishRaw(event, holding: nil)
+    }
+
+    /// As ``publishRaw(_:)``.
+    ///
+    /// - Parameter holding: released when the event is written or given up.
+    package func publishRaw(
+        _ event: RawEvent,
+        holding: (any AnyObject & Sendable)?
+    ) throws(CommunicationError) -> Delivery {
         guard session.binding.isPublishable(rawTopic: event.topic) else { throw .invalidTopic(event.topic) }
         let destination = Publication.Destination.raw(topic: event.topic, isRetained: event.shouldRetain)
-        return try session.publish([Publication(destination, payload: event.payload)])
+        return try session.publish([Publication(destination, payload: event.payload)], holding: holding)
     }
 
     /// Publishes a value of an IO source on the route of its associations; nothing while there is none.

@@ -20,6 +20,8 @@ public struct Publication: Sendable {
     let sharing: Sharing?
     /// Whether it announces the agent and is made again for each connection.
     let isJoinEvent: Bool
+    /// Released when the publication is written or given up.
+    var holding: (any AnyObject & Sendable)?
     /// How often the connection was lost while this was being written.
     private(set) var attempts = 0
 

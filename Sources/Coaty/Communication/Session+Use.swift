@@ -3,7 +3,16 @@ extension Session {
     // MARK: - Publishing
 
     /// Queues publications, all or none.
-    func publish(_ publications: [Publication]) throws(CommunicationError) -> Delivery {
+    ///
+    /// - Parameter holding: released when all of them are written or given up.
+    func publish(
+        _ publications: [Publication],
+        holding: (any AnyObject & Sendable)? = nil
+    ) throws(CommunicationError) -> Delivery {
+        var publications = publications
+        if let holding {
+            for index in publications.indices { publications[index].holding = holding }
+        }
         let (delivery, mustWake) = try core.withLock { core throws(CommunicationError) in
             let wasEmpty = try core.outbox.publish(publications)
             for publication in publications { core.advertised.queued(publication) }
