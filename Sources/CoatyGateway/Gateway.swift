@@ -101,21 +101,22 @@ public final class Gateway: Sendable {
 
         let identities = ClientIdentities(
             options: clientOptions(broker),
-            limit: settings.maximumIdentities,
+            limit: settings.limits[.identities].total,
             logger: logger
         )
         try await root.start(Coordinator(name: "client identities", component: identities))
 
-        let brokerSessions = settings.maximumIoNodes + settings.maximumIdentities + TrafficSessions.maximum
-        let accounts = Accounts(settings.limits, logger: logger)
+        let brokerSessions =
+            settings.limits[.ioNodes].total + settings.limits[.identities].total + TrafficSessions.maximum
         let limit = DescriptorLimit(agents: brokerSessions)
+        let accounts = Accounts(limits(limit), logger: logger)
         let hub = FeedHub(
             manager: manager,
             ioNodes: ioNodes,
             routing: routing,
             objects: objects,
             resumeWindow: settings.resumeWindow,
-            resumeMemory: settings.resumeMemory,
+            resumeMemory: settings.limits.replayBytes,
             sessions: trafficSessions
         )
         let network = Network(
@@ -143,7 +144,7 @@ public final class Gateway: Sendable {
             accounts: accounts,
             connections: hub.streams,
             authenticator: Authenticator(access: access, log: audit),
-            maximumTimeout: settings.maximumTimeout
+            maximumTimeout: settings.limits.timeout
         )
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit),
@@ -188,12 +189,19 @@ public final class Gateway: Sendable {
         return MQTTClientOptions(host: address.host, port: address.port)
     }
 
+    /// Returns the bounds, with as many connections as the process can have.
+    private func limits(_ descriptors: DescriptorLimit) -> Limits {
+        var limits = settings.limits
+        limits[.connections].total = min(limits[.connections].total, 2 * descriptors.connections)
+        return limits
+    }
+
     /// Returns the registry of IO nodes, whose agents join the gateway's namespace at the gateway's broker.
     func ioNodeRegistry(_ broker: MQTTClientOptions) -> IoNodeRegistry {
         IoNodeRegistry(
             options: clientOptions(broker),
             name: settings.name,
-            limit: settings.maximumIoNodes,
+            limit: settings.limits[.ioNodes].total,
             logger: logger
         )
     }
@@ -202,7 +210,7 @@ public final class Gateway: Sendable {
     private func clientOptions(_ broker: MQTTClientOptions) -> CommunicationOptions {
         let limits = OutboxLimits(
             publications: min(settings.outboxLimits.publications, IoNodeRegistry.maximumWaiting),
-            bytes: min(settings.outboxLimits.bytes, IoNodeRegistry.waitingBodies * settings.maximumBodySize)
+            bytes: min(settings.outboxLimits.bytes, IoNodeRegistry.waitingBodies * settings.limits.bodySize)
         )
         return CommunicationOptions(namespace: settings.namespace, outboxLimits: limits, mqttClientOptions: broker)
     }
@@ -216,7 +224,7 @@ public final class Gateway: Sendable {
         TwoWayResource(services: services).register(in: &router)
         IoNodesResource(gate: gate).register(in: &router)
         IoValuesResource(gate: gate).register(in: &router)
-        ContextsResource(gate: gate, maximumTimeout: settings.maximumTimeout).register(in: &router)
+        ContextsResource(gate: gate, maximumTimeout: settings.limits.timeout).register(in: &router)
         RulesResource(gate: gate).register(in: &router)
         HealthResource(manager: manager, access: gate.access).register(in: &router)
         InfoResource(gate: gate, brokerAddress: brokerAddress, isBrokerEmbedded: settings.broker == nil)
@@ -238,6 +246,7 @@ public final class Gateway: Sendable {
         let admission = RequestAdmission(
             browserPolicy: settings.browserPolicy,
             authenticator: services.authenticator,
+            accounts: services.accounts,
             publicPaths: router.publicPaths,
             sharedPaths: console.publicPaths
         )
@@ -247,16 +256,22 @@ public final class Gateway: Sendable {
 
     private func restConfiguration(_ limit: DescriptorLimit) -> HTTPServer.Configuration {
         var configuration = HTTPServer.Configuration()
-        configuration.maximumBodySize = settings.maximumBodySize
-        configuration.connectionLimit = limit.connections
+        configuration.maximumBodySize = settings.limits.bodySize
+        configuration.maximumHeaderSize = settings.limits.headerSize
+        configuration.connectionLimit = min(limit.connections, settings.limits[.connections].total / 2)
+        configuration.connectionTimeout = settings.limits.connectionTimeout
+        configuration.requestTimeout = settings.limits.requestTimeout
+        configuration.maximumPending = settings.limits[.requests].total
+        configuration.maximumStreams = settings.limits.streams
+        configuration.threads = settings.limits.httpThreads
         configuration.problemTypePrefix = Problems.typePrefix
         return configuration
     }
 
     private func streamConfiguration(_ limit: DescriptorLimit) -> WebSocketServer.Configuration {
         var configuration = WebSocketServer.Configuration()
-        configuration.maximumConnections = limit.connections
-        configuration.maximumMessageSize = settings.maximumBodySize
+        configuration.maximumConnections = min(limit.connections, settings.limits[.connections].total / 2)
+        configuration.maximumMessageSize = settings.limits.bodySize
         configuration.subprotocols = [WebSocketEndpoint.subprotocol]
         configuration.allowsCompression = settings.isWebSocketCompressed
         configuration.stopCode = CloseCode.shuttingDown.rawValue

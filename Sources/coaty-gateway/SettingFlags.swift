@@ -22,17 +22,48 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("broker-discovery")) var brokerDiscovery: String?
     @Option(help: help("embedded-broker-listen")) var embeddedBrokerListen: String?
     @Option(help: help("embedded-broker-announcement")) var embeddedBrokerAnnouncement: String?
-    @Option(help: help("outbox-publications")) var outboxPublications: String?
-    @Option(help: help("outbox-bytes")) var outboxBytes: String?
-    @Option(help: help("maximum-body-size")) var maximumBodySize: String?
-    @Option(help: help("maximum-timeout")) var maximumTimeout: String?
     @Option(help: help("state-directory")) var stateDirectory: String?
-    @Option(help: help("maximum-io-nodes")) var maximumIoNodes: String?
-    @Option(help: help("maximum-identities")) var maximumIdentities: String?
     @Option(help: help("resume-window")) var resumeWindow: String?
-    @Option(help: help("resume-memory")) var resumeMemory: String?
     @Option(help: help("websocket-compression")) var websocketCompression: String?
     @Option(help: help("log-level")) var logLevel: String?
+    @Option(help: help("maximum-memory")) var maximumMemory: String?
+    @Option(help: help("maximum-memory-per-client")) var maximumMemoryPerClient: String?
+    @Option(help: help("maximum-replay-memory")) var maximumReplayMemory: String?
+    @Option(help: help("maximum-connections")) var maximumConnections: String?
+    @Option(help: help("maximum-connections-per-client")) var maximumConnectionsPerClient: String?
+    @Option(help: help("maximum-unauthenticated-connections")) var maximumUnauthenticatedConnections: String?
+    @Option(help: help("maximum-unauthenticated-connections-per-client"))
+    var maximumUnauthenticatedConnectionsPerClient: String?
+    @Option(help: help("maximum-subscriptions")) var maximumSubscriptions: String?
+    @Option(help: help("maximum-subscriptions-per-client")) var maximumSubscriptionsPerClient: String?
+    @Option(help: help("maximum-feeds-per-client")) var maximumFeedsPerClient: String?
+    @Option(help: help("maximum-pending-requests")) var maximumPendingRequests: String?
+    @Option(help: help("maximum-pending-requests-per-client")) var maximumPendingRequestsPerClient: String?
+    @Option(help: help("maximum-outbox-bytes")) var maximumOutboxBytes: String?
+    @Option(help: help("maximum-outbox-bytes-per-client")) var maximumOutboxBytesPerClient: String?
+    @Option(help: help("maximum-identities")) var maximumIdentities: String?
+    @Option(help: help("maximum-identities-per-client")) var maximumIdentitiesPerClient: String?
+    @Option(help: help("maximum-broker-connections-per-client")) var maximumBrokerConnectionsPerClient: String?
+    @Option(help: help("maximum-io-nodes")) var maximumIoNodes: String?
+    @Option(help: help("maximum-io-nodes-per-client")) var maximumIoNodesPerClient: String?
+    @Option(help: help("maximum-advertised-objects")) var maximumAdvertisedObjects: String?
+    @Option(help: help("maximum-advertised-objects-per-client")) var maximumAdvertisedObjectsPerClient: String?
+    @Option(help: help("maximum-queries")) var maximumQueries: String?
+    @Option(help: help("maximum-queries-per-client")) var maximumQueriesPerClient: String?
+    @Option(help: help("maximum-outbox-publications")) var maximumOutboxPublications: String?
+    @Option(help: help("maximum-subscriptions-per-connection")) var maximumSubscriptionsPerConnection: String?
+    @Option(help: help("maximum-streams")) var maximumStreams: String?
+    @Option(help: help("maximum-work-rate")) var maximumWorkRate: String?
+    @Option(help: help("maximum-body-size")) var maximumBodySize: String?
+    @Option(help: help("maximum-header-size")) var maximumHeaderSize: String?
+    @Option(help: help("maximum-timeout")) var maximumTimeout: String?
+    @Option(help: help("request-timeout")) var requestTimeout: String?
+    @Option(help: help("connection-timeout")) var connectionTimeout: String?
+    @Option(help: help("http-threads")) var httpThreads: String?
+    // Former names.
+    @Option(help: .hidden) var outboxPublications: String?
+    @Option(help: .hidden) var outboxBytes: String?
+    @Option(help: .hidden) var resumeMemory: String?
 
     /// The flags that were given, by the names of settings.
     var values: [String: String] {
@@ -56,17 +87,46 @@ struct SettingFlags: ParsableArguments {
             "broker-discovery": brokerDiscovery,
             "embedded-broker-listen": embeddedBrokerListen,
             "embedded-broker-announcement": embeddedBrokerAnnouncement,
-            "outbox-publications": outboxPublications,
-            "outbox-bytes": outboxBytes,
-            "maximum-body-size": maximumBodySize,
-            "maximum-timeout": maximumTimeout,
             "state-directory": stateDirectory,
-            "maximum-io-nodes": maximumIoNodes,
-            "maximum-identities": maximumIdentities,
             "resume-window": resumeWindow,
-            "resume-memory": resumeMemory,
             "websocket-compression": websocketCompression,
             "log-level": logLevel,
+            "maximum-memory": maximumMemory,
+            "maximum-memory-per-client": maximumMemoryPerClient,
+            "maximum-replay-memory": maximumReplayMemory,
+            "maximum-connections": maximumConnections,
+            "maximum-connections-per-client": maximumConnectionsPerClient,
+            "maximum-unauthenticated-connections": maximumUnauthenticatedConnections,
+            "maximum-unauthenticated-connections-per-client": maximumUnauthenticatedConnectionsPerClient,
+            "maximum-subscriptions": maximumSubscriptions,
+            "maximum-subscriptions-per-client": maximumSubscriptionsPerClient,
+            "maximum-feeds-per-client": maximumFeedsPerClient,
+            "maximum-pending-requests": maximumPendingRequests,
+            "maximum-pending-requests-per-client": maximumPendingRequestsPerClient,
+            "maximum-outbox-bytes": maximumOutboxBytes,
+            "maximum-outbox-bytes-per-client": maximumOutboxBytesPerClient,
+            "maximum-identities": maximumIdentities,
+            "maximum-identities-per-client": maximumIdentitiesPerClient,
+            "maximum-broker-connections-per-client": maximumBrokerConnectionsPerClient,
+            "maximum-io-nodes": maximumIoNodes,
+            "maximum-io-nodes-per-client": maximumIoNodesPerClient,
+            "maximum-advertised-objects": maximumAdvertisedObjects,
+            "maximum-advertised-objects-per-client": maximumAdvertisedObjectsPerClient,
+            "maximum-queries": maximumQueries,
+            "maximum-queries-per-client": maximumQueriesPerClient,
+            "maximum-outbox-publications": maximumOutboxPublications,
+            "maximum-subscriptions-per-connection": maximumSubscriptionsPerConnection,
+            "maximum-streams": maximumStreams,
+            "maximum-work-rate": maximumWorkRate,
+            "maximum-body-size": maximumBodySize,
+            "maximum-header-size": maximumHeaderSize,
+            "maximum-timeout": maximumTimeout,
+            "request-timeout": requestTimeout,
+            "connection-timeout": connectionTimeout,
+            "http-threads": httpThreads,
+            "outbox-publications": outboxPublications,
+            "outbox-bytes": outboxBytes,
+            "resume-memory": resumeMemory,
         ].compactMapValues(\.self)
     }
 

@@ -86,13 +86,13 @@ import Testing
 
     @Test func stateAndNodesAreSettings() throws {
         let none = try GatewaySettings(flags: [:], environment: [:], file: nil)
-        #expect(none.stateDirectory == nil && none.maximumIoNodes == 100 && none.routing.contexts.isEmpty)
+        #expect(none.stateDirectory == nil && none.limits[.ioNodes].total == 100 && none.routing.contexts.isEmpty)
         let some = try GatewaySettings(
             flags: ["maximum-io-nodes": "7"],
             environment: ["COATY_GATEWAY_STATE_DIRECTORY": "/state"],
             file: nil
         )
-        #expect(some.stateDirectory == "/state" && some.maximumIoNodes == 7)
+        #expect(some.stateDirectory == "/state" && some.limits[.ioNodes].total == 7)
     }
 
     @Test func dividesTheDescriptors() {

@@ -4,6 +4,8 @@ import Coaty
 extension CompiledCondition {
     /// Maximum number of property conditions in a filter.
     static let maximumProperties = 100
+    /// Maximum number of JSON values in a filter, those of operands and names of properties included.
+    static let maximumValues = 10_000
     /// Maximum number of evaluation steps for one event. A condition that needs more does not match.
     static let maximumSteps = 10_000
 
@@ -12,6 +14,8 @@ extension CompiledCondition {
     /// - Throws: `PayloadError`
     init(ofClient view: JSONView) throws(PayloadError) {
         try view.checkValues()
+        var values = Self.maximumValues
+        guard view.countsValues(&values) else { throw view.invalid("has more than \(Self.maximumValues) values") }
         let condition = try ObjectFilterCondition(view)
         guard condition.leafCount <= Self.maximumProperties else {
             throw view.invalid("is about more than \(Self.maximumProperties) properties")
@@ -23,5 +27,18 @@ extension CompiledCondition {
     func holds(forOneOf objects: [JSONView]) -> Bool {
         var budget = WorkBudget(steps: Self.maximumSteps)
         return (try? holds(forOneOf: objects, &budget)) ?? false
+    }
+}
+
+extension JSONView {
+    /// Counts this and all values in it down from `left`.
+    ///
+    /// - Returns: false if there are more.
+    fileprivate func countsValues(_ left: inout Int) -> Bool {
+        left -= 1
+        guard left >= 0 else { return false }
+        for element in elements where !element.countsValues(&left) { return false }
+        for (_, value) in members where !value.countsValues(&left) { return false }
+        return true
     }
 }

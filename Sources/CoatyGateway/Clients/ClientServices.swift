@@ -12,12 +12,6 @@ final class ClientServices: Sendable {
     let authenticator: Authenticator
     /// Maximum timeout of a request, in milliseconds.
     let maximumTimeout: Int
-    /// Maximum number of connections that have not authenticated, in all and of one address.
-    static let maximumUnauthenticated = 1000
-    static let maximumUnauthenticatedOfAddress = 100
-
-    /// The number of connections that have not authenticated, by address.
-    private let unauthenticated = Mutex<[String: Int]>([:])
     /// The requests that the clients with a token may answer, by the token's subject.
     private let rights = Mutex<[Principal.Subject: AnswerRights]>([:])
 
@@ -48,23 +42,6 @@ final class ClientServices: Sendable {
             let new = AnswerRights(window: window)
             rights[principal.subject] = new
             return new
-        }
-    }
-
-    /// Returns whether one more connection of an address may be opened that has not authenticated.
-    func mayAwaitAuthentication(from address: String) -> Bool {
-        unauthenticated.withLock { counts in
-            counts[address, default: 0] < Self.maximumUnauthenticatedOfAddress
-                && counts.values.reduce(0, +) < Self.maximumUnauthenticated
-        }
-    }
-
-    func beginAwaiting(from address: String) { unauthenticated.withLock { $0[address, default: 0] += 1 } }
-
-    func endAwaiting(from address: String) {
-        unauthenticated.withLock { counts in
-            counts[address, default: 0] -= 1
-            if counts[address] == 0 { counts[address] = nil }
         }
     }
 

@@ -21,6 +21,7 @@ final class ClientSubscription: Sendable {
     let judging = Mutex(())
     /// Whether there is a view. Read for each event without a lock.
     private let isJudged: Atomic<Bool>
+    private let holdings = Mutex<[any AnyObject & Sendable]>([])
 
     init(
         serial: UInt64,
@@ -48,6 +49,9 @@ final class ClientSubscription: Sendable {
         // A record that was reduced for a view is not what others receive.
         outbound.append(item, to: self, item.isOf(record) ? shared : SharedFrame())
     }
+
+    /// Keeps the client's places until the subscription is released.
+    func hold(_ holdings: [any AnyObject & Sendable]) { self.holdings.withLock { $0 += holdings } }
 
     /// Starts delivery. Called when the feed has added the subscription: from then on, the feed passes every record to it.
     func begin(_ start: SubscriptionStart) { outbound.begin(self, start) }

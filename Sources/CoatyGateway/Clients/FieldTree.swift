@@ -16,6 +16,9 @@ struct FieldTree: Sendable {
         for property in properties { insert(property.names[...]) }
     }
 
+    /// The bytes that the tree holds.
+    var footprint: Int { children.reduce(0) { $0 + 64 + $1.name.text.utf8.count + ($1.tree?.footprint ?? 0) } }
+
     private init() {}
 
     private mutating func insert(_ path: ArraySlice<String>) {

@@ -6,9 +6,9 @@ extension Problems {
     static let identifiedBefore = conflict("The connection has an identity already.")
     static let endedBeforeItBegan = conflict("The subscription was ended before it began.")
 
-    static let tooManyActivities = tooManySubscriptions(
-        "A connection has at most \(SocketSession.maximumActivities) subscriptions and requests."
-    )
+    static func tooManyActivities(_ maximum: Int) -> Problem {
+        tooManySubscriptions("A connection has at most \(maximum) subscriptions and requests.", status: 429)
+    }
 
     static let notIdentified = Problem(
         type: typePrefix + "broker-unavailable",

@@ -19,10 +19,7 @@ extension SocketSession {
             }
             return (state.ignoreAccess == nil, state.authenticationDeadline)
         }
-        if let deadline {
-            deadline.cancel()
-            services.endAwaiting(from: address)
-        }
+        deadline?.cancel()
         guard isFirst else { return judge() }
         let ignore = services.gate.access.observe { [weak self] in self?.judge() }
         let isClosed = store.state.withLock { state in
@@ -35,7 +32,6 @@ extension SocketSession {
 
     /// Disconnects the client if it does not authenticate in time.
     func awaitAuthentication() {
-        services.beginAwaiting(from: address)
         let deadline = Deadline(after: Self.authenticationTimeout) { [weak self] in
             self?.disconnect(.notAuthenticated, "not authenticated in time")
         }
@@ -60,8 +56,21 @@ extension SocketSession {
         guard current == nil || current?.subject == .anonymous || current?.subject == principal.subject else {
             throw Problems.otherSubject
         }
+        try move(to: principal)
         use(principal)
         outbound.reply(.ok, id: frame.id)
+    }
+
+    /// Counts the connection for the principal, and no longer for its address.
+    ///
+    /// - Throws: `Problem` if the principal has its share of connections.
+    private func move(to principal: Principal) throws(Problem) {
+        let account = services.accounts.account(of: principal)
+        guard let places = store.state.withLock(\.places), places.account !== account || !places.isAuthenticated else {
+            return
+        }
+        let moved = try Places(account)
+        store.state.withLock { if $0.places != nil { $0.places = moved } }
     }
 
     /// Judges all subscriptions and requests by the current policy.
@@ -104,19 +113,37 @@ extension SocketSession {
     }
 }
 
+extension SocketSession {
+    /// The places that a client has for its connection.
+    struct Places: Sendable {
+        let account: ClientAccount
+        private let connection: Place
+        private let unauthenticated: Place?
+
+        var isAuthenticated: Bool { unauthenticated == nil }
+
+        init(_ account: ClientAccount, isAuthenticated: Bool = true) throws(Problem) {
+            self.account = account
+            unauthenticated = isAuthenticated ? nil : try account.take(.unauthenticated)
+            connection = try account.take(.connections)
+        }
+
+        /// - Parameter principal: nil if the client has to authenticate first.
+        init(of principal: Principal?, address: String, in accounts: Accounts) throws(Problem) {
+            if let principal {
+                try self.init(accounts.account(of: principal))
+            } else {
+                try self.init(accounts.account(ofAddress: address), isAuthenticated: false)
+            }
+        }
+    }
+}
+
 extension Problems {
     static let otherSubject = Problem(
         type: typePrefix + "forbidden",
         title: "Forbidden",
         status: 403,
         detail: "The token is that of another subject. Open a new connection for it."
-    )
-
-    static let tooManyUnauthenticated = Problem(
-        type: typePrefix + "too-many-unauthenticated",
-        title: "Too many unauthenticated connections",
-        status: 503,
-        detail: "Too many connections have not authenticated yet.",
-        headers: retry
     )
 }

@@ -7,8 +7,6 @@ import WebSocketServer
 ///
 /// The server's only thread delivers the messages, one at a time.
 final class SocketSession: WebSocketEndpoint.Client {
-    /// Maximum number of concurrent subscriptions and requests of a client.
-    static let maximumActivities = 256
     /// Maximum length of an id, in bytes.
     static let maximumIdLength = 128
 
@@ -28,6 +26,8 @@ final class SocketSession: WebSocketEndpoint.Client {
         var rights: AnswerRights?
         /// When a client that has not authenticated is disconnected.
         var authenticationDeadline: Deadline?
+        /// Nil once the connection has closed.
+        var places: Places?
         /// Ends the observation of the access policy.
         var ignoreAccess: (@Sendable () -> Void)?
         /// Keyed by the client's ids, which are compared byte by byte.
@@ -66,6 +66,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         _ connection: WebSocketConnection,
         _ principal: Principal?,
         address: String,
+        _ places: Places,
         _ services: ClientServices
     ) {
         self.connection = connection
@@ -78,6 +79,7 @@ final class SocketSession: WebSocketEndpoint.Client {
             onEnd: { [store] in store.remove($0) }
         )
         connectionNumber = services.connections.add(outbound, .webSocket)
+        store.state.withLock { $0.places = places }
         if let principal {
             use(principal)
         } else {
@@ -157,7 +159,8 @@ final class SocketSession: WebSocketEndpoint.Client {
         }
         let options = try SubscriptionOptions(parameters, of: observation)
         let principal = try principal
-        let permitted = try services.gate.perform(Observe(observation: observation), by: principal)
+        let operation = Observe(observation: observation, footprint: options.footprint)
+        let permitted = try services.gate.perform(operation, by: principal)
         let subscription = try open(frame, options, permitted)
         setCancel(permitted.start(subscription), of: subscription)
         // The policy may have changed between the decision and the registration, at which a change is applied.
@@ -204,16 +207,17 @@ final class SocketSession: WebSocketEndpoint.Client {
         _ options: SubscriptionOptions,
         _ permitted: PermittedObservation?
     ) throws -> ClientSubscription {
+        let maximum = services.accounts.limits.activitiesPerConnection
         let (subscription, ended) = try store.state.withLock { state in
             let id = WireName(frame.id)
             var ended: [WireName: Activity] = [:]
-            if state.activities[id] != nil || state.activities.count >= Self.maximumActivities {
+            if state.activities[id] != nil || state.activities.count >= maximum {
                 // `onEnd` runs on a task: the client may have received an end whose activity is still registered.
                 ended = state.activities.filter { !outbound.isOpen($0.value.subscription) }
                 for id in ended.keys { state.activities[id] = nil }
             }
             guard state.activities[id] == nil else { throw Problems.idInUse }
-            guard state.activities.count < Self.maximumActivities else { throw Problems.tooManyActivities }
+            guard state.activities.count < maximum else { throw Problems.tooManyActivities(maximum) }
             let subscription = outbound.open(
                 id: frame.id,
                 options: options,
@@ -293,7 +297,11 @@ final class SocketSession: WebSocketEndpoint.Client {
 
     private func identify(_ frame: ClientFrame) throws {
         try frame.json.refuseMembers(besides: ClientFrame.members.union(["name"]))
-        let name = try FrameParameters(frame: frame.json).required("name")
+        let parameters = FrameParameters(frame: frame.json)
+        let name = try parameters.required("name")
+        guard name.utf8.count <= ClientIdentities.maximumNameLength else {
+            throw parameters.invalid("name", "must be at most \(ClientIdentities.maximumNameLength) bytes")
+        }
         let principal = try principal
         try store.state.withLock { state in
             guard state.identity == nil, !state.isJoining else { throw Problems.identifiedBefore }
@@ -329,14 +337,12 @@ final class SocketSession: WebSocketEndpoint.Client {
                 state.identity = nil
                 state.ignoreAccess = nil
                 state.authenticationDeadline = nil
+                state.places = nil
             }
             return (state.activities.values, state.identity, state.ignoreAccess, state.authenticationDeadline)
         }
         ignoreAccess?()
-        if let deadline {
-            deadline.cancel()
-            services.endAwaiting(from: address)
-        }
+        deadline?.cancel()
         outbound.close()
         services.connections.remove(connectionNumber)
         for activity in activities { activity.cancel?() }

@@ -34,6 +34,9 @@ struct SubscriptionOptions: Sendable {
     var since: FeedCursor?
     var encoding = EventText.Encoding.base64
 
+    /// The bytes that the options hold.
+    var footprint: Int { (filter?.footprint ?? 0) + (fields?.footprint ?? 0) }
+
     init() {}
 
     /// Reads the options of a subscription.

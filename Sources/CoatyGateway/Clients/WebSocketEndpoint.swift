@@ -32,11 +32,9 @@ final class WebSocketEndpoint: WebSocketHandler {
             let path = request.path
             if path == Self.path {
                 let address = request.peer
-                guard principal != nil || services.mayAwaitAuthentication(from: address) else {
-                    return refuse(Problems.tooManyUnauthenticated)
-                }
+                let places = try SocketSession.Places(of: principal, address: address, in: services.accounts)
                 return .accept { [self] connection in
-                    add(SocketSession(connection, principal, address: address, services), connection)
+                    add(SocketSession(connection, principal, address: address, places, services), connection)
                 }
             }
             guard path.hasPrefix(Self.path + "/"),
@@ -44,7 +42,9 @@ final class WebSocketEndpoint: WebSocketHandler {
             else { return refuse(Problems.notFound(path)) }
             guard let principal else { return refuse(Problems.unauthorized) }
             let options = try SubscriptionOptions(parameters, of: observation)
-            let permitted = try services.gate.perform(Observe(observation: observation), by: principal)
+            let place = try services.accounts.account(of: principal).take(.connections)
+            let operation = Observe(observation: observation, footprint: options.footprint)
+            let permitted = try services.gate.perform(operation, by: principal)
             return .accept { [self] connection in
                 let stream = SingleStream(
                     WebSocketTransport(connection: connection),
@@ -52,7 +52,7 @@ final class WebSocketEndpoint: WebSocketHandler {
                     principal,
                     services
                 )
-                add(SocketStream(stream: stream, connection: connection), connection)
+                add(SocketStream(stream: stream, connection: connection, place: place), connection)
                 stream.start(permitted, options)
             }
         } catch {
@@ -129,6 +129,8 @@ final class WebSocketEndpoint: WebSocketHandler {
 private struct SocketStream: WebSocketEndpoint.Client {
     let stream: SingleStream
     let connection: WebSocketConnection
+    /// The client's place for the connection.
+    let place: Place
 
     var outbound: OutboundQueue { stream.outbound }
 

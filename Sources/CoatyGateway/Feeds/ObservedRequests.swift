@@ -25,7 +25,8 @@ final class ObservedRequests: Sendable {
 
     func insert<Event: RequestEvent>(_ request: EventRequest, _ event: Event) {
         guard let id = event.correlationId else { return }
-        let size = event.payload.footprint
+        // A correlation id can be as long as a topic.
+        let size = event.payload.footprint + id.string.utf8.count
         state.withLock { state in
             // An Update event is received on two topics. A later request with the same id must not replace the first one.
             guard state.requests[id] == nil else { return }

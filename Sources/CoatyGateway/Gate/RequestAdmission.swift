@@ -5,6 +5,7 @@ import HTTPServer
 struct RequestAdmission: Sendable {
     let browserPolicy: BrowserPolicy
     let authenticator: Authenticator
+    let accounts: Accounts
     /// Templates of the routes that everybody may use.
     let publicPaths: Set<String>
     /// Templates of the routes that pages of every origin may load.
@@ -28,7 +29,9 @@ struct RequestAdmission: Sendable {
             guard access.permissions(of: .anonymous) != nil || head.method == .options else {
                 throw Problems.unauthorized
             }
-            return .admit(headers: headers, context: Principal(.anonymous, address: head.peer, under: access))
+            let anonymous = Principal(.anonymous, address: head.peer, under: access)
+            if head.method != .options { try hold(head, for: anonymous, nil, under: access) }
+            return .admit(headers: headers, context: anonymous)
         } catch {
             var problem = error
             problem.headers += headers
@@ -42,7 +45,7 @@ struct RequestAdmission: Sendable {
         _ sender: BrowserPolicy.Sender,
         under policy: Policy
     ) throws(Problem) -> Principal? {
-        if let last = head.connectionState as? LastAuthentication, last.isCurrent(policy),
+        if let last = head.connectionState as? ConnectionState, last.isCurrent(policy),
             head.withHeader("Authorization", last.isSame(as:)) == true
         {
             return last.principal
@@ -55,23 +58,49 @@ struct RequestAdmission: Sendable {
             origin: sender.origin,
             address: head.peer
         )
-        if let authorization, let principal {
-            head.connectionState = LastAuthentication(principal, authorization, under: policy)
-        }
+        if let principal { try hold(head, for: principal, authorization, under: policy) }
         return principal
+    }
+
+    /// Keeps a place for the connection of a principal, which counts one connection as long as it sends the requests on it.
+    ///
+    /// - Throws: `Problem` if there is none. The connection is closed then.
+    private func hold(
+        _ head: borrowing HTTPRequestHead,
+        for principal: Principal,
+        _ authorization: String?,
+        under policy: Policy
+    ) throws(Problem) {
+        let last = head.connectionState as? ConnectionState
+        let place: Place
+        if let last, last.principal.subject == principal.subject {
+            guard authorization != nil || !last.isCurrent(policy) else { return }
+            place = last.place
+        } else {
+            do throws(Problem) {
+                place = try accounts.account(of: principal).take(.connections)
+            } catch {
+                var problem = error
+                problem.headers.append(("Connection", "close"))
+                throw problem
+            }
+        }
+        head.connectionState = ConnectionState(principal, authorization, under: policy, place: place)
     }
 }
 
-/// The credentials of the last request on a connection, and the principal that they stood for. Most clients send the same ones with
-/// each request, which saves computing the digest of the token.
-private final class LastAuthentication: Sendable {
+/// What is known of a connection from its last request: the client with its place for the connection, and its credentials. Most clients
+/// send the same ones with each request, which saves computing the digest of the token.
+private final class ConnectionState: Sendable {
     let principal: Principal
-    private let authorization: [UInt8]
+    let place: Place
+    private let authorization: [UInt8]?
     private let policySerial: UInt64
 
-    init(_ principal: Principal, _ authorization: String, under policy: Policy) {
+    init(_ principal: Principal, _ authorization: String?, under policy: Policy, place: Place) {
         self.principal = principal
-        self.authorization = Array(authorization.utf8)
+        self.place = place
+        self.authorization = authorization.map { Array($0.utf8) }
         policySerial = policy.serial
     }
 
@@ -80,7 +109,9 @@ private final class LastAuthentication: Sendable {
 
     /// Compares in constant time: the next request may be another client's, behind the same proxy.
     func isSame(as other: UnsafeBufferPointer<UInt8>) -> Bool {
-        other.count == authorization.count && CRYPTO_memcmp(other.baseAddress, authorization, other.count) == 0
+        guard let authorization else { return false }
+        return other.count == authorization.count
+            && CRYPTO_memcmp(other.baseAddress, authorization, other.count) == 0
     }
 }
 

@@ -17,13 +17,23 @@ final class Accounts: Sendable {
     /// The bytes held for all clients.
     let memory: MemoryAccount
     let refusals: Refusals
+    /// The feeds that each client uses.
+    let feeds = FeedShares()
+    private let work: WorkBucket
+    /// The bytes of events that wait for the fan-out workers. A part of its own: it must not fail because clients hold much.
+    let feedMemory: MemoryAccount
+    /// The bytes of messages of the broker that are being received and parsed. A part of its own, too.
+    let inboundMemory: MemoryAccount
     private let totals: [Tally]
     private let table = Mutex(Table())
 
     init(_ limits: Limits, logger: Logger) {
         self.limits = limits
         memory = MemoryAccount(limits.memoryQuota)
+        feedMemory = MemoryAccount(ofPart: limits.feedMemory)
+        inboundMemory = MemoryAccount(ofPart: limits.inboundMemory)
         refusals = Refusals(logger: logger)
+        work = WorkBucket(stepsPerSecond: limits.workRate)
         totals = Resource.allCases.map { Tally(limits.quota(of: $0)) }
     }
 
@@ -42,7 +52,7 @@ final class Accounts: Sendable {
         table.withLock { table in
             if let known = table.accounts[client] { return known }
             if table.accounts.count >= table.sweep { table.removeUnused() }
-            let new = ClientAccount(client, in: memory, totals, limits, refusals)
+            let new = ClientAccount(client, in: memory, totals, work, limits, refusals)
             table.accounts[client] = new
             return new
         }
@@ -59,7 +69,7 @@ final class Accounts: Sendable {
 }
 
 extension Accounts.Table {
-    /// Removes the accounts that hold nothing and that nobody else refers to. Nobody can get a reference meanwhile: the table is locked.
+    /// Removes the accounts that hold nothing, owe no work and that nobody else refers to. Nobody can get a reference meanwhile: the table is locked.
     fileprivate mutating func removeUnused() {
         var unused: [ClientKey] = []
         var index = accounts.values.startIndex

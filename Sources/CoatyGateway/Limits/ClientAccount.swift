@@ -8,12 +8,27 @@ final class ClientAccount: Sendable {
     let client: ClientKey
     /// The bytes that the gateway holds for the client.
     let memory: MemoryAccount
+    /// The work that is done for the client.
+    let work: WorkRate
     private let tallies: [Tally]
+    private let totals: [Tally]
     private let refusals: Refusals
+    /// The least that a publication counts in the outbox.
+    private let minimumOutbox: Int
 
-    init(_ client: ClientKey, in memory: MemoryAccount, _ totals: [Tally], _ limits: Limits, _ refusals: Refusals) {
+    init(
+        _ client: ClientKey,
+        in memory: MemoryAccount,
+        _ totals: [Tally],
+        _ work: WorkBucket,
+        _ limits: Limits,
+        _ refusals: Refusals
+    ) {
         self.client = client
         self.refusals = refusals
+        self.totals = totals
+        self.work = WorkRate(within: work)
+        minimumOutbox = limits.outboxBytesPerPublication
         let quota = limits.memoryQuota
         self.memory = MemoryAccount(within: memory, limit: quota.perClient, guaranteed: quota.guaranteed)
         tallies = Resource.allCases.map { resource in
@@ -33,6 +48,23 @@ final class ClientAccount: Sendable {
         }
         return Place(of: self, tally, amount)
     }
+
+    /// Takes a part of the client's share of a resource whose total is bounded elsewhere.
+    ///
+    /// - Throws: `Problem` with status 429 if the client has its share already.
+    func takeOwn(_ resource: Resource) throws(Problem) -> Place {
+        let (tally, total) = (tallies[resource.rawValue], totals[resource.rawValue])
+        if let reason = tally.take(1, below: total, finish: { _ in nil }) {
+            refusals.count(.resource(resource), reason, client)
+            throw Problems.exhausted(resource, reason)
+        }
+        return Place(of: self, tally, 1, below: total)
+    }
+
+    /// Takes a part of the outbox for a publication.
+    ///
+    /// - Throws: as ``take(_:_:)``.
+    func takeOutbox(_ bytes: Int) throws(Problem) -> Place { try take(.outbox, max(bytes, minimumOutbox)) }
 
     /// Charges memory until the charge is released.
     ///
@@ -54,6 +86,6 @@ final class ClientAccount: Sendable {
     /// How much of a resource the client has.
     func used(_ resource: Resource) -> Int { tallies[resource.rawValue].used }
 
-    /// Whether the client holds nothing.
-    var isEmpty: Bool { memory.used == 0 && tallies.allSatisfy { $0.used == 0 } }
+    /// Whether the client holds nothing, and owes no work.
+    var isEmpty: Bool { memory.used == 0 && work.isIdle && tallies.allSatisfy { $0.used == 0 } }
 }

@@ -1,4 +1,4 @@
-/// The bounds on what clients can make the gateway hold and do.
+/// The bounds on what clients can make the gateway hold and do. `Limits.bounds` lists them with their settings.
 struct Limits: Sendable {
     /// A bound on a count, in all and for one client.
     struct Count: Sendable {
@@ -8,11 +8,31 @@ struct Limits: Sendable {
     }
 
     /// Bytes of resident memory beyond those at start.
-    var maximumMemory = 512 << 20
-    /// Bytes that one client may hold; nil for a quarter of ``maximumMemory``.
-    var maximumMemoryPerClient: Int?
-    /// Bytes that a client gets even if others hold much, as long as the reserve lasts.
-    static let guaranteedMemory = 256 << 10
+    var memory = 512 << 20
+    /// Bytes that one client may hold; nil for a quarter of ``clientMemory``.
+    var memoryPerClient: Int?
+    /// Bytes of events kept for clients that resume; nil for a sixteenth of ``accountedMemory``, at most 16 MiB.
+    var replayMemory: Int?
+    /// Steps of work per second for all clients. A step is about 50 ns.
+    var workRate = 20_000_000
+    /// Publications that may be queued for the broker, by all clients.
+    var outboxPublications = 10_000
+    /// Subscriptions and pending requests of one WebSocket connection.
+    var activitiesPerConnection = 256
+    /// Streams over HTTP.
+    var streams = 4096
+    /// Bytes of a request body, and of a message of a WebSocket client.
+    var bodySize = 1 << 20
+    /// Bytes of the request line and the header fields.
+    var headerSize = 8 << 10
+    /// Milliseconds that a request may wait for responses.
+    var timeout = 60_000
+    /// Seconds from the first byte of an HTTP request to the end of its body.
+    var requestTimeout = 60
+    /// Seconds that an HTTP connection may make no progress.
+    var connectionTimeout = 30
+    /// Threads that serve HTTP connections.
+    var httpThreads = 2
 
     private var counts: [Count] = Resource.allCases.map {
         Count(total: $0.defaultTotal, perClient: $0.defaultPerClient)
@@ -28,13 +48,42 @@ struct Limits: Sendable {
         Quota(count: self[resource].total, perClient: self[resource].perClient)
     }
 
-    /// The quota of the bytes that are charged: 70 % of ``maximumMemory``. The rest is for fragmentation and for the C libraries.
+    /// The least that a publication counts in the outbox: a client with half of the bytes has half of the publications.
+    var outboxBytesPerPublication: Int { self[.outbox].total / max(1, outboxPublications) }
+}
+
+// MARK: - Memory
+
+extension Limits {
+    /// Bytes that a client gets even if others hold much, as long as the reserve lasts.
+    static let guaranteedMemory = 256 << 10
+
+    /// The bytes that are accounted: 70 %. The rest is for fragmentation and for what the C libraries hold.
+    var accountedMemory: Int { memory / 10 * 7 }
+    /// The part of ``accountedMemory`` for the object registry.
+    var registryMemory: Int { accountedMemory / 8 }
+    /// The part for events that wait for the fan-out workers.
+    var feedMemory: Int { accountedMemory / 16 }
+    /// The part for messages of the broker that are being received and parsed.
+    var inboundMemory: Int { accountedMemory / 16 * 3 }
+    /// The part for the replay buffers.
+    var replayBytes: Int { replayMemory ?? min(16 << 20, accountedMemory / 16) }
+
+    /// What is left for clients when the gateway's own parts are subtracted: these must not fail because clients hold much.
+    var clientMemory: Int {
+        accountedMemory - registryMemory - feedMemory - inboundMemory - replayBytes - self[.outbox].total
+    }
+
+    /// The least that must be left for clients.
+    var minimumClientMemory: Int { accountedMemory / 4 }
+
+    /// The quota of the bytes that are charged to clients.
     var memoryQuota: Quota {
         Quota(
-            total: maximumMemory / 10 * 7,
-            perClient: maximumMemoryPerClient ?? maximumMemory / 4,
+            total: clientMemory,
+            perClient: memoryPerClient ?? clientMemory / 4,
             guaranteed: Self.guaranteedMemory,
-            reserve: maximumMemory / 10
+            reserve: clientMemory / 10
         )
     }
 }
@@ -42,15 +91,25 @@ struct Limits: Sendable {
 extension Resource {
     fileprivate var defaultTotal: Int {
         switch self {
-        case .connections, .feeds, .objects: 10_000
+        case .connections: 20_000
+        case .unauthenticated: 1000
+        case .feeds: FeedHub.maximumFeeds
+        case .objects: 10_000
         case .subscriptions: 100_000
         case .requests: 4096
         case .outbox: 16 << 20
         case .identities, .ioNodes: 100
-        case .brokerConnections: 8
+        case .brokerConnections: FeedHub.maximumTrafficFeeds
         case .queries: 64
         }
     }
 
-    fileprivate var defaultPerClient: Int? { self == .queries ? 4 : nil }
+    fileprivate var defaultPerClient: Int? {
+        switch self {
+        case .unauthenticated: 100
+        case .objects: 2_000
+        case .queries: 4
+        default: nil
+        }
+    }
 }

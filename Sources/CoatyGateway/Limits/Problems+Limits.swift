@@ -33,9 +33,10 @@ extension Tally.Exhaustion {
 }
 
 extension Resource {
-    fileprivate var problem: (type: String, title: String) {
+    var problem: (type: String, title: String) {
         switch self {
         case .connections: ("too-many-connections", "Too many connections")
+        case .unauthenticated: ("too-many-unauthenticated", "Too many unauthenticated connections")
         case .subscriptions, .feeds, .brokerConnections: ("too-many-subscriptions", "Too many subscriptions")
         case .requests: ("too-many-pending-requests", "Too many pending requests")
         case .outbox: ("queue-full", "Queue full")

@@ -17,15 +17,17 @@ struct Quota: Sendable, Hashable {
 
     /// The quota of a count.
     ///
-    /// A tenth is the reserve, from which a client gets a hundredth of it, but at least 1. A total below 4 has no reserve.
+    /// A tenth is the reserve, of which a client gets a hundredth, but at least 1. There is none if the total is below 4, or if one
+    /// client may have everything.
     ///
     /// - Parameter perClient: nil for half of the total.
     init(count total: Int, perClient: Int? = nil) {
+        let perClient = min(perClient ?? (total + 1) / 2, total)
         self.init(
             total: total,
-            perClient: perClient ?? (total + 1) / 2,
+            perClient: perClient,
             guaranteed: max(1, total / 1000),
-            reserve: total < 4 ? 0 : max(1, total / 10)
+            reserve: total < 4 ? 0 : min(max(1, total / 10), total - perClient)
         )
     }
 }

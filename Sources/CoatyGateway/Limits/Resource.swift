@@ -1,10 +1,12 @@
 /// What clients share, and one client can only have a part of.
 enum Resource: Int, CaseIterable, Sendable {
     case connections
+    /// WebSockets that have not authenticated. Counted by address.
+    case unauthenticated
     case subscriptions
     case feeds
     case requests
-    /// Counted in bytes; see ``Limits/outboxCost(of:)``.
+    /// Bytes queued for the broker. A publication counts at least ``Limits/outboxBytesPerPublication``.
     case outbox
     case identities
     /// Broker connections for feeds that have their own.
@@ -19,6 +21,7 @@ enum Resource: Int, CaseIterable, Sendable {
     var name: String {
         switch self {
         case .connections: "connections"
+        case .unauthenticated: "unauthenticated connections"
         case .subscriptions: "subscriptions"
         case .feeds: "feeds"
         case .requests: "pending requests"
@@ -32,17 +35,19 @@ enum Resource: Int, CaseIterable, Sendable {
     }
 }
 
-/// Something of a resource that a client has, until this is released.
+/// Something of a resource that a client has, until this is released. It keeps the client's account.
 final class Place: Sendable {
     private let account: ClientAccount
     private let tally: Tally
     private let amount: Int
+    private let top: Tally?
 
-    init(of account: ClientAccount, _ tally: Tally, _ amount: Int) {
+    init(of account: ClientAccount, _ tally: Tally, _ amount: Int, below top: Tally? = nil) {
         self.account = account
         self.tally = tally
         self.amount = amount
+        self.top = top
     }
 
-    deinit { tally.give(amount) }
+    deinit { tally.give(amount, below: top) }
 }

@@ -31,7 +31,8 @@ struct EventStreamResource: Sendable {
                 guard options.encoding == .base64 else {
                     throw parameters.invalid("encoding", "must be base64: an event stream is text")
                 }
-                let permitted = try services.gate.perform(Observe(observation: observation), by: principal)
+                let operation = Observe(observation: observation, footprint: options.footprint)
+                let permitted = try services.gate.perform(operation, by: principal)
                 return .stream(status: 200, headers: Self.headers) { stream in
                     let subscription = SingleStream(EventStreamTransport(stream: stream), .sse, principal, services)
                     stream.onRoom { subscription.outbound.pump() }

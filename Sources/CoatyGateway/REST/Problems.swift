@@ -123,11 +123,11 @@ enum Problems {
         Problem(type: typePrefix + "content-too-large", title: "Content too large", status: 413, detail: detail)
     }
 
-    static func tooManySubscriptions(_ detail: String) -> Problem {
+    static func tooManySubscriptions(_ detail: String, status: Int = 503) -> Problem {
         Problem(
             type: typePrefix + "too-many-subscriptions",
             title: "Too many subscriptions",
-            status: 503,
+            status: status,
             detail: detail,
             headers: retry
         )

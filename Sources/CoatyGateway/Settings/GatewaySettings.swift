@@ -36,21 +36,10 @@ public struct GatewaySettings: Sendable {
     var tls = MQTTClientOptions.TLSOptions()
     var embeddedBrokerListen = EmbeddedBroker.Configuration().listen
     var isEmbeddedBrokerAnnounced = false
-    var outboxLimits = OutboxLimits()
-    /// In bytes.
-    var maximumBodySize = 1 << 20
-    /// The longest time that a request may wait for answers, in milliseconds.
-    var maximumTimeout = 60_000
     /// Where what was changed over REST is kept over a restart; nil keeps nothing.
     var stateDirectory: String?
-    /// The most IO nodes that clients may have registered at a time.
-    var maximumIoNodes = 100
-    /// The most clients that may have an identity of their own at a time.
-    var maximumIdentities = 100
     /// For how long the gateway observes on when the last client has gone, so that it can resume.
     var resumeWindow = Duration.seconds(60)
-    /// How many bytes of events are kept for clients that resume.
-    var resumeMemory = 16 << 20
     /// The bounds on what clients can make the gateway hold and do.
     var limits = Limits()
     /// Whether WebSocket clients may compress messages.
@@ -62,10 +51,19 @@ public struct GatewaySettings: Sendable {
     public init() {}
 }
 
+extension GatewaySettings {
+    /// The limits of the gateway's own outbox.
+    var outboxLimits: OutboxLimits {
+        OutboxLimits(publications: limits.outboxPublications, bytes: limits[.outbox].total)
+    }
+}
+
 /// One thing that can be configured.
 public struct Setting: Sendable {
     /// The name: `--name` as a flag, `COATY_GATEWAY_NAME` in the environment, `name:` in the file.
     public let name: String
+    /// The name that it had before, which still works.
+    var formerName: String?
     /// What stands for the value in the help.
     public let placeholder: String
     /// What it does, with the default.
@@ -73,7 +71,9 @@ public struct Setting: Sendable {
     let apply: @Sendable (inout GatewaySettings, String) throws(SettingError) -> Void
 
     /// The environment variable.
-    public var environmentVariable: String {
+    public var environmentVariable: String { Self.environmentVariable(name) }
+
+    static func environmentVariable(_ name: String) -> String {
         "COATY_GATEWAY_" + name.uppercased().replacing("-", with: "_")
     }
 }
@@ -88,7 +88,9 @@ extension GatewaySettings {
     private static let minimumTokenLength = 16
 
     /// All settings, in the order of the help.
-    public static let all: [Setting] = [
+    public static let all: [Setting] = general + Limits.bounds.map(\.setting)
+
+    private static let general: [Setting] = [
         Setting(name: "host", placeholder: "address", help: "Address to listen on (127.0.0.1).") {
             settings,
             value throws(SettingError) in
@@ -267,34 +269,6 @@ extension GatewaySettings {
             settings.isEmbeddedBrokerAnnounced = try boolean(value)
         },
         Setting(
-            name: "outbox-publications",
-            placeholder: "number",
-            help: "Maximum number of publications queued for the broker (10000)."
-        ) { settings, value throws(SettingError) in
-            settings.outboxLimits.publications = try integer(value, in: 1...Int.max)
-        },
-        Setting(name: "outbox-bytes", placeholder: "bytes", help: "Maximum bytes queued for the broker (16777216).") {
-            settings,
-            value throws(SettingError) in
-            settings.outboxLimits.bytes = try integer(value, in: 1...Int.max)
-        },
-        Setting(
-            name: "maximum-body-size",
-            placeholder: "bytes",
-            help: "Maximum size of a request body, at most 8388608 (1048576)."
-        ) {
-            settings,
-            value throws(SettingError) in
-            settings.maximumBodySize = try integer(value, in: 1...(8 << 20))
-        },
-        Setting(
-            name: "maximum-timeout",
-            placeholder: "milliseconds",
-            help: "Maximum timeout of a request (60000)."
-        ) { settings, value throws(SettingError) in
-            settings.maximumTimeout = try integer(value, in: 1...3_600_000)
-        },
-        Setting(
             name: "state-directory",
             placeholder: "path",
             help: "Directory for contexts and rules that are changed over REST; without it a restart discards them."
@@ -302,32 +276,11 @@ extension GatewaySettings {
             settings.stateDirectory = try nonEmpty(value)
         },
         Setting(
-            name: "maximum-io-nodes",
-            placeholder: "number",
-            help: "Maximum number of registered IO nodes, each with its own broker session (100)."
-        ) { settings, value throws(SettingError) in
-            settings.maximumIoNodes = try integer(value, in: 0...1000)
-        },
-        Setting(
-            name: "maximum-identities",
-            placeholder: "number",
-            help: "Maximum number of client identities, each with its own broker session (100)."
-        ) { settings, value throws(SettingError) in
-            settings.maximumIdentities = try integer(value, in: 0...1000)
-        },
-        Setting(
             name: "resume-window",
             placeholder: "seconds",
             help: "How long to stay subscribed after the last client of a stream has gone, so that it can resume (60)."
         ) { settings, value throws(SettingError) in
             settings.resumeWindow = .seconds(try integer(value, in: 0...86_400))
-        },
-        Setting(
-            name: "resume-memory",
-            placeholder: "bytes",
-            help: "Maximum bytes of the replay buffer, a quarter of it for traffic (16777216)."
-        ) { settings, value throws(SettingError) in
-            settings.resumeMemory = try integer(value, in: 0...1 << 40)
         },
         Setting(
             name: "websocket-compression",

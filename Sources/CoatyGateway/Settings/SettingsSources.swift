@@ -28,13 +28,21 @@ extension GatewaySettings {
         routing = file?.routing ?? .init()
         accessConfiguration = file?.access
         for setting in Self.all {
-            if let value = flags[setting.name] {
-                try apply(setting, value, from: "--\(setting.name)")
-            } else if let value = environment[setting.environmentVariable] {
-                try apply(setting, value, from: setting.environmentVariable)
-            } else if let entry = entries[setting.name] {
-                try apply(setting, entry.value, from: "\(entry.place): \(setting.name)")
+            let names = [setting.name, setting.formerName].compactMap(\.self)
+            if let name = names.first(where: { flags[$0] != nil }), let value = flags[name] {
+                try apply(setting, value, from: "--\(name)")
+            } else if let name = names.map(Setting.environmentVariable).first(where: { environment[$0] != nil }),
+                let value = environment[name]
+            {
+                try apply(setting, value, from: name)
+            } else if let name = names.first(where: { entries[$0] != nil }), let entry = entries[name] {
+                try apply(setting, entry.value, from: "\(entry.place): \(name)")
             }
+        }
+        guard limits.clientMemory >= limits.minimumClientMemory else {
+            throw ConfigurationError(
+                description: "maximum-memory is too small for maximum-outbox-bytes and maximum-replay-memory"
+            )
         }
         guard !isAccessOpen || accessConfiguration == nil && token == nil else {
             throw ConfigurationError(description: "access: open excludes tokens and roles")
@@ -138,7 +146,9 @@ struct ConfigurationFile {
                 access = try Self.read(value, GatewaySettings.accessName, path: path, AccessConfiguration.init)
                 continue
             }
-            guard let name = key.string, GatewaySettings.all.contains(where: { $0.name == name }) else {
+            guard let name = key.string,
+                GatewaySettings.all.contains(where: { $0.name == name || $0.formerName == name })
+            else {
                 throw ConfigurationError(description: "\(place): unknown key \"\(key.string ?? "")\"")
             }
             guard let scalar = value.scalar else {

@@ -143,10 +143,10 @@ import Testing
             try client.subscribe("s\(number)", #""event":"channel","channelId":"c\#(number % 3)""#)
         }
         let refused = try client.ask("subscribe", id: "x", #""event":"deadvertise""#)
-        #expect(refused.op == "error" && refused.json["status"] as? Int == 503)
+        #expect(refused.op == "error" && refused.json["status"] as? Int == 429)
         #expect(refused["type"] == "urn:coaty-gateway:problem:too-many-subscriptions")
         let request = #""event":"discover","data":{"objectTypes":["t"]}"#
-        #expect(try client.ask("request", id: "x", request).json["status"] as? Int == 503)
+        #expect(try client.ask("request", id: "x", request).json["status"] as? Int == 429)
         #expect(try client.ask("unsubscribe", id: "s7").op == "ok")
         try client.subscribe("x", #""event":"deadvertise""#)
         try scene.agent.publish("coaty/3/-/CHN:c2/source", #"{"object":\#(Self.object)}"#)

@@ -126,10 +126,10 @@ import Testing
 
     @Test func saysWhatWaitsAndWhatDoesNotFit() throws {
         let port = try FreePort.tcp()
-        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(port)", "--outbox-publications", "2"])
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(port)", "--maximum-outbox-publications", "4"])
         let good = #"{"event":"deadvertise","data":{"objectIds":["x"]}}"#
         let results = try results(gateway.post("/v1/batch", "[\(good),\(good),\(good)]"))
-        #expect(results.map { $0["status"] as? Int } == [202, 202, 503])
+        #expect(results.map { $0["status"] as? Int } == [202, 202, 429])
         #expect(results[0]["deferred"] as? Bool == true)
         #expect(results[2]["type"] as? String == "urn:coaty-gateway:problem:queue-full")
     }

@@ -72,7 +72,7 @@ import Testing
         let id = try identify(#require(first), "First")
         let second = try scene.gateway.frameClient()
         let refused = try second.ask("identify", #""name":"Second""#)
-        #expect(refused.op == "error" && refused.json["status"] as? Int == 503)
+        #expect(refused.op == "error" && refused.json["status"] as? Int == 429)
         #expect(refused["type"] == "urn:coaty-gateway:problem:too-many-identities")
         #expect(try second.ask("publish", #""event":"channel","channelId":"c","data":{"objects":[]}"#).op == "ok")
         let own = try scene.gateway.identityId()

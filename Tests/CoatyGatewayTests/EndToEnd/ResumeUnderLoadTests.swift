@@ -256,7 +256,7 @@ import Testing
 
     @Test func whatIsForgottenIsCounted() throws {
         // About 150 events.
-        let scene = try Scene(["--resume-memory", "60000"])
+        let scene = try Scene(["--maximum-replay-memory", "60000"])
         let port = scene.gateway.port
         let witness = StreamReader {
             try StreamTap(.single, port: port, [.init(channel: "c", ["buffer": "4096"])])

@@ -58,7 +58,7 @@ import Testing
             gateway = try GatewayProcess(
                 [
                     "--broker", "mqtt://127.0.0.1:\(broker.port)", "--resume-window", "\(resumeWindow)",
-                    "--resume-memory", "65536",
+                    "--maximum-replay-memory", "65536",
                 ],
                 // Else what a thread has freed is not there for others, and memory grows by chance.
                 environment: ["MALLOC_ARENA_MAX": "1"]

@@ -194,7 +194,7 @@ import WebSocketServer
         defer { broker.stop() }
         let resumeMemory = 1 << 20
         let gateway = try GatewayProcess([
-            "--broker", "mqtt://127.0.0.1:\(broker.port)", "--resume-memory", "\(resumeMemory)",
+            "--broker", "mqtt://127.0.0.1:\(broker.port)", "--maximum-replay-memory", "\(resumeMemory)",
         ])
         try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
         let port = gateway.port

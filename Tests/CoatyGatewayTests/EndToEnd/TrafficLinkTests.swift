@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test func thereAreNoMoreThanEightChoices() throws {
-        let scene = try Scene(broker: Self.talkativeBroker())
+        let scene = try Scene(["--maximum-broker-connections-per-client", "8"], broker: Self.talkativeBroker())
         let client = try scene.gateway.frameClient()
         let names = SentEvent.all.map(\.event)
         func choice(_ index: Int) -> String { Self.traffic + #","events":["\#(names[index])"]"# }
@@ -210,7 +210,7 @@ import Testing
     }
 
     @Test func theLinksLeaveBeforeTheGatewayEnds() throws {
-        let scene = try Scene(broker: Self.talkativeBroker())
+        let scene = try Scene(["--maximum-broker-connections-per-client", "8"], broker: Self.talkativeBroker())
         let client = try scene.gateway.frameClient()
         for (index, sent) in SentEvent.all.prefix(8).enumerated() {
             try client.subscribe("t\(index)", Self.traffic + #","events":["\#(sent.event)"]"#)

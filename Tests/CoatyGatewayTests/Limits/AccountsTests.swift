@@ -60,9 +60,9 @@ import Testing
     }
 
     @Test func memoryThatACannotHaveIsRefused() throws {
-        let accounts = accounts { $0.maximumMemory = 1000 << 20 }
+        let accounts = accounts { $0.memoryPerClient = 1 << 20 }
         let client = accounts.account(ofAddress: "192.0.2.1")
-        let charge = try client.charge(250 << 20)
+        let charge = try client.charge(1 << 20)
         #expect(status { _ = try client.charge(1) } == 429)
         #expect(accounts.greediest === client)
         withExtendedLifetime(charge) {}

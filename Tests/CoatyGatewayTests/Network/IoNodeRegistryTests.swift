@@ -19,6 +19,7 @@ import Testing
             name: "gateway",
             limit: 2,
             clock: clock,
+            startTimer: { [clock] in SleepingTimer(clock, $0, $1) },
             logger: .init(label: "test")
         )
     }
@@ -159,4 +160,18 @@ import Testing
         await #expect(throws: IoNodeRegistry.Refusal.stopped) { try await registry.register(late, owner: .anonymous) }
         await registry.stop()
     }
+}
+
+/// Calls a function at a time of a clock, unless it is released before.
+private final class SleepingTimer: Sendable {
+    private let task: Task<Void, Never>
+
+    init(_ clock: SteeredClock, _ duration: Duration, _ handler: @escaping @Sendable () -> Void) {
+        task = Task {
+            guard (try? await clock.sleep(for: duration)) != nil else { return }
+            handler()
+        }
+    }
+
+    deinit { task.cancel() }
 }

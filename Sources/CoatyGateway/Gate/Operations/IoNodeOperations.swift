@@ -55,7 +55,8 @@ struct RegisterIoNode: AsyncOperation {
         let node = try network.ioNodes.node(request)
         // A node can't join while the gateway itself is offline.
         guard network.manager.isConnected else { throw CommunicationError.offline }
-        return (node, try await network.ioNodes.register(node, owner: permit.principal.subject))
+        let place = try permit.account.take(.ioNodes)
+        return (node, try await network.ioNodes.register(node, owner: permit.principal.subject, place: place))
     }
 }
 
@@ -149,7 +150,7 @@ struct Identify: AsyncOperation {
 
     /// - Throws: `Problem` if there are too many identities, or the identity could not be advertised in time.
     func execute(on target: Void, in network: Network, under permit: Permit) async throws -> ClientIdentity {
-        let identity = try network.identities.agent(name: name)
+        let identity = try network.identities.agent(name: name, place: permit.account.take(.identities))
         guard await network.identities.join(identity) else {
             await identity.leave()
             throw Problems.notIdentified

@@ -3,7 +3,12 @@ import HTTPServer
 
 /// Subscribes to events.
 struct Observe: Operation {
+    /// The bytes that a subscription holds besides its filter and its queue.
+    static let cost = 2 << 10
+
     let observation: Observation
+    /// The bytes of the subscription's options.
+    var footprint = 0
 
     /// The IO node of an observed IO point, or the name of an observed IO context.
     enum Target: Sendable {
@@ -76,7 +81,18 @@ struct Observe: Operation {
     /// - Throws: `Problem` if the observation is not possible now.
     func execute(on target: Target, in network: Network, under permit: Permit) throws -> PermittedObservation {
         if let problem = network.feeds.refusal(of: observation) { throw problem }
-        return PermittedObservation(observation: observation, view: permit.view, feeds: network.feeds)
+        let account = permit.account
+        var holdings: [any AnyObject & Sendable] = [
+            try account.take(.subscriptions), try account.charge(Self.cost + footprint),
+        ]
+        if let share = try network.accounts.feeds.take(observation, by: account) { holdings.append(share) }
+        return PermittedObservation(
+            observation: observation,
+            view: permit.view,
+            account: account,
+            holdings: holdings,
+            feeds: network.feeds
+        )
     }
 }
 
@@ -85,13 +101,18 @@ struct PermittedObservation: Sendable {
     let observation: Observation
     /// What the client may see of the events; nil for all of them.
     let view: AccessView?
+    /// Who pays for the subscription.
+    let account: ClientAccount
+    /// The client's places for the subscription, and the charge for it.
+    fileprivate let holdings: [any AnyObject & Sendable]
     fileprivate let feeds: FeedHub
 
     /// Starts a subscription that was opened for this observation.
     ///
     /// - Returns: a closure that ends the subscription; call it once.
     func start(_ subscription: ClientSubscription) -> @Sendable () -> Void {
-        feeds.subscribe(subscription, to: observation)
+        subscription.hold(holdings)
+        return feeds.subscribe(subscription, to: observation)
     }
 }
 

@@ -38,20 +38,21 @@ struct Publish: Operation {
     /// - Throws: `Problem` if the principal has too many objects in the network; `CommunicationError`.
     func execute(on target: Void, in network: Network, under permit: Permit) throws -> Delivery {
         let manager = identity?.manager ?? network.manager
+        // An identity has an outbox of its own.
+        let account = permit.account
+        let place = identity == nil ? try account.takeOutbox(publication.size) : nil
         switch publication {
         case .advertise(let event):
-            if permit.isRestricted, let id = event.payload.json["object"]?["objectId"]?.string,
-                !network.owners.insert(CoatyUUID(wire: id), permit.principal.subject)
-            {
-                throw Problems.tooManyObjects
+            if permit.isRestricted, let id = event.payload.json["object"]?["objectId"]?.string {
+                try network.owners.insert(CoatyUUID(wire: id), permit.principal.subject, account)
             }
-            return try manager.publishAdvertise(event)
+            return try manager.publishAdvertise(event, holding: place)
         case .deadvertise(let event):
-            let delivery = try manager.publishDeadvertise(event)
+            let delivery = try manager.publishDeadvertise(event, holding: place)
             network.owners.remove(event.data.objectIds)
             return delivery
-        case .channel(let event): return try manager.publishChannel(event)
-        case .raw(let event): return try manager.publishRaw(event)
+        case .channel(let event): return try manager.publishChannel(event, holding: place)
+        case .raw(let event): return try manager.publishRaw(event, holding: place)
         }
     }
 }
@@ -102,11 +103,15 @@ extension Network {
     }
 }
 
-extension Problems {
-    static let tooManyObjects = Problem(
-        type: typePrefix + "too-many-objects",
-        title: "Too many objects",
-        status: 503,
-        detail: "You have advertised \(ObjectOwners.maximumObjects) objects. Deadvertise some first."
-    )
+extension PublicationRequest {
+    /// The bytes of the payload, for each publication that the event becomes.
+    fileprivate var size: Int {
+        switch self {
+        // To the core type and to the object type.
+        case .advertise(let event): 2 * event.payload.bytes.count
+        case .deadvertise(let event): event.payload.bytes.count
+        case .channel(let event): event.payload.bytes.count
+        case .raw(let event): event.payload.count
+        }
+    }
 }

@@ -2,6 +2,9 @@ import Coaty
 
 /// Publishes a request event, whose responses follow.
 struct SendRequest: Operation {
+    /// The bytes that a pending request holds besides its payload: timers, the subscription to its responses, queues.
+    static let cost = 4 << 10
+
     let request: EventRequest
     let options: RequestOptions
     /// The identity that publishes; nil for the gateway's.
@@ -28,7 +31,16 @@ struct SendRequest: Operation {
             network.requestCount.countOne()
             throw CommunicationError.offline
         }
-        return PermittedRequest(operation: self, view: AnswerView(view(permit)), manager: manager, network: network)
+        let account = permit.account
+        return PermittedRequest(
+            operation: self,
+            view: AnswerView(view(permit)),
+            account: account,
+            place: try account.take(.requests),
+            charge: try account.charge(Self.cost + request.payload.footprint),
+            manager: manager,
+            network: network
+        )
     }
 
     /// What the client may see of the answers. An agent may add related objects of other types than the client asks for.
@@ -41,19 +53,16 @@ struct SendRequest: Operation {
     }
 }
 
-/// A request that is allowed and not yet published.
+/// A request that is allowed. Keep it as long as the request is pending: it has the client's place for it.
 struct PermittedRequest: Sendable {
     let operation: SendRequest
     let view: AnswerView
+    /// Who pays for the request.
+    let account: ClientAccount
+    fileprivate let place: Place
+    fileprivate let charge: Charge
     fileprivate let manager: CommunicationManager
     fileprivate let network: Network
-
-    fileprivate init(operation: SendRequest, view: AnswerView, manager: CommunicationManager, network: Network) {
-        self.operation = operation
-        self.view = view
-        self.manager = manager
-        self.network = network
-    }
 
     /// Publishes the request and passes its responses to the sink until it ends.
     ///

@@ -15,6 +15,9 @@ final class IoNodeRegistry: Component {
     /// How many bodies of the largest size may wait for the broker for one node.
     static let waitingBodies = 4
 
+    /// Calls a function after a time, unless what it returns is released before. The function must not block.
+    typealias Timer = @Sendable (Duration, @escaping @Sendable () -> Void) -> any AnyObject & Sendable
+
     /// Why a node is not registered.
     enum Refusal: Error, Equatable {
         /// An id is taken; the pointer is its place in the request.
@@ -26,7 +29,7 @@ final class IoNodeRegistry: Component {
 
     fileprivate enum Phase {
         case joining
-        case registered(Lease, timer: Task<Void, Never>)
+        case registered(Lease, timer: any AnyObject & Sendable)
         case leaving
     }
 
@@ -34,6 +37,8 @@ final class IoNodeRegistry: Component {
         let node: LeasedIoNode
         /// The principal that registered the node.
         let owner: Principal.Subject
+        /// The owner's place, until the node has left.
+        let place: Place?
         var phase = Phase.joining
         /// Tells a lease from the one that it was before it was renewed.
         var renewals = 0
@@ -59,6 +64,7 @@ final class IoNodeRegistry: Component {
     private let name: String
     private let limit: Int
     private let clock: any Clock<Duration>
+    private let startTimer: Timer
     private let logger: Logger
     private let state = Mutex(State())
 
@@ -66,18 +72,21 @@ final class IoNodeRegistry: Component {
     ///   - options: how the agents of the nodes take part.
     ///   - name: the name of an identity where the client gives none.
     ///   - limit: the most nodes.
-    ///   - clock: measures the leases.
+    ///   - clock: measures how long a registration waits.
+    ///   - startTimer: measures the leases.
     init(
         options: CommunicationOptions,
         name: String,
         limit: Int,
         clock: any Clock<Duration> = ContinuousClock(),
+        startTimer: @escaping Timer = { Deadline(after: $0, handler: $1) },
         logger: Logger
     ) {
         self.options = options
         self.name = name
         self.limit = limit
         self.clock = clock
+        self.startTimer = startTimer
         self.logger = logger
     }
 
@@ -103,8 +112,12 @@ final class IoNodeRegistry: Component {
     }
 
     /// Lets a node join the network; its lease begins when it is advertised.
-    func register(_ node: LeasedIoNode, owner: Principal.Subject) async throws(Refusal) -> Lease {
-        try join(node, owner)
+    func register(
+        _ node: LeasedIoNode,
+        owner: Principal.Subject,
+        place: Place? = nil
+    ) async throws(Refusal) -> Lease {
+        try join(node, owner, place)
         guard await node.communicationManager.hasJoined(within: Self.joinTimeout, by: clock) else {
             _ = state.withLock { $0.leave(node.objectId) }
             await remove(node)
@@ -122,14 +135,14 @@ final class IoNodeRegistry: Component {
         return lease
     }
 
-    private func join(_ node: LeasedIoNode, _ owner: Principal.Subject) throws(Refusal) {
+    private func join(_ node: LeasedIoNode, _ owner: Principal.Subject, _ place: Place?) throws(Refusal) {
         try state.withLock { state throws(Refusal) in
             guard !state.isStopped else { throw .stopped }
             if let taken = node.ids.first(where: { state.owners[$0.id] != nil }) {
                 throw .conflict(pointer: taken.pointer)
             }
             guard state.entries.count < limit else { throw .tooMany(limit: limit) }
-            state.entries[node.objectId] = Entry(node: node, owner: owner)
+            state.entries[node.objectId] = Entry(node: node, owner: owner, place: place)
             state.order.append(node.objectId)
             for (id, _) in node.ids { state.owners[id] = node.objectId }
             // Under the lock, so that whoever lets the node leave finds it started. Starting does not wait.
@@ -145,9 +158,8 @@ final class IoNodeRegistry: Component {
         let nodeId = node.objectId
         return state.withLock { state in
             guard var entry = state.entries[nodeId], entry.node === node,
-                case .registered(let old, let timer) = entry.phase
+                case .registered(let old, _) = entry.phase
             else { return nil }
-            timer.cancel()
             let lease = Lease(duration ?? old.duration)
             entry.renewals += 1
             entry.phase = .registered(lease, timer: self.timer(entry.node, lease, renewals: entry.renewals))
@@ -185,14 +197,11 @@ final class IoNodeRegistry: Component {
         for node in leaving { Task { await remove(node) } }
     }
 
-    private func timer(_ node: LeasedIoNode, _ lease: Lease, renewals: Int) -> Task<Void, Never> {
-        Task { [weak self, clock] in
-            do {
-                try await clock.sleep(for: lease.duration)
-            } catch {
-                return
-            }
-            await self?.expire(node, renewals: renewals)
+    /// A sleeping task would stay until its time also where it was cancelled: renewals would pile up.
+    private func timer(_ node: LeasedIoNode, _ lease: Lease, renewals: Int) -> any AnyObject & Sendable {
+        startTimer(lease.duration) { [weak self] in
+            guard let self else { return }
+            Task { await self.expire(node, renewals: renewals) }
         }
     }
 
@@ -272,8 +281,7 @@ extension IoNodeRegistry.State {
     fileprivate mutating func leave(_ nodeId: CoatyUUID) -> Bool {
         guard let entry = entries[nodeId] else { return false }
         switch entry.phase {
-        case .joining: break
-        case .registered(_, let timer): timer.cancel()
+        case .joining, .registered: break
         case .leaving: return false
         }
         entries[nodeId]?.phase = .leaving

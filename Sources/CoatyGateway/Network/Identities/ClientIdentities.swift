@@ -10,12 +10,17 @@ struct ClientIdentity: Sendable {
     /// Stops the agent and releases its place within the limit.
     let leave: @Sendable () async -> Void
 
+    /// The client's place for it, until it has left.
+    let place: Place?
+
     /// The identity object as JSON text.
     var identity: ArraySlice<UInt8> { manager.identityEvent.payload.json["object"]?.bytes ?? [] }
 }
 
 /// Client identities of WebSocket connections. Each exists as long as its connection is open.
 final class ClientIdentities: Component {
+    /// Maximum length of the name of an identity or an IO node, in bytes. It is sent in response to every Discover event.
+    static let maximumNameLength = 256
     /// Maximum time to wait for the broker in ``join(_:)``.
     static let joinTimeout = Duration.seconds(5)
 
@@ -56,7 +61,7 @@ final class ClientIdentities: Component {
     /// Creates a client identity, whose agent starts to join the network.
     ///
     /// - Throws: `Problem` if the limit is reached or the gateway stops; any error of `CommunicationManager.init`.
-    func agent(name: String) throws -> ClientIdentity {
+    func agent(name: String, place: Place? = nil) throws -> ClientIdentity {
         try state.withLock { state in
             guard !state.isStopped, state.identities.count + state.creating < limit else {
                 throw Problems.tooManyIdentities(limit)
@@ -68,7 +73,11 @@ final class ClientIdentities: Component {
         let identity = Identity(name: name)
         logger[metadataKey: "identity"] = "\(identity.objectId)"
         let manager = try CommunicationManager(identity: identity, options: options, logger: logger)
-        let clientIdentity = ClientIdentity(manager: manager) { [weak self] in await self?.leave(manager) }
+        let clientIdentity = ClientIdentity(
+            manager: manager,
+            leave: { [weak self] in await self?.leave(manager) },
+            place: place
+        )
         try state.withLock { state in
             guard !state.isStopped else { throw Problems.tooManyIdentities(limit) }
             state.identities[manager.identityId] = clientIdentity

@@ -1,0 +1,84 @@
+/// One bound of ``Limits`` that can be set.
+///
+/// Names: `maximum-<things>` in all, `maximum-<things>-per-client` for one client, `maximum-<thing>-size` for the bytes of one,
+/// `<thing>-timeout` for times.
+struct Bound: Sendable {
+    enum Unit: String, Sendable {
+        case bytes, seconds, milliseconds, number
+    }
+
+    /// The name of the setting.
+    let name: String
+    /// The name that the setting had before.
+    var formerName: String?
+    let unit: Unit
+    let range: ClosedRange<Int>
+    /// What is bounded.
+    let help: String
+    /// How the default is derived; nil if it is a number.
+    var derivation: String?
+    /// What happens at the bound.
+    let atTheBound: String
+    let value: @Sendable (Limits) -> Int?
+    let set: @Sendable (inout Limits, Int) -> Void
+
+    init(
+        _ name: String,
+        formerly formerName: String? = nil,
+        _ unit: Unit,
+        in range: ClosedRange<Int>,
+        _ help: String,
+        derivation: String? = nil,
+        atTheBound: String,
+        _ path: any WritableKeyPath<Limits, Int> & Sendable
+    ) {
+        self.name = name
+        self.formerName = formerName
+        self.unit = unit
+        self.range = range
+        self.help = help
+        self.derivation = derivation
+        self.atTheBound = atTheBound
+        value = { $0[keyPath: path] }
+        set = { $0[keyPath: path] = $1 }
+    }
+
+    init(
+        _ name: String,
+        formerly formerName: String? = nil,
+        _ unit: Unit,
+        in range: ClosedRange<Int>,
+        _ help: String,
+        derivation: String?,
+        atTheBound: String,
+        optional path: any WritableKeyPath<Limits, Int?> & Sendable
+    ) {
+        self.name = name
+        self.formerName = formerName
+        self.unit = unit
+        self.range = range
+        self.help = help
+        self.derivation = derivation
+        self.atTheBound = atTheBound
+        value = { $0[keyPath: path] }
+        set = { $0[keyPath: path] = $1 }
+    }
+
+    /// The default as text.
+    var defaultText: String { value(Limits()).map(String.init) ?? derivation ?? "" }
+
+    /// The setting of this bound.
+    var setting: Setting {
+        Setting(
+            name: name,
+            formerName: formerName,
+            placeholder: unit.rawValue,
+            help: "\(help) (\(defaultText))."
+        ) { settings, text throws(SettingError) in
+            guard let value = Int(text), range.contains(value) else {
+                throw SettingError(reason: "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+            }
+            set(&settings.limits, value)
+        }
+    }
+}

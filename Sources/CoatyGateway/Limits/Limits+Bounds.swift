@@ -1,0 +1,184 @@
+extension Limits {
+    /// All bounds that can be set, in the order of the documentation.
+    static let bounds: [Bound] = memoryBounds + Resource.allCases.flatMap(\.bounds) + otherBounds
+
+    private static let memoryBounds = [
+        Bound(
+            "maximum-memory",
+            .bytes,
+            in: 128 << 20...1 << 44,
+            "Maximum resident memory beyond that at start; what clients make the gateway hold gets a part of it",
+            atTheBound: "429 or 503 `too-much-memory`; events are dropped as `overflow` says, with a gap",
+            \.memory
+        ),
+        Bound(
+            "maximum-memory-per-client",
+            .bytes,
+            in: 1 << 20...1 << 44,
+            "Maximum memory that one client makes the gateway hold",
+            derivation: "a quarter of the part for clients",
+            atTheBound: "429 `too-much-memory`; events are dropped as `overflow` says, with a gap",
+            optional: \.memoryPerClient
+        ),
+        Bound(
+            "maximum-replay-memory",
+            formerly: "resume-memory",
+            .bytes,
+            in: 0...1 << 40,
+            "Maximum bytes of the replay buffer, a quarter of it for traffic",
+            derivation: "16777216, less if maximum-memory is below 366 MiB",
+            atTheBound: "the oldest events are dropped; a client that resumes after them gets a gap",
+            optional: \.replayMemory
+        ),
+    ]
+
+    private static let otherBounds = [
+        Bound(
+            "maximum-outbox-publications",
+            formerly: "outbox-publications",
+            .number,
+            in: 1...1 << 30,
+            "Maximum number of publications queued for the broker",
+            atTheBound: "503 `queue-full`",
+            \.outboxPublications
+        ),
+        Bound(
+            "maximum-subscriptions-per-connection",
+            .number,
+            in: 1...100_000,
+            "Maximum number of subscriptions and pending requests of a WebSocket connection",
+            atTheBound: "`error` 429 `too-many-subscriptions`",
+            \.activitiesPerConnection
+        ),
+        Bound(
+            "maximum-streams",
+            .number,
+            in: 1...1_000_000,
+            "Maximum number of streams over HTTP",
+            atTheBound: "503 `too-many-connections`",
+            \.streams
+        ),
+        Bound(
+            "maximum-work-rate",
+            .number,
+            in: 1_000_000...1_000_000_000,
+            "Maximum steps of evaluation per second for all clients, about 50 ns each; one client gets at most half",
+            atTheBound: "filters of the client wait for their turn, or leave events out with a gap",
+            \.workRate
+        ),
+        Bound(
+            "maximum-body-size",
+            .bytes,
+            in: 1...8 << 20,
+            "Maximum size of a request body and of a client's WebSocket message, at most 8388608",
+            atTheBound: "413 `content-too-large`; a WebSocket is closed with 1009",
+            \.bodySize
+        ),
+        Bound(
+            "maximum-header-size",
+            .bytes,
+            in: 1024...64 << 10,
+            "Maximum size of request line and header fields",
+            atTheBound: "431 `header-fields-too-large`",
+            \.headerSize
+        ),
+        Bound(
+            "maximum-timeout",
+            .milliseconds,
+            in: 1...3_600_000,
+            "Maximum timeout of a request",
+            atTheBound: "400 `invalid-parameter`",
+            \.timeout
+        ),
+        Bound(
+            "request-timeout",
+            .seconds,
+            in: 1...3600,
+            "Time from the first byte of an HTTP request to the end of its body",
+            atTheBound: "the connection is closed without a response",
+            \.requestTimeout
+        ),
+        Bound(
+            "connection-timeout",
+            .seconds,
+            in: 1...3600,
+            "Time that an HTTP connection may make no progress",
+            atTheBound: "the connection is closed",
+            \.connectionTimeout
+        ),
+        Bound(
+            "http-threads",
+            .number,
+            in: 2...256,
+            "Number of threads that serve HTTP connections",
+            atTheBound: "requests wait for each other",
+            \.httpThreads
+        ),
+    ]
+}
+
+extension Resource {
+    /// The name in settings.
+    private var setting: String {
+        switch self {
+        case .connections: "connections"
+        case .unauthenticated: "unauthenticated-connections"
+        case .subscriptions: "subscriptions"
+        case .feeds: "feeds"
+        case .requests: "pending-requests"
+        case .outbox: "outbox-bytes"
+        case .identities: "identities"
+        case .brokerConnections: "broker-connections"
+        case .ioNodes: "io-nodes"
+        case .objects: "advertised-objects"
+        case .queries: "queries"
+        }
+    }
+
+    private var help: String {
+        switch self {
+        case .connections: "Maximum number of HTTP and WebSocket connections, half of it for each of the two"
+        case .unauthenticated: "Maximum number of WebSocket connections that have not authenticated"
+        case .subscriptions: "Maximum number of subscriptions"
+        case .feeds: "Maximum number of feeds: of different observations"
+        case .requests: "Maximum number of pending requests"
+        case .outbox: "Maximum bytes queued for the broker"
+        case .identities: "Maximum number of client identities, each with its own broker session"
+        case .brokerConnections: "Maximum number of feeds with their own broker connection: of selections of traffic"
+        case .ioNodes: "Maximum number of registered IO nodes, each with its own broker session"
+        case .objects: "Maximum number of objects whose owners are remembered, until they are deadvertised"
+        case .queries: "Maximum number of queries of the object registry at a time"
+        }
+    }
+
+    /// Whether the total can be set.
+    private var hasFixedTotal: Bool { self == .feeds || self == .brokerConnections }
+
+    fileprivate var bounds: [Bound] {
+        let range =
+            switch self {
+            case .outbox: 1...1 << 40
+            case .identities, .ioNodes: 0...1000
+            default: 1...1_000_000
+            }
+        let total = Bound(
+            "maximum-\(setting)",
+            formerly: self == .outbox ? "outbox-bytes" : nil,
+            self == .outbox ? .bytes : .number,
+            in: range,
+            help,
+            atTheBound: "503 `\(problem.type)`",
+            \Limits[self].total
+        )
+        let perClient = Bound(
+            "maximum-\(setting)-per-client",
+            total.unit,
+            in: 1...range.upperBound,
+            "\(help); for one client",
+            derivation: hasFixedTotal ? "half of \(Limits()[self].total)" : "half of the total",
+            atTheBound: "429 `\(problem.type)`",
+            optional: \Limits[self].perClient
+        )
+        return hasFixedTotal ? [perClient] : [total, perClient]
+    }
+}

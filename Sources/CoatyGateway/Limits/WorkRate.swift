@@ -1,0 +1,70 @@
+import Synchronization
+
+/// The work that is done for one client, compared with what it may cost.
+///
+/// A client is overdrawn if it has used more than half of the rate of all clients, or if they have used it all and the client more than a
+/// 64th. Work is charged after it is done, so a client may owe some; it never owes more than a second's.
+final class WorkRate: Sendable {
+    private let total: WorkBucket
+    private let share: WorkBucket
+    private let guaranteed: WorkBucket
+
+    init(within total: WorkBucket) {
+        self.total = total
+        share = WorkBucket(stepsPerSecond: total.stepsPerSecond / 2)
+        guaranteed = WorkBucket(stepsPerSecond: total.stepsPerSecond / 64)
+    }
+
+    /// Charges steps that were spent for the client.
+    func spend(_ steps: Int, at now: Int64 = WorkBucket.now()) {
+        total.spend(steps, at: now)
+        share.spend(steps, at: now)
+        guaranteed.spend(steps, at: now)
+    }
+
+    /// Whether further work for the client has to wait.
+    var isOverdrawn: Bool { isOverdrawn(at: WorkBucket.now()) }
+
+    func isOverdrawn(at now: Int64) -> Bool {
+        share.isOverdrawn(at: now) || total.isOverdrawn(at: now) && guaranteed.isOverdrawn(at: now)
+    }
+
+    /// Whether nothing is left of what was spent.
+    var isIdle: Bool { isIdle(at: WorkBucket.now()) }
+
+    func isIdle(at now: Int64) -> Bool { guaranteed.isIdle(at: now) }
+}
+
+/// A rate of steps that saves up at most ``burst`` seconds and owes at most ``maximumDebt``.
+///
+/// It is one number, without a lock: the time at which everything spent so far is paid for.
+final class WorkBucket: Sendable {
+    /// In nanoseconds.
+    static let burst: Int64 = 50_000_000
+    /// In nanoseconds.
+    static let maximumDebt: Int64 = 1_000_000_000
+
+    let stepsPerSecond: Int
+    private let paid = Atomic<Int64>(.min)
+
+    init(stepsPerSecond: Int) { self.stepsPerSecond = max(1, stepsPerSecond) }
+
+    /// The time in nanoseconds, from some moment on.
+    static func now() -> Int64 { Int64((ContinuousClock.now - origin) / .nanoseconds(1)) }
+    private static let origin = ContinuousClock.now
+
+    func spend(_ steps: Int, at now: Int64) {
+        let cost = Int64(Double(steps) / Double(stepsPerSecond) * 1e9)
+        var current = paid.load(ordering: .relaxed)
+        while true {
+            let next = min(max(current, now - Self.burst) + cost, now + Self.maximumDebt)
+            let (isDone, original) = paid.weakCompareExchange(expected: current, desired: next, ordering: .relaxed)
+            if isDone { return }
+            current = original
+        }
+    }
+
+    func isOverdrawn(at now: Int64) -> Bool { paid.load(ordering: .relaxed) > now }
+
+    func isIdle(at now: Int64) -> Bool { paid.load(ordering: .relaxed) <= now - Self.burst }
+}

@@ -1,0 +1,67 @@
+import Coaty
+import HTTPServer
+import Logging
+import Testing
+
+@testable import CoatyGateway
+
+@Suite struct FeedSharesTests {
+    private let accounts: Accounts
+
+    init() {
+        var limits = Limits()
+        limits[.feeds].perClient = 2
+        limits[.brokerConnections].perClient = 1
+        accounts = Accounts(limits, logger: Logger(label: "test"))
+    }
+
+    private func channel(_ name: String) -> Observation { .channel(WireName(name)) }
+
+    @Test func subscriptionsToOneFeedCountOnce() throws {
+        let account = accounts.account(ofAddress: "192.0.2.1")
+        var shares = try ["a", "a", "b", "a"].map { try accounts.feeds.take(channel($0), by: account) }
+        #expect(account.used(.feeds) == 2)
+        #expect { try accounts.feeds.take(channel("c"), by: account) } throws: { ($0 as? Problem)?.status == 429 }
+        // A feed counts until the last subscription has ended.
+        shares.removeFirst()
+        #expect(account.used(.feeds) == 2)
+        shares = []
+        #expect(account.used(.feeds) == 0)
+    }
+
+    @Test func eachClientHasItsOwnShareOfOneFeed() throws {
+        let clients = ["192.0.2.1", "192.0.2.2"].map { accounts.account(ofAddress: $0) }
+        let shares = try clients.map { try accounts.feeds.take(channel("a"), by: $0) }
+        #expect(clients.allSatisfy { $0.used(.feeds) == 1 })
+        // Clients share the feed: the total is not that of the clients.
+        #expect(accounts.used(.feeds) == 0)
+        withExtendedLifetime(shares) {}
+    }
+
+    @Test func trafficTakesABrokerConnectionAndAStateNothing() throws {
+        let account = accounts.account(ofAddress: "192.0.2.1")
+        let share = try accounts.feeds.take(.traffic([.channel]), by: account)
+        #expect(account.used(.brokerConnections) == 1 && account.used(.feeds) == 0)
+        #expect { try accounts.feeds.take(.traffic([.call]), by: account) } throws: {
+            ($0 as? Problem)?.status == 429
+        }
+        #expect(try accounts.feeds.take(.ioState(point: CoatyUUID()), by: account) == nil)
+        withExtendedLifetime(share) {}
+    }
+
+    @Test func sharesAreEmptyAfterConcurrentUse() async throws {
+        let account = accounts.account(ofAddress: "192.0.2.1")
+        await withTaskGroup { group in
+            for worker in 0..<4 {
+                group.addTask { [accounts] in
+                    for round in 0..<2_000 {
+                        let share = try? accounts.feeds.take(channel("\((worker + round) % 3)"), by: account)
+                        if account.used(.feeds) > 2 { Issue.record("over the limit") }
+                        withExtendedLifetime(share) {}
+                    }
+                }
+            }
+        }
+        #expect(account.used(.feeds) == 0 && account.isEmpty)
+    }
+}

@@ -1,0 +1,97 @@
+import Coaty
+import HTTPServer
+import Testing
+
+@testable import CoatyGateway
+@testable import CoatyTestSupport
+
+/// What the gate's operations take from a client's account.
+@Suite struct GateSharesTests {
+    private let token = Principal.token("a")
+
+    private func refusal(_ body: () throws -> Void) -> Int? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? Problem)?.status
+        }
+    }
+
+    @Test func subscriptionsAreCountedUntilTheyAreReleased() async throws {
+        var limits = Limits()
+        limits[.subscriptions].perClient = 2
+        let scene = try await GateScene(limits: limits)
+        let account = scene.accounts.account(of: .anonymous)
+        do {
+            let operation = Observe(observation: .channel(WireName("c")), footprint: 1000)
+            let permitted = try (0..<2).map { _ in try scene.gate.perform(operation, by: .anonymous) }
+            #expect(account.used(.subscriptions) == 2 && account.used(.feeds) == 1)
+            #expect(account.memory.used == 2 * (Observe.cost + 1000))
+            #expect(refusal { _ = try scene.gate.perform(operation, by: .anonymous) } == 429)
+            #expect(permitted.allSatisfy { $0.account === account })
+        }
+        #expect(account.isEmpty && scene.accounts.memory.used == 0)
+    }
+
+    @Test func publicationsAreCountedUntilTheyAreWritten() async throws {
+        var limits = Limits()
+        limits[.outbox].total = 4000
+        limits.outboxPublications = 4
+        let scene = try await GateScene(limits: limits)
+        let account = scene.accounts.account(of: .anonymous)
+        let event = try ChannelEvent(channelId: "c", payload: Payload(Array(#"{"object":\#(Self.object)}"#.utf8)))
+        let operation = Publish(publication: .channel(event))
+        // Not started: publications wait.
+        for _ in 0..<2 { _ = try scene.gate.perform(operation, by: .anonymous) }
+        #expect(account.used(.outbox) == 2000)
+        #expect(refusal { _ = try scene.gate.perform(operation, by: .anonymous) } == 429)
+        #expect(refusal { _ = try scene.gate.perform(operation, by: Principal.token("a")) } == nil)
+        scene.start()
+        try await untilTrue("all is written") { scene.accounts.used(.outbox) == 0 }
+        await scene.stop()
+        #expect(account.isEmpty)
+    }
+
+    @Test func requestsAreCountedUntilTheyAreReleased() async throws {
+        var limits = Limits()
+        limits[.requests].perClient = 1
+        let scene = try await GateScene(limits: limits)
+        scene.start()
+        try await untilTrue("online") { scene.manager.isConnected }
+        let account = scene.accounts.account(of: .anonymous)
+        let payload = try Payload(Array(#"{"objectTypes":["t"]}"#.utf8))
+        let request = try #require(try EventRequest(event: "discover", operation: nil, payload: payload))
+        let operation = SendRequest(
+            request: request,
+            options: try RequestOptions(QueryParameters(items: []), maximumTimeout: 1000)
+        )
+        do {
+            let permitted = try scene.gate.perform(operation, by: .anonymous)
+            #expect(account.used(.requests) == 1 && account.memory.used > SendRequest.cost)
+            #expect(refusal { _ = try scene.gate.perform(operation, by: .anonymous) } == 429)
+            withExtendedLifetime(permitted) {}
+        }
+        #expect(account.isEmpty)
+        await scene.stop()
+    }
+
+    @Test func objectsOfAPrincipalAreCountedUntilTheyAreRemoved() throws {
+        let owners = ObjectOwners()
+        var limits = Limits()
+        limits[.objects].perClient = 2
+        let accounts = Accounts(limits, logger: .init(label: "test"))
+        let account = accounts.account(of: token)
+        let ids = (0..<3).map { _ in CoatyUUID() }
+        for id in ids.prefix(2) { try owners.insert(id, token.subject, account) }
+        try owners.insert(ids[0], token.subject, account)
+        #expect(refusal { try owners.insert(ids[2], token.subject, account) } == 429)
+        owners.remove([ids[0], ids[0]])
+        try owners.insert(ids[2], token.subject, account)
+        #expect(owners.owner(ids[2]) == token.subject && owners.owner(ids[0]) == nil)
+        owners.remove(ids)
+        #expect(account.isEmpty)
+    }
+
+    private static let object = #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(CoatyUUID())","name":"n"}"#
+}

@@ -1,0 +1,162 @@
+import Foundation
+import Testing
+
+import Coaty
+@testable import CoatyGateway
+
+@Suite struct LimitsTests {
+    @Test(arguments: Limits.bounds.map(\.name)) func eachBoundCanBeSet(_ name: String) throws {
+        let bound = try #require(Limits.bounds.first { $0.name == name })
+        // The smallest value may leave no memory for clients.
+        let value = name == "maximum-memory" ? bound.range.lowerBound * 4 : bound.range.lowerBound
+        let settings = try GatewaySettings(flags: [name: "\(value)"], environment: [:], file: nil)
+        #expect(bound.value(settings.limits) == value)
+        for wrong in ["", "x", "\(bound.range.lowerBound - 1)", "\(bound.range.upperBound + 1)"] {
+            #expect(throws: CoatyGateway.ConfigurationError.self) {
+                try GatewaySettings(flags: [name: wrong], environment: [:], file: nil)
+            }
+        }
+    }
+
+    @Test func namesAreUniqueAndFollowOneScheme() {
+        let names = GatewaySettings.all.flatMap { [$0.name, $0.formerName].compactMap(\.self) }
+        #expect(Set(names).count == names.count)
+        for bound in Limits.bounds {
+            let isNamed =
+                bound.name.hasPrefix("maximum-") || bound.name.hasSuffix("-timeout") || bound.name.hasSuffix("-threads")
+            #expect(isNamed, "\(bound.name)")
+            if let value = bound.value(Limits()) { #expect(bound.range.contains(value), "\(bound.name)") }
+        }
+    }
+
+    @Test(arguments: [
+        ("outbox-bytes", "maximum-outbox-bytes"), ("outbox-publications", "maximum-outbox-publications"),
+        ("resume-memory", "maximum-replay-memory"),
+    ])
+    func formerNamesStillWork(_ former: String, _ name: String) throws {
+        let bound = try #require(Limits.bounds.first { $0.name == name })
+        let old = try GatewaySettings(flags: [former: "70"], environment: [:], file: nil)
+        #expect(bound.value(old.limits) == 70)
+        let variable = Setting.environmentVariable(former)
+        let environment = try GatewaySettings(flags: [:], environment: [variable: "71"], file: nil)
+        #expect(bound.value(environment.limits) == 71)
+        let both = try GatewaySettings(flags: [former: "70", name: "72"], environment: [:], file: nil)
+        #expect(bound.value(both.limits) == 72)
+    }
+
+    @Test(arguments: [128, 256, 512, 4096]) func partsOfTheMemoryAddUp(_ mebibytes: Int) {
+        var limits = Limits()
+        limits.memory = mebibytes << 20
+        let parts = [
+            limits.registryMemory, limits.feedMemory, limits.inboundMemory, limits.replayBytes, limits[.outbox].total,
+            limits.clientMemory,
+        ]
+        #expect(parts.reduce(0, +) == limits.accountedMemory)
+        #expect(limits.accountedMemory <= limits.memory * 7 / 10)
+        #expect(limits.clientMemory >= limits.minimumClientMemory)
+        let quota = limits.memoryQuota
+        #expect(2 * quota.perClient < quota.total - quota.reserve)
+    }
+
+    @Test func memoryThatLeavesNothingForClientsIsRefused() {
+        for flags in [
+            ["maximum-memory": "134217728", "maximum-outbox-bytes": "67108864"],
+            ["maximum-replay-memory": "300000000"],
+        ] {
+            let error = #expect(throws: CoatyGateway.ConfigurationError.self) {
+                try GatewaySettings(flags: flags, environment: [:], file: nil)
+            }
+            #expect(error?.description.contains("maximum-memory") == true)
+        }
+    }
+
+    /// docs/limits.md has the tables as they are in the code. With `COATY_UPDATE_DOCUMENTS=1` the test writes them.
+    @Test func documentListsAllBounds() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        let url = root.appending(path: "docs/limits.md")
+        let text = try String(contentsOf: url, encoding: .utf8)
+        let updated = try replacing(
+            "settings",
+            LimitsDocument.settings,
+            in: replacing("fixed", LimitsDocument.fixed, in: text)
+        )
+        if ProcessInfo.processInfo.environment["COATY_UPDATE_DOCUMENTS"] == "1" {
+            try updated.write(to: url, atomically: true, encoding: .utf8)
+        } else {
+            #expect(text == updated, "run this test with COATY_UPDATE_DOCUMENTS=1")
+        }
+    }
+
+    private func replacing(_ section: String, _ table: String, in text: String) throws -> String {
+        let begin = try #require(text.range(of: "<!-- \(section) -->\n"))
+        let end = try #require(text.range(of: "<!-- end of \(section) -->", range: begin.upperBound..<text.endIndex))
+        return text.replacingCharacters(in: begin.upperBound..<end.lowerBound, with: table)
+    }
+}
+
+/// The tables of docs/limits.md.
+private enum LimitsDocument {
+    static var settings: String {
+        table(["setting", "default", "unit", "what", "at the bound"]) {
+            Limits.bounds.map { ["`\($0.name)`", $0.defaultText, $0.unit.rawValue, $0.help, $0.atTheBound] }
+        }
+    }
+
+    static var fixed: String {
+        table(["what", "bound", "at the bound"]) {
+            [
+                ["feeds", "\(FeedHub.maximumFeeds)", "503 `too-many-subscriptions`"],
+                ["selections of traffic", "\(FeedHub.maximumTrafficFeeds)", "503 `too-many-subscriptions`"],
+                [
+                    "events queued for a subscription (`buffer`)", "\(SubscriptionOptions.maximumBuffer)",
+                    "400; the default is \(SubscriptionOptions.defaultBuffer)",
+                ],
+                ["properties of a filter", "\(ObjectFilterCondition.maximumProperties)", "400 `invalid-value`"],
+                ["JSON values in a filter", "\(ObjectFilterCondition.maximumValues)", "400 `invalid-value`"],
+                ["selected fields", "\(FieldTree.maximumFields)", "400 `invalid-parameter`"],
+                [
+                    "bytes of the name of an identity or IO node", "\(ClientIdentities.maximumNameLength)",
+                    "400 `invalid-value`",
+                ],
+                ["bytes of the id of a frame", "\(SocketSession.maximumIdLength)", "`error` 400"],
+                ["bytes of a name that is published or observed", "\(WireName.maximumLength)", "400"],
+                ["publications in a batch", "\(BatchResource.maximumPublications)", "413 `content-too-large`"],
+                ["points of an IO node", "\(IoNodeRequest.maximumPoints)", "400 `invalid-value`"],
+                ["bytes of an IO node", "\(IoNodeRequest.maximumSize)", "413 `content-too-large`"],
+                [
+                    "objects in the registry", "\(ObjectRegistry.maximumObjects)",
+                    "the oldest are removed; `complete` is false",
+                ],
+                [
+                    "bytes of the registry", "\(ObjectRegistry.maximumBytes)",
+                    "the oldest are removed; `complete` is false",
+                ],
+                [
+                    "bytes of an object in the registry", "\(ObjectRegistry.maximumObjectBytes)",
+                    "it is not kept; `complete` is false",
+                ],
+                [
+                    "requests that a client may answer", "\(AnswerRights.maximumRequests)",
+                    "the oldest can no longer be answered",
+                ],
+                [
+                    "requests that are kept to be answered", "\(ObservedRequests.maximumRequests)",
+                    "the oldest can no longer be answered",
+                ],
+                [
+                    "failed authentications of an address per minute", "\(FailedAttempts.limit)",
+                    "429 `too-many-attempts`",
+                ],
+                [
+                    "memory that a client gets as long as the reserve lasts, in bytes", "\(Limits.guaranteedMemory)",
+                    "beyond it, a client gets what others leave",
+                ],
+            ]
+        }
+    }
+
+    private static func table(_ head: [String], _ rows: () -> [[String]]) -> String {
+        ([head, head.map { _ in "---" }] + rows()).map { "| " + $0.joined(separator: " | ") + " |\n" }.joined()
+    }
+}

@@ -1,0 +1,41 @@
+import Testing
+
+@testable import CoatyGateway
+
+@Suite struct WorkRateTests {
+    private static let second: Int64 = 1_000_000_000
+    private let total = WorkBucket(stepsPerSecond: 6_400)
+
+    @Test func burstIsFreeAndDebtIsPaidByTime() {
+        let work = WorkRate(within: total)
+        #expect(!work.isOverdrawn(at: 0) && work.isIdle(at: 0))
+        // Half of the rate for 50 ms.
+        work.spend(160, at: 0)
+        #expect(!work.isOverdrawn(at: 0) && !work.isIdle(at: 0))
+        work.spend(320, at: 0)
+        #expect(work.isOverdrawn(at: 0))
+        #expect(work.isOverdrawn(at: Self.second / 10 - 1))
+        #expect(!work.isOverdrawn(at: Self.second / 10))
+    }
+
+    @Test func debtIsBounded() {
+        let work = WorkRate(within: total)
+        work.spend(1_000_000_000, at: 0)
+        #expect(work.isOverdrawn(at: Self.second - 1))
+        #expect(!work.isOverdrawn(at: Self.second))
+    }
+
+    @Test func clientBelowItsGuaranteeGoesOnWhenOthersUseAll() {
+        let (one, other, small) = (WorkRate(within: total), WorkRate(within: total), WorkRate(within: total))
+        // A hundred milliseconds of everything, in equal parts.
+        for time in 0..<10 as Range<Int64> {
+            one.spend(32, at: time * 10_000_000)
+            other.spend(32, at: time * 10_000_000)
+        }
+        for client in [one, other] { client.spend(320, at: Self.second / 10) }
+        #expect(total.isOverdrawn(at: Self.second / 10))
+        #expect(!small.isOverdrawn(at: Self.second / 10))
+        small.spend(100, at: Self.second / 10)
+        #expect(small.isOverdrawn(at: Self.second / 10))
+    }
+}
