@@ -17,6 +17,7 @@ public final class Gateway: Sendable {
     private let created = CoatyTimestamp.nowMillis()
     private let logger: Logger
     private let root: Coordinator<GatewayRoot>
+    private let stopClock = StopClock()
     private let mode: AccessMode
     private let access: AccessControl
     private let audit: AuditLog
@@ -75,13 +76,38 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Stops all components in order: refuses new work, completes pending work, closes WebSockets, leaves the network.
-    public func stop() async {
+    /// Stops all components in order: refuses new work, completes pending work, closes WebSockets, leaves the network. Takes less than ten
+    /// seconds: a component that does not stop in its share of the time is left behind.
+    ///
+    /// - Returns: whether all components have stopped.
+    @discardableResult
+    public func stop() async -> Bool {
         await root.stop()
+        return stopClock.stopping.isEmpty
+    }
+
+    /// Names of the components that are stopping or do not stop.
+    public var stoppingComponents: [String] { stopClock.stopping }
+
+    /// Starts a component below the root.
+    ///
+    /// - Parameter stopLimit: maximum time for it to stop. All of them together must be less than ``StopClock/limit``.
+    private func start(_ name: String, _ component: some Component, stopLimit: Duration) async throws {
+        let bounded = BoundedStop(
+            name: name,
+            component: component,
+            limit: stopLimit,
+            clock: stopClock,
+            logger: logger
+        )
+        try await root.start(Coordinator(name: name, component: bounded))
     }
 
     private func startChildren() async throws -> (url: String, broker: String) {
         if case .open(let warning?) = mode { logger.warning("\(warning)") }
+        let brokerSessions =
+            settings.limits[.ioNodes].total + settings.limits[.identities].total + TrafficSessions.maximum
+        let limit = try DescriptorLimit(agents: brokerSessions)
         let broker = try await brokerOptions()
         let communication = CommunicationOptions(
             namespace: settings.namespace,
@@ -91,24 +117,20 @@ public final class Gateway: Sendable {
         let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
         let (manager, routing) = (agent.communicationManager, agent.routing)
         let trafficSessions = TrafficSessions()
-        try await root.start(Coordinator(name: "traffic sessions", component: trafficSessions))
+        try await start("traffic sessions", trafficSessions, stopLimit: .milliseconds(700))
         let objects = ObjectRegistry(manager: manager, logger: logger)
-        try await root.start(Coordinator(name: "objects", component: objects))
-        try await root.start(Coordinator(name: "broker session", component: agent))
+        try await start("objects", objects, stopLimit: .milliseconds(200))
+        try await start("broker session", agent, stopLimit: .milliseconds(1700))
 
         let ioNodes = ioNodeRegistry(broker)
-        try await root.start(Coordinator(name: "IO nodes", component: ioNodes))
-
         let identities = ClientIdentities(
             options: clientOptions(broker),
             limit: settings.limits[.identities].total,
             logger: logger
         )
-        try await root.start(Coordinator(name: "client identities", component: identities))
+        let agents = ClientAgents(ioNodes: ioNodes, identities: identities)
+        try await start("agents of clients", agents, stopLimit: .milliseconds(1300))
 
-        let brokerSessions =
-            settings.limits[.ioNodes].total + settings.limits[.identities].total + TrafficSessions.maximum
-        let limit = DescriptorLimit(agents: brokerSessions)
         let accounts = Accounts(limits(limit), logger: logger)
         let hub = FeedHub(
             manager: manager,
@@ -146,29 +168,37 @@ public final class Gateway: Sendable {
             authenticator: Authenticator(access: access, log: audit),
             maximumTimeout: settings.limits.timeout
         )
+        let refusals = ConnectionRefusals(logger: logger)
         let streams = WebSocketServer(
-            configuration: streamConfiguration(limit),
+            configuration: streamConfiguration(limit, refusals),
             handler: WebSocketEndpoint(services: services, browserPolicy: settings.browserPolicy),
             logger: logger
         )
-        try await root.start(Coordinator(name: "streams", component: StreamService(server: streams)))
+        try await start("streams", StreamService(server: streams), stopLimit: .milliseconds(1300))
 
         let rest = HTTPServer(
-            configuration: restConfiguration(limit),
+            configuration: restConfiguration(limit, refusals),
             router: router(services, manager, brokerAddress: broker.address),
             logger: logger
         )
-        try await root.start(Coordinator(name: "REST", component: RESTService(server: rest)))
+        let health = HTTPServer(
+            configuration: healthConfiguration(refusals),
+            router: healthRouter(services, manager),
+            logger: logger
+        )
+        try await start("REST", RESTService(server: rest, health: health), stopLimit: .milliseconds(2800))
 
         let listener = PortListener(
             host: settings.host,
             port: settings.port,
             maximumUndecided: limit.undecided,
             serveHTTP: rest.adopt,
+            serveHealth: health.adopt,
             serveWebSocket: streams.adopt,
+            refuse: refusals.refuse,
             logger: logger
         )
-        try await root.start(Coordinator(name: "listener", component: listener))
+        try await start("listener", listener, stopLimit: .milliseconds(300))
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         return ("http://\(host):\(listener.port ?? settings.port)", broker.address)
     }
@@ -179,12 +209,12 @@ public final class Gateway: Sendable {
         var configuration = EmbeddedBroker.Configuration()
         configuration.listen = settings.embeddedBrokerListen
         let broker = EmbeddedBroker(configuration: configuration, logger: logger)
-        try await root.start(Coordinator(name: "embedded broker", component: broker))
+        try await start("embedded broker", broker, stopLimit: .milliseconds(1000))
         let address = broker.address ?? configuration.listen
         if settings.isEmbeddedBrokerAnnounced {
             let announcement = try MDNSAnnouncement(host: configuration.listen.host, port: address.port, logger: logger)
             let component = BrokerAnnouncement(announcement: announcement)
-            try await root.start(Coordinator(name: "broker announcement", component: component))
+            try await start("broker announcement", component, stopLimit: .milliseconds(200))
         }
         return MQTTClientOptions(host: address.host, port: address.port)
     }
@@ -243,19 +273,47 @@ public final class Gateway: Sendable {
         AccessResource(authenticator: services.authenticator).register(in: &router)
         EventStreamResource(services: services, heartbeat: Heartbeat()).register(in: &router)
         WebSocketEndpoint.registerPlain(in: &router)
+        admit(services, sharedPaths: console.publicPaths, in: &router)
+        return router.router
+    }
+
+    /// Returns the routes of connections whose first request asks about the health of the gateway.
+    private func healthRouter(_ services: ClientServices, _ manager: CommunicationManager) -> Router {
+        var router = GatewayRouter()
+        HealthResource(manager: manager, access: services.gate.access).register(in: &router)
+        admit(services, sharedPaths: [], in: &router)
+        return router.router
+    }
+
+    private func admit(_ services: ClientServices, sharedPaths: Set<String>, in router: inout GatewayRouter) {
         let admission = RequestAdmission(
             browserPolicy: settings.browserPolicy,
             authenticator: services.authenticator,
             accounts: services.accounts,
             publicPaths: router.publicPaths,
-            sharedPaths: console.publicPaths
+            sharedPaths: sharedPaths
         )
         router.admit { admission.admit($0) }
-        return router.router
     }
 
-    private func restConfiguration(_ limit: DescriptorLimit) -> HTTPServer.Configuration {
+    /// One thread that nothing else holds up. Its connections serve one request each: the next could be of another kind.
+    private func healthConfiguration(_ refusals: ConnectionRefusals) -> HTTPServer.Configuration {
         var configuration = HTTPServer.Configuration()
+        configuration.threads = 1
+        configuration.connectionLimit = 32
+        configuration.connectionTimeout = 5
+        configuration.requestTimeout = 5
+        configuration.keepsConnections = false
+        configuration.stopTimeout = .milliseconds(100)
+        configuration.refuse = refusals.refuse
+        configuration.problemTypePrefix = Problems.typePrefix
+        return configuration
+    }
+
+    private func restConfiguration(_ limit: DescriptorLimit, _ refusals: ConnectionRefusals) -> HTTPServer.Configuration
+    {
+        var configuration = HTTPServer.Configuration()
+        configuration.refuse = refusals.refuse
         configuration.maximumBodySize = settings.limits.bodySize
         configuration.maximumHeaderSize = settings.limits.headerSize
         configuration.connectionLimit = min(limit.connections, settings.limits[.connections].total / 2)
@@ -264,12 +322,17 @@ public final class Gateway: Sendable {
         configuration.maximumPending = settings.limits[.requests].total
         configuration.maximumStreams = settings.limits.streams
         configuration.threads = settings.limits.httpThreads
+        configuration.stopTimeout = RESTService.sendTimeout
         configuration.problemTypePrefix = Problems.typePrefix
         return configuration
     }
 
-    private func streamConfiguration(_ limit: DescriptorLimit) -> WebSocketServer.Configuration {
+    private func streamConfiguration(
+        _ limit: DescriptorLimit,
+        _ refusals: ConnectionRefusals
+    ) -> WebSocketServer.Configuration {
         var configuration = WebSocketServer.Configuration()
+        configuration.refuse = refusals.refuse
         configuration.maximumConnections = min(limit.connections, settings.limits[.connections].total / 2)
         configuration.maximumMessageSize = settings.limits.bodySize
         configuration.subprotocols = [WebSocketEndpoint.subprotocol]

@@ -8,8 +8,10 @@ import Synchronization
 /// QoS 0 and a clean session, as Coaty has it. The binding has a network thread of its own from ``join(_:)`` to
 /// ``leave()``; it is the only one that uses libmosquitto.
 public final class MQTTBinding: Binding {
-    /// How long an orderly leave may take before the connection is closed.
-    static let leaveTimeout = Duration.seconds(2)
+    /// Maximum time of an orderly leave; then the connection is closed.
+    static let leaveTimeout = Duration.milliseconds(800)
+    /// Maximum time that ``leave()`` waits for the network thread.
+    static let threadTimeout = Duration.seconds(1)
 
     private let options: MQTTClientOptions
     private let logger: Logger
@@ -45,7 +47,7 @@ public final class MQTTBinding: Binding {
         guard let left = thread.withLock({ $0.take() }) else { return }
         let timer = Task {
             // A thread that is held back by name resolution can't be hurried; it ends later by itself.
-            try await Task.sleep(for: Self.leaveTimeout * 2)
+            try await Task.sleep(for: Self.threadTimeout)
             left.end()
         }
         wakePipe.wake()

@@ -7,8 +7,13 @@ extension HTTPServer {
         public var maximumBodySize = 1024 * 1024
         /// The most bytes in request line and header fields together; more get 431.
         public var maximumHeaderSize = 8 * 1024
-        /// The most open connections; further ones are closed.
+        /// The most open connections. A further one takes the place of the connection that has been idle longest; if none is idle, it is
+        /// refused.
         public var connectionLimit = 10_000
+        /// Takes over the descriptor of a connection that is refused; nil closes it. It must not block.
+        public var refuse: (@Sendable (Int32) -> Void)?
+        /// Whether a connection is used for more than one request.
+        public var keepsConnections = true
         /// The whole seconds after which a connection without progress is closed: idle, or amid a request or a response.
         /// Suspended requests and streams with nothing to send do not count as such.
         public var connectionTimeout = 30

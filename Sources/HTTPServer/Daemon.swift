@@ -4,7 +4,7 @@ import Synchronization
 /// How many connections libmicrohttpd may have on each thread beyond the server's own limit. It must never come to a limit of
 /// its own: 0.9.75 then returns from `new_connection_process_` with a lock held, and the thread hangs for good. It counts a
 /// connection as closed a moment after it tells so.
-private let spareConnections = 16
+private let spareConnections = 16 + RequestDeadlines.maximumCutting
 
 /// Starts libmicrohttpd with callbacks that lead to `processor`, which must outlive the daemon.
 func startDaemon(_ configuration: HTTPServer.Configuration, _ processor: RequestProcessor) -> OpaquePointer? {

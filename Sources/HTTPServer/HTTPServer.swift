@@ -68,14 +68,18 @@ public final class HTTPServer: Sendable {
     }
 
     /// Serves the client behind a connected socket. The server owns the descriptor from now on and closes it in every case:
-    /// at once when it does not run or has ``Configuration/connectionLimit`` connections.
+    /// at once when it does not run. If ``Configuration/connectionLimit`` connections are open and none of them is idle,
+    /// ``Configuration/refuse`` takes it over.
     ///
     /// - Parameter peer: The numeric IP address of the client, for ``HTTPRequestHead/peer``; other text counts as empty.
     public func adopt(_ descriptor: Int32, peer: String) {
         let isAdopted = state.withLock { state in
-            guard case .running(let daemon) = state, processor.counters.admit(upTo: configuration.connectionLimit)
-            else {
+            guard case .running(let daemon) = state else {
                 close(descriptor)
+                return false
+            }
+            guard admitConnection() else {
+                if let refuse = configuration.refuse { refuse(descriptor) } else { close(descriptor) }
                 return false
             }
             guard cmhd_add_connection(daemon, descriptor, peer) == .YES else {
@@ -87,6 +91,16 @@ public final class HTTPServer: Sendable {
         guard !isAdopted else { return }
         processor.counters.rejectedConnections.add(1, ordering: .relaxed)
         logger.debug("connection rejected")
+    }
+
+    /// Counts a new connection, for which an idle one may have to go.
+    private func admitConnection() -> Bool {
+        let limit = configuration.connectionLimit
+        if processor.counters.admit(upTo: limit) { return true }
+        guard processor.deadlines.cutLongestIdle() else { return false }
+        processor.counters.dismiss()
+        processor.counters.displacedConnections.add(1, ordering: .relaxed)
+        return processor.counters.admit(upTo: limit)
     }
 
     /// Answers every request that comes from now on with 503 and `Connection: close`. Those that have come are answered.
@@ -126,6 +140,7 @@ public final class HTTPServer: Sendable {
             requests: counters.requests.load(ordering: .relaxed),
             refused: counters.refused.load(ordering: .relaxed),
             rejectedConnections: counters.rejectedConnections.load(ordering: .relaxed),
+            displacedConnections: counters.displacedConnections.load(ordering: .relaxed),
             pending: open.pending,
             streams: open.streams
         )

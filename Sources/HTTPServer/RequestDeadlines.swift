@@ -16,6 +16,10 @@ final class RequestDeadlines: Sendable {
         let peer: String
         /// When the body of the request must have come, in milliseconds of `now()`; `Int.max` while none is awaited.
         private let deadline: Atomic<Int>
+        /// Since when no request is being answered, in milliseconds of `now()`; `Int.max` while one is.
+        private let idleSince: Atomic<Int>
+        /// Whether it was cut in favour of a new connection. Written with the lock of `connections` held.
+        fileprivate let isCut = Atomic(false)
         /// How long after the end of a response the body of the next request must have come, in milliseconds.
         private let timeoutAfterResponse: Int
         /// See ``HTTPRequestHead/connectionState``. Invariant: only the thread of the connection uses it, while it reads a head.
@@ -24,22 +28,49 @@ final class RequestDeadlines: Sendable {
         fileprivate init(descriptor: Int32, peer: String, timeout: Int, timeoutAfterResponse: Int) {
             self.descriptor = descriptor
             self.peer = peer
+            idleSince = Atomic(now())
             deadline = Atomic(now() + timeout)
             self.timeoutAfterResponse = timeoutAfterResponse
         }
+
+        /// The head of a request has come.
+        func requestBegins() { idleSince.store(.max, ordering: .relaxed) }
 
         /// Nothing of the request is awaited any more.
         func answerBegins() { deadline.store(.max, ordering: .relaxed) }
 
         /// The next request may come.
-        func answerEnds() { deadline.store(now() + timeoutAfterResponse, ordering: .relaxed) }
+        func answerEnds() {
+            deadline.store(now() + timeoutAfterResponse, ordering: .relaxed)
+            idleSince.store(now(), ordering: .relaxed)
+        }
+
+        /// Nil while a request is being answered.
+        fileprivate var idleStart: Int? {
+            let time = idleSince.load(ordering: .relaxed)
+            return time == .max ? nil : time
+        }
 
         fileprivate func isLate(_ time: Int) -> Bool { deadline.load(ordering: .relaxed) <= time }
     }
 
-    /// The open connections by descriptor. Invariant: a descriptor is used only with the lock held, and is taken out of
-    /// here before libmicrohttpd closes it. So no other file has its number.
-    private let connections = Mutex<[Int32: Connection]>([:])
+    private struct State {
+        /// The open connections by descriptor.
+        var open: [Int32: Connection] = [:]
+        /// Idle connections and since when, those that are idle longest last. Some may no longer be idle, or open.
+        var candidates: [(connection: Connection, idleSince: Int)] = []
+        /// The connections that were cut and that libmicrohttpd has not closed yet.
+        var cutting = 0
+    }
+
+    /// Maximum number of connections that were cut and that libmicrohttpd has not closed yet.
+    static let maximumCutting = 32
+    /// Idle connections that are looked up at once, since all connections have to be looked at.
+    private static let maximumCandidates = 64
+
+    /// Invariant: a descriptor is used only with the lock held, and is taken out of `open` before libmicrohttpd closes it. So no other
+    /// file has its number.
+    private let connections = Mutex(State())
     private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
     /// Seconds.
     private let requestTimeout: Int
@@ -83,20 +114,63 @@ final class RequestDeadlines: Sendable {
             timeout: requestTimeout * 1000,
             timeoutAfterResponse: (connectionTimeout + requestTimeout) * 1000
         )
-        connections.withLock { $0[descriptor] = connection }
+        connections.withLock { $0.open[descriptor] = connection }
         return connection
     }
 
     /// The connection's descriptor is about to be closed.
-    func remove(_ connection: Connection) {
-        connections.withLock { _ = $0.removeValue(forKey: connection.descriptor) }
+    ///
+    /// - Returns: whether it was cut by ``cutLongestIdle()``.
+    func remove(_ connection: Connection) -> Bool {
+        connections.withLock { connections in
+            connections.open[connection.descriptor] = nil
+            let isCut = connection.isCut.load(ordering: .relaxed)
+            if isCut { connections.cutting -= 1 }
+            return isCut
+        }
+    }
+
+    /// Cuts the connection that has been without a request longest.
+    ///
+    /// - Returns: whether there was one. Not if too many are being cut.
+    func cutLongestIdle() -> Bool {
+        connections.withLock { connections in
+            guard connections.cutting < Self.maximumCutting else { return false }
+            for isRenewed in [false, true] {
+                if isRenewed {
+                    connections.candidates = Self.candidates(among: connections.open.values)
+                }
+                while let (connection, idleSince) = connections.candidates.popLast() {
+                    guard connection.idleStart == idleSince, !connection.isCut.load(ordering: .relaxed),
+                        connections.open[connection.descriptor] === connection
+                    else { continue }
+                    connection.isCut.store(true, ordering: .relaxed)
+                    connections.cutting += 1
+                    shutdown(connection.descriptor, Int32(SHUT_RDWR))
+                    return true
+                }
+            }
+            return false
+        }
+    }
+
+    /// Returns connections that have been idle longest, these last.
+    private static func candidates(
+        among open: some Collection<Connection>
+    ) -> [(connection: Connection, idleSince: Int)] {
+        var idle: [(connection: Connection, idleSince: Int)] = []
+        for connection in open where !connection.isCut.load(ordering: .relaxed) {
+            if let idleSince = connection.idleStart { idle.append((connection, idleSince)) }
+        }
+        idle.sort { $0.idleSince < $1.idleSince }
+        return idle.prefix(maximumCandidates).reversed()
     }
 
     /// Ends the sockets of those that are late; their threads then find them closed by the client.
     private func cutLate() {
         let time = now()
         connections.withLock { connections in
-            for connection in connections.values where connection.isLate(time) {
+            for connection in connections.open.values where connection.isLate(time) {
                 shutdown(connection.descriptor, Int32(SHUT_RDWR))
             }
         }

@@ -46,10 +46,14 @@ final class RequestProcessor: Sendable {
 
     /// A connection is done with; its descriptor is still open.
     func close(context: inout UnsafeMutableRawPointer?) {
-        counters.dismiss()
-        guard let watched = context else { return }
+        guard let watched = context else {
+            counters.dismiss()
+            return
+        }
         context = nil
-        deadlines.remove(Unmanaged<RequestDeadlines.Connection>.fromOpaque(watched).takeRetainedValue())
+        let connection = Unmanaged<RequestDeadlines.Connection>.fromOpaque(watched).takeRetainedValue()
+        // A connection that was cut is no longer counted.
+        if !deadlines.remove(connection) { counters.dismiss() }
     }
 
     /// The first call for a request. Leaves its exchange in `context`.
@@ -62,6 +66,7 @@ final class RequestProcessor: Sendable {
     ) -> MHD_Result {
         guard let socketContext = cmhd_socket_context(connection) else { return .NO }
         let watched = Unmanaged<RequestDeadlines.Connection>.fromOpaque(socketContext).takeUnretainedValue()
+        watched.requestBegins()
         counters.requests.add(1, ordering: .relaxed)
         let method = HTTPMethod(name: name)
         let head = RequestHead(connection, version: version)
@@ -101,7 +106,7 @@ final class RequestProcessor: Sendable {
             method: method ?? .get,
             parameters: parameters,
             queryItems: head.queryItems,
-            answerHeaders: answerHeaders,
+            answerHeaders: configuration.keepsConnections ? answerHeaders : answerHeaders + [("Connection", "close")],
             context: context,
             budget: budget,
             declaredLength: head.contentLength

@@ -11,6 +11,8 @@ extension HTTPServer {
         public let refused: Int
         /// The connections that were not taken, since the start.
         public let rejectedConnections: Int
+        /// The idle connections that were closed in favour of new ones, since the start.
+        public let displacedConnections: Int
         /// The suspended requests.
         public let pending: Int
         /// The open streams.
@@ -24,6 +26,7 @@ final class Counters: Sendable {
     let requests = Atomic<Int>(0)
     let refused = Atomic<Int>(0)
     let rejectedConnections = Atomic<Int>(0)
+    let displacedConnections = Atomic<Int>(0)
 
     /// Counts a new connection, unless `limit` are open.
     func admit(upTo limit: Int) -> Bool {

@@ -34,6 +34,10 @@ extension WebSocketServer {
         /// Most open connections; a handshake beyond gets 503.
         public var maximumConnections = 10_000
 
+        /// Takes over the descriptor of a connection that is given up because too many wait for their handshake; nil closes it. It must
+        /// not block.
+        public var refuse: (@Sendable (Int32) -> Void)?
+
         /// The subprotocols the server speaks: letters, digits, `-`, `_` and `.`, at most 63 of them. A client that
         /// offers subprotocols must offer one of these, else it gets 400.
         public var subprotocols: [String] = []

@@ -57,23 +57,21 @@ final class Mailbox: Sendable {
         state.withLock { $0.wakeable != nil }
     }
 
-    /// Takes a descriptor for the service thread. Closes it where there is none, and the one that has waited longest
-    /// where too many wait; false when it has closed one.
-    func adopt(_ arrival: Arrival) -> Bool {
-        let surplus: Arrival? = state.withLock { state in
-            guard state.wakeable != nil else { return arrival }
+    /// Takes a descriptor for the service thread.
+    ///
+    /// - Returns: a descriptor that the service thread does not get: the same where there is no such thread, and the one that has waited
+    ///   longest where too many wait.
+    func adopt(_ arrival: Arrival) -> Int32? {
+        state.withLock { state in
+            guard state.wakeable != nil else { return arrival.descriptor }
             var surplus: Arrival?
             if state.contents.arrivals.count >= WebSocketServer.Configuration.maximumPendingHandshakes {
                 surplus = state.contents.arrivals.removeFirst()
             }
             state.contents.arrivals.append(arrival)
             state.wake()
-            return surplus
+            return surplus?.descriptor
         }
-        if let surplus {
-            close(surplus.descriptor)
-        }
-        return surplus == nil
     }
 
     func schedule(_ connection: WebSocketConnection) {

@@ -27,6 +27,8 @@ public final class WebSocketServer: Sendable {
         case contextNotCreated
     }
 
+    private static let endTimeout = Duration.milliseconds(500)
+
     private enum State {
         case idle
         case started
@@ -90,28 +92,38 @@ public final class WebSocketServer: Sendable {
     /// have been read. From any thread.
     ///
     /// The descriptor belongs to the server in every case: where the server does not run, it is closed. Where too many
-    /// wait for their handshake, the one that has waited longest is closed.
+    /// wait for their handshake, ``Configuration/refuse`` takes the one that has waited longest.
     ///
     /// - Parameter peer: The IP address of the client, for ``WebSocketHandshake/peer``; empty if it has none.
     public func adopt(_ descriptor: Int32, peer: String) {
-        if !mailbox.adopt(Mailbox.Arrival(descriptor: descriptor, peer: peer)) {
+        if let surplus = mailbox.adopt(Mailbox.Arrival(descriptor: descriptor, peer: peer)) {
             counters.update { $0.refused += 1 }
+            if let refuse = configuration.refuse { refuse(surplus) } else { close(surplus) }
         }
     }
 
     /// Closes every connection with ``Configuration/stopCode`` after what is queued for it, waits until their close
-    /// handshakes are done but no longer than ``Configuration/closeTimeout``, cuts what is left, and ends the service thread.
+    /// handshakes are done, cuts what is left, and ends the service thread.
     ///
     /// A handshake that comes meanwhile gets 503. Must not be called from a handler, which runs on the thread that
     /// this waits for. May be called again.
-    public func stop() {
+    ///
+    /// - Parameter limit: maximum time for the close handshakes; ``Configuration/closeTimeout`` by default. The service thread then
+    ///   gets half a second to end. It may not if a handler hangs.
+    /// - Returns: whether the service thread has ended.
+    @discardableResult
+    public func stop(within limit: Duration? = nil) -> Bool {
         state.withLock { $0 = .stopped }
         mailbox.advance(to: .closing)
-        let limit = Configuration.microseconds(configuration.closeTimeout)
-        if running.wait(timeout: .now() + .microseconds(Int(limit))) == .timedOut {
-            mailbox.advance(to: .ending)
-            running.wait()
-        }
+        if waitForEnd(limit ?? configuration.closeTimeout) { return true }
+        mailbox.advance(to: .ending)
+        if waitForEnd(Self.endTimeout) { return true }
+        logger.error("the service thread of the WebSocket server does not end")
+        return false
+    }
+
+    private func waitForEnd(_ limit: Duration) -> Bool {
+        running.wait(timeout: .now() + .microseconds(Int(Configuration.microseconds(limit)))) == .success
     }
 
     /// The counts so far.

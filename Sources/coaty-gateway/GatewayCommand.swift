@@ -55,8 +55,12 @@ struct GatewayCommand: AsyncParsableCommand {
     }
 
     private func serve(_ settings: GatewaySettings, _ logger: Logger) async throws {
-        let signals = TerminationSignals()
         let gateway = try Gateway(settings: settings, logger: logger)
+        let signals = TerminationSignals {
+            StopWatchdog.start {
+                logger.critical("does not stop", metadata: ["components": "\(gateway.stoppingComponents)"])
+            }
+        }
         let reloading = ReloadSignal {
             do throws(ConfigurationError) {
                 try gateway.reload(try self.settings())
@@ -82,7 +86,8 @@ struct GatewayCommand: AsyncParsableCommand {
             logger.warning("standard output can't be written", metadata: ["line": "\(ready)"])
         }
         await stopping.value
-        await gateway.stop()
+        // What was left behind must not run into the destruction of what it uses.
+        if !(await gateway.stop()) { _exit(1) }
         withExtendedLifetime(reloading) {}
     }
 

@@ -8,7 +8,8 @@ final class TerminationSignals: @unchecked Sendable {
     /// A source that is released delivers nothing.
     private let sources: [any DispatchSourceSignal]
 
-    init() {
+    /// - Parameter onFirst: called at the first signal, on a queue that no task needs.
+    init(onFirst: @escaping @Sendable () -> Void) {
         // A peer that has gone shows in the result of a write.
         signal(SIGPIPE, SIG_IGN)
         let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
@@ -22,6 +23,7 @@ final class TerminationSignals: @unchecked Sendable {
             source.setEventHandler {
                 count += 1
                 if count > 1 { _exit(130) }
+                onFirst()
                 continuation.yield()
             }
             source.resume()

@@ -95,12 +95,18 @@ import Testing
         #expect(some.stateDirectory == "/state" && some.limits[.ioNodes].total == 7)
     }
 
-    @Test func dividesTheDescriptors() {
-        let few = DescriptorLimit(descriptors: 1024)
-        #expect(2 * few.connections + few.undecided + DescriptorLimit.reserve <= 1024)
-        #expect(few.connections > 300)
-        #expect(DescriptorLimit(descriptors: 0).connections > 0)
-        #expect(DescriptorLimit(descriptors: 1 << 20).connections == DescriptorLimit.maximumConnections)
+    @Test func dividesTheDescriptors() throws {
+        let few = try DescriptorLimit(descriptors: 1024, agents: 10)
+        #expect(2 * few.connections + few.undecided + DescriptorLimit.reserve + 50 <= 1024)
+        #expect(few.connections > 280)
+        let many = try DescriptorLimit(descriptors: 1 << 20, agents: 200)
+        #expect(many.connections == DescriptorLimit.maximumConnections)
+        let minimum = DescriptorLimit.minimum(agents: 200)
+        #expect(try DescriptorLimit(descriptors: minimum, agents: 200).connections == 128)
+        let error = try #require(throws: DescriptorLimit.TooFew.self) {
+            try DescriptorLimit(descriptors: minimum - 1, agents: 200)
+        }
+        #expect("\(error)".contains("is \(minimum - 1) (ulimit -Hn), and at least \(minimum) are needed"))
     }
 
     @Test func aClosedStandardOutputDoesNotEndTheGateway() throws {

@@ -12,7 +12,7 @@ final class BrokerSupervisor: Sendable {
     /// Until a broker that was spawned must answer.
     static let startLimit = Duration.seconds(10)
     /// Until a broker that was asked to end (SIGTERM) is killed.
-    static let stopLimit = Duration.seconds(3)
+    static let stopLimit = Duration.milliseconds(800)
     /// The pause before the first restart; doubles with each further one.
     static let firstRestartDelay = Duration.milliseconds(100)
     /// The longest pause before a restart.

@@ -8,7 +8,7 @@ final class TrafficSessions: Component {
     /// Maximum number of sessions, including those that are closing. At the maximum, no further set of events can be observed.
     static let maximum = FeedHub.maximumTrafficFeeds + FeedHub.maximumUnusedTrafficFeeds
     /// How long ``stop()`` waits for sessions to close. Longer than an orderly close, which the binding limits to 2 s.
-    static let leaveTimeout = Duration.seconds(3)
+    static let leaveTimeout = Duration.milliseconds(600)
     private static let pollInterval = Duration.milliseconds(20)
 
     /// Counts one session until it is released.

@@ -5,28 +5,56 @@ import WebSocketServer
 /// The REST API. Completes pending requests before it stops.
 struct RESTService: Component {
     /// Maximum time for pending requests to complete.
-    static let drainTimeout = Duration.seconds(5)
+    static let drainTimeout = Duration.seconds(2)
+    /// Maximum time for answers that have begun to be sent.
+    static let sendTimeout = Duration.milliseconds(500)
     private static let pollInterval = Duration.milliseconds(20)
 
     let server: HTTPServer
+    /// Answers questions about the gateway's health, whatever the other does.
+    let health: HTTPServer
 
-    func start() async throws { try server.start() }
+    func start() async throws {
+        try server.start()
+        try health.start()
+    }
 
     func stop() async {
         server.drain()
+        health.drain()
         let deadline = ContinuousClock.now + Self.drainTimeout
         while server.statistics.pending > 0, .now < deadline { try? await Task.sleep(for: Self.pollInterval) }
-        server.stop()
+        await onBlockingThread {
+            server.stop()
+            health.stop()
+        }
     }
 }
 
 /// The WebSocket API.
 struct StreamService: Component {
+    /// Maximum time for clients to answer the close of their connection.
+    static let closeTimeout = Duration.milliseconds(700)
+
     let server: WebSocketServer
 
     func start() async throws { try server.start() }
 
-    func stop() async { server.stop() }
+    func stop() async { await onBlockingThread { server.stop(within: Self.closeTimeout) } }
+}
+
+/// The agents of clients, which stop together.
+struct ClientAgents: Component {
+    let ioNodes: IoNodeRegistry
+    let identities: ClientIdentities
+
+    func start() async {}
+
+    func stop() async {
+        async let left: Void = ioNodes.stop()
+        await identities.stop()
+        await left
+    }
 }
 
 /// The root of the component tree, which does nothing itself.

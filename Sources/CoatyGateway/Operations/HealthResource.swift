@@ -8,13 +8,16 @@ struct HealthResource: Sendable {
     let manager: CommunicationManager
     let access: AccessControl
 
+    static let healthPath = "/healthz"
+    static let readinessPath = "/readyz"
+
     private static let headers = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
     private static let healthy = HTTPResponse(status: 200, headers: headers, body: #"{"status":"ok"}"#)
     private static let ready = HTTPResponse(status: 200, headers: headers, body: #"{"status":"ready"}"#)
 
     func register(in router: inout GatewayRouter) {
-        router.onPublic(.get, "/healthz") { _ in .response(Self.healthy) }
-        router.onPublic(.get, "/readyz") { _ in .response(manager.isOnline ? Self.ready : notReady) }
+        router.onPublic(.get, Self.healthPath) { _ in .response(Self.healthy) }
+        router.onPublic(.get, Self.readinessPath) { _ in .response(manager.isOnline ? Self.ready : notReady) }
     }
 
     /// Everybody may ask. The reason can name the broker, so it is given only if everybody may know everything.

@@ -23,26 +23,34 @@ final class PortListener: Component {
     private let wantedPort: UInt16
     private let maximumUndecided: Int
     private let serveHTTP: @Sendable (Int32, String) -> Void
+    private let serveHealth: @Sendable (Int32, String) -> Void
     private let serveWebSocket: @Sendable (Int32, String) -> Void
+    private let refuse: @Sendable (Int32) -> Void
     private let logger: Logger
     private let state = Mutex(State.idle)
 
     /// - Parameters:
-    ///   - maximumUndecided: maximum number of connections whose protocol is not yet known; one more closes the oldest.
+    ///   - maximumUndecided: maximum number of connections whose protocol is not yet known; one more refuses the oldest.
     ///   - serveHTTP: takes over the descriptor of a connection; gets the numeric IP address of its peer, too.
+    ///   - serveHealth: the same, for connections whose first request asks about the health of the gateway.
     ///   - serveWebSocket: takes over the descriptor of a connection; gets the numeric IP address of its peer, too.
+    ///   - refuse: takes over the descriptor of a connection for which there is no room.
     init(
         host: String,
         port: UInt16,
         maximumUndecided: Int,
         serveHTTP: @escaping @Sendable (Int32, String) -> Void,
+        serveHealth: @escaping @Sendable (Int32, String) -> Void,
         serveWebSocket: @escaping @Sendable (Int32, String) -> Void,
+        refuse: @escaping @Sendable (Int32) -> Void,
         logger: Logger
     ) {
         self.host = host
         wantedPort = port
         self.maximumUndecided = maximumUndecided
         self.serveHTTP = serveHTTP
+        self.serveHealth = serveHealth
+        self.refuse = refuse
         self.serveWebSocket = serveWebSocket
         self.logger = logger
     }
@@ -74,9 +82,14 @@ final class PortListener: Component {
                 listener: socket.descriptor,
                 stop: stop,
                 maximumUndecided: maximumUndecided,
+                refuse: refuse,
                 logger: logger
             ) { [self] in
-                $0 == .webSocket ? serveWebSocket($1, $2) : serveHTTP($1, $2)
+                switch $0 {
+                case .webSocket: serveWebSocket($1, $2)
+                case .health: serveHealth($1, $2)
+                case .http, .undecided: serveHTTP($1, $2)
+                }
             }
             loop.run()
             ended.signal()
@@ -113,6 +126,7 @@ private struct AcceptLoop {
     private let listener: Int32
     private let stop: StopSignal
     private let maximumUndecided: Int
+    private let refuse: (Int32) -> Void
     private let logger: Logger
     private let serve: (ProtocolPeek, Int32, String) -> Void
     private let poller: Int32
@@ -127,6 +141,7 @@ private struct AcceptLoop {
         listener: Int32,
         stop: StopSignal,
         maximumUndecided: Int,
+        refuse: @escaping (Int32) -> Void,
         logger: Logger,
         serve: @escaping (ProtocolPeek, Int32, String) -> Void
     ) {
@@ -134,6 +149,7 @@ private struct AcceptLoop {
         self.listener = listener
         self.stop = stop
         self.maximumUndecided = maximumUndecided
+        self.refuse = refuse
         self.logger = logger
         self.serve = serve
     }
@@ -209,7 +225,11 @@ private struct AcceptLoop {
     private mutating func take(_ descriptor: Int32, peer: String) {
         switch peek(descriptor) {
         case .undecided?:
-            if undecided.count >= maximumUndecided { drop(undecided.removeFirst().descriptor) }
+            if undecided.count >= maximumUndecided {
+                let oldest = undecided.removeFirst().descriptor
+                forget(oldest)
+                refuse(oldest)
+            }
             undecided.append(
                 Undecided(descriptor: descriptor, peer: peer, deadline: .now + PortListener.decisionTimeout)
             )

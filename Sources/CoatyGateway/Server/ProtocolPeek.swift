@@ -1,25 +1,32 @@
 /// The protocol of a connection, detected from its first bytes without consuming them.
 enum ProtocolPeek: Equatable {
     case http
+    /// An HTTP connection whose first request asks about the health of the gateway.
+    case health
     case webSocket
     /// Too few bytes to decide.
     case undecided
 
-    /// Start of a WebSocket request; `/`, `?` or a space must follow.
-    private static let prefix = Array("GET \(WebSocketEndpoint.path)".utf8)
+    /// The start of a request, and the bytes of which one must follow.
+    private static let starts: [(prefix: [UInt8], next: [UInt8], kind: ProtocolPeek)] = [
+        (Array("GET \(WebSocketEndpoint.path)".utf8), Array("/? ".utf8), .webSocket),
+        (Array("GET \(HealthResource.healthPath)".utf8), Array("? ".utf8), .health),
+        (Array("GET \(HealthResource.readinessPath)".utf8), Array("? ".utf8), .health),
+    ]
 
     /// Number of bytes that always suffice to decide.
-    static let length = prefix.count + 1
+    static let length = (starts.map(\.prefix.count).max() ?? 0) + 1
 
     init(_ bytes: some RandomAccessCollection<UInt8>) {
-        guard bytes.prefix(Self.prefix.count).elementsEqual(Self.prefix.prefix(bytes.count)) else {
-            self = .http
+        self = .http
+        for (prefix, next, kind) in Self.starts {
+            guard bytes.prefix(prefix.count).elementsEqual(prefix.prefix(bytes.count)) else { continue }
+            guard let byte = bytes.dropFirst(prefix.count).first else {
+                self = .undecided
+                return
+            }
+            if next.contains(byte) { self = kind }
             return
-        }
-        switch bytes.dropFirst(Self.prefix.count).first {
-        case nil: self = .undecided
-        case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: " "): self = .webSocket
-        default: self = .http
         }
     }
 }

@@ -19,15 +19,18 @@ import Testing
             host: host,
             port: 0,
             maximumUndecided: 8,
-            serveHTTP: { continuation.yield(Connection(descriptor: $0, peer: $1, isWebSocket: false)) },
+            serveHTTP: { descriptor, _ in close(descriptor) },
+            serveHealth: { continuation.yield(Connection(descriptor: $0, peer: $1, isWebSocket: false)) },
             serveWebSocket: { continuation.yield(Connection(descriptor: $0, peer: $1, isWebSocket: true)) },
+            refuse: { close($0) },
             logger: Logger(label: "test")
         )
         try await listener.start()
         let port = try #require(listener.port)
         var iterator = connections.makeAsyncIterator()
         for (parts, isWebSocket) in [
-            (["GET /healthz"], false), (["GET /v1/ws?"], true), (["GET /v", "1/ws "], true),
+            (["GET /healthz "], false), (["GET /r", "eadyz?"], false), (["GET /v1/ws?"], true),
+            (["GET /v", "1/ws "], true),
         ] {
             let socket = try connect(to: client, port: port)
             defer { close(socket) }

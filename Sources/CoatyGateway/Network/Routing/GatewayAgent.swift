@@ -6,6 +6,8 @@ import Logging
 struct GatewayAgent: Component {
     /// How long the start waits for the broker; then the gateway serves, and says that it is not ready.
     static let patience = Duration.seconds(5)
+    /// Maximum time for the routers to stop.
+    static let routingStopTimeout = Duration.milliseconds(500)
 
     let routing: RoutingAdmin
     private let container: Container
@@ -67,7 +69,8 @@ struct GatewayAgent: Component {
     }
 
     func stop() async {
-        await routing.stop()
+        // Routers that are busy must not keep the agent from leaving the network.
+        _ = await completes(within: Self.routingStopTimeout) { [routing] in await routing.stop() }
         await container.shutdown()
     }
 }

@@ -1,0 +1,76 @@
+import Dispatch
+import Glibc
+import HTTPServer
+import Logging
+import Synchronization
+
+/// Answers connections that no server takes: 503, sent without waiting, then the end of the connection.
+final class ConnectionRefusals: Sendable {
+    /// How long a refused connection stays open. If it were closed while the client still sends, the client would lose the answer.
+    static let lingerTime = Duration.seconds(1)
+    /// Maximum number of refused connections that stay open; more are closed at once.
+    static let maximumLingering = 64
+
+    private struct State {
+        var count = 0
+        var lingering = 0
+    }
+
+    private let logger: Logger
+    private let message: [UInt8]
+    private let state = Mutex(State())
+
+    init(logger: Logger) {
+        self.logger = logger
+        let problem = Problem(
+            type: Problems.typePrefix + "too-many-connections",
+            title: "Too many connections",
+            status: 503,
+            detail: "The maximum number of connections is in use."
+        )
+        let body = problem.body
+        let head = """
+            HTTP/1.1 503 Service Unavailable\r
+            Content-Type: application/problem+json\r
+            Retry-After: 1\r
+            Content-Length: \(body.count)\r
+            Connection: close\r
+            \r
+
+            """
+        message = Array(head.utf8) + body
+    }
+
+    /// The number of connections that were refused.
+    var count: Int { state.withLock { $0.count } }
+
+    /// Refuses a connection, and closes its descriptor. Does not wait.
+    func refuse(_ descriptor: Int32) {
+        let (count, lingers) = state.withLock { state in
+            state.count += 1
+            let lingers = state.lingering < Self.maximumLingering
+            if lingers { state.lingering += 1 }
+            return (state.count, lingers)
+        }
+        if count & (count - 1) == 0 {
+            logger.warning("refused a connection: too many are open", metadata: ["refused so far": "\(count)"])
+        }
+        // What has not been read would reset the connection when it is closed.
+        withUnsafeTemporaryAllocation(byteCount: 16 * 1024, alignment: 1) { buffer in
+            _ = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+        }
+        _ = message.withUnsafeBytes { bytes in
+            send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))
+        }
+        shutdown(descriptor, Int32(SHUT_WR))
+        guard lingers else {
+            close(descriptor)
+            return
+        }
+        let milliseconds = Int(Self.lingerTime / .milliseconds(1))
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [self] in
+            close(descriptor)
+            state.withLock { $0.lingering -= 1 }
+        }
+    }
+}
