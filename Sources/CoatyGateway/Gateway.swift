@@ -118,6 +118,8 @@ public final class Gateway: Sendable {
         let (manager, routing) = (agent.communicationManager, agent.routing)
         let trafficSessions = TrafficSessions()
         try await start("traffic sessions", trafficSessions, stopLimit: .milliseconds(700))
+        let workers = WorkerPool(name: "events", threads: WorkerPool.eventWorkers)
+        try await start("event workers", workers, stopLimit: .milliseconds(200))
         let objects = ObjectRegistry(manager: manager, logger: logger)
         try await start("objects", objects, stopLimit: .milliseconds(200))
         try await start("broker session", agent, stopLimit: .milliseconds(1700))
@@ -139,7 +141,9 @@ public final class Gateway: Sendable {
             objects: objects,
             resumeWindow: settings.resumeWindow,
             resumeMemory: settings.limits.replayBytes,
-            sessions: trafficSessions
+            sessions: trafficSessions,
+            workers: workers,
+            logger: logger
         )
         let network = Network(
             manager: manager,
@@ -164,6 +168,7 @@ public final class Gateway: Sendable {
             gate: Gate(network, access: access, audit: audit),
             memory: hub.queueMemory,
             accounts: accounts,
+            workers: workers,
             connections: hub.streams,
             authenticator: Authenticator(access: access, log: audit),
             maximumTimeout: settings.limits.timeout

@@ -8,6 +8,8 @@ final class ClientServices: Sendable {
     let memory: QueueMemory
     /// What each client holds.
     let accounts: Accounts
+    /// Do the work of outbound queues.
+    let workers: WorkerPool
     let connections: ClientConnections
     let authenticator: Authenticator
     /// Maximum timeout of a request, in milliseconds.
@@ -19,6 +21,7 @@ final class ClientServices: Sendable {
         gate: Gate,
         memory: QueueMemory,
         accounts: Accounts,
+        workers: WorkerPool,
         connections: ClientConnections,
         authenticator: Authenticator,
         maximumTimeout: Int
@@ -26,6 +29,7 @@ final class ClientServices: Sendable {
         self.gate = gate
         self.memory = memory
         self.accounts = accounts
+        self.workers = workers
         self.connections = connections
         self.authenticator = authenticator
         self.maximumTimeout = maximumTimeout

@@ -1,9 +1,8 @@
 import Coaty
 import HTTPServer
 import Synchronization
-import WebSocketServer
 
-/// One subscription or request of a client: selects events of a feed and appends them to the client's outbound queue.
+/// One subscription or request of a client: what it selects, and the outbound queue that takes what it selected.
 final class ClientSubscription: Sendable {
     /// A number that is unique on the connection.
     let serial: UInt64
@@ -22,6 +21,7 @@ final class ClientSubscription: Sendable {
     /// Whether there is a view. Read for each event without a lock.
     private let isJudged: Atomic<Bool>
     private let holdings = Mutex<[any AnyObject & Sendable]>([])
+    private let isRemoved = Atomic(false)
 
     init(
         serial: UInt64,
@@ -41,14 +41,10 @@ final class ClientSubscription: Sendable {
         self.outbound = outbound
     }
 
-    /// Queues a record of the feed if the client wants it.
+    /// Queues an item for the client.
     ///
-    /// - Parameter shared: the cache for the frame, shared by the subscriptions that receive the same bytes.
-    func take(_ record: EventRecord, _ shared: SharedFrame) {
-        guard let item = item(record) else { return }
-        // A record that was reduced for a view is not what others receive.
-        outbound.append(item, to: self, item.isOf(record) ? shared : SharedFrame())
-    }
+    /// - Parameter view: what the client may see, as the item was judged. If that has changed since, a gap is queued instead.
+    func take(_ item: QueuedItem, seenBy view: AccessView?) { outbound.append(item, to: self, seenBy: view) }
 
     /// Keeps the client's places until the subscription is released.
     func hold(_ holdings: [any AnyObject & Sendable]) { self.holdings.withLock { $0 += holdings } }
@@ -64,30 +60,21 @@ final class ClientSubscription: Sendable {
 
     /// Returns the item to queue for a record; nil if the client does not want it.
     func item(_ record: EventRecord) -> QueuedItem? {
-        guard case .event(let event) = record.content else { return .gap(nil, record.cursor) }
-        guard let view = currentView else { return item(record, event, .init(before: true, after: true)) }
-        switch record.visible(event, to: view) {
+        switch record.content {
+        case .gap: return .gap(nil, record.cursor)
         case .nothing: return nil
-        case .whole: return item(record, event, .init(before: true, after: true))
-        case .change(let visibility): return item(record, event, visibility)
-        case .part(let record):
-            guard case .event(let event) = record.content else { return nil }
-            return item(record, event, .init(before: true, after: true))
+        case .event(let event):
+            var reading = EventReading(record, event)
+            let verdict = reading.verdict(options.filter, kind)
+            return reading.isNothing(verdict) ? nil : reading.item(verdict, options, currentView)
         }
     }
 
-    private func item(
-        _ record: EventRecord,
-        _ event: ObservedEvent,
-        _ visibility: ObservedChange.Visibility
-    ) -> QueuedItem? {
-        guard let change = event.change else { return wants(event) ? .event(record, event, nil) : nil }
-        guard let kind = visibleKind(change, visibility) else { return nil }
-        guard kind == .removed, change.kind != .removed, !visibility.after else { return .event(record, event, kind) }
-        // The client must not see the new version, not even as the last of an object that is gone for it.
-        guard let departure = change.departure(from: event) else { return nil }
-        return .event(EventRecord(.event(departure), cursor: record.cursor), departure, kind)
-    }
+    /// Whether the feed has removed the subscription.
+    var hasLeft: Bool { isRemoved.load(ordering: .acquiring) }
+
+    /// Notes that the feed removes the subscription. A turn that has not yet added it will not do so.
+    func leave() { isRemoved.store(true, ordering: .releasing) }
 
     /// Whether the client receives every event of the feed.
     var wantsAll: Bool { options.filter == nil && kind == nil && currentView == nil }
@@ -106,47 +93,5 @@ final class ClientSubscription: Sendable {
     /// Returns whether the client may see an object of the registry.
     func maySee(_ object: AliveObject) -> Bool {
         currentView?.allows([object.request(.observe, .advertise)]) ?? true
-    }
-
-    /// Returns whether an event matches the client's filter.
-    func wants(_ event: ObservedEvent) -> Bool {
-        options.filter?.holds(forOneOf: event.subjects) ?? true
-    }
-
-    /// Translates a change into what a filtered view sees: an object that starts to match is added, one that stops is removed.
-    ///
-    /// - Returns: nil if the object matched neither before nor after the change.
-    private func visibleKind(
-        _ change: ObservedChange,
-        _ visibility: ObservedChange.Visibility
-    ) -> ObjectChange.Kind? {
-        let matches = visibility.after && change.kind != .removed && includes(change.object)
-        let before = change.kind == .removed ? change.object : change.previous
-        let matched = visibility.before && before.map(includes) ?? false
-        return switch (matched, matches) {
-        case (false, true): .added
-        case (true, true): .changed
-        case (true, false): .removed
-        case (false, false): nil
-        }
-    }
-
-    private func includes(_ object: (object: AliveObject, view: JSONView)) -> Bool {
-        kind?.includes(object.object) ?? true && options.filter?.holds(forOneOf: [object.view]) ?? true
-    }
-}
-
-/// A cache for the WebSocket frame of one event, for subscriptions that receive the same bytes. The first one creates it.
-final class SharedFrame: Sendable {
-    private let frame = Mutex<WebSocketFrame?>(nil)
-
-    /// Returns the frame. Calls `make` if there is none yet, with the lock held.
-    func get(_ make: () -> WebSocketFrame) -> WebSocketFrame {
-        frame.withLock { frame in
-            if let frame { return frame }
-            let made = make()
-            frame = made
-            return made
-        }
     }
 }

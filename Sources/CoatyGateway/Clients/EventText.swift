@@ -1,6 +1,9 @@
+import Coaty
 import Foundation
+import Synchronization
+import WebSocketServer
 
-/// The `event` frame of one subscription, as text.
+/// The text of an event from `"event":` on, which is built once for all clients that receive the same.
 struct EventText {
     /// The encoding of a raw event's octets.
     enum Encoding: String, Sendable, CaseIterable {
@@ -11,65 +14,71 @@ struct EventText {
     }
 
     let event: ObservedEvent
-    let cursor: FeedCursor?
-    var change: ObjectChange.Kind?
     var fields: FieldTree?
     var encoding = Encoding.base64
 
-    /// The octets to send after the JSON text; nil unless the event is raw and the encoding is `binary`.
-    var octets: [UInt8]? {
-        guard encoding == .binary, case .octets(let octets) = event.data else { return nil }
-        return octets
-    }
-
-    /// Returns the frame as JSON text, without ``octets``.
-    ///
-    /// - Parameter id: the client's id of the subscription; nil to omit it.
-    func json(id: String?) -> [UInt8] {
-        let length = event.head.count + event.data.length * (isBase64 ? 2 : 1)
-        var text = ServerFrame.beginning(.event, id: id, reserving: length)
-        text.append(UInt8(ascii: ","))
+    /// Builds the text. What is sent as it was received is not copied.
+    func body() -> EventBody {
+        var text: [UInt8] = []
         text += event.head
-        if let change { text += #","change":"\#(change.rawValue)""#.utf8 }
-        if let cursor { text += #","cursor":"\#(cursor)""#.utf8 }
         text += #","data":"#.utf8
-        appendData(to: &text)
-        text.append(UInt8(ascii: "}"))
-        return text
-    }
-
-    private var isBase64: Bool {
-        guard encoding == .base64, case .octets = event.data else { return false }
-        return true
-    }
-
-    private func appendData(to text: inout [UInt8]) {
         switch event.data {
         case .octets(let octets):
             text += #"{"encoding":"\#(encoding.rawValue)""#.utf8
-            if encoding == .base64 {
-                text += #","value":""#.utf8
-                text += Data(octets).base64EncodedData()
-                text.append(UInt8(ascii: "\""))
-            }
-            text.append(UInt8(ascii: "}"))
+            guard encoding == .base64 else { return EventBody([text, Array("}}\n".utf8), octets], isBinary: true) }
+            text += #","value":""#.utf8
+            text += Data(octets).base64EncodedData()
+            text += "\"}}".utf8
+            return EventBody([text], isBinary: false)
         case .json(let payload):
             guard let fields else {
-                text += payload.bytes
-                return
+                return EventBody([text, payload.bytes, [UInt8(ascii: "}")]], isBinary: false)
             }
-            switch event.subject {
-            case .objects:
-                if let object = payload.object {
-                    text += #"{"object":"#.utf8
-                    fields.append(object, to: &text)
-                } else {
-                    text += #"{"objects":"#.utf8
-                    JSONText.appendArray(event.subjects, to: &text) { fields.append($0, to: &$1) }
-                }
-                text.append(UInt8(ascii: "}"))
-            case .data, .none: fields.append(payload.json, to: &text)
-            }
+            append(payload, fields, to: &text)
+            text.append(UInt8(ascii: "}"))
+            return EventBody([text], isBinary: false)
         }
+    }
+
+    private func append(_ payload: Payload, _ fields: FieldTree, to text: inout [UInt8]) {
+        switch event.subject {
+        case .objects:
+            if let object = payload.object {
+                text += #"{"object":"#.utf8
+                fields.append(object, to: &text)
+            } else {
+                text += #"{"objects":"#.utf8
+                JSONText.appendArray(event.subjects, to: &text) { fields.append($0, to: &$1) }
+            }
+            text.append(UInt8(ascii: "}"))
+        case .data, .none: fields.append(payload.json, to: &text)
+        }
+    }
+}
+
+/// The part of an event's frame that is the same for its receivers.
+final class EventBody: Sendable {
+    /// The text of the frame behind what differs between clients: JSON members, the closing brace, and octets if the frame is
+    /// binary. The parts are sent one after the other.
+    let parts: [[UInt8]]
+    /// The parts without line breaks. The same arrays if there are none.
+    let lines: [[UInt8]]
+    let isBinary: Bool
+    /// The WebSocket frame of the first receiver, and the beginning that belongs to it.
+    private let frame = Mutex<(prefix: [UInt8], frame: WebSocketFrame)?>(nil)
+
+    init(_ parts: [[UInt8]], isBinary: Bool) {
+        self.parts = parts
+        self.isBinary = isBinary
+        lines = parts.map(JSONText.line)
+    }
+
+    /// Returns the frame with a beginning. Clients with the same ids share one, so that it is compressed once.
+    func webSocketFrame(prefix: [UInt8]) -> WebSocketFrame {
+        if let known = frame.withLock(\.self), known.prefix == prefix { return known.frame }
+        let all = [prefix] + parts
+        let made = isBinary ? WebSocketFrame(binaryParts: all) : WebSocketFrame(utf8Parts: all)
+        frame.withLock { $0 = $0 ?? (prefix, made) }
+        return made
     }
 }

@@ -1,14 +1,20 @@
 import Coaty
 
 /// The object properties that a client selected, as a tree that follows the nesting of the object.
-struct FieldTree: Sendable {
+struct FieldTree: Sendable, Hashable {
     /// Maximum number of properties that a client can select.
     static let maximumFields = 100
     /// Maximum nesting depth of a property.
     static let maximumDepth = 16
 
-    /// The selected properties in the client's order. A nil tree selects the whole property.
-    private var children: [(name: WireName, tree: FieldTree?)] = []
+    private struct Child: Hashable {
+        let name: WireName
+        /// Nil selects the whole property.
+        var tree: FieldTree?
+    }
+
+    /// The selected properties in the client's order.
+    private var children: [Child] = []
 
     /// Selects the given properties, and always `objectId`, which comes first.
     init(_ properties: [ObjectFilterProperty]) {
@@ -30,7 +36,7 @@ struct FieldTree: Sendable {
                 tree = FieldTree()
                 tree?.insert(rest)
             }
-            children.append((name, tree))
+            children.append(Child(name: name, tree: tree))
             return
         }
         // A whole property includes all of its parts.
@@ -45,13 +51,13 @@ struct FieldTree: Sendable {
         }
         text.append(UInt8(ascii: "{"))
         var isFirst = true
-        for (name, tree) in children {
-            guard let value = view.member(named: name.text) else { continue }
+        for child in children {
+            guard let value = view.member(named: child.name.text) else { continue }
             if !isFirst { text.append(UInt8(ascii: ",")) }
             isFirst = false
-            JSONText.append(name.text, to: &text)
+            JSONText.append(child.name.text, to: &text)
             text.append(UInt8(ascii: ":"))
-            if let tree { tree.append(value, to: &text) } else { text += value.bytes }
+            if let tree = child.tree { tree.append(value, to: &text) } else { text += value.bytes }
         }
         text.append(UInt8(ascii: "}"))
     }

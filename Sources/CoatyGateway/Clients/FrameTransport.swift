@@ -25,70 +25,58 @@ enum FrameOffer: Sendable {
     }
 }
 
-/// A frame to one client.
+/// A frame to one client: one JSON object, and octets behind it if it is binary.
 struct OutboundFrame {
-    enum Content {
-        case frame(ServerFrame)
-        case event(EventText)
+    let op: ServerFrame.Op
+    /// The cursor after which the client can resume; nil if the frame has none.
+    let cursor: FeedCursor?
+    /// The beginning of the text, which differs between clients.
+    let prefix: [UInt8]
+    /// The rest of an event, which is shared with other clients.
+    let body: EventBody?
+    /// The rest of another frame, in parts.
+    private let rest: [[UInt8]]
+
+    /// - Parameter id: the client's id of the subscription or request, or of the frame that this frame replies to.
+    init(_ frame: ServerFrame, id: String?) {
+        op = frame.op
+        cursor = frame.cursor
+        body = nil
+        var text = ServerFrame.beginning(frame.op, id: id, reserving: 64)
+        if !frame.members.isEmpty { text.append(UInt8(ascii: ",")) }
+        prefix = text
+        rest = [frame.members, [UInt8(ascii: "}")]]
     }
 
-    let content: Content
-    /// The client's id of the subscription or request, or of the frame that this frame replies to.
-    let id: String?
-    /// The cache for a frame that several clients receive with the same bytes; nil if only this client receives it.
-    var shared: SharedFrame?
-
-    /// The frame as JSON.
-    var json: [UInt8] {
-        switch content {
-        case .frame(let frame): frame.json(id: id)
-        case .event(let event): event.json(id: id)
-        }
+    init(_ event: QueuedEvent, id: String?) {
+        op = .event
+        cursor = event.cursor
+        var text = ServerFrame.beginning(.event, id: id, reserving: 64)
+        if let change = event.change { text += #","change":"\#(change.rawValue)""#.utf8 }
+        if let cursor { text += #","cursor":"\#(cursor)""#.utf8 }
+        text.append(UInt8(ascii: ","))
+        prefix = text
+        body = event.body
+        rest = []
     }
 
-    /// The octets to send after the JSON; nil if there are none.
-    var octets: [UInt8]? {
-        if case .event(let event) = content { event.octets } else { nil }
-    }
+    /// The frame in parts, which belong together without anything in between.
+    var parts: [[UInt8]] { [prefix] + (body?.parts ?? rest) }
 
-    var op: ServerFrame.Op {
-        switch content {
-        case .frame(let frame): frame.op
-        case .event: .event
-        }
-    }
+    /// The frame in parts that together are one line of text.
+    var lines: [[UInt8]] { [prefix] + (body?.lines ?? rest.map(JSONText.line)) }
 
-    var cursor: FeedCursor? {
-        switch content {
-        case .frame(let frame): frame.cursor
-        case .event(let event): event.cursor
-        }
-    }
+    var webSocketFrame: WebSocketFrame { body?.webSocketFrame(prefix: prefix) ?? WebSocketFrame(utf8Parts: parts) }
 }
 
 extension QueuedItem {
     /// Returns the item as a frame of a subscription or request.
-    ///
-    /// - Parameter shared: the cache for the frame. Used only if the frame does not depend on the subscription.
-    func outbound(to subscription: ClientSubscription, _ shared: SharedFrame? = nil) -> OutboundFrame {
+    func outbound(to subscription: ClientSubscription) -> OutboundFrame {
         switch self {
-        case .gap(let count, let cursor):
-            return OutboundFrame(content: .frame(.gap(dropped: count, cursor)), id: subscription.id)
-        case .response(let frame): return OutboundFrame(content: .frame(frame), id: subscription.id)
-        case .event(let record, let event, let change):
-            let options = subscription.options
-            let text = EventText(
-                event: event,
-                cursor: record.cursor,
-                change: change,
-                fields: options.fields,
-                encoding: options.encoding
-            )
-            let isShared =
-                subscription.id == nil && options.fields == nil && options.throttle == nil
-                && options.encoding == .base64
-                && change == nil
-            return OutboundFrame(content: .event(text), id: subscription.id, shared: isShared ? shared : nil)
+        case .gap(let count, let cursor): OutboundFrame(.gap(dropped: count, cursor), id: subscription.id)
+        case .leftOut(let cursor): OutboundFrame(.leftOut(cursor), id: subscription.id)
+        case .response(let frame): OutboundFrame(frame, id: subscription.id)
+        case .event(let event): OutboundFrame(event, id: subscription.id)
         }
     }
 }
@@ -98,16 +86,11 @@ struct WebSocketTransport: FrameTransport {
     let connection: WebSocketConnection
 
     func offer(_ frame: OutboundFrame) -> FrameOffer {
-        switch connection.offer(frame.shared?.get { message(frame) } ?? message(frame)) {
+        switch connection.offer(frame.webSocketFrame) {
         case .queued: .queued
         case .full: .full
         case .closed: .closed
         }
-    }
-
-    private func message(_ frame: OutboundFrame) -> WebSocketFrame {
-        guard let octets = frame.octets else { return WebSocketFrame(utf8: frame.json) }
-        return WebSocketFrame(binary: frame.json + [UInt8(ascii: "\n")] + octets)
     }
 
     func finish(_ end: ConnectionEnd) { connection.close(CloseCode(end), end.text) }
@@ -121,7 +104,7 @@ struct LineTransport: FrameTransport {
 
     static let headers = [(name: "Content-Type", value: "application/x-ndjson"), ("Cache-Control", "no-store")]
 
-    func offer(_ frame: OutboundFrame) -> FrameOffer { FrameOffer(stream.write(JSONText.line(frame.json) + "\n".utf8)) }
+    func offer(_ frame: OutboundFrame) -> FrameOffer { FrameOffer(stream.write(frame.lines + [Array("\n".utf8)])) }
 
     func finish(_ end: ConnectionEnd) { stream.finish() }
 
@@ -141,9 +124,7 @@ struct EventStreamTransport: FrameTransport {
         // The browser's EventSource dispatches its own `error` event.
         let name = frame.op == .error ? "problem" : frame.op.rawValue
         text += "event: \(name)\ndata: ".utf8
-        text += JSONText.line(frame.json)
-        text += "\n\n".utf8
-        return FrameOffer(stream.write(text))
+        return FrameOffer(stream.write([text] + frame.lines + [Array("\n\n".utf8)]))
     }
 
     func finish(_ end: ConnectionEnd) { stream.finish() }

@@ -6,8 +6,9 @@ import Synchronization
 /// The outbound queue of one connection. Replies come first; subscriptions and requests then share the rest round-robin.
 ///
 /// Frames that the client has not read yet stay here, within the bounds of each subscription, and not in the connection's own
-/// queue.
-final class OutboundQueue: Sendable {
+/// queue. Snapshots and replays are read in turns on the threads of the pool, without the lock; everything else only moves what
+/// is ready.
+final class OutboundQueue: Job {
     /// Maximum number of queued replies. A client that requires more without reading is disconnected.
     static let maximumReplies = 1024
     /// Maximum bytes of queued replies, with the same consequence. A single reply may be larger.
@@ -18,27 +19,25 @@ final class OutboundQueue: Sendable {
     static let guaranteedBytes = 64 << 10
     /// Maximum bytes of queued responses for one client. Once it is reached, the request that receives a response ends.
     static let maximumResponseBytes = 16 << 20
-    /// Steps of replay and snapshots in one turn. The lock is held for a turn; the next turn is a new task. Reading a record or
-    /// an object takes one step, and one more for each ``bytesPerStep``.
-    static let turn = 64
-    /// Steps of one subscription before the next subscription gets its share of the turn.
-    static let share = 8
-    static let bytesPerStep = 4096
+    /// Number of throttled events of one subscription that are released at once.
+    static let releaseBatch = 64
     /// The delay before throttled events are checked again if the client has not read the previous ones.
-    private static let recheckInterval = Duration.milliseconds(100)
+    static let recheckInterval = Duration.milliseconds(100)
 
-    private struct State {
+    struct State {
         var replies: Deque<(frame: ServerFrame, id: String?)> = []
         var replyBytes = 0
         var queues: [UInt64: SubscriptionQueue] = [:]
         /// Serials of the subscriptions and requests with queued items, in round-robin order, except those in `replaying`.
         var ready: Deque<UInt64> = []
-        /// Serials of the subscriptions with a snapshot or replay to deliver, in round-robin order. They come after `ready`.
+        /// Serials of the subscriptions with items of a snapshot or replay, in round-robin order. They come after `ready`.
         var replaying: Deque<UInt64> = []
+        /// Serials of the subscriptions whose snapshot or replay is to be read, in round-robin order. May hold closed ones.
+        var unread: Deque<UInt64> = []
+        /// Serials of the subscriptions that may have throttled events to release.
+        var releasing: Deque<UInt64> = []
         /// Whether the connection had no room for a frame, and ``OutboundQueue/pump()`` was not called since.
         var isFull = false
-        /// Whether a task is due that continues writing.
-        var isScheduled = false
         var isClosed = false
         /// Bytes of events in all queues, including events that throttling holds back.
         var bytes = 0
@@ -53,6 +52,14 @@ final class OutboundQueue: Sendable {
         var finishing: ConnectionEnd?
         /// The requests that the client may answer; nil if it can't answer over this connection.
         var rights: AnswerRights?
+
+        /// Takes the source of the next subscription whose snapshot or replay is to be read.
+        mutating func takeSource() -> SubscriptionReading? {
+            while let serial = unread.popFirst() {
+                if let reading = queues[serial]?.takeSource() { return reading }
+            }
+            return nil
+        }
 
         mutating func noteDelivered(_ item: QueuedItem) {
             guard item.isEvent else { return }
@@ -82,26 +89,32 @@ final class OutboundQueue: Sendable {
         var isIdle: Bool { !isFull && !isClosed && replies.isEmpty && ready.isEmpty }
     }
 
+    /// Not urgent: many clients that resume at once must not hold up live events.
+    let ticket = JobTicket(isUrgent: false)
     private let transport: any FrameTransport
     private let memory: QueueMemory
+    let workers: WorkerPool
     /// Whether the connection ends with its first subscription or request.
     private let hasOneSubscription: Bool
     /// Called in a new task after a subscription or request has ended without ``close(_:)``.
     private let onEnd: @Sendable (ClientSubscription) -> Void
-    private let state = Mutex(State())
+    let state = Mutex(State())
 
     /// - Parameters:
     ///   - memory: the byte count that all clients share.
+    ///   - workers: read snapshots and replays.
     ///   - hasOneSubscription: whether the connection ends with its first subscription or request.
     ///   - onEnd: called in a new task after a subscription or request has ended without ``close(_:)``.
     init(
         _ transport: any FrameTransport,
         memory: QueueMemory,
+        workers: WorkerPool,
         hasOneSubscription: Bool,
         onEnd: @escaping @Sendable (ClientSubscription) -> Void = { _ in }
     ) {
         self.transport = transport
         self.memory = memory
+        self.workers = workers
         self.hasOneSubscription = hasOneSubscription
         self.onEnd = onEnd
     }
@@ -200,8 +213,7 @@ final class OutboundQueue: Sendable {
             queueReply(.ok(start.cursor), subscription.id, &state)
             writeReplies(&state)
             change(subscription, &state) { queue, _, _ in queue.begin(start) }
-            // In a task, because the caller may hold the lock of a feed.
-            if !state.ready.isEmpty || !state.replaying.isEmpty { schedule(&state) }
+            write(&state)
         }
     }
 
@@ -225,18 +237,19 @@ final class OutboundQueue: Sendable {
 
     /// Delivers an item, or queues it if it can't be written at once. Applies throttling and the overflow policy.
     ///
-    /// - Parameter shared: the cache for the frame.
-    func append(_ item: QueuedItem, to subscription: ClientSubscription, _ shared: SharedFrame) {
+    /// - Parameter view: what the client may see, as the item was judged. If the view has changed since, a gap is queued instead.
+    func append(_ item: QueuedItem, to subscription: ClientSubscription, seenBy view: AccessView?) {
         state.withLock { state in
             guard state.queues[subscription.serial] != nil, state.queues[subscription.serial]?.end == nil else {
                 return
             }
+            let item = subscription.currentView == view ? item : .gap(nil, nil)
             guard state.queues[subscription.serial]?.throttle != nil else {
-                return deliver(item, to: subscription, shared, &state)
+                return deliver(item, to: subscription, &state)
             }
             var passing: QueuedItem?
             change(subscription, &state) { queue, _, _ in passing = queue.throttle?.take(item, at: .now) }
-            if let passing { deliver(passing, to: subscription, shared, &state) }
+            if let passing { deliver(passing, to: subscription, &state) }
             scheduleRelease(subscription.serial, &state)
         }
     }
@@ -254,14 +267,9 @@ final class OutboundQueue: Sendable {
     }
 
     /// Writes an item if nothing else is queued; otherwise queues it.
-    private func deliver(
-        _ item: QueuedItem,
-        to subscription: ClientSubscription,
-        _ shared: SharedFrame?,
-        _ state: inout State
-    ) {
+    func deliver(_ item: QueuedItem, to subscription: ClientSubscription, _ state: inout State) {
         if state.isIdle, state.queues[subscription.serial]?.isBehind == false {
-            switch transport.offer(item.outbound(to: subscription, shared)) {
+            switch transport.offer(item.outbound(to: subscription)) {
             case .queued:
                 state.noteDelivered(item)
                 return
@@ -286,7 +294,7 @@ final class OutboundQueue: Sendable {
     /// Changes the queue of a subscription or request, and keeps the counts and the round-robin order in step.
     ///
     /// - Parameter body: receives the queue, the bytes of events in the other queues, and the limit for all queues together.
-    private func change(
+    func change(
         _ subscription: ClientSubscription,
         _ state: inout State,
         _ body: (inout SubscriptionQueue, _ others: Int, _ room: Int) -> Void
@@ -298,11 +306,20 @@ final class OutboundQueue: Sendable {
         body(&queue, state.bytes - before, room)
         state.dropped += queue.droppedInAll - dropped
         count(queue, queue.bytes - before, &state)
-        if !queue.isReady, !queue.isHeld, !queue.isEmpty || queue.end != nil {
+        if !queue.isReady, !queue.isHeld, queue.isWritable {
             queue.isReady = true
             state.append(queue)
         }
+        awaitTurn(&queue, &state)
         state.queues[subscription.serial] = queue
+    }
+
+    /// Notes that the source of a queue is to be read, if it is.
+    private func awaitTurn(_ queue: inout SubscriptionQueue, _ state: inout State) {
+        guard queue.needsReading, !queue.isAwaitingTurn else { return }
+        queue.isAwaitingTurn = true
+        state.unread.append(queue.subscription.serial)
+        workers.schedule(self)
     }
 
     // MARK: - Access
@@ -313,8 +330,11 @@ final class OutboundQueue: Sendable {
     /// Changes what the client may see of a subscription. Discards the queued events, which the old view
     /// allowed, and reports a gap of unknown length.
     func change(_ view: AccessView?, of subscription: ClientSubscription) {
-        subscription.change(view)
-        change(subscription) { queue, _, _ in queue.discardQueued() }
+        state.withLock { state in
+            subscription.change(view)
+            change(subscription, &state) { queue, _, _ in queue.discardQueued() }
+            write(&state)
+        }
     }
 
     // MARK: - Counts
@@ -335,30 +355,6 @@ final class OutboundQueue: Sendable {
                 dropped: state.dropped,
                 subscriptions: state.queues.values.compactMap(SubscriptionStatistics.init)
             )
-        }
-    }
-
-    // MARK: - Throttling
-
-    /// Sets a deadline for the next event that throttling holds back, unless one is set.
-    private func scheduleRelease(_ serial: UInt64, _ state: inout State) {
-        guard let queue = state.queues[serial], queue.deadline == nil, let next = queue.throttle?.next else { return }
-        let delay = max(next - .now, state.isIdle ? .zero : Self.recheckInterval)
-        state.queues[serial]?.deadline = Deadline(after: delay) { [weak self] in self?.releaseThrottled(serial) }
-    }
-
-    private func releaseThrottled(_ serial: UInt64) {
-        state.withLock { state in
-            guard let subscription = state.queues[serial]?.subscription else { return }
-            // The rest is released by another deadline, so that the deadlines of other connections are not delayed.
-            for _ in 0..<Self.turn where state.isIdle {
-                var released: QueuedItem?
-                change(subscription, &state) { queue, _, _ in released = queue.throttle?.release(at: .now) }
-                guard let released else { break }
-                deliver(released, to: subscription, nil, &state)
-            }
-            state.queues[serial]?.deadline = nil
-            scheduleRelease(serial, &state)
         }
     }
 
@@ -386,43 +382,22 @@ final class OutboundQueue: Sendable {
         memory.add(bytes)
     }
 
-    /// Writes queued frames until the connection is full or the turn is over, and schedules the next turn if needed.
-    private func write(_ state: inout State) {
-        var budget = Self.turn
+    /// Writes queued frames until the connection is full.
+    func write(_ state: inout State) {
         while !state.isFull, !state.isClosed {
             if !state.replies.isEmpty {
                 writeReplies(&state)
-            } else if let serial = state.ready.popFirst() {
-                // Queues in `ready` need no budget, because they have no snapshot or replay.
-                var none = 0
-                guard writeNext(of: serial, &none, &state) else { return }
-            } else if !state.replaying.isEmpty {
-                guard budget > 0, let serial = state.replaying.popFirst() else { return schedule(&state) }
-                var share = Self.share
-                let mayContinue = writeNext(of: serial, &share, &state)
-                budget -= Self.share - share
-                guard mayContinue else { return }
+            } else if let serial = state.ready.popFirst() ?? state.replaying.popFirst() {
+                guard writeNext(of: serial, &state) else { return }
             } else {
                 return
             }
         }
     }
 
-    /// Continues writing in a new task, so that other users of the lock get their turn.
-    private func schedule(_ state: inout State) {
-        guard !state.isScheduled else { return }
-        state.isScheduled = true
-        Task { [weak self] in
-            self?.state.withLock { state in
-                state.isScheduled = false
-                self?.write(&state)
-            }
-        }
-    }
-
     private func writeReplies(_ state: inout State) {
         while !state.isFull, !state.isClosed, let (frame, id) = state.replies.first {
-            guard offer(OutboundFrame(content: .frame(frame), id: id), &state) else { return }
+            guard offer(OutboundFrame(frame, id: id), &state) else { return }
             state.replies.removeFirst()
             state.replyBytes -= frame.members.count
             if let end = state.finishing, state.replies.isEmpty { transport.finish(end) }
@@ -431,19 +406,14 @@ final class OutboundQueue: Sendable {
 
     /// Writes one item of a queue, and puts the queue last in its round-robin order.
     ///
-    /// - Parameter budget: the steps of snapshot and replay that may be taken; reduced by those that were.
     /// - Returns: whether the connection takes more frames.
-    private func writeNext(of serial: UInt64, _ budget: inout Int, _ state: inout State) -> Bool {
+    private func writeNext(of serial: UInt64, _ state: inout State) -> Bool {
         guard var queue = state.queues.removeValue(forKey: serial) else { return true }
         let subscription = queue.subscription
-        let (before, dropped) = (queue.bytes, queue.droppedInAll)
-        let item = queue.pop(&budget)
-        state.dropped += queue.droppedInAll - dropped
-        guard let item else {
-            queue.isReady = queue.isBehind
-            if queue.isBehind {
-                state.append(queue)
-            } else if let reason = queue.end {
+        let before = queue.bytes
+        guard let item = queue.pop() else {
+            queue.isReady = false
+            if !queue.isBehind, let reason = queue.end {
                 count(queue, -before, &state)
                 // No other reply is queued here, because replies are written first.
                 queueReply(.done(reason, isFiltered: queue.isFiltered), subscription.id, &state)
@@ -451,6 +421,7 @@ final class OutboundQueue: Sendable {
                 Task { onEnd(subscription) }
                 return true
             }
+            awaitTurn(&queue, &state)
             state.queues[serial] = queue
             return true
         }
@@ -459,6 +430,7 @@ final class OutboundQueue: Sendable {
         if !isWritten { queue.putBack(item) }
         if isWritten { state.noteDelivered(item) }
         count(queue, queue.bytes - before, &state)
+        awaitTurn(&queue, &state)
         if isWritten { state.append(queue) } else { state.prepend(queue) }
         state.queues[serial] = queue
         return isWritten

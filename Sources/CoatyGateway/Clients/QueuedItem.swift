@@ -2,34 +2,29 @@ import Coaty
 
 /// An item in the queue of a subscription or request.
 enum QueuedItem: Sendable {
-    case event(EventRecord, ObservedEvent, ObjectChange.Kind?)
+    case event(QueuedEvent)
     /// A gap: the number of dropped events, nil if unknown, and the cursor after which the client can resume, if any.
     case gap(Int?, FeedCursor?)
+    /// An event is left out, because the client's filter is too expensive for it.
+    case leftOut(FeedCursor?)
     /// A response to a request.
     case response(ServerFrame)
 
     /// Identifies the object of an event: throttling and the overflow policy `latest` keep the newest event of each key. Nil if
     /// no other event replaces this item.
-    var key: WireName? {
-        if case .event(_, let event, _) = self { event.key } else { nil }
-    }
+    var key: KeyedDigest? { event?.key }
 
     /// The request that the client may answer once the item has been delivered.
-    var request: DeliveredRequest? {
-        if case .event(_, let event, _) = self { event.request } else { nil }
-    }
+    var request: DeliveredRequest? { event?.request }
 
-    /// Whether the item is a record itself, not one made from it.
-    func isOf(_ record: EventRecord) -> Bool {
-        if case .event(let own, _, _) = self { own === record } else { true }
-    }
+    var isEvent: Bool { event != nil }
 
-    var isEvent: Bool { if case .event = self { true } else { false } }
+    private var event: QueuedEvent? { if case .event(let event) = self { event } else { nil } }
 
     var cursor: FeedCursor? {
         switch self {
-        case .event(let record, _, _): record.cursor
-        case .gap(_, let cursor): cursor
+        case .event(let event): event.cursor
+        case .gap(_, let cursor), .leftOut(let cursor): cursor
         case .response: nil
         }
     }
@@ -37,18 +32,20 @@ enum QueuedItem: Sendable {
     /// Returns the item with another cursor.
     func resumable(behind cursor: FeedCursor?) -> QueuedItem {
         switch self {
-        case .event(let record, let event, let change):
-            .event(EventRecord(record.content, cursor: cursor), event, change)
-        case .gap(let count, _): .gap(count, cursor)
-        case .response: self
+        case .event(var event):
+            event.cursor = cursor
+            return .event(event)
+        case .gap(let count, _): return .gap(count, cursor)
+        case .leftOut: return .leftOut(cursor)
+        case .response: return self
         }
     }
 
     /// The bytes that the item counts in the bounds of a queue.
     var size: Int {
         switch self {
-        case .event(let record, _, _): record.size
-        case .gap: 0
+        case .event(let event): event.size
+        case .gap, .leftOut: 0
         case .response(let frame): frame.members.count
         }
     }
@@ -57,14 +54,30 @@ enum QueuedItem: Sendable {
     ///
     /// - Returns: the item to deliver; nil if the object was added and removed in between, so that there is nothing to deliver.
     func replacing(_ earlier: QueuedItem) -> QueuedItem? {
-        guard case .event(let record, let event, let kind?) = self, case .event(_, _, let earlierKind?) = earlier else {
+        guard case .event(var event) = self, let kind = event.change, let earlierKind = earlier.event?.change else {
             return self
         }
-        return switch (earlierKind, kind) {
-        case (.added, .removed): nil
-        case (.added, _): .event(record, event, .added)
-        case (.removed, .added): .event(record, event, .changed)
-        default: self
+        switch (earlierKind, kind) {
+        case (.added, .removed): return nil
+        case (.added, _): event.change = .added
+        case (.removed, .added): event.change = .changed
+        default: break
         }
+        return .event(event)
     }
+}
+
+/// An event as one client receives it. Its text is built already, except for what differs between clients.
+struct QueuedEvent: Sendable {
+    /// The cursor after which the client can resume; nil if it can't.
+    var cursor: FeedCursor?
+    /// What happened to the object; nil unless the event is a change in the object registry.
+    var change: ObjectChange.Kind?
+    /// Identifies the object; nil if no other event replaces this one.
+    let key: KeyedDigest?
+    /// The request that the client may answer once the event has been delivered.
+    let request: DeliveredRequest?
+    /// The bytes that the event counts in the bounds of a queue.
+    let size: Int
+    let body: EventBody
 }

@@ -1,3 +1,5 @@
+import HTTPServer
+
 /// Response sink that appends the responses to a request to a client's outbound queue.
 struct ResponseQueue: ResponseSink {
     let subscription: ClientSubscription
@@ -8,4 +10,6 @@ struct ResponseQueue: ResponseSink {
     func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) {
         outbound.end(subscription, reason, isFiltered: isFiltered)
     }
+
+    func fail(_ problem: Problem) { outbound.refuse(subscription, problem) }
 }

@@ -22,17 +22,6 @@ struct ServerFrame: Sendable {
         self.cursor = cursor
     }
 
-    /// Returns the frame as JSON text.
-    func json(id: String? = nil) -> [UInt8] {
-        var text = Self.beginning(op, id: id, reserving: members.count)
-        if !members.isEmpty {
-            text.append(UInt8(ascii: ","))
-            text += members
-        }
-        text.append(UInt8(ascii: "}"))
-        return text
-    }
-
     /// Returns `{"op":…,"id":…`, to which the caller appends members and the closing brace.
     ///
     /// - Parameter length: approximate length of these members, in bytes.
@@ -98,6 +87,13 @@ extension ServerFrame {
         return ServerFrame(.gap, members: Array(members.utf8), cursor: cursor)
     }
 
+    /// Returns a gap for one event that is left out, because the client's filter is too expensive for it.
+    static func leftOut(_ cursor: FeedCursor?) -> ServerFrame {
+        var members = #""dropped":null,"reason":"filter-steps""#
+        if let cursor { members += #","cursor":"\#(cursor)""# }
+        return ServerFrame(.gap, members: Array(members.utf8), cursor: cursor)
+    }
+
     /// Returns an error with the members of a problem (RFC 9457).
     static func error(_ problem: Problem) -> ServerFrame {
         ServerFrame(.error, members: Array(problem.body.dropFirst().dropLast()))
@@ -108,16 +104,17 @@ extension ServerFrame {
     /// - Parameters:
     ///   - payload: the payload, or its visible part.
     ///   - milliseconds: time since the request was published.
-    static func response<Event: CommunicationEvent>(
-        _ event: Event,
+    static func response(
+        _ type: CommunicationEventType,
+        from sourceId: CoatyUUID?,
         _ payload: Payload,
         milliseconds: Int
     ) -> ServerFrame {
         let payload = payload.bytes
         var members: [UInt8] = []
         members.reserveCapacity(payload.count + 96)
-        members += #""event":"\#(Event.eventType.name)","sourceId":"#.utf8
-        JSONText.append(event.sourceId?.string ?? "", to: &members)
+        members += #""event":"\#(type.name)","sourceId":"#.utf8
+        JSONText.append(sourceId?.string ?? "", to: &members)
         members += #","ms":\#(milliseconds),"data":"#.utf8
         members += payload
         return ServerFrame(.response, members: members)

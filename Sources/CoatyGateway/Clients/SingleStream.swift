@@ -22,7 +22,12 @@ final class SingleStream: Sendable {
         _ principal: Principal,
         _ services: ClientServices
     ) {
-        outbound = OutboundQueue(transport, memory: services.memory, hasOneSubscription: true)
+        outbound = OutboundQueue(
+            transport,
+            memory: services.memory,
+            workers: services.workers,
+            hasOneSubscription: true
+        )
         self.principal = principal
         self.services = services
         connectionNumber = services.connections.add(outbound, name)

@@ -75,6 +75,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         outbound = OutboundQueue(
             WebSocketTransport(connection: connection),
             memory: services.memory,
+            workers: services.workers,
             hasOneSubscription: false,
             onEnd: { [store] in store.remove($0) }
         )

@@ -21,9 +21,22 @@ struct SubscriptionQueue: Sendable {
     private(set) var holdsResponses = false
     /// Item to deliver before all others.
     private var next: QueuedItem?
-    private var snapshot: ObjectSnapshot?
-    /// Events that come before the buffer; nil once all of them are delivered.
-    private var replay: Replay?
+    /// What comes before the buffer, and is read by the turns of the outbound queue; nil once all of it is delivered, or while it
+    /// is being read.
+    private var source: SubscriptionSource?
+    private var isReading = false
+    /// The last position that the source's replay has to reach; nil if there is no replay.
+    private var replayEnd: UInt64?
+    /// Upper bound of the number of events left in a source that is being read.
+    private var unread = 0
+    /// Changes when everything queued is discarded: what was being read then is discarded, too.
+    private var generation = 0
+    /// Items that were read from the source, and their events and bytes.
+    private var fetched: Deque<QueuedItem> = []
+    private var fetchedEvents = 0
+    private var fetchedBytes = 0
+    /// Whether the outbound queue has noted that the source is to be read.
+    var isAwaitingTurn = false
     /// A slot is nil if a newer item of the same key has replaced its item.
     private var buffer: Deque<QueuedItem?> = []
     /// Number of the buffer's first slot.
@@ -34,7 +47,7 @@ struct SubscriptionQueue: Sendable {
     /// Whether the buffer keeps at most one item per key: from the first overflow with `latest` until the buffer is empty.
     private var holdsLatest = false
     /// Slot number of each key, while `holdsLatest` is set.
-    private var slots: [WireName: Int] = [:]
+    private var slots: [KeyedDigest: Int] = [:]
     /// Number of events dropped before the first item of the buffer, not yet reported as a gap.
     private var dropped = 0
     private var isDropCountUnknown = false
@@ -52,22 +65,38 @@ struct SubscriptionQueue: Sendable {
     }
 
     /// Bytes queued, including those that the throttle holds back.
-    var bytes: Int { bufferBytes + (next?.size ?? 0) + (throttle?.footprint ?? 0) }
+    var bytes: Int { queuedBytes + (throttle?.footprint ?? 0) }
 
     /// Upper bound of the number of events and objects queued for the client: its filter may exclude some of the snapshot and
     /// the replay. Events that the throttle holds back are not counted.
     var queued: Int {
         let nextCount = if case .event? = next { 1 } else { 0 }
-        return nextCount + (snapshot?.count ?? 0) + (replay?.count ?? 0) + events
+        return nextCount + fetchedEvents + (isReading ? unread : source?.count(upTo: replayEnd) ?? 0) + events
     }
 
     /// Bytes queued for the client, without those that the throttle holds back.
-    var queuedBytes: Int { bufferBytes + (next?.size ?? 0) }
+    var queuedBytes: Int { bufferBytes + fetchedBytes + (next?.size ?? 0) }
 
     var isEmpty: Bool { next == nil && !isBehind && count == 0 && !hasDropped }
 
+    /// Whether ``pop()`` returns an item, or the end is due.
+    var isWritable: Bool { next != nil || !fetched.isEmpty || !isBehind && (count > 0 || hasDropped || end != nil) }
+
     /// Whether a snapshot or a replay is still to be delivered.
-    var isBehind: Bool { snapshot != nil || replay != nil }
+    var isBehind: Bool { hasUnread || !fetched.isEmpty }
+
+    private var hasUnread: Bool { isReading || source.map { !$0.isEmpty } ?? false }
+
+    /// Whether the source should be read now.
+    var needsReading: Bool {
+        !isReading && hasUnread && fetched.count <= Self.minimumFetched && fetchedBytes < Self.maximumFetchedBytes
+    }
+
+    /// The source is read again when no more than this many items are left.
+    private static let minimumFetched = 4
+    /// Maximum number of items that are read ahead, and of their bytes. A single item may be larger.
+    static let maximumFetched = 16
+    static let maximumFetchedBytes = 64 << 10
 
     private var hasDropped: Bool { dropped > 0 || isDropCountUnknown }
 
@@ -75,9 +104,50 @@ struct SubscriptionQueue: Sendable {
     mutating func begin(_ start: SubscriptionStart) {
         isHeld = false
         next = start.gap
-        snapshot = start.snapshot
-        replay = start.replay
+        replayEnd = start.replay?.end
+        source = SubscriptionSource(snapshot: start.snapshot, replay: start.replay)
+        endSource()
     }
+
+    // MARK: - Source
+
+    /// Takes the source out, to read it without a lock; nil if it is not to be read.
+    mutating func takeSource() -> SubscriptionReading? {
+        isAwaitingTurn = false
+        guard needsReading, var source else { return nil }
+        self.source = nil
+        source.extend(upTo: replayEnd)
+        unread = source.count(upTo: replayEnd)
+        isReading = true
+        return SubscriptionReading(
+            subscription: subscription,
+            generation: generation,
+            source: source,
+            room: Self.maximumFetched - fetched.count
+        )
+    }
+
+    /// Puts the source back with the items that were read.
+    mutating func putBack(_ reading: SubscriptionReading) {
+        guard reading.generation == generation, isReading else { return }
+        isReading = false
+        droppedInAll += reading.dropped
+        for item in reading.items {
+            fetched.append(item)
+            fetchedEvents += item.isEvent ? 1 : 0
+            fetchedBytes += item.size
+        }
+        source = reading.source
+        source?.extend(upTo: replayEnd)
+        endSource()
+    }
+
+    /// Removes the source once everything of it is delivered. Until then, its replay may be extended.
+    private mutating func endSource() {
+        if !hasUnread, fetched.isEmpty { (source, replayEnd) = (nil, nil) }
+    }
+
+    // MARK: - Buffer
 
     /// Appends an item. If there is no room, the overflow policy of the subscription applies.
     ///
@@ -113,9 +183,10 @@ struct SubscriptionQueue: Sendable {
     ///
     /// - Returns: false if there is no such replay, or the item has to be queued.
     private mutating func extendReplay(to item: QueuedItem) -> Bool {
-        guard replay != nil, overflow == .dropOldest, throttle == nil, let cursor = item.cursor else { return false }
+        guard replayEnd != nil, overflow == .dropOldest, throttle == nil, let cursor = item.cursor else { return false }
         clearBuffer()
-        replay?.extend(upTo: cursor.position)
+        replayEnd = cursor.position
+        source?.extend(upTo: replayEnd)
         return true
     }
 
@@ -138,27 +209,26 @@ struct SubscriptionQueue: Sendable {
     mutating func discardQueued() {
         guard end == nil, !isHeld, !holdsResponses else { return }
         clearBuffer()
-        (next, snapshot, replay) = (nil, nil, nil)
+        (next, source, replayEnd, isReading) = (nil, nil, nil, false)
+        (fetched, fetchedEvents, fetchedBytes) = ([], 0, 0)
+        generation += 1
         throttle = subscription.options.throttle.map(Throttle.init)
         (dropped, isDropCountUnknown) = (0, true)
     }
 
-    /// Removes and returns the next item; nil if nothing is queued or the budget is used up.
-    ///
-    /// - Parameter budget: number of steps in which the snapshot and the replay may be read, see ``OutboundQueue/share``.
-    mutating func pop(_ budget: inout Int) -> QueuedItem? {
+    /// Removes and returns the next item; nil if nothing is queued, or the source has to be read first.
+    mutating func pop() -> QueuedItem? {
         if let next {
             self.next = nil
             return next
         }
-        let subscription = subscription
-        if let item = snapshot?.next(for: subscription, &budget) { return item }
-        if snapshot?.isEmpty ?? false { snapshot = nil }
-        guard snapshot == nil else { return nil }
-        let item = replay?.next(for: subscription, &budget)
-        droppedInAll += replay?.takeDropped() ?? 0
-        if replay?.isEmpty ?? false { replay = nil }
-        guard item == nil, replay == nil else { return item }
+        if let item = fetched.popFirst() {
+            fetchedEvents -= item.isEvent ? 1 : 0
+            fetchedBytes -= item.size
+            endSource()
+            return item
+        }
+        guard !hasUnread else { return nil }
         if hasDropped {
             defer { (dropped, isDropCountUnknown) = (0, false) }
             return .gap(isDropCountUnknown ? nil : dropped, nil)
@@ -166,7 +236,7 @@ struct SubscriptionQueue: Sendable {
         return popBuffer()
     }
 
-    /// Puts back the item that ``pop(_:)`` returned last.
+    /// Puts back the item that ``pop()`` returned last.
     mutating func putBack(_ item: QueuedItem) { next = item }
 
     private func hasRoom(for item: QueuedItem, _ others: Int, _ room: Int) -> Bool {
@@ -208,7 +278,7 @@ struct SubscriptionQueue: Sendable {
     private mutating func drop(_ item: QueuedItem) {
         switch item {
         case .gap(let count?, _): dropped += count
-        case .gap(nil, _): isDropCountUnknown = true
+        case .gap(nil, _), .leftOut: isDropCountUnknown = true
         case .event, .response:
             dropped += 1
             droppedInAll += 1

@@ -1,4 +1,3 @@
-import Coaty
 import DequeModule
 
 /// Rate limiter that passes at most one event of an object per interval. It holds back the last of the events that arrive
@@ -17,10 +16,10 @@ struct Throttle: Sendable {
     private let interval: Duration
     /// Events held back, by key. There is an entry for each object with a running interval; it is nil if no event has arrived
     /// since the interval began.
-    private var held: [WireName: QueuedItem?] = [:]
+    private var held: [KeyedDigest: QueuedItem?] = [:]
     /// Ends of the running intervals, in order, as all intervals have the same length. All events held back in an interval come
     /// after its cursor.
-    private var due: Deque<(time: Instant, key: WireName, cursor: FeedCursor?)> = []
+    private var due: Deque<(time: Instant, key: KeyedDigest, cursor: FeedCursor?)> = []
     /// Bytes held back; 0 if nothing is.
     private var bytes = 0
     /// Cursor of the last item taken.
@@ -86,7 +85,7 @@ struct Throttle: Sendable {
         bytes == 0 ? item : item.resumable(behind: due.first?.cursor)
     }
 
-    private mutating func begin(_ key: WireName, _ now: Instant) {
+    private mutating func begin(_ key: KeyedDigest, _ now: Instant) {
         held[key] = .some(nil)
         due.append((now + interval, key, last))
     }

@@ -117,6 +117,8 @@ export interface GapFrame {
   dropped: number | null
   /** Whether the gateway or this client dropped them. */
   where: "gateway" | "client"
+  /** `filter-steps`: an event was left out, because the subscription's filter is too expensive for it. */
+  reason?: "filter-steps"
   cursor?: string
   size: number
 }

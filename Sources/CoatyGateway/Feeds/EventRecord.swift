@@ -3,62 +3,83 @@ import Foundation
 import Synchronization
 
 /// An event of a feed, created once for all subscriptions of the feed.
+///
+/// The broker's thread only creates the record. Its content is made when a worker reads it first.
 final class EventRecord: Sendable {
     /// The content of a record.
     enum Content: Sendable {
         case event(ObservedEvent)
         /// An unknown number of events, possibly none, is missing here.
         case gap
+        /// The event could not be read. Not expected: its JSON was checked when it was received.
+        case nothing
+    }
+
+    private enum State {
+        case pending(PendingEvent)
+        case made(Content)
     }
 
     /// The position to resume after; nil if clients can't resume after this record.
     let cursor: FeedCursor?
-    let content: Content
-    /// What each view sees, by the serial numbers of its permissions. Judged once for all subscriptions with the same permissions,
-    /// live and in replays.
-    private let visible = Mutex<[UInt64: Visible]>([:])
+    /// The approximate size of the record in memory, in bytes.
+    let size: Int
+    let isGap: Bool
+    private let state: Mutex<State>
 
     init(_ content: Content, cursor: FeedCursor?) {
         self.cursor = cursor
-        self.content = content
-    }
-
-    /// What a view sees of an event.
-    enum Visible: Sendable {
-        case nothing
-        case whole
-        /// A record with the visible part of the event.
-        case part(EventRecord)
-        /// A change in the object registry.
-        case change(ObservedChange.Visibility)
-    }
-
-    /// Returns what a view sees of the record's event.
-    func visible(_ event: ObservedEvent, to view: AccessView) -> Visible {
-        let key = view.permissions.serial
-        if let known = visible.withLock({ $0[key] }) { return known }
-        let judged: Visible
-        if let change = event.change {
-            judged = .change(change.visibility(to: view))
-        } else {
-            judged =
-                switch event.visibility(to: view) {
-                case .nothing: .nothing
-                case .everything: .whole
-                case .part(let part): .part(EventRecord(.event(part), cursor: cursor))
-                }
+        switch content {
+        case .event(let event):
+            size = event.footprint + Self.overhead
+            isGap = false
+        case .gap, .nothing:
+            size = Self.overhead
+            isGap = true
         }
-        visible.withLock { $0[key] = judged }
-        return judged
+        state = Mutex(.made(content))
     }
 
-    /// The approximate size of the record in memory, in bytes.
-    var size: Int {
-        guard case .event(let event) = content else { return Self.overhead }
-        return event.footprint + Self.overhead
+    init(_ event: PendingEvent, cursor: FeedCursor?) {
+        self.cursor = cursor
+        size = event.size + Self.overhead
+        isGap = false
+        state = Mutex(.pending(event))
+    }
+
+    /// The content, which the first call makes. If two threads are the first, both make it, and one of the results is kept.
+    var content: Content {
+        let pending: PendingEvent
+        switch state.withLock(\.self) {
+        case .made(let content): return content
+        case .pending(let event): pending = event
+        }
+        let made = pending.make().map(Content.event) ?? .nothing
+        return state.withLock { state in
+            if case .made(let content) = state { return content }
+            state = .made(made)
+            return made
+        }
     }
 
     private static let overhead = 200
+}
+
+/// An event that a worker makes from what was received.
+struct PendingEvent: Sendable {
+    /// The approximate size of the event in memory, in bytes.
+    let size: Int
+    /// Returns the event; nil if it could not be read.
+    let make: @Sendable () -> ObservedEvent?
+}
+
+extension PendingEvent {
+    /// Creates a pending Advertise event from a change in the object registry, which is parsed only by a worker.
+    init(_ change: ObjectChange) {
+        // The text, its copy in the payload, and an index of about the same size.
+        let previous = change.previous.map { 2 * $0.size } ?? 0
+        self.init(size: 3 * change.object.size + previous) { ObservedEvent(change) }
+    }
 }
 
 /// An observed event, as it is delivered to clients.
@@ -87,7 +108,7 @@ struct ObservedEvent: Sendable {
     let head: [UInt8]
     let data: Data
     /// Identifies the value that the event updates, for throttling and `latest`; nil if no later event replaces this one.
-    let key: WireName?
+    let key: KeyedDigest?
     /// The part of the data that filters test and projections apply to.
     let subject: Subject
     /// What the event is about, for the access policy.
@@ -118,7 +139,7 @@ struct ObservedEvent: Sendable {
         head = Self.head(Event.eventType.name, [("sourceId", event.sourceId?.string ?? "")] + members)
         data = .json(event.payload)
         self.subject = subject
-        key = subject == .objects ? event.payload.json["object"]?["objectId"]?.string.map { WireName($0) } : nil
+        key = subject == .objects ? event.payload.json["object"]?["objectId"]?.string.map { Self.key($0) } : nil
     }
 
     /// Creates an event from a message on a topic outside Coaty's own.
@@ -127,7 +148,7 @@ struct ObservedEvent: Sendable {
         data = .octets(event.payload)
         subject = .none
         access = .named(.raw, .topic(event.topic))
-        key = WireName(event.topic)
+        key = Self.key(event.topic)
     }
 
     /// Creates an event from a value received for an IO actor.
@@ -135,7 +156,7 @@ struct ObservedEvent: Sendable {
         head = Self.head("iovalue", [("ioActorId", actor.string), ("ioSourceId", event.ioSourceId?.string)])
         // Which clients may observe an actor is decided when they subscribe.
         access = .named(.iovalue, .anyContext)
-        key = WireName(actor.string)
+        key = Self.key(actor.string)
         // A value that is not raw was checked to be JSON when it was received.
         if !event.isRaw, let payload = try? Payload(Array(#"{"value":"#.utf8) + event.bytes + "}".utf8) {
             data = .json(payload)
@@ -197,7 +218,7 @@ struct ObservedEvent: Sendable {
         data = .json(payload)
         subject = .objects
         access = .objects(.advertise)
-        key = WireName(change.object.objectId.string)
+        key = Self.key(change.object.objectId.string)
         self.change = ObservedChange(
             kind: change.kind,
             object: (change.object, view),
@@ -217,6 +238,9 @@ struct ObservedEvent: Sendable {
         request = other.request
         change = other.change
     }
+
+    /// Returns the key for the id of a value. Ids from the network may be long, and keys outlive the event.
+    private static func key(_ id: String) -> KeyedDigest { KeyedDigest(WireName(id)) }
 
     /// Returns the members before `data` for a change of an object in the object registry.
     static func head(of object: AliveObject) -> [UInt8] {
@@ -238,7 +262,7 @@ struct ObservedEvent: Sendable {
     /// The approximate size of the event in memory, in bytes.
     var footprint: Int {
         let previous = change?.previous.map { 2 * $0.object.size } ?? 0
-        return head.count + data.footprint + (key?.text.utf8.count ?? 0) + previous + (change?.object.object.size ?? 0)
+        return head.count + data.footprint + previous + (change?.object.object.size ?? 0)
     }
 
     /// The objects that filters test.

@@ -4,8 +4,19 @@ import Synchronization
 
 /// A feed: delivers each event, in order, to all subscriptions to the same observation, and adds it to the replay buffer.
 ///
-/// Lock order: object registry or session, feed, request, outbound queue, connection or replay buffer.
-final class Feed: Sendable {
+/// Whoever brings an event, a subscription or a status only appends it to the feed's intake. The feed's turns, on the threads of
+/// the pool and one at a time, apply the intake in its order: they judge filters and views, build texts and fill the outbound
+/// queues.
+///
+/// Lock order: object registry, feed's intake, replay buffer. And apart from these: outbound queue, subscription's view, connection.
+/// No thread takes a lock of one chain while it holds one of the other. The locks of pools are leaves. A turn's own lock, `turns`,
+/// is never contended; turns take the others while they hold it. Nothing of a client is evaluated, parsed or built under a lock
+/// that the broker's thread or an I/O thread takes.
+final class Feed: Job {
+    /// Returns the objects to deliver first, and the feed's cursor at that moment: `now` must be called while no change can be
+    /// appended to the feed.
+    typealias Snapshot = @Sendable (_ now: () -> FeedCursor) -> ObjectSnapshot?
+
     private enum Status {
         /// The broker has not yet acknowledged the subscription.
         case opening
@@ -14,38 +25,42 @@ final class Feed: Sendable {
         case refused
     }
 
-    private struct State {
+    /// What only turns use.
+    private struct Turns {
         var status = Status.opening
-        var lastPosition: UInt64 = 0
-        var subscriptions: [ClientSubscription] = []
-        /// Subscriptions that wait for the broker's acknowledgement, with the feed's cursor and the snapshot at their arrival.
+        /// The position of the last record that was applied.
+        var position: UInt64 = 0
+        var audience = Audience()
+        /// Subscriptions that wait for the broker's acknowledgement, with the position and the snapshot at their arrival.
         var pending: [(subscription: ClientSubscription, arrival: FeedCursor, snapshot: ObjectSnapshot?)] = []
-        /// Whether the feed has ended or was closed.
-        var isOver = false
-        /// The problem for subscriptions that are added after the end.
-        var end = Problems.withdrawn
-        /// Cancel the upstream subscriptions.
-        var onClose: [@Sendable () -> Void] = []
     }
 
+    let ticket = JobTicket()
     /// Distinguishes the cursors of this feed from those of other feeds, including earlier feeds for the same observation.
     private let epoch = UInt64.random(in: .min ... .max)
     private let isResumable: Bool
     private let replayBuffer: ReplayBuffer
-    private let state = Mutex(State())
+    private let workers: WorkerPool
+    private let counts: FeedCounts
+    private let intake = Mutex(FeedIntake())
+    private let turns = Mutex(Turns())
 
-    init(isResumable: Bool, memory: ReplayBuffer) {
+    init(isResumable: Bool, memory: ReplayBuffer, workers: WorkerPool, counts: FeedCounts) {
         self.isResumable = isResumable
+        self.workers = workers
+        self.counts = counts
         replayBuffer = memory
     }
+
+    private func cursor(_ position: UInt64) -> FeedCursor { FeedCursor(epoch: epoch, position: position) }
 
     // MARK: - Upstream
 
     /// Keeps a closure that cancels an upstream subscription. It is called when the feed ends, or now if it has ended.
     func hold(_ onClose: @escaping @Sendable () -> Void) {
-        let isOver = state.withLock { state in
-            guard !state.isOver else { return true }
-            state.onClose.append(onClose)
+        let isOver = intake.withLock { intake in
+            guard !intake.isOver else { return true }
+            intake.onClose.append(onClose)
             return false
         }
         if isOver { onClose() }
@@ -53,65 +68,66 @@ final class Feed: Sendable {
 
     /// Applies the status of the upstream subscription.
     func update(_ status: SubscriptionStatus) {
-        state.withLock { state in
-            guard !state.isOver else { return }
-            switch status {
-            case .standing: state.status = .standing
-            case .refused:
-                state.status = .refused
-                // After a reconnect, a broker may refuse a subscription that it granted before.
-                for subscription in state.subscriptions { subscription.refuse(Problems.subscriptionRefused) }
-                state.subscriptions = []
-            case .offline:
-                state.status = .offline
-                deliver(.gap, &state)
-            }
-            admitPending(&state)
+        intake.withLock { intake in
+            guard !intake.isOver else { return }
+            intake.isRefused = status == .refused
+            if status == .offline { append(&intake) { EventRecord(.gap, cursor: $0) } }
+            intake.append(.status(status))
         }
+        workers.schedule(self)
     }
 
-    /// Delivers an event to every subscription.
-    func deliver(_ event: ObservedEvent) {
-        state.withLock { state in
-            guard !state.isOver else { return }
-            deliver(.event(event), &state)
+    /// Delivers an event to every subscription. Returns at once, whatever the subscriptions are.
+    func deliver(_ event: PendingEvent) { deliver { EventRecord(event, cursor: $0) } }
+
+    /// Delivers an event that is made already.
+    func deliver(_ event: ObservedEvent) { deliver { EventRecord(.event(event), cursor: $0) } }
+
+    private func deliver(_ record: (FeedCursor?) -> EventRecord) {
+        let isTrimmed = intake.withLock { intake in
+            guard !intake.isOver else { return false }
+            return append(&intake, record)
         }
+        if isTrimmed { counts.noteBacklog() }
+        workers.schedule(self)
     }
 
-    private func deliver(_ content: EventRecord.Content, _ state: inout State) {
-        state.lastPosition += 1
-        let cursor = FeedCursor(epoch: epoch, position: state.lastPosition)
-        let record = EventRecord(content, cursor: isResumable ? cursor : nil)
+    /// Appends a record.
+    ///
+    /// - Returns: whether older ones were dropped.
+    @discardableResult
+    private func append(_ intake: inout FeedIntake, _ record: (FeedCursor?) -> EventRecord) -> Bool {
+        intake.advance()
+        let cursor = cursor(intake.position)
+        let record = record(isResumable ? cursor : nil)
         if isResumable { replayBuffer.insert(record, at: cursor) }
-        let shared = SharedFrame()
-        for subscription in state.subscriptions { subscription.take(record, shared) }
+        intake.append(.record(record, position: intake.position))
+        return intake.trim { EventRecord(.gap, cursor: isResumable ? self.cursor($0) : nil) }
     }
 
     /// Ends the feed and all its subscriptions, because there is nothing left to observe.
     ///
     /// - Parameter problem: the refusal for subscriptions that have not started.
     func end(_ problem: Problem = Problems.withdrawn) {
-        let (subscriptions, pending, onClose) = state.withLock { state in
-            defer {
-                state.isOver = true
-                state.end = problem
-                state.subscriptions = []
-                state.pending = []
-                state.onClose = []
-            }
-            return (state.subscriptions, state.pending, state.onClose)
+        let onClose = intake.withLock { intake in
+            guard !intake.isOver else { return [@Sendable () -> Void]() }
+            defer { intake.onClose = [] }
+            intake.isOver = true
+            intake.end = problem
+            intake.append(.end(problem))
+            return intake.onClose
         }
         close(onClose)
-        for (subscription, _, _) in pending { subscription.refuse(problem) }
-        for subscription in subscriptions { subscription.end(.withdrawn) }
+        workers.schedule(self)
     }
 
     /// Closes the feed when no subscription is left.
     func close() {
-        let onClose = state.withLock { state in
-            state.isOver = true
-            defer { state.onClose = [] }
-            return state.onClose
+        let onClose = intake.withLock { intake in
+            defer { intake.onClose = [] }
+            if !intake.isOver { intake.removeAll() }
+            intake.isOver = true
+            return intake.onClose
         }
         close(onClose)
     }
@@ -126,59 +142,121 @@ final class Feed: Sendable {
     /// Adds a subscription. When the broker has acknowledged the feed, the subscription receives `ok`, the events since its
     /// cursor, and then each new event.
     ///
-    /// - Parameter snapshot: returns the objects to deliver first if the subscription can't resume. The client can resume after
-    ///   the given cursor once it has received all of them.
-    func add(_ subscription: ClientSubscription, snapshot: (FeedCursor) -> ObjectSnapshot? = { _ in nil }) {
-        let end = state.withLock { state -> Problem? in
+    /// - Parameter snapshot: returns the objects to deliver first if the subscription can't resume. Called on a worker.
+    func add(_ subscription: ClientSubscription, snapshot: Snapshot? = nil) {
+        let end = intake.withLock { intake -> Problem? in
             // A subscription that is added just after the broker's refusal is refused for the same reason.
-            guard !state.isOver || state.status == .refused else { return state.end }
-            let now = FeedCursor(epoch: epoch, position: state.lastPosition)
-            switch state.status {
-            case .opening: state.pending.append((subscription, now, snapshot(now)))
-            case .standing, .offline, .refused: admit(subscription, arrival: now, snapshot, &state)
-            }
+            guard !intake.isOver else { return intake.isRefused ? Problems.subscriptionRefused : intake.end }
+            intake.append(
+                .join(.init(subscription: subscription, arrival: intake.position, snapshot: snapshot))
+            )
             return nil
         }
-        if let end { subscription.refuse(end) }
+        if let end { subscription.refuse(end) } else { workers.schedule(self) }
     }
 
+    /// Removes a subscription, whose queue must be closed already, so that it receives nothing more.
     func remove(_ subscription: ClientSubscription) {
-        state.withLock { state in
-            state.subscriptions.removeAll { $0 === subscription }
-            state.pending.removeAll { $0.subscription === subscription }
+        subscription.leave()
+        intake.withLock { $0.leaves.append(subscription) }
+        workers.schedule(self)
+    }
+
+    // MARK: - Turns
+
+    func turn() -> TurnEnd {
+        let limit = TurnLimit()
+        return turns.withLock { turns in
+            while true {
+                let (leaves, entry) = intake.withLock { intake in
+                    defer { intake.leaves = [] }
+                    return (intake.leaves, turns.audience.isDelivering ? nil : intake.popFirst())
+                }
+                for subscription in leaves { remove(subscription, &turns) }
+                if let entry {
+                    apply(entry, &turns)
+                } else if !turns.audience.isDelivering {
+                    return .idle
+                }
+                for subscription in turns.audience.deliver(until: limit) {
+                    subscription.refuse(Problems.filterTooExpensive)
+                    remove(subscription, &turns)
+                }
+                if limit.isOver { return .againLater }
+            }
         }
     }
 
-    private func admitPending(_ state: inout State) {
-        let pending = state.pending
-        state.pending = []
-        for (subscription, arrival, snapshot) in pending {
-            admit(subscription, arrival: arrival, { _ in snapshot }, &state)
+    private func remove(_ subscription: ClientSubscription, _ turns: inout Turns) {
+        turns.audience.remove(subscription)
+        turns.pending.removeAll { $0.subscription === subscription }
+    }
+
+    private func apply(_ entry: FeedIntake.Entry, _ turns: inout Turns) {
+        switch entry {
+        case .record(let record, let position):
+            turns.position = position
+            turns.audience.begin(record, at: position)
+        case .join(let join): apply(join, &turns)
+        case .status(let status): apply(status, &turns)
+        case .end(let problem):
+            for (subscription, _, _) in turns.pending { subscription.refuse(problem) }
+            for subscription in turns.audience.subscriptions { subscription.end(.withdrawn) }
+            turns.pending = []
+            turns.audience.removeAll()
         }
+    }
+
+    private func apply(_ status: SubscriptionStatus, _ turns: inout Turns) {
+        switch status {
+        case .standing: turns.status = .standing
+        case .offline: turns.status = .offline
+        case .refused:
+            turns.status = .refused
+            // After a reconnect, a broker may refuse a subscription that it granted before.
+            for subscription in turns.audience.subscriptions { subscription.refuse(Problems.subscriptionRefused) }
+            turns.audience.removeAll()
+        }
+        let pending = turns.pending
+        turns.pending = []
+        for (subscription, arrival, snapshot) in pending {
+            admit(subscription, arrival: arrival, { snapshot }, &turns)
+        }
+    }
+
+    private func apply(_ join: FeedIntake.Join, _ turns: inout Turns) {
+        let subscription = join.subscription
+        guard !subscription.hasLeft else { return }
+        let arrival = cursor(join.arrival)
+        let snapshot: () -> ObjectSnapshot? = { [self] in
+            join.snapshot?({ self.cursor(self.intake.withLock(\.position)) })
+        }
+        guard turns.status == .opening else { return admit(subscription, arrival: arrival, snapshot, &turns) }
+        turns.pending.append((subscription, arrival, snapshot()))
     }
 
     /// Starts or refuses a subscription.
     ///
-    /// - Parameter arrival: the feed's cursor when the subscription was added.
+    /// - Parameters:
+    ///   - arrival: the feed's cursor when the subscription was added.
+    ///   - snapshot: returns the objects to deliver first if the subscription can't resume.
     private func admit(
         _ subscription: ClientSubscription,
         arrival: FeedCursor,
-        _ snapshot: (FeedCursor) -> ObjectSnapshot?,
-        _ state: inout State
+        _ snapshot: () -> ObjectSnapshot?,
+        _ turns: inout Turns
     ) {
-        if state.status == .refused {
+        if turns.status == .refused {
             subscription.refuse(Problems.subscriptionRefused)
             return
         }
-        state.subscriptions.append(subscription)
-        let now = FeedCursor(epoch: epoch, position: state.lastPosition)
+        let now = cursor(turns.position)
         var start = SubscriptionStart()
         if let since = subscription.options.since {
             let isKnown = since.epoch == epoch && since.position <= now.position
-            if !isKnown || !replayBuffer.isComplete(behind: since) { start.snapshot = snapshot(arrival) }
+            if !isKnown || !replayBuffer.isComplete(behind: since) { start.snapshot = snapshot() }
             if start.snapshot != nil {
                 start.gap = .gap(nil, nil)
-                start.replay = replay(behind: arrival, now)
             } else {
                 // After an unknown cursor, only what has arrived since: any text would open the replay buffer otherwise.
                 let resumption = isKnown ? since : arrival
@@ -186,19 +264,23 @@ final class Feed: Sendable {
                 start.replay = replay(behind: resumption, now)
             }
         } else {
-            start.snapshot = snapshot(arrival)
+            start.snapshot = snapshot()
             // A subscription that arrives while the session is offline may miss events from its start on.
-            let hasGap = state.status == .offline && arrival == now
+            let hasGap = turns.status == .offline && arrival == now
             // With a snapshot, no cursor yet: a client that resumed after it would miss the snapshot.
             let cursor = isResumable && start.snapshot == nil ? arrival : nil
             if hasGap { start.gap = .gap(nil, cursor) } else { start.cursor = cursor }
             // Events delivered before the broker acknowledged the feed.
-            start.replay = replay(behind: arrival, now)
+            if start.snapshot == nil { start.replay = replay(behind: arrival, now) }
         }
-        if start.snapshot != nil, start.replay == nil {
-            // Events that occur while the snapshot is being delivered follow it.
-            start.replay = Replay(behind: arrival, upTo: arrival.position, in: replayBuffer)
+        var first = now
+        if let snapshot = start.snapshot {
+            // The snapshot may be newer than the last record that was applied. Events that occur while it is being delivered
+            // follow it.
+            first = FeedCursor(epoch: epoch, position: max(now.position, snapshot.cursor.position))
+            start.replay = Replay(behind: snapshot.cursor, upTo: first.position, in: replayBuffer)
         }
+        turns.audience.insert(subscription, behind: first.position)
         subscription.begin(start)
     }
 
@@ -206,4 +288,13 @@ final class Feed: Sendable {
         guard isResumable, cursor.position < now.position else { return nil }
         return Replay(behind: cursor, upTo: now.position, in: replayBuffer)
     }
+}
+
+extension Problems {
+    static let filterTooExpensive = Problem(
+        type: typePrefix + "filter-too-expensive",
+        title: "Filter too expensive",
+        status: 422,
+        detail: "The condition takes more steps than allowed for one event or response."
+    )
 }

@@ -1,6 +1,7 @@
 import Coaty
 import DequeModule
 import HTTPServer
+import Logging
 import Synchronization
 
 /// All feeds of the gateway. Subscriptions to the same observation share one feed.
@@ -84,6 +85,9 @@ final class FeedHub: Sendable {
     /// Counts the bytes queued for all clients, by subscriptions and requests.
     let queueMemory = QueueMemory()
 
+    /// Judge events for subscriptions and responses for requests.
+    let workers: WorkerPool
+    let counts: FeedCounts
     /// The connections of clients that have subscriptions.
     let streams = ClientConnections()
     /// Publishes on behalf of clients that have no identity.
@@ -101,6 +105,7 @@ final class FeedHub: Sendable {
     ///   - resumeWindow: how long an unused feed stays.
     ///   - resumeMemory: total size of the replay buffers, in bytes.
     ///   - sessions: counts the sessions that observe traffic.
+    ///   - workers: judge events for subscriptions and responses for requests.
     init(
         manager: CommunicationManager,
         ioNodes: IoNodeRegistry,
@@ -108,8 +113,12 @@ final class FeedHub: Sendable {
         objects: ObjectRegistry,
         resumeWindow: Duration,
         resumeMemory: Int,
-        sessions: TrafficSessions
+        sessions: TrafficSessions,
+        workers: WorkerPool,
+        logger: Logger
     ) {
+        self.workers = workers
+        counts = FeedCounts(logger: logger)
         self.manager = manager
         self.ioNodes = ioNodes
         self.routing = routing
@@ -137,7 +146,7 @@ final class FeedHub: Sendable {
         switch request {
         case .ioState, .routing:
             // Not shared: each subscription starts with the current state.
-            let feed = Feed(isResumable: false, memory: replayBuffer)
+            let feed = Feed(isResumable: false, memory: replayBuffer, workers: workers, counts: counts)
             feed.add(subscription)
             feed.update(.standing)
             FeedUpstream(hub: self, feed: feed, request: request).begin()
@@ -152,8 +161,8 @@ final class FeedHub: Sendable {
                 return {}
             }
             if case .objects = key {
-                objects.withContent { content in
-                    feed.add(subscription) { cursor in ObjectSnapshot(content, cursor: cursor) }
+                feed.add(subscription) { [objects] now in
+                    objects.withContent { ObjectSnapshot($0, cursor: now()) }
                 }
             } else {
                 feed.add(subscription)
@@ -180,12 +189,15 @@ final class FeedHub: Sendable {
                 return (entry.feed, FeedUpstream?.none, Feed?.none)
             }
             let displaced = state.entries.count >= Self.maximumFeeds ? state.removeOldestUnused() : nil
-            let feed = Feed(isResumable: true, memory: request.isTraffic ? trafficReplayBuffer : replayBuffer)
+            let feed = Feed(
+                isResumable: true,
+                memory: request.isTraffic ? trafficReplayBuffer : replayBuffer,
+                workers: workers,
+                counts: counts
+            )
             if case .objects = request {
                 // Under the lock: no other subscription may take a snapshot of this feed before the feed observes changes.
-                feed.hold(
-                    objects.observeChanges { [weak feed] change in ObservedEvent(change).map { feed?.deliver($0) } }
-                )
+                feed.hold(objects.observeChanges { [weak feed] change in feed?.deliver(PendingEvent(change)) })
             }
             state.entries[request] = Entry(feed: feed, users: 1)
             let session = request.isTraffic ? trafficSessions.take() : nil

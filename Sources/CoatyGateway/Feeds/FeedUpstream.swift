@@ -38,22 +38,26 @@ struct FeedUpstream {
     func begin() {
         switch request {
         case .advertise(.core(let coreType)):
-            observe(.advertise(withCoreType: coreType)) { ObservedEvent($0, .objects, .objects(.advertise)) }
+            observe(.advertise(withCoreType: coreType)) { event in
+                { ObservedEvent(event, .objects, .objects(.advertise)) }
+            }
         case .advertise(.object(let objectType)):
-            observe(try? .advertise(withObjectType: objectType.text)) {
-                ObservedEvent($0, .objects, .objects(.advertise))
+            observe(try? .advertise(withObjectType: objectType.text)) { event in
+                { ObservedEvent(event, .objects, .objects(.advertise)) }
             }
         case .deadvertise:
             observe(.deadvertise) { [objects] event in
-                ObservedEvent(event, .data, .deadvertise(objects.known(event.data.objectIds)))
+                // The objects as they are now.
+                let known = objects.known(event.data.objectIds)
+                return { ObservedEvent(event, .data, .deadvertise(known)) }
             }
         case .channel(let channelId):
-            observe(try? .channel(channelId.text)) {
-                ObservedEvent($0, .objects, .channel(channelId), members: [("channelId", $0.channelId)])
+            observe(try? .channel(channelId.text)) { event in
+                { ObservedEvent(event, .objects, .channel(channelId), members: [("channelId", event.channelId)]) }
             }
         case .associate(let contextName):
-            observe(try? .associate(ioContextName: contextName.text)) {
-                ObservedEvent($0, .data, .named(.associate, .context(contextName)))
+            observe(try? .associate(ioContextName: contextName.text)) { event in
+                { ObservedEvent(event, .data, .named(.associate, .context(contextName))) }
             }
         case .discover: observeRequests(.discover, .data, .types(.discover)) { .discover($0) }
         case .query: observeRequests(.query, .data, .types(.query)) { .query($0) }
@@ -65,13 +69,14 @@ struct FeedUpstream {
             observeRequests(try? .call(operation: operation.text), .data, .call(operation)) { .call($0) }
         case .raw(let topic):
             let subscription = try? manager.subscribe(rawTopic: topic.text, onStatus: onStatus, onEnd: onEnd) {
-                [weak feed] event in feed?.deliver(ObservedEvent(event))
+                [weak feed] event in
+                feed?.deliver(PendingEvent(size: event.payload.count) { ObservedEvent(event) })
             }
             hold(subscription)
         case .ioValue(let id):
             let agent = ioNodes.agent(ofPoint: id)
             let subscription = agent?.subscribe(ioValuesOf: id, onEnd: onEnd) { [weak feed] event in
-                feed?.deliver(ObservedEvent(event, actor: id))
+                feed?.deliver(PendingEvent(size: 2 * event.bytes.count) { ObservedEvent(event, actor: id) })
             }
             hold(subscription)
             // Every agent observes Discover events, so this subscription reports the state of the agent's session.
@@ -93,7 +98,9 @@ struct FeedUpstream {
                 let subscription = try manager.subscribe(traffic: eventTypes, onStatus: onStatus, onEnd: onEnd) {
                     [weak feed, session, objects, ioNodes] event in
                     withExtendedLifetime(session) {
-                        feed?.deliver(ObservedEvent(event, EventAccess(event, objects, ioNodes)))
+                        let access = EventAccess(event, objects, ioNodes)
+                        let size = event.payload?.footprint ?? event.bytes.count
+                        feed?.deliver(PendingEvent(size: size) { ObservedEvent(event, access) })
                     }
                 }
                 hold(subscription)
@@ -106,14 +113,16 @@ struct FeedUpstream {
     }
 
     /// Subscribes to Coaty events; ends the feed if there is no observation.
-    private func observe<Event>(
+    ///
+    /// - Parameter observed: called on the session's thread; returns what a worker does with the event.
+    private func observe<Event: CommunicationEvent>(
         _ observation: EventObservation<Event>?,
-        _ observed: @escaping @Sendable (Event) -> ObservedEvent
+        _ observed: @escaping @Sendable (Event) -> @Sendable () -> ObservedEvent
     ) {
         // Not expected: invalid names were rejected when the observation was parsed.
         guard let observation else { return onEnd() }
         let subscription = manager.subscribe(observation, onStatus: onStatus, onEnd: onEnd) { [weak feed] event in
-            feed?.deliver(observed(event))
+            feed?.deliver(PendingEvent(size: event.payload.footprint, make: observed(event)))
         }
         hold(subscription)
     }
@@ -132,13 +141,17 @@ struct FeedUpstream {
     ) {
         observe(observation) { [requests] event in
             requests.insert(request(event), event)
-            let operation = (event as? CallEvent)?.operation
-            let members = [("correlationId", event.correlationId?.string), ("operation", operation)]
-            var observed = ObservedEvent(event, subject, access, members: members)
-            observed.request = event.correlationId.map {
+            // The time counts from now.
+            let delivered = event.correlationId.map {
                 DeliveredRequest(correlationId: $0, isDiscover: Event.eventType == .discover)
             }
-            return observed
+            return {
+                let operation = (event as? CallEvent)?.operation
+                let members = [("correlationId", event.correlationId?.string), ("operation", operation)]
+                var observed = ObservedEvent(event, subject, access, members: members)
+                observed.request = delivered
+                return observed
+            }
         }
     }
 

@@ -7,10 +7,10 @@ struct ObjectSnapshot: Sendable {
     /// What the registry held; nil once ``objects`` are taken from it.
     private var content: RegisteredObjects?
     private var objects: Deque<AliveObject>
-    private static let objectsPerStep = 256
-    private let cursor: FeedCursor
-    /// The event to return next, held back until it is known whether it is the last one.
-    private var held: ObservedEvent?
+    /// The cursor of the feed of their changes at that moment.
+    let cursor: FeedCursor
+    /// The item to return next, held back until it is known whether it is the last one.
+    private var held: QueuedItem?
 
     /// Takes constant time.
     init(_ content: RegisteredObjects, cursor: FeedCursor) {
@@ -25,29 +25,29 @@ struct ObjectSnapshot: Sendable {
         self.cursor = cursor
     }
 
-    /// Returns the next object that the subscription's filter matches; nil after the last one, or when the budget is used up.
-    ///
-    /// - Parameter budget: the remaining work. An object costs 1, plus 1 per ``OutboundQueue/bytesPerStep`` bytes. Sorting costs 1
-    ///   per ``objectsPerStep``.
-    mutating func next(for subscription: ClientSubscription, _ budget: inout Int) -> QueuedItem? {
+    /// Returns the next object that the subscription's filter matches; nil after the last one, or when the turn is over. Reads at
+    /// least one object.
+    mutating func next(for subscription: ClientSubscription, until limit: TurnLimit) -> QueuedItem? {
         if let content {
             objects = Deque(content.objects(of: subscription.kind))
             self.content = nil
-            budget -= objects.count / Self.objectsPerStep
         }
-        while budget > 0, let object = objects.popFirst() {
-            budget -= 1 + object.bytes.count / OutboundQueue.bytesPerStep
-            guard subscription.maySee(object),
-                let event = ObservedEvent(ObjectChange(kind: .added, object: object, previous: nil)),
-                subscription.wants(event)
-            else { continue }
-            defer { held = event }
-            if let held { return item(held, nil) }
+        while let object = objects.popFirst() {
+            if let item = item(object, subscription) {
+                defer { held = item }
+                if let held { return held }
+            }
+            if limit.isOver, !objects.isEmpty { return nil }
         }
-        guard objects.isEmpty, let last = held else { return nil }
+        guard let last = held else { return nil }
         held = nil
         // Only the last object has the cursor: a client that did not receive the whole snapshot can't resume after it.
-        return item(last, cursor)
+        return last.resumable(behind: cursor)
+    }
+
+    private func item(_ object: AliveObject, _ subscription: ClientSubscription) -> QueuedItem? {
+        let change = ObjectChange(kind: .added, object: object, previous: nil)
+        return subscription.item(EventRecord(PendingEvent(change), cursor: nil))
     }
 
     /// The number of objects left, including those that the subscription does not want.
@@ -55,10 +55,6 @@ struct ObjectSnapshot: Sendable {
 
     /// Whether all objects were returned.
     var isEmpty: Bool { content == nil && objects.isEmpty && held == nil }
-
-    private func item(_ event: ObservedEvent, _ cursor: FeedCursor?) -> QueuedItem {
-        .event(EventRecord(.event(event), cursor: cursor), event, .added)
-    }
 }
 
 extension RegisteredObjects {

@@ -1,12 +1,12 @@
 /// The events of a feed that one client still has to receive from the replay buffer.
 ///
-/// They are read from the buffer only as the client reads, so that no copy is kept for the client.
+/// They are read from the buffer only as the client reads, so that few copies are kept for the client.
 struct Replay: Sendable {
     private let buffer: ReplayBuffer
     /// The cursor of the last record that was read.
     private var cursor: FeedCursor
     /// The last position to deliver.
-    private var end: UInt64
+    private(set) var end: UInt64
     /// The last position when the replay was created. Missing events up to it do not count as dropped.
     private let initialEnd: UInt64
     /// The number of events that were removed from the buffer while the client did not read.
@@ -22,16 +22,14 @@ struct Replay: Sendable {
     /// Adds the records up to a later position.
     mutating func extend(upTo end: UInt64) { self.end = end }
 
-    /// Returns the next item for the client; nil after the last one, or when the budget is used up.
-    ///
-    /// - Parameter budget: the remaining work. A record costs 1, plus 1 per ``OutboundQueue/bytesPerStep`` bytes.
-    mutating func next(for subscription: ClientSubscription, _ budget: inout Int) -> QueuedItem? {
-        while !isEmpty, budget > 0 {
+    /// Returns the next item for the client; nil after the last one, or when the turn is over. Reads at least one record.
+    mutating func next(for subscription: ClientSubscription, until limit: TurnLimit) -> QueuedItem? {
+        while !isEmpty {
             switch buffer.next(behind: cursor, upTo: end) {
             case .record(let record):
-                budget -= 1 + record.size / OutboundQueue.bytesPerStep
                 cursor = cursor.next
                 if let item = subscription.item(record) { return item }
+                if limit.isOver { return nil }
             case .forgotten(let hasGap, let last):
                 let count = Int(last - cursor.position)
                 // The count is unknown if a filter may have excluded removed records, or if one of them was a gap.

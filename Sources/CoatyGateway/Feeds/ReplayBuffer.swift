@@ -88,7 +88,7 @@ extension ReplayBuffer.State {
     /// Adds a record without evicting others. A log held in a variable during eviction would be copied with all its records.
     fileprivate mutating func keep(_ record: EventRecord, at cursor: FeedCursor, mayKeep: Bool) {
         var log = logs.removeValue(forKey: cursor.epoch) ?? ReplayBuffer.Log(first: cursor.position)
-        if case .gap = record.content { log.gaps.append(cursor.position) }
+        if record.isGap { log.gaps.append(cursor.position) }
         if mayKeep {
             log.records.append(record)
             order.append(cursor.epoch)

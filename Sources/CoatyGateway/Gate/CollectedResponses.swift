@@ -64,16 +64,14 @@ final class CollectedResponses: ResponseSink {
         run.cancel()
     }
 
+    func fail(_ problem: Problem) {
+        let (_, taken) = release()
+        memory.add(-taken)
+        pending.complete(problem.response())
+    }
+
     func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) {
-        var (body, taken, onEnd) = state.withLock { state in
-            defer {
-                state.body = []
-                state.onEnd = nil
-                state.isEnded = true
-            }
-            return (state.body, state.taken, state.onEnd)
-        }
-        onEnd?()
+        var (body, taken) = release()
         memory.add(-taken)
         if taken == 0, reason == .offline {
             pending.complete(Problems.brokerUnavailable)
@@ -83,5 +81,20 @@ final class CollectedResponses: ResponseSink {
             body += #"],"reason":"\#(reason.rawValue)"\#(isFiltered ? #","filtered":true"# : "")}"#.utf8
             pending.complete(HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body))
         }
+    }
+    /// Ends the collection.
+    ///
+    /// - Returns: the body so far, and how many of its bytes count toward the shared memory.
+    private func release() -> (body: [UInt8], taken: Int) {
+        let (body, taken, onEnd) = state.withLock { state in
+            defer {
+                state.body = []
+                state.onEnd = nil
+                state.isEnded = true
+            }
+            return (state.body, state.taken, state.onEnd)
+        }
+        onEnd?()
+        return (body, taken)
     }
 }

@@ -1,7 +1,9 @@
 import Coaty
+import DequeModule
+import HTTPServer
 import Synchronization
 
-/// The receiver of the responses to one request.
+/// The receiver of the responses to one request. Called on one thread at a time.
 protocol ResponseSink: Sendable {
     /// Accepts a response. Must not block or call the run, which holds its lock.
     ///
@@ -12,26 +14,57 @@ protocol ResponseSink: Sendable {
     ///
     /// - Parameter isFiltered: whether there may have been responses that the client must not see.
     func end(_ reason: ServerFrame.EndReason, isFiltered: Bool)
+
+    /// Called once, instead of ``end(_:isFiltered:)``, if the request can't continue.
+    func fail(_ problem: Problem)
 }
 
 /// A published request, which passes its responses to a sink until it ends.
 ///
 /// It ends at its limit or timeout, with a response that matches `until`, when the connection to the broker is lost, when the
-/// sink has no room, or when the client cancels it.
-final class RequestRun: Sendable {
+/// sink has no room, or when the client cancels it. The broker's thread only appends a response to the intake; the run's turns
+/// judge the responses and build their texts, in their order. An end that is due waits for the responses that came before it.
+final class RequestRun: Job {
+    /// Maximum number of responses that wait for a turn, and of their bytes. Beyond that, the request ends.
+    static let maximumBacklog = 1024
+    static let maximumBacklogBytes = 4 << 20
+
+    /// A response, as it was received.
+    private struct Arrival: Sendable {
+        let type: CommunicationEventType
+        let sourceId: CoatyUUID?
+        let payload: Payload
+        /// Time since the request was published.
+        let milliseconds: Int
+    }
+
     private struct State {
         var isDone = false
+        var arrivals: Deque<Arrival> = []
+        /// Bytes of the arrivals.
+        var bytes = 0
+        /// Why the request ends after the arrivals.
+        var due: ServerFrame.EndReason?
         /// The number of responses that count toward the limit.
         var counted = 0
         var request: PendingRequest?
         var deadline: Deadline?
     }
 
+    /// How a response, or the lack of it, ends the request.
+    private enum End {
+        case done(ServerFrame.EndReason)
+        case failed(Problem)
+    }
+
+    let ticket = JobTicket()
     private let options: RequestOptions
     private let ownId: CoatyUUID
     private let sink: any ResponseSink
     private let isFiltered: Bool
+    private let visible: @Sendable (Payload) -> Payload?
     private let count: RequestCount
+    private let workers: WorkerPool
     private let published = ContinuousClock.now
     private let state = Mutex(State())
 
@@ -40,13 +73,17 @@ final class RequestRun: Sendable {
         ownId: CoatyUUID,
         sink: any ResponseSink,
         isFiltered: Bool,
-        count: RequestCount
+        visible: @escaping @Sendable (Payload) -> Payload?,
+        count: RequestCount,
+        workers: WorkerPool
     ) {
         self.options = options
         self.ownId = ownId
         self.sink = sink
         self.isFiltered = isFiltered
+        self.visible = visible
         self.count = count
+        self.workers = workers
         count.begin()
     }
 
@@ -54,6 +91,7 @@ final class RequestRun: Sendable {
     ///
     /// - Parameters:
     ///   - count: counts the request, even if it can't be published.
+    ///   - workers: judge the responses.
     ///   - isFiltered: whether the sink is to report that responses may have been withheld.
     ///   - visible: returns the part of a response that the client may see; nil if it must not see anything. A hidden response
     ///     does not count and can't end the request.
@@ -65,17 +103,26 @@ final class RequestRun: Sendable {
         on manager: CommunicationManager,
         into sink: any ResponseSink,
         count: RequestCount,
+        workers: WorkerPool,
         isFiltered: Bool = false,
         visible: @escaping @Sendable (Payload) -> Payload? = { $0 },
         observe: (@Sendable (Request.Response) -> Void)? = nil
     ) throws(CommunicationError) -> RequestRun {
-        let run = RequestRun(options, ownId: manager.identityId, sink: sink, isFiltered: isFiltered, count: count)
+        let run = RequestRun(
+            options,
+            ownId: manager.identityId,
+            sink: sink,
+            isFiltered: isFiltered,
+            visible: visible,
+            count: count,
+            workers: workers
+        )
         do throws(CommunicationError) {
             // A client must not wait until the broker is available.
             guard manager.isConnected else { throw .offline }
             let pending = try manager.publish(request, onEnd: { run.end(.offline) }) { response in
                 observe?(response)
-                if let payload = visible(response.payload) { run.take(response, payload) }
+                run.take(response)
             }
             // The connection was lost after the check. If the request was sent nevertheless, it continues.
             if pending.delivery == .deferred, pending.withdraw(), run.close() { throw .offline }
@@ -88,7 +135,7 @@ final class RequestRun: Sendable {
     }
 
     /// Ends the request because the client no longer wants it.
-    func cancel() { end(.cancelled) }
+    func cancel() { finish(.done(.cancelled)) }
 
     /// Keeps the pending request and its timer until the end; cancels the request if the run has already ended.
     private func hold(_ request: PendingRequest) {
@@ -101,35 +148,100 @@ final class RequestRun: Sendable {
         if isDone { request.cancel() }
     }
 
-    private func take(_ response: some CommunicationEvent, _ payload: Payload) {
-        let frame = ServerFrame.response(
-            response,
-            payload,
+    private func take(_ response: some CommunicationEvent) {
+        let arrival = Arrival(
+            type: type(of: response).eventType,
+            sourceId: response.sourceId,
+            payload: response.payload,
             milliseconds: Int((ContinuousClock.now - published) / .milliseconds(1))
         )
-        let isCounted = !isOwnIdentity(response)
-        let isAwaited = options.until?.holds(forResponse: type(of: response).eventType, payload) ?? false
-        let reason = state.withLock { state -> ServerFrame.EndReason? in
+        state.withLock { state in
+            guard !state.isDone, state.due == nil else { return }
+            let bytes = state.bytes + arrival.payload.footprint
+            guard
+                state.arrivals.isEmpty
+                    || state.arrivals.count < Self.maximumBacklog && bytes <= Self.maximumBacklogBytes
+            else {
+                state.due = .overflow
+                return
+            }
+            state.arrivals.append(arrival)
+            state.bytes = bytes
+        }
+        workers.schedule(self)
+    }
+
+    /// Ends the request after the responses that have been received.
+    private func end(_ reason: ServerFrame.EndReason) {
+        state.withLock { $0.due = $0.due ?? reason }
+        workers.schedule(self)
+    }
+
+    // MARK: - Turns
+
+    func turn() -> TurnEnd {
+        let limit = TurnLimit()
+        while true {
+            let (arrival, due) = state.withLock { state -> (Arrival?, ServerFrame.EndReason?) in
+                guard !state.isDone else { return (nil, nil) }
+                let arrival = state.arrivals.popFirst()
+                state.bytes -= arrival?.payload.footprint ?? 0
+                return (arrival, state.due)
+            }
+            guard let arrival else {
+                if let due { finish(.done(due)) }
+                return .idle
+            }
+            if let end = judge(arrival) { finish(end) }
+            if limit.isOver { return .againLater }
+        }
+    }
+
+    /// Passes a response to the sink.
+    ///
+    /// - Returns: how it ends the request; nil if it does not.
+    private func judge(_ arrival: Arrival) -> End? {
+        guard let payload = visible(arrival.payload) else { return nil }
+        var isAwaited = false
+        if let until = options.until {
+            guard let truth = until.truth(ofResponse: arrival.type, payload) else {
+                return .failed(Problems.filterTooExpensive)
+            }
+            isAwaited = truth
+        }
+        let frame = ServerFrame.response(
+            arrival.type,
+            from: arrival.sourceId,
+            payload,
+            milliseconds: arrival.milliseconds
+        )
+        let isCounted = !isOwnIdentity(arrival)
+        return state.withLock { state -> End? in
             guard !state.isDone else { return nil }
             // Under the lock, so that no response follows the end.
             let hasRoom = sink.take(frame)
             if isCounted { state.counted += 1 }
-            if isAwaited { return .until }
-            if options.limit > 0 && state.counted >= options.limit { return .limit }
-            return hasRoom ? nil : .overflow
+            if isAwaited { return .done(.until) }
+            if options.limit > 0 && state.counted >= options.limit { return .done(.limit) }
+            return hasRoom ? nil : .done(.overflow)
         }
-        if let reason { end(reason) }
     }
 
     /// Returns whether a response is the requesting agent's own identity. An agent that requests identities also
     /// answers its own request, which does not count. Other responses with the agent's id come from clients.
-    private func isOwnIdentity(_ response: some CommunicationEvent) -> Bool {
-        type(of: response).eventType == .resolve && response.sourceId == ownId
+    private func isOwnIdentity(_ response: Arrival) -> Bool {
+        response.type == .resolve && response.sourceId == ownId
             && response.payload.json["object"]?["objectId"]?.string == ownId.string
     }
 
-    private func end(_ reason: ServerFrame.EndReason) {
-        if close() { sink.end(reason, isFiltered: isFiltered) }
+    // MARK: - End
+
+    private func finish(_ end: End) {
+        guard close() else { return }
+        switch end {
+        case .done(let reason): sink.end(reason, isFiltered: isFiltered)
+        case .failed(let problem): sink.fail(problem)
+        }
     }
 
     /// Closes the run and releases its resources.
@@ -137,7 +249,10 @@ final class RequestRun: Sendable {
     /// - Returns: whether this call ended the run.
     private func close() -> Bool {
         let (isFirst, request, deadline) = state.withLock { state -> (Bool, PendingRequest?, Deadline?) in
-            defer { state.isDone = true }
+            defer {
+                state.isDone = true
+                (state.arrivals, state.bytes) = ([], 0)
+            }
             return (!state.isDone, state.request.take(), state.deadline.take())
         }
         if isFirst { count.end() }

@@ -62,7 +62,12 @@ struct TwoWayResource: Sendable {
     }
 
     private func stream(_ permitted: PermittedRequest, _ principal: Principal, on stream: HTTPStream) {
-        let outbound = OutboundQueue(LineTransport(stream: stream), memory: services.memory, hasOneSubscription: true)
+        let outbound = OutboundQueue(
+            LineTransport(stream: stream),
+            memory: services.memory,
+            workers: services.workers,
+            hasOneSubscription: true
+        )
         let subscription = outbound.open(id: nil, isHeld: false)
         stream.onRoom { outbound.pump() }
         do throws(CommunicationError) {

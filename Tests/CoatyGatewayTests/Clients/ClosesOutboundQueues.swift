@@ -3,8 +3,8 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Closes the outbound queues of a test when it ends, as connections do. Until then, an outbound queue and its subscriptions
-/// retain each other.
+/// Gives each test a pool of workers, and closes the test's outbound queues when it ends, as connections do. Until then, an
+/// outbound queue and its subscriptions retain each other.
 struct ClosesOutboundQueues: SuiteTrait, TestTrait, TestScoping {
     /// The outbound queues that the running test has created.
     final class Made: Sendable {
@@ -13,12 +13,20 @@ struct ClosesOutboundQueues: SuiteTrait, TestTrait, TestScoping {
         }
 
         private let entries = Mutex<[Entry]>([])
+        let workers = WorkerPool(name: "test", threads: 2)
+
+        init() { workers.start() }
 
         func add(_ outbound: OutboundQueue) { entries.withLock { $0.append(Entry(outbound: outbound)) } }
 
         func close() {
             let outbounds = entries.withLock { entries in entries.compactMap(\.outbound) }
             for outbound in outbounds { outbound.close() }
+        }
+
+        func stop() async {
+            close()
+            await workers.stop()
         }
     }
 
@@ -29,8 +37,13 @@ struct ClosesOutboundQueues: SuiteTrait, TestTrait, TestScoping {
 
     func provideScope(for test: Test, testCase: Test.Case?, performing function: () async throws -> Void) async throws {
         let made = Made()
-        defer { made.close() }
-        try await Self.$made.withValue(made) { try await function() }
+        do {
+            try await Self.$made.withValue(made) { try await function() }
+        } catch {
+            await made.stop()
+            throw error
+        }
+        await made.stop()
     }
 }
 

@@ -9,8 +9,19 @@ import Testing
     private func fields(_ paths: String...) -> FieldTree { FieldTree(paths.map { ObjectFilterProperty($0) }) }
 
     private func data(_ event: ObservedEvent, _ fields: FieldTree?) throws -> String {
-        let text = EventText(event: event, cursor: nil, fields: fields).json(id: nil)
+        let text = frame(EventText(event: event, fields: fields)).text
         return String(decoding: try #require(try Payload(text).json["data"]).bytes, as: UTF8.self)
+    }
+
+    /// Returns the frame of a client that has no id.
+    private func frame(_ text: EventText) -> OutboundFrame { OutboundFrame(queued(text), id: nil) }
+
+    private func queued(
+        _ text: EventText,
+        cursor: FeedCursor? = nil,
+        change: ObjectChange.Kind? = nil
+    ) -> QueuedEvent {
+        QueuedEvent(cursor: cursor, change: change, key: nil, request: nil, size: 0, body: text.body())
     }
 
     private func projected(_ object: String, _ fields: FieldTree) throws -> String {
@@ -85,37 +96,36 @@ import Testing
             id: nil,
             options: try Made.options { $0.filter = try Made.condition(#"["n",["Equals",1]]"#) }
         )
-        #expect(subscription.wants(event) == matches)
+        #expect((subscription.item(EventRecord(.event(event), cursor: nil)) != nil) == matches)
     }
 
     @Test func eventFrameContainsSourceAndCursor() throws {
         let event = try Made.change(.added, 1, 3)
         let cursor = FeedCursor(epoch: 36, position: 5)
-        let text = EventText(event: event, cursor: cursor, change: .changed).json(id: "a\"\n")
+        let queued = queued(EventText(event: event), cursor: cursor, change: .changed)
+        let text = OutboundFrame(queued, id: "a\"\n").text
         let expected =
-            #"{"op":"event","id":"a\"\u000a","event":"advertise","sourceId":"owner","since":0,"changed":0,"#
-            + #""change":"changed","cursor":"\#(cursor)","data":{"object":\#(Made.object(1, 3))}}"#
+            #"{"op":"event","id":"a\"\u000a","change":"changed","cursor":"\#(cursor)","#
+            + #""event":"advertise","sourceId":"owner","since":0,"changed":0,"data":{"object":\#(Made.object(1, 3))}}"#
         #expect(String(decoding: text, as: UTF8.self) == expected)
     }
 
     @Test func octetsAreSentInTextOrAfterIt() throws {
         let event = ObservedEvent(try RawEvent.with(topic: "t\"", payload: [0, 0xFF, 0x0A]))
-        let inline = EventText(event: event, cursor: nil)
+        let inline = frame(EventText(event: event))
         #expect(
-            String(decoding: inline.json(id: nil), as: UTF8.self)
+            String(decoding: inline.text, as: UTF8.self)
                 == #"{"op":"event","event":"raw","topic":"t\"","data":{"encoding":"base64","value":"AP8K"}}"#
         )
-        #expect(inline.octets == nil)
-        let attached = EventText(event: event, cursor: nil, encoding: .binary)
-        #expect(
-            String(decoding: attached.json(id: nil), as: UTF8.self)
-                == #"{"op":"event","event":"raw","topic":"t\"","data":{"encoding":"binary"}}"#
-        )
-        #expect(attached.octets == [0, 0xFF, 0x0A])
+        #expect(inline.body?.isBinary == false)
+        let attached = frame(EventText(event: event, encoding: .binary))
+        let text = #"{"op":"event","event":"raw","topic":"t\"","data":{"encoding":"binary"}}"#
+        #expect(attached.text == Array(text.utf8) + [0x0A, 0, 0xFF, 0x0A])
+        #expect(attached.body?.isBinary == true)
         // JSON data is never sent as octets.
-        let json = EventText(event: try Made.event(1, 1), cursor: nil, encoding: .binary)
-        #expect(json.octets == nil)
-        #expect(json.json(id: nil) == EventText(event: try Made.event(1, 1), cursor: nil).json(id: nil))
+        let json = frame(EventText(event: try Made.event(1, 1), encoding: .binary))
+        #expect(json.body?.isBinary == false)
+        #expect(json.text == frame(EventText(event: try Made.event(1, 1))).text)
     }
 
     @Test func canonicallyEquivalentTopicsHaveDifferentKeys() throws {
@@ -150,9 +160,11 @@ import Testing
             (.gap(dropped: nil), #"{"op":"gap","id":"i","dropped":null}"#),
             (.done(.overflow), #"{"op":"done","id":"i","reason":"overflow"}"#),
         ]
-        for (frame, expected) in frames { #expect(String(decoding: frame.json(id: "i"), as: UTF8.self) == expected) }
-        #expect(String(decoding: ServerFrame.pong.json(), as: UTF8.self) == #"{"op":"pong"}"#)
-        let error = try Payload(ServerFrame.error(Problems.subscriptionRefused).json(id: "i")).json
+        for (frame, expected) in frames {
+            #expect(String(decoding: OutboundFrame(frame, id: "i").text, as: UTF8.self) == expected)
+        }
+        #expect(String(decoding: OutboundFrame(.pong, id: nil).text, as: UTF8.self) == #"{"op":"pong"}"#)
+        let error = try Payload(OutboundFrame(.error(Problems.subscriptionRefused), id: "i").text).json
         #expect(error["status"]?.number == 403)
     }
 

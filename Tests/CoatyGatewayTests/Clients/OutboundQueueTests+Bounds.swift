@@ -111,7 +111,7 @@ extension OutboundQueueTests {
 
     /// When many throttled events are due at once, they are released in turns, and other deadlines run in between.
     @Test func throttledEventsDoNotDelayOtherDeadlines() async throws {
-        let count = 10 * OutboundQueue.turn
+        let count = 10 * OutboundQueue.releaseBatch
         let transport = SteeredTransport(room: 0)
         let probe = Probe(transport, at: 1 + count + 1)
         let outbound = OutboundQueue(probe)

@@ -172,7 +172,7 @@ import Testing
         let outbound = outbound()
         let subscription = outbound.begun(id: "a", options: Made.options { $0.throttle = .seconds(3600) })
         for number in 1...4 { subscription.take(try Made.event(number % 2, number)) }
-        subscription.take(EventRecord(.gap, cursor: FeedCursor(epoch: 1, position: 9)), SharedFrame())
+        subscription.take(EventRecord(.gap, cursor: FeedCursor(epoch: 1, position: 9)))
         #expect(try delivered() == ["a event(1)", "a event(2)", "a gap(nil)"])
         #expect(try transport.delivered.last?.cursor?.position == 1)
     }

@@ -32,7 +32,7 @@ final class SteeredTransport: FrameTransport {
     var delivered: [Told] { get throws { try frames.map(Told.init) } }
 
     func offer(_ frame: OutboundFrame) -> FrameOffer {
-        let text = String(decoding: frame.json, as: UTF8.self)
+        let text = String(decoding: frame.text, as: UTF8.self)
         return state.withLock { state in
             guard !state.isGone else { return .closed }
             guard state.room > 0 else { return .full }
@@ -54,8 +54,15 @@ extension OutboundQueue {
         hasOneSubscription: Bool = false,
         onEnd: @escaping @Sendable (ClientSubscription) -> Void = { _ in }
     ) {
-        self.init(transport, memory: memory, hasOneSubscription: hasOneSubscription, onEnd: onEnd)
-        ClosesOutboundQueues.made.add(self)
+        let made = ClosesOutboundQueues.made
+        self.init(
+            transport,
+            memory: memory,
+            workers: made.workers,
+            hasOneSubscription: hasOneSubscription,
+            onEnd: onEnd
+        )
+        made.add(self)
     }
 
     /// Opens a subscription that has begun, but whose client has not got a frame.
@@ -80,7 +87,9 @@ extension FeedHub {
             objects: objects,
             resumeWindow: resumeWindow,
             resumeMemory: 1 << 20,
-            sessions: TrafficSessions()
+            sessions: TrafficSessions(),
+            workers: ClosesOutboundQueues.made.workers,
+            logger: log
         )
     }
 }
@@ -178,7 +187,16 @@ enum Made {
 
     static func item(_ event: ObservedEvent, at position: UInt64 = 1) -> QueuedItem {
         let record = EventRecord(.event(event), cursor: FeedCursor(epoch: 1, position: position))
-        return .event(record, event, event.change?.kind)
+        return .event(
+            QueuedEvent(
+                cursor: record.cursor,
+                change: event.change?.kind,
+                key: event.key,
+                request: nil,
+                size: record.size,
+                body: EventText(event: event).body()
+            )
+        )
     }
 
     static func condition(_ text: String) throws -> CompiledCondition {
@@ -199,11 +217,36 @@ enum Made {
 extension ClientSubscription {
     /// Takes an event as if from a feed.
     func take(_ event: ObservedEvent) {
-        take(EventRecord(.event(event), cursor: FeedCursor(epoch: 1, position: 1)), SharedFrame())
+        take(EventRecord(.event(event), cursor: FeedCursor(epoch: 1, position: 1)))
     }
 
     /// Takes a gap as if from a feed.
-    func takeGap() { take(EventRecord(.gap, cursor: FeedCursor(epoch: 1, position: 1)), SharedFrame()) }
+    func takeGap() { take(EventRecord(.gap, cursor: FeedCursor(epoch: 1, position: 1))) }
+
+    func take(_ record: EventRecord) {
+        if let item = item(record) { take(item, seenBy: currentView) }
+    }
+}
+
+extension OutboundFrame {
+    /// The whole frame.
+    var text: [UInt8] { Array(parts.joined()) }
+}
+
+extension Feed {
+    convenience init(isResumable: Bool, memory: ReplayBuffer) {
+        self.init(
+            isResumable: isResumable,
+            memory: memory,
+            workers: ClosesOutboundQueues.made.workers,
+            counts: FeedCounts(logger: Logger(label: "test"))
+        )
+    }
+}
+
+/// Waits until the workers of the test have nothing to do.
+func settled() async throws {
+    try await untilTrue("the workers are idle") { ClosesOutboundQueues.made.workers.isIdle }
 }
 
 /// Waits until a condition is true; fails after 60 seconds.

@@ -25,15 +25,14 @@ import Testing
     }
 
     private func take(_ queue: inout SubscriptionQueue) -> QueuedItem? {
-        var budget = OutboundQueue.turn
-        return queue.pop(&budget)
+        queue.pop()
     }
 
     private func pop(_ queue: inout SubscriptionQueue) -> Popped? {
         switch take(&queue) {
-        case .event(let record, _, let kind): kind.map(Popped.change) ?? .event(Int(record.cursor?.position ?? 0))
+        case .event(let event): event.change.map(Popped.change) ?? .event(Int(event.cursor?.position ?? 0))
         case .gap(let count, _): .gap(count)
-        case .response, nil: nil
+        case .leftOut, .response, nil: nil
         }
     }
 

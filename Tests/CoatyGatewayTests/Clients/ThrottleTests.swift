@@ -11,11 +11,10 @@ import Testing
     private func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
 
     private func number(_ item: QueuedItem?) -> UInt64? {
-        guard case .event(let record, let event, _)? = item else { return nil }
+        guard case .event(let event)? = item else { return nil }
         // The cursor may belong to an earlier event.
-        guard case .json(let payload) = event.data, let object = payload.json["object"] else {
-            return record.cursor?.position
-        }
+        guard let frame = try? Payload(OutboundFrame(event, id: nil).text), let object = frame.json["data"]?["object"]
+        else { return event.cursor?.position }
         return object["n"]?.number.map { UInt64($0) }
     }
 
@@ -128,7 +127,7 @@ import Testing
     private static func kept(_ throttle: Throttle) -> (held: Int, bytes: Int) {
         var result = (held: -1, bytes: -1)
         for (label, value) in Mirror(reflecting: throttle).children {
-            if label == "held", let held = value as? [WireName: QueuedItem?] { result.held = held.count }
+            if label == "held", let held = value as? [KeyedDigest: QueuedItem?] { result.held = held.count }
             if label == "bytes", let bytes = value as? Int { result.bytes = bytes }
         }
         return result

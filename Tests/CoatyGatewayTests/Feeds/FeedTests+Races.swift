@@ -57,6 +57,7 @@ extension FeedTests {
         let events = try (1...300).map { try Made.event(1, $0) }
         feed.add(try subscription("a"))
         feed.deliver(events[0])
+        try await settled()
         let first = try cursor(1)
         let transports = (0..<8).map { _ in SteeredTransport() }
         await withTaskGroup(of: Void.self) { group in

@@ -8,13 +8,13 @@ extension FeedTests {
     @Test func resumingClientGetsMissedEvents() async throws {
         let feed = feed()
         feed.add(try subscription("a"))
-        try deliver(1...5, on: feed)
+        try await deliver(1...5, on: feed)
         let second = try cursor(2)
         let last = try cursor(5)
         feed.add(try subscription("b", since: second))
         feed.add(try subscription("c", since: last))
         feed.add(try subscription("d", since: second, filter: #"["n",["GreaterThan",4]]"#))
-        try deliver(6...6, on: feed)
+        try await deliver(6...6, on: feed)
         try await expect("b", [.ok, .event(3), .event(4), .event(5), .event(6)])
         try await expect("c", [.ok, .event(6)])
         try await expect("d", [.ok, .event(5), .event(6)])
@@ -26,10 +26,10 @@ extension FeedTests {
     @Test func gapIsReplayedInPlace() async throws {
         let feed = feed()
         feed.add(try subscription("a"))
-        try deliver(1...1, on: feed)
+        try await deliver(1...1, on: feed)
         feed.update(.offline)
         feed.update(.standing)
-        try deliver(2...2, on: feed)
+        try await deliver(2...2, on: feed)
         feed.add(try subscription("b", since: try cursor(1)))
         try await expect("b", [.ok, .gap(nil), .event(2)])
     }
@@ -37,7 +37,7 @@ extension FeedTests {
     @Test func unknownCursorIsReportedAsGap() async throws {
         let feed = feed()
         feed.add(try subscription("a"))
-        try deliver(1...2, on: feed)
+        try await deliver(1...2, on: feed)
         let last = try cursor(2)
         for (id, cursor) in [
             ("b", FeedCursor(epoch: last.epoch &+ 1, position: 1)),
@@ -48,11 +48,11 @@ extension FeedTests {
             // Otherwise any text would open the replay buffer.
             try await expect(id, [.ok, .gap(nil)])
         }
-        try deliver(3...3, on: feed)
+        try await deliver(3...3, on: feed)
         for id in ["b", "c", "d"] { try await expect(id, [.ok, .gap(nil), .event(3)]) }
         // A snapshot contains more than the events that are left to replay.
         feed.add(try subscription("e", since: FeedCursor(epoch: last.epoch &+ 1, position: 1))) { cursor in
-            ObjectSnapshot([Made.alive(1, 0)], cursor: cursor)
+            ObjectSnapshot([Made.alive(1, 0)], cursor: cursor())
         }
         try await expect("e", [.ok, .gap(nil), .change("added")])
         #expect(try transport.delivered.last?.cursor == FeedCursor(epoch: last.epoch, position: 3))
@@ -66,7 +66,7 @@ extension FeedTests {
     @Test func evictedEventsAreCountedInGap() async throws {
         let feed = feed(try buffer(of: 10))
         feed.add(try subscription("a"))
-        try deliver(11...40, on: feed)
+        try await deliver(11...40, on: feed)
         feed.add(try subscription("b", since: try cursor(15)))
         feed.add(try subscription("c", since: try cursor(15), filter: #"["n",["GreaterThan",38]]"#))
         feed.add(try subscription("d", since: try cursor(30)))
@@ -86,13 +86,13 @@ extension FeedTests {
     @Test func evictedGapMakesCountUnknown() async throws {
         let feed = feed(try buffer(of: 10))
         feed.add(try subscription("a"))
-        try deliver(11...12, on: feed)
+        try await deliver(11...12, on: feed)
         feed.update(.offline)
         feed.update(.standing)
-        try deliver(13...40, on: feed)
+        try await deliver(13...40, on: feed)
         feed.update(.offline)
         feed.update(.standing)
-        try deliver(41...41, on: feed)
+        try await deliver(41...41, on: feed)
         feed.add(try subscription("b", since: try cursor(11)))
         feed.add(try subscription("c", since: try cursor(13)))
         try await untilTrue("all came") { try delivered("b").last == .event(41) && delivered("c").last == .event(41) }
@@ -108,33 +108,34 @@ extension FeedTests {
         let buffer = try buffer(of: 10)
         let (feed, other) = (feed(buffer), feed(buffer))
         feed.add(try subscription("a"))
-        try deliver(11...12, on: feed)
-        try deliver(13...40, on: other)
+        try await deliver(11...12, on: feed)
+        try await deliver(13...40, on: other)
         feed.add(try subscription("b", since: FeedCursor(epoch: try cursor(11).epoch, position: 0)))
         try await expect("b", [.ok, .gap(2)])
-        try deliver(41...41, on: feed)
+        try await deliver(41...41, on: feed)
         try await expect("b", [.ok, .gap(2), .event(41)])
     }
 
     @Test func emptyReplayBufferReportsMissedEventsAsGap() async throws {
         let feed = feed(ReplayBuffer(limit: 0))
         feed.add(try subscription("a"))
-        try deliver(1...3, on: feed)
+        try await deliver(1...3, on: feed)
         feed.add(try subscription("b", since: try cursor(1)))
         feed.add(try subscription("c", since: try cursor(3)))
         try await expect("b", [.ok, .gap(2)])
-        try deliver(4...4, on: feed)
+        try await deliver(4...4, on: feed)
         try await expect("b", [.ok, .gap(2), .event(4)])
         try await expect("c", [.ok, .event(4)])
         // Events that arrive while a snapshot is delivered are still queued for its client.
         transport.setRoom(1)
-        feed.add(try subscription("d")) { ObjectSnapshot([Made.alive(1, 0), Made.alive(2, 0)], cursor: $0) }
-        try deliver(5...7, on: feed)
+        feed.add(try subscription("d")) { ObjectSnapshot([Made.alive(1, 0), Made.alive(2, 0)], cursor: $0()) }
+        try await settled()
+        try await deliver(5...7, on: feed)
         transport.setRoom(.max)
         outbound.pump()
         let delivered: [Told.Content] = [.ok, .change("added"), .change("added"), .event(5), .event(6), .event(7)]
         try await expect("d", delivered)
-        try deliver(8...8, on: feed)
+        try await deliver(8...8, on: feed)
         try await expect("d", delivered + [.event(8)])
     }
 }

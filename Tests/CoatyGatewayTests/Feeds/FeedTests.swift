@@ -27,8 +27,9 @@ import Testing
         return outbound.open(id: id, options: options)
     }
 
-    func deliver(_ numbers: ClosedRange<Int>, on feed: Feed) throws {
+    func deliver(_ numbers: ClosedRange<Int>, on feed: Feed) async throws {
         for number in numbers { feed.deliver(try Made.event(number, number)) }
+        try await settled()
     }
 
     func delivered(_ id: String) throws -> [Told.Content] {
@@ -55,13 +56,13 @@ import Testing
     @Test func subscriptionBeginsWhenBrokerAcknowledges() async throws {
         let feed = feed(nil, nil)
         feed.add(try subscription("a"))
-        try deliver(1...2, on: feed)
+        try await deliver(1...2, on: feed)
         feed.add(try subscription("b"))
-        try deliver(3...3, on: feed)
+        try await deliver(3...3, on: feed)
         #expect(transport.frames.isEmpty)
         feed.update(.standing)
         feed.add(try subscription("c"))
-        try deliver(4...4, on: feed)
+        try await deliver(4...4, on: feed)
         try await expect("a", [.ok, .event(1), .event(2), .event(3), .event(4)])
         try await expect("b", [.ok, .event(3), .event(4)])
         try await expect("c", [.ok, .event(4)])
@@ -76,11 +77,11 @@ import Testing
     @Test func offlinePeriodIsReportedAsGap() async throws {
         let feed = feed()
         feed.add(try subscription("a"))
-        try deliver(1...1, on: feed)
+        try await deliver(1...1, on: feed)
         feed.update(.offline)
         feed.add(try subscription("b"))
         feed.update(.standing)
-        try deliver(2...2, on: feed)
+        try await deliver(2...2, on: feed)
         feed.add(try subscription("c"))
         try await expect("a", [.ok, .event(1), .gap(nil), .event(2)])
         try await expect("b", [.ok, .gap(nil), .event(2)])
@@ -106,11 +107,11 @@ import Testing
         feed.add(try subscription("b"))
         feed.update(.standing)
         feed.add(try subscription("c"))
-        try deliver(1...1, on: feed)
+        try await deliver(1...1, on: feed)
         // After a reconnect, the broker may refuse a subscription that it had granted.
         feed.update(.offline)
         feed.update(.refused)
-        try deliver(2...2, on: feed)
+        try await deliver(2...2, on: feed)
         try await expect("a", [.error])
         try await expect("b", [.error])
         try await expect("c", [.ok, .event(1), .gap(nil), .error])
@@ -126,7 +127,7 @@ import Testing
         feed.close()
         feed.add(try subscription("b"))
         feed.update(.standing)
-        try deliver(1...1, on: feed)
+        try await deliver(1...1, on: feed)
         try await expect("a", [.error])
         try await expect("b", [.error])
         feed.hold { closed.withLock { $0 += 10 } }

@@ -32,7 +32,9 @@ struct GateScene {
             objects: objects,
             resumeWindow: .seconds(60),
             resumeMemory: 1 << 20,
-            sessions: TrafficSessions()
+            sessions: TrafficSessions(),
+            workers: ClosesOutboundQueues.made.workers,
+            logger: log
         )
         access = AccessControl(policy)
         accounts = Accounts(limits, logger: log)
@@ -53,6 +55,7 @@ struct GateScene {
             gate: gate,
             memory: hub.queueMemory,
             accounts: accounts,
+            workers: hub.workers,
             connections: hub.streams,
             authenticator: Authenticator(access: access, log: audit),
             maximumTimeout: 60_000

@@ -88,6 +88,7 @@ struct GateRound {
         try await untilTrue("the last event has come") {
             watcher.transport.frames.count > 1 && traffic.transport.frames.last?.contains(#""channelId":"end""#) == true
         }
+        try await settled()
         for (subscription, skipped) in zip(subscriptions, snapshots) {
             subscription.check(world, skipping: skipped, &tally)
             try await checkResumption(of: subscription, world, scene, &tally)

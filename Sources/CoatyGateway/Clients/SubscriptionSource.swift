@@ -1,0 +1,66 @@
+/// The snapshot and the replay that a subscription starts with.
+struct SubscriptionSource: Sendable {
+    private var snapshot: ObjectSnapshot?
+    private var replay: Replay?
+
+    /// Nil if there is neither.
+    init?(snapshot: ObjectSnapshot?, replay: Replay?) {
+        guard snapshot != nil || replay != nil else { return nil }
+        self.snapshot = snapshot
+        self.replay = replay
+    }
+
+    /// Whether everything is read.
+    var isEmpty: Bool { snapshot?.isEmpty ?? true && replay?.isEmpty ?? true }
+
+    /// Upper bound of the number of events left, with the replay up to a position.
+    func count(upTo end: UInt64?) -> Int {
+        var replay = replay
+        if let end { replay?.extend(upTo: end) }
+        return (snapshot?.count ?? 0) + (replay?.count ?? 0)
+    }
+
+    mutating func extend(upTo end: UInt64?) {
+        if let end { replay?.extend(upTo: end) }
+    }
+
+    /// Returns the next item; nil after the last one, or when the turn is over.
+    mutating func next(for subscription: ClientSubscription, until limit: TurnLimit) -> QueuedItem? {
+        if let item = snapshot?.next(for: subscription, until: limit) { return item }
+        guard snapshot?.isEmpty ?? true else { return nil }
+        snapshot = nil
+        return replay?.next(for: subscription, until: limit)
+    }
+
+    /// Returns the number of events dropped since the last call.
+    mutating func takeDropped() -> Int { replay?.takeDropped() ?? 0 }
+}
+
+/// A source that is being read, outside of the lock of its queue.
+struct SubscriptionReading: Sendable {
+    let subscription: ClientSubscription
+    let generation: Int
+    var source: SubscriptionSource
+    /// Number of items that may be read.
+    let room: Int
+    var items: [QueuedItem] = []
+    var dropped = 0
+
+    init(subscription: ClientSubscription, generation: Int, source: SubscriptionSource, room: Int) {
+        self.subscription = subscription
+        self.generation = generation
+        self.source = source
+        self.room = room
+    }
+
+    /// Reads items until the client has enough of them, or the turn is over.
+    mutating func read(until limit: TurnLimit) {
+        var bytes = 0
+        repeat {
+            guard let item = source.next(for: subscription, until: limit) else { break }
+            items.append(item)
+            bytes += item.size
+        } while items.count < room && bytes < SubscriptionQueue.maximumFetchedBytes && !limit.isOver
+        dropped = source.takeDropped()
+    }
+}

@@ -1,0 +1,238 @@
+import Coaty
+
+/// The subscriptions of a feed, in groups with equal filters, and the record that is being delivered to them.
+///
+/// Groups whose filter can only hold for certain values are found by these values; all others are judged for each event. A filter
+/// is judged once for its group, and what a view sees once for all clients with the same permissions. Only the feed's turns use it.
+struct Audience: Sendable {
+    /// Number of events in a row for which a filter may be too expensive; then its subscriptions end.
+    static let maximumLeftOut = 100
+    /// The size of an event, in bytes, up to which it counts for this.
+    static let maximumCountedSize = 64 << 10
+    /// Number of subscriptions between two looks at the clock.
+    private static let stride = 16
+
+    private struct Key: Hashable {
+        let filter: CompiledCondition?
+        let kind: Observation.ObjectKind?
+
+        /// Values of which an object that matches has at least one; nil if there are none.
+        var accessKeys: [AccessKey]? { filter?.accessKeys ?? kind.flatMap(\.accessKeys) }
+    }
+
+    private struct Member {
+        let subscription: ClientSubscription
+        /// Records up to this position are not delivered.
+        let start: UInt64
+        /// The current row of events for which the filter was too expensive, and how many of them count.
+        var row = 0
+        var leftOut = 0
+    }
+
+    private struct Group {
+        let key: Key
+        let accessKeys: [AccessKey]?
+        /// In the order in which they joined; nil for those that have left.
+        var members: [Member?] = []
+        var count = 0
+        /// Numbers the rows of events for which the filter is too expensive. An event for which it is not ends the row.
+        var row = 1
+    }
+
+    private struct Delivery {
+        let record: EventRecord
+        let position: UInt64
+        /// Nil for a gap.
+        var reading: EventReading?
+        /// The groups that have not received the record; the last of them is next.
+        var groups: [Int]
+        /// Of the last of the groups: its verdict, and the number of members that have received the record.
+        var verdict: EventReading.Verdict?
+        var delivered = 0
+    }
+
+    private var groups: [Int: Group] = [:]
+    /// The groups that are found by values.
+    private var index = FilterIndex<Int>()
+    /// The groups that are judged for each event.
+    private var unindexed: [Int] = []
+    private var numbers: [Key: Int] = [:]
+    /// The number of each subscription's group, and its place there.
+    private var places: [ObjectIdentifier: (group: Int, index: Int)] = [:]
+    private var lastNumber = 0
+    private var delivery: Delivery?
+
+    var isDelivering: Bool { delivery != nil }
+
+    var subscriptions: [ClientSubscription] {
+        groups.values.flatMap { group in group.members.compactMap { $0?.subscription } }
+    }
+
+    // MARK: - Subscriptions
+
+    /// - Parameter start: the position up to which records are not delivered.
+    mutating func insert(_ subscription: ClientSubscription, behind start: UInt64) {
+        let key = Key(filter: subscription.options.filter, kind: subscription.kind)
+        let number = numbers[key] ?? addGroup(key)
+        guard var group = groups.removeValue(forKey: number) else { return }
+        if group.members.count > 2 * group.count + 16 { compact(&group, number) }
+        places[ObjectIdentifier(subscription)] = (number, group.members.count)
+        group.members.append(Member(subscription: subscription, start: start))
+        group.count += 1
+        groups[number] = group
+    }
+
+    private mutating func addGroup(_ key: Key) -> Int {
+        lastNumber += 1
+        let keys = key.accessKeys
+        if let keys { index.insert(lastNumber, keys: keys) } else { unindexed.append(lastNumber) }
+        numbers[key] = lastNumber
+        groups[lastNumber] = Group(key: key, accessKeys: keys)
+        return lastNumber
+    }
+
+    mutating func remove(_ subscription: ClientSubscription) {
+        guard let (number, place) = places.removeValue(forKey: ObjectIdentifier(subscription)) else { return }
+        groups[number]?.members[place] = nil
+        groups[number]?.count -= 1
+        guard let group = groups[number], group.count == 0 else { return }
+        groups[number] = nil
+        numbers[group.key] = nil
+        if let keys = group.accessKeys {
+            index.remove(number, keys: keys)
+        } else {
+            unindexed.removeAll { $0 == number }
+        }
+    }
+
+    mutating func removeAll() { self = Audience() }
+
+    /// Removes the places of members that have left. Never while a record is being delivered, which counts the places.
+    private mutating func compact(_ group: inout Group, _ number: Int) {
+        group.members.removeAll { $0 == nil }
+        for (index, member) in group.members.enumerated() {
+            guard let member else { continue }
+            places[ObjectIdentifier(member.subscription)] = (number, index)
+        }
+    }
+
+    // MARK: - Delivery
+
+    /// Begins to deliver a record. The one before must be delivered.
+    mutating func begin(_ record: EventRecord, at position: UInt64) {
+        guard !groups.isEmpty else { return }
+        let reading: EventReading?
+        switch record.content {
+        case .event(let event): reading = EventReading(record, event)
+        case .gap: reading = nil
+        case .nothing: return
+        }
+        let candidates = candidates(reading)
+        guard !candidates.isEmpty else { return }
+        delivery = Delivery(record: record, position: position, reading: reading, groups: candidates)
+    }
+
+    /// Returns the groups that may receive a record.
+    private func candidates(_ reading: EventReading?) -> [Int] {
+        guard let objects = reading?.indexedObjects else { return Array(groups.keys) }
+        guard !index.isEmpty else { return unindexed }
+        var found: Set<Int> = []
+        for object in objects { found.formUnion(index.candidates(in: object)) }
+        return unindexed + found
+    }
+
+    /// Continues to deliver the record.
+    ///
+    /// - Returns: the subscriptions that end, because their filter is too expensive.
+    mutating func deliver(until limit: TurnLimit) -> [ClientSubscription] {
+        guard var current = delivery.take() else { return [] }
+        var exhausted: [ClientSubscription] = []
+        while let number = current.groups.last {
+            if deliver(&current, to: number, until: limit, &exhausted) {
+                current.groups.removeLast()
+                (current.verdict, current.delivered) = (nil, 0)
+            }
+            if !current.groups.isEmpty, limit.isOver {
+                delivery = current
+                break
+            }
+        }
+        return exhausted
+    }
+
+    /// Delivers the record to a group.
+    ///
+    /// - Returns: false if the limit was reached before.
+    private mutating func deliver(
+        _ current: inout Delivery,
+        to number: Int,
+        until limit: TurnLimit,
+        _ exhausted: inout [ClientSubscription]
+    ) -> Bool {
+        guard let group = groups[number] else { return true }
+        if current.verdict == nil, let verdict = current.reading?.verdict(group.key.filter, group.key.kind) {
+            current.verdict = verdict
+            if case .tooExpensive = verdict {} else { groups[number]?.row += 1 }
+        }
+        if let verdict = current.verdict, current.reading?.isNothing(verdict) ?? false { return true }
+        while current.delivered < group.members.count {
+            defer { current.delivered += 1 }
+            if let member = group.members[current.delivered], current.position > member.start,
+                let item = deliver(&current, to: member, of: group), case .leftOut = item,
+                note(current.record, group.row, number, current.delivered)
+            {
+                exhausted.append(member.subscription)
+            }
+            if current.delivered % Self.stride == Self.stride - 1, limit.isOver,
+                current.delivered + 1 < group.members.count
+            {
+                return false
+            }
+        }
+        return true
+    }
+
+    /// Notes that an event was left out for a member of a group.
+    ///
+    /// - Returns: whether there were too many of them.
+    private mutating func note(_ record: EventRecord, _ row: Int, _ group: Int, _ place: Int) -> Bool {
+        guard var member = groups[group]?.members[place] else { return false }
+        if member.row != row { (member.row, member.leftOut) = (row, 0) }
+        // Filters must not end because somebody publishes large events.
+        if record.size <= Self.maximumCountedSize { member.leftOut += 1 }
+        groups[group]?.members[place] = member
+        return member.leftOut >= Self.maximumLeftOut
+    }
+
+    /// - Returns: the item for the member; nil if it receives nothing.
+    private func deliver(_ current: inout Delivery, to member: Member, of group: Group) -> QueuedItem? {
+        let subscription = member.subscription
+        let view = subscription.currentView
+        guard let verdict = current.verdict else {
+            let gap = QueuedItem.gap(nil, current.record.cursor)
+            subscription.take(gap, seenBy: view)
+            return gap
+        }
+        guard let item = current.reading?.item(verdict, subscription.options, view) else { return nil }
+        // Of a row, only the first is reported: a client that resumes behind it gets the others again.
+        if case .leftOut = item, member.row == group.row { return item }
+        subscription.take(item, seenBy: view)
+        return item
+    }
+}
+
+extension Observation.ObjectKind {
+    /// The longest name that is a key, in bytes.
+    private static var maximumKeyLength: Int { 256 }
+
+    /// What an object of this kind has; nil if it can't be looked up.
+    fileprivate var accessKeys: [AccessKey]? {
+        switch self {
+        case .core(let coreType):
+            [AccessKey(path: [WireName("coreType")], value: .string(WireName(coreType.rawValue)))]
+        case .object(let objectType):
+            objectType.text.utf8.count > Self.maximumKeyLength
+                ? nil : [AccessKey(path: [WireName("objectType")], value: .string(objectType))]
+        }
+    }
+}

@@ -1,0 +1,250 @@
+import Coaty
+
+/// One event, as it is evaluated for subscriptions: what is the same for several of them is done once.
+///
+/// A reading lives as long as a record is being delivered, in the turn of one job.
+struct EventReading: Sendable {
+    /// The result of a subscription's filter and kind.
+    enum Verdict: Sendable {
+        case doesNotMatch
+        case matches
+        /// A change in the object registry, and whether the object matched before and matches after it.
+        case change(before: Bool, after: Bool)
+        /// The filter takes too many steps for this event.
+        case tooExpensive
+    }
+
+    /// What a view sees of the event.
+    private enum Visible {
+        case nothing
+        case whole
+        /// The part of the event that is visible.
+        case part(ObservedEvent)
+        case change(ObservedChange.Visibility)
+    }
+
+    /// Selects the text of an event.
+    private struct Projection: Hashable {
+        /// What is delivered: the event, what is left of it if its object is no longer visible, or the part for some permissions.
+        let variant: Variant
+        let fields: FieldTree?
+        let encoding: EventText.Encoding
+    }
+
+    private enum Variant: Hashable {
+        case whole, departure
+        case part(permissions: UInt64)
+    }
+
+    /// Number of objects of an event whose values are kept for other filters.
+    private static let maximumCaches = 4
+
+    let record: EventRecord
+    let event: ObservedEvent
+    /// The objects that filters judge.
+    private let subjects: [JSONView]
+    /// The values of the first subjects that filters have asked for.
+    private var caches: [ValueCache]
+    /// What views see, by the serial numbers of their permissions.
+    private var visible: [UInt64: Visible] = [:]
+    /// The text that most subscriptions receive.
+    private var plain: EventBody?
+    private var bodies: [Projection: EventBody] = [:]
+
+    init(_ record: EventRecord, _ event: ObservedEvent) {
+        self.record = record
+        self.event = event
+        if let change = event.change {
+            subjects = [change.object.view] + (change.previous.map { [$0.view] } ?? [])
+        } else {
+            subjects = event.subjects
+        }
+        caches = Array(repeating: ValueCache(), count: min(subjects.count, Self.maximumCaches))
+    }
+
+    /// The objects that have to match a filter: a filter that holds for none of them selects nothing of the event. Nil if that is
+    /// not so.
+    var indexedObjects: [JSONView]? {
+        // A view may see only a part of a Deadvertise event, and the filter then judges the part.
+        if case .deadvertise = event.access { return nil }
+        return subjects
+    }
+
+    /// Judges a filter and a kind of objects.
+    mutating func verdict(_ filter: CompiledCondition?, _ kind: Observation.ObjectKind?) -> Verdict {
+        guard let change = event.change else {
+            guard let filter else { return .matches }
+            return verdict { (reading, budget) throws(WorkExceeded) in
+                for index in reading.subjects.indices where try reading.holds(filter, index, &budget) { return true }
+                return false
+            }
+        }
+        // The subjects are the object, and its previous version if there is one.
+        let (isRemoved, hasPrevious) = (change.kind == .removed, change.previous != nil)
+        let before = isRemoved ? includes(change.object, 0, filter, kind) : false
+        let previous = change.previous.map { includes($0, 1, filter, kind) } ?? false
+        let after = isRemoved ? false : includes(change.object, 0, filter, kind)
+        guard let before, let previous, let after else { return .tooExpensive }
+        return .change(before: isRemoved ? before : hasPrevious && previous, after: after)
+    }
+
+    /// Returns whether a filter and a kind include a version of an object; nil if that takes too many steps.
+    private mutating func includes(
+        _ object: (object: AliveObject, view: JSONView),
+        _ subject: Int,
+        _ filter: CompiledCondition?,
+        _ kind: Observation.ObjectKind?
+    ) -> Bool? {
+        guard kind?.includes(object.object) ?? true else { return false }
+        guard let filter else { return true }
+        var budget = WorkBudget(steps: CompiledCondition.maximumSteps)
+        return try? holds(filter, subject, &budget)
+    }
+
+    private mutating func holds(
+        _ filter: CompiledCondition,
+        _ subject: Int,
+        _ budget: inout WorkBudget
+    ) throws(WorkExceeded) -> Bool {
+        guard subject < caches.count else { return try filter.holds(for: subjects[subject], &budget) }
+        return try filter.holds(for: subjects[subject], &caches[subject], &budget)
+    }
+
+    private mutating func verdict(
+        _ holds: (inout EventReading, inout WorkBudget) throws(WorkExceeded) -> Bool
+    ) -> Verdict {
+        var budget = WorkBudget(steps: CompiledCondition.maximumSteps)
+        do throws(WorkExceeded) {
+            return try holds(&self, &budget) ? .matches : .doesNotMatch
+        } catch {
+            return .tooExpensive
+        }
+    }
+
+    /// Whether nobody receives the event for whom it has this verdict. A view may see only a part of a Deadvertise event, and the
+    /// filter then judges the part.
+    func isNothing(_ verdict: Verdict) -> Bool {
+        switch verdict {
+        case .doesNotMatch: if case .deadvertise = event.access { false } else { true }
+        case .change(before: false, after: false): true
+        case .matches, .change, .tooExpensive: false
+        }
+    }
+
+    /// Returns the item for a subscription; nil if it receives nothing.
+    ///
+    /// - Parameters:
+    ///   - verdict: the verdict on the subscription's filter and kind.
+    ///   - view: what the client may see; nil for everything.
+    mutating func item(_ verdict: Verdict, _ options: SubscriptionOptions, _ view: AccessView?) -> QueuedItem? {
+        guard let view else { return item(verdict, options, event, .whole) }
+        switch visible(to: view) {
+        case .nothing: return nil
+        case .whole: return item(verdict, options, event, .whole)
+        case .part(let part):
+            // Few events are seen in part, so that nothing is kept for them.
+            var reading = EventReading(record, part)
+            let verdict = reading.verdict(options.filter, nil)
+            return item(verdict, options, part, .part(permissions: view.permissions.serial))
+        case .change(let visibility): return item(verdict, options, visibility)
+        }
+    }
+
+    private mutating func item(
+        _ verdict: Verdict,
+        _ options: SubscriptionOptions,
+        _ event: ObservedEvent,
+        _ variant: Variant
+    ) -> QueuedItem? {
+        switch verdict {
+        case .doesNotMatch: return nil
+        case .tooExpensive: return .leftOut(record.cursor)
+        case .matches: return .event(queued(event, variant, nil, options))
+        case .change(let before, let after):
+            return Self.kind(before, after).map { .event(queued(event, variant, $0, options)) }
+        }
+    }
+
+    /// Returns the item for a view that may not see all versions of an object.
+    private mutating func item(
+        _ verdict: Verdict,
+        _ options: SubscriptionOptions,
+        _ visibility: ObservedChange.Visibility
+    ) -> QueuedItem? {
+        guard case .change(let before, let after) = verdict else {
+            return visibility.before || visibility.after ? .leftOut(record.cursor) : nil
+        }
+        guard let kind = Self.kind(before && visibility.before, after && visibility.after), let change = event.change
+        else { return nil }
+        guard kind == .removed, change.kind != .removed, !visibility.after else {
+            return .event(queued(event, .whole, kind, options))
+        }
+        // The client must not see the new version, not even as the last of an object that is gone for it.
+        return change.departure(from: event).map { .event(queued($0, .departure, kind, options)) }
+    }
+
+    /// Translates a change into what a filtered view sees: an object that starts to match is added, one that stops is removed.
+    ///
+    /// - Returns: nil if the object matched neither before nor after the change.
+    private static func kind(_ before: Bool, _ after: Bool) -> ObjectChange.Kind? {
+        switch (before, after) {
+        case (false, true): .added
+        case (true, true): .changed
+        case (true, false): .removed
+        case (false, false): nil
+        }
+    }
+
+    private mutating func visible(to view: AccessView) -> Visible {
+        let key = view.permissions.serial
+        if let known = visible[key] { return known }
+        let judged: Visible
+        if let change = event.change {
+            judged = .change(change.visibility(to: view))
+        } else {
+            judged =
+                switch event.visibility(to: view) {
+                case .nothing: .nothing
+                case .everything: .whole
+                case .part(let part): .part(part)
+                }
+        }
+        visible[key] = judged
+        return judged
+    }
+
+    private mutating func queued(
+        _ event: ObservedEvent,
+        _ variant: Variant,
+        _ change: ObjectChange.Kind?,
+        _ options: SubscriptionOptions
+    ) -> QueuedEvent {
+        QueuedEvent(
+            cursor: record.cursor,
+            change: change,
+            key: event.key,
+            request: event.request,
+            size: record.size,
+            body: body(of: event, variant, options)
+        )
+    }
+
+    private mutating func body(
+        of event: ObservedEvent,
+        _ variant: Variant,
+        _ options: SubscriptionOptions
+    ) -> EventBody {
+        let text = EventText(event: event, fields: options.fields, encoding: options.encoding)
+        if variant == .whole, options.fields == nil, options.encoding == .base64 {
+            if let plain { return plain }
+            let body = text.body()
+            plain = body
+            return body
+        }
+        let projection = Projection(variant: variant, fields: options.fields, encoding: options.encoding)
+        if let known = bodies[projection] { return known }
+        let body = text.body()
+        bodies[projection] = body
+        return body
+    }
+}

@@ -1,0 +1,211 @@
+import Coaty
+import Logging
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+/// Random schedules of a feed with pools of one and of four threads, against a model: events, offline periods, subscriptions that
+/// join, resume, read slowly and leave, and changes of what they may see.
+@Suite struct FeedScheduleTests {
+    /// What a client has seen and may see.
+    private final class Client {
+        let transport = SteeredTransport()
+        let outbound: OutboundQueue
+        let subscription: ClientSubscription
+        let isFiltered: Bool
+        /// The position after which it subscribed; nil if it is that of `ok`.
+        let since: FeedCursor?
+        /// What it may see, with the number of frames that it had received when this was put in force.
+        var views: [(first: Int, isRestricted: Bool)]
+        /// The number of frames when it left; nil while it is there.
+        var left: Int?
+
+        init(_ workers: WorkerPool, _ options: SubscriptionOptions, _ view: AccessView?) {
+            outbound = OutboundQueue(
+                transport,
+                memory: QueueMemory(),
+                workers: workers,
+                hasOneSubscription: false
+            )
+            subscription = outbound.open(id: "s", options: options, wanted: nil, view: view)
+            isFiltered = options.filter != nil
+            since = options.since
+            views = [(0, view != nil)]
+        }
+    }
+
+    /// Restricted clients may see every third event, filters select every second.
+    private static func isVisible(_ number: Int) -> Bool { number % 3 == 0 }
+    private static func isWanted(_ number: Int) -> Bool { number % 2 == 0 }
+
+    private let view: AccessView
+    private let filters: [ObjectFilterCondition]
+
+    init() throws {
+        view = AccessView(
+            permissions: try Policy.permissions(
+                #"[{"observe":["channel"],"channels":["*"],"where":["object.v",["Equals",true]]}]"#
+            )
+        )
+        // Two conditions that mean the same are two groups.
+        filters = try [#"["w",["Equals",true]]"#, #"["w",["NotEquals",false]]"#].map(Made.condition)
+    }
+
+    @Test(arguments: [1, 4], 0..<40 as Range<UInt64>)
+    func eachSubscriptionIsCompleteAndInOrder(_ threads: Int, seed: UInt64) async throws {
+        var random = SeededGenerator(seed: seed)
+        let workers = WorkerPool(name: "test", threads: threads)
+        workers.start()
+        let buffer = ReplayBuffer(limit: try Made.recordSize() * Int.random(in: 10...400, using: &random))
+        let feed = Feed(
+            isResumable: true,
+            memory: buffer,
+            workers: workers,
+            counts: FeedCounts(logger: Logger(label: "test"))
+        )
+        if Bool.random(using: &random) { feed.update(.standing) }
+        var clients: [Client] = []
+        var gaps: Set<Int> = []
+        var last = 0
+
+        func deliver() throws {
+            last += 1
+            let members =
+                #""objectType":"t","objectId":"o\#(last % 5)","name":"o","n":\#(last),"w":\#(Self.isWanted(last)),"v":\#(Self.isVisible(last))"#
+            feed.deliver(try Made.channel(#"{"object":{"coreType":"CoatyObject",\#(members)}}"#))
+        }
+        func join(since: FeedCursor?) {
+            let options = Made.options {
+                $0.since = since
+                $0.filter = Bool.random(using: &random) ? filters.randomElement(using: &random) : nil
+                $0.buffer = Int.random(in: 1...2, using: &random) == 1 ? 4096 : Int.random(in: 1...10, using: &random)
+            }
+            let client = Client(workers, options, Bool.random(using: &random) ? view : nil)
+            client.transport.setRoom(Bool.random(using: &random) ? .max : Int.random(in: 0...5, using: &random))
+            feed.add(client.subscription)
+            clients.append(client)
+        }
+        func stay() -> [Client] { clients.filter { $0.left == nil } }
+
+        for step in 0..<400 {
+            switch Int.random(in: 0..<40, using: &random) {
+            case 0..<20: for _ in 0..<Int.random(in: 1...6, using: &random) { try deliver() }
+            case 20, 21: join(since: nil)
+            case 22, 23:
+                let cursors = try clients.randomElement(using: &random)?.transport.delivered.compactMap(\.cursor)
+                join(since: cursors?.randomElement(using: &random))
+            case 24, 25:
+                guard let client = stay().randomElement(using: &random) else { break }
+                client.outbound.close(client.subscription)
+                client.left = client.transport.frames.count
+                feed.remove(client.subscription)
+            case 26:
+                last += 1
+                gaps.insert(last)
+                feed.update(.offline)
+                feed.update(.standing)
+            case 27, 28:
+                guard let client = stay().randomElement(using: &random) else { break }
+                let isRestricted = !(client.views.last?.isRestricted ?? false)
+                client.outbound.change(isRestricted ? view : nil, of: client.subscription)
+                client.views.append((client.transport.frames.count, isRestricted))
+            case 29..<35:
+                guard let client = stay().randomElement(using: &random) else { break }
+                client.transport.setRoom(Int.random(in: 0...20, using: &random))
+                client.outbound.pump()
+            default: await Task.yield()
+            }
+            if step == 200 { feed.update(.standing) }
+        }
+        // The last event is for everybody.
+        repeat { try deliver() } while last % 6 != 0
+        for client in stay() {
+            client.transport.setRoom(.max)
+            client.outbound.pump()
+        }
+        try await untilTrue("the last event has arrived") {
+            try stay().allSatisfy { try $0.transport.delivered.last?.event == last }
+        }
+        try await untilTrue("all turns are over") { workers.isIdle }
+        for client in clients { try check(client, gaps, last) }
+        for client in clients { client.outbound.close() }
+        feed.close()
+        await workers.stop()
+    }
+
+    private func check(_ client: Client, _ gaps: Set<Int>, _ last: Int) throws {
+        let frames = try client.transport.delivered
+        if let left = client.left { #expect(frames.count == left, "nothing follows the end") }
+        guard let ok = frames.first else {
+            #expect(client.left != nil)
+            return
+        }
+        #expect(ok.content == .ok)
+        // If the first frame does not show where it begins, only the order is checked up to the first event.
+        var position = (client.since ?? ok.cursor).map { Int($0.position) }
+        var isGap = false
+        for (index, frame) in frames.enumerated().dropFirst() {
+            switch frame.content {
+            case .event(let number):
+                let views = client.views.filter { $0.first <= index }
+                if views.last?.isRestricted ?? false { #expect(Self.isVisible(number), "\(number) is not visible") }
+                if client.isFiltered { #expect(Self.isWanted(number)) }
+                if let position {
+                    #expect(number > position, "\(number) follows \(position)")
+                    let missed = (position + 1..<max(number, position + 1)).filter { isDue($0, to: client, gaps) }
+                    #expect(isGap || missed.isEmpty, "\(missed) are missing before \(number)")
+                }
+                #expect(frame.cursor.map { Int($0.position) } == number)
+                (position, isGap) = (number, false)
+            case .gap: isGap = true
+            default: Issue.record("\(frame)")
+            }
+        }
+        if client.left == nil { #expect(position == last && !isGap) }
+    }
+
+    /// Whether a client has to receive an event, whatever its view was when it was judged, or a gap for it.
+    private func isDue(_ number: Int, to client: Client, _ gaps: Set<Int>) -> Bool {
+        if gaps.contains(number) { return true }
+        if client.isFiltered, !Self.isWanted(number) { return false }
+        return Self.isVisible(number) || !client.views.contains { $0.isRestricted }
+    }
+
+    // MARK: - Backlog
+
+    /// While no worker is free, the intake of a feed is bounded: the oldest events are replaced by a gap.
+    @Test func backlogIsBoundedAndReportedAsGap() async throws {
+        let workers = WorkerPool(name: "test", threads: 1)
+        let counts = FeedCounts(logger: Logger(label: "test"))
+        let feed = Feed(isResumable: true, memory: ReplayBuffer(limit: 64 << 20), workers: workers, counts: counts)
+        feed.update(.standing)
+        let count = 3 * FeedIntake.maximumBacklog
+        let options = Made.options { $0.buffer = 4096 }
+        let (early, late) = (Client(workers, options, nil), Client(workers, options, nil))
+        feed.add(early.subscription)
+        for number in 1...count { feed.deliver(try Made.event(1, number)) }
+        feed.add(late.subscription)
+        feed.deliver(try Made.event(1, count + 1))
+        #expect(counts.droppedBacklogs > 0)
+        workers.start()
+        try await untilTrue("the last event has arrived") {
+            try [early, late].allSatisfy { try $0.transport.delivered.last?.event == count + 1 }
+        }
+        let frames = try early.transport.delivered
+        #expect(frames.prefix(2).map(\.content) == [.ok, .gap(nil)])
+        let first = try #require(frames.compactMap(\.event).first)
+        #expect(first > count - FeedIntake.maximumBacklog)
+        #expect(frames.compactMap(\.event) == Array(first...count + 1))
+        #expect(frames[1].cursor?.position == UInt64(first - 1))
+        #expect(try late.transport.delivered.map(\.content) == [.ok, .event(count + 1)])
+        // The replay buffer has what was left out.
+        let resuming = Client(workers, Made.options { $0.since = frames[0].cursor }, nil)
+        feed.add(resuming.subscription)
+        try await untilTrue("everything is replayed") {
+            try resuming.transport.delivered.compactMap(\.event) == Array(1...count + 1)
+        }
+        for client in [early, late, resuming] { client.outbound.close() }
+        await workers.stop()
+    }
+}
