@@ -22,6 +22,7 @@ enum FilterBench {
         try indexed("equality, a property each", object) { ("name\($0)", "hall 7") }
         try indexed("equality, a path each", object) { ("labels.room\($0)", "7.1") }
         try judged("comparison, one property", object) { .property("value", .lessThan(.double(-0.5 - Double($0)))) }
+        try judged("order of texts, one property", object) { .property("name", .lessThan(.string("hall -\($0)"))) }
         try judged("pattern, one property", object) { .property("name", .like("hall %-\($0)")) }
         try judged("existence, a property each", object) { .property(.init("name\($0)"), .exists()) }
         try wide()

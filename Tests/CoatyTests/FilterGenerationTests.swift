@@ -27,6 +27,24 @@ import Testing
         #expect(verdicts.held > 500 && verdicts.failed > 500)
     }
 
+    @Test func explanationsSpendWhatVerdictsSpend() throws {
+        var generator = FilterGenerator(seed: 5)
+        var exceeded = 0
+        for _ in 0..<5_000 {
+            let condition = ObjectFilterCondition.or([.and(generator.list { $0.condition() }), generator.condition()])
+            let object = try Self.view(generator.json())
+            let steps = 1 + generator.below(30)
+            var budget = WorkBudget(steps: steps)
+            let holds = try? CompiledCondition(condition).holds(for: object, &budget)
+            let explanation = condition.explain(object, steps: steps)
+            #expect(explanation.holds == (holds ?? false), "\(condition)")
+            guard holds == nil else { continue }
+            exceeded += 1
+            #expect(try PayloadCoder.encode(explanation).contains(#"{"exhausted":true,"holds":false}"#))
+        }
+        #expect(exceeded > 500)
+    }
+
     /// Each part has the verdict of its own condition.
     private static func checkParts(
         _ explanation: ObjectFilterExplanation,

@@ -44,6 +44,17 @@ import Testing
         #expect(throws: JSONSyntaxError.self) { try parse(String(repeating: "{\"a\":", count: 1_000_000)) }
     }
 
+    @Test func boundsTheNumberOfValues() throws {
+        for (text, count) in [("[1,[],{}]", 4), (#"{"a":[1],"b":2}"#, 6), ("[[[[]]]]", 4)] {
+            let bytes = Array(text.utf8)
+            #expect(try JSONDocument(bytes, maximumValues: count).nodes.count == count)
+            #expect(throws: JSONSyntaxError.self) { try JSONDocument(bytes, maximumValues: count / 2) }
+        }
+        let many = Array("[\(Array(repeating: "1", count: 1_000).joined(separator: ","))]".utf8)
+        #expect(throws: JSONSyntaxError.self) { try JSONDocument(many, maximumValues: 1_000) }
+        #expect(try JSONDocument(many, maximumValues: 1_001).nodes.count == 1_001)
+    }
+
     @Test func findsMembers() throws {
         let root = try parse(#"{"a":1,"b":{"c":[10,"x\u0041\/"]},"a":2,"\u0062b":3}"#).root
         #expect(root["a"]?.number == 2)

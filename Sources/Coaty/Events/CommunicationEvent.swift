@@ -63,8 +63,15 @@ public struct Payload: Sendable {
     ///
     /// - Throws: ``PayloadError/malformed(_:)``
     public init(_ bytes: [UInt8]) throws(PayloadError) {
+        try self.init(bytes, maximumValues: .max)
+    }
+
+    /// Checks a JSON text of at most some number of values, names of members included.
+    ///
+    /// - Throws: ``PayloadError/malformed(_:)``
+    package init(_ bytes: [UInt8], maximumValues: Int) throws(PayloadError) {
         do throws(JSONSyntaxError) {
-            document = try JSONDocument(bytes)
+            document = try JSONDocument(bytes, maximumValues: maximumValues)
         } catch {
             throw .malformed(error)
         }

@@ -16,7 +16,8 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
     /// The condition does not hold.
     case not(ObjectFilterCondition)
 
-    /// How deep and, or and not may be nested. JSON that is deeper is refused, and what is deeper matches nothing.
+    /// How deep and, or and not may be nested. JSON that is deeper is refused, and what is deeper is
+    /// neither true nor false.
     public static let maximumDepth = 32
 
     /// A property's value is as the expression says.

@@ -72,7 +72,11 @@ public struct ExplainedValue: Sendable, Hashable {
 extension ObjectFilterCondition {
     /// Explains ``matches(_:)-(JSONView)``.
     public func explain(_ object: JSONView) -> ObjectFilterExplanation {
-        var explainer = ConditionExplainer(steps: Self.maximumSteps) { $0.value(in: object) }
+        explain(object, steps: Self.maximumSteps)
+    }
+
+    func explain(_ object: JSONView, steps: Int) -> ObjectFilterExplanation {
+        var explainer = ConditionExplainer(steps: steps) { $0.value(in: object) }
         return explainer.explain(self, CompiledCondition(self).part, isNeeded: true).explanation
     }
 

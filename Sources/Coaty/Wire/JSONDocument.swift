@@ -25,23 +25,44 @@ public struct JSONDocument: Sendable {
         var isWide = false
     }
 
+    /// All of the document in one place: a view of each value is retained and released many times.
+    final class Storage: Sendable {
+        let bytes: [UInt8]
+        /// In the order of the text; an object's keys stand before their values.
+        let nodes: ContiguousArray<Node>
+        /// Finds the parts of wide values; nil where there is none.
+        let wide: MemberIndex?
+
+        fileprivate init(_ bytes: [UInt8], _ scanner: consuming JSONScanner) {
+            self.bytes = bytes
+            nodes = scanner.nodes
+            wide = scanner.wideBytes > 0 ? MemberIndex(reservedBytes: scanner.wideBytes) : nil
+        }
+    }
+
+    let storage: Storage
+
     /// The JSON text, as it came.
-    public let bytes: [UInt8]
-    /// In the order of the text; an object's keys stand before their values.
-    let nodes: ContiguousArray<Node>
-    /// Finds the parts of wide values; nil where there is none.
-    let wide: MemberIndex?
+    public var bytes: [UInt8] { storage.bytes }
+    var nodes: ContiguousArray<Node> { storage.nodes }
+    var wide: MemberIndex? { storage.wide }
 
     /// Checks a text against RFC 8259 and indexes it.
     ///
     /// - Throws: ``JSONSyntaxError`` where the text is not JSON, not UTF-8, or nested deeper than ``maximumDepth``.
     public init(_ bytes: [UInt8]) throws(JSONSyntaxError) {
+        try self.init(bytes, maximumValues: .max)
+    }
+
+    /// Checks and indexes a text of at most some number of values, names of members included. Each takes 16 bytes of memory, or
+    /// 24 in a wide object, whatever it takes in the text.
+    ///
+    /// - Throws: ``JSONSyntaxError``
+    init(_ bytes: [UInt8], maximumValues: Int) throws(JSONSyntaxError) {
         guard bytes.count < Int(UInt32.max) else { throw JSONSyntaxError(offset: 0, reason: "the text is too long") }
-        var scanner = JSONScanner(capacity: bytes.count / 8 + 4)
+        var scanner = JSONScanner(capacity: min(bytes.count / 8, maximumValues) + 4, maximumValues: maximumValues)
         try scanner.scan(bytes.span)
-        self.bytes = bytes
-        self.nodes = scanner.nodes
-        wide = scanner.wideBytes > 0 ? MemberIndex(reservedBytes: scanner.wideBytes) : nil
+        storage = Storage(bytes, scanner)
     }
 
     /// The value that the whole text is.
@@ -62,10 +83,11 @@ extension JSONDocument {
 
     /// Over spans: arrays would be retained and released for each key.
     fileprivate func member(named name: UnsafeBufferPointer<UInt8>, of object: Int) -> Int? {
-        let nodes = nodes.span
-        let bytes = bytes.span
+        let (storedNodes, storedBytes) = (storage.nodes, storage.bytes)
+        let nodes = storedNodes.span
+        let bytes = storedBytes.span
         guard nodes[object].kind == .object else { return nil }
-        if nodes[object].isWide, let wide { return wide.member(named: name, of: object, in: self) }
+        if nodes[object].isWide, let wide = storage.wide { return wide.member(named: name, of: object, in: self) }
         var found: Int?
         var key = object + 1
         let end = Int(nodes[object].next)
@@ -79,7 +101,8 @@ extension JSONDocument {
 
     /// The index of the first member, within a value, whose object has another one of the same name before it; nil if there is none.
     fileprivate func duplicateMember(within value: Int) -> Int? {
-        let nodes = nodes.span
+        let storedNodes = storage.nodes
+        let nodes = storedNodes.span
         for object in value..<Int(nodes[value].next) where nodes[object].kind == .object {
             if let member = duplicateMember(of: object) { return member }
         }
@@ -87,8 +110,9 @@ extension JSONDocument {
     }
 
     private func duplicateMember(of object: Int) -> Int? {
-        let nodes = nodes.span
-        let bytes = bytes.span
+        let (storedNodes, storedBytes) = (storage.nodes, storage.bytes)
+        let nodes = storedNodes.span
+        let bytes = storedBytes.span
         var count = 0
         // A bit for each length and last character of a key, which already tells most keys from all earlier ones.
         var seen: UInt64 = 0
@@ -182,7 +206,8 @@ public struct JSONView: Sendable {
     func isString(_ text: String) -> Bool {
         guard kind == .string else { return false }
         var text = text
-        return text.withUTF8 { document.isString(node, in: document.bytes.span, equalTo: $0) }
+        let stored = document.storage.bytes
+        return text.withUTF8 { document.isString(node, in: stored.span, equalTo: $0) }
     }
 
     /// The number; nil where this is none.
@@ -224,7 +249,7 @@ public struct JSONView: Sendable {
         document.member(named: name, of: index).map { JSONView(document: document, index: $0) }
     }
 
-    private var node: JSONDocument.Node { document.nodes[index] }
+    private var node: JSONDocument.Node { document.storage.nodes[index] }
 
     /// The JSON Pointer (RFC 6901) of this value in its document; empty for the root.
     public var pointer: String {
@@ -255,7 +280,7 @@ public struct JSONView: Sendable {
 
     /// The number of members with different names, or of elements; 0 for other values.
     var childCount: Int {
-        if node.isWide, let wide = document.wide { return wide.count(of: index, in: document) }
+        if node.isWide, let wide = document.storage.wide { return wide.count(of: index, in: document) }
         switch kind {
         case .array: return elements.reduce(0) { count, _ in count + 1 }
         case .object: return members.count { key, value in member(named: key.string ?? "")?.index == value.index }
@@ -266,7 +291,9 @@ public struct JSONView: Sendable {
     /// The element of an array at a position; nil where there is none.
     func element(at position: Int) -> JSONView? {
         guard kind == .array, position >= 0 else { return nil }
-        guard node.isWide, let wide = document.wide else { return elements.dropFirst(position).first { _ in true } }
+        guard node.isWide, let wide = document.storage.wide else {
+            return elements.dropFirst(position).first { _ in true }
+        }
         return wide.element(at: position, of: index, in: document).map { JSONView(document: document, index: $0) }
     }
 
@@ -275,10 +302,7 @@ public struct JSONView: Sendable {
 
     /// Whether both are the same place in the same text.
     func isSame(as other: JSONView) -> Bool {
-        guard index == other.index else { return false }
-        return document.nodes.withUnsafeBufferPointer { nodes in
-            other.document.nodes.withUnsafeBufferPointer { nodes.baseAddress == $0.baseAddress }
-        }
+        index == other.index && document.storage === other.document.storage
     }
 
     private func encloses(_ other: Int) -> Bool { index <= other && other < Int(node.next) }
@@ -297,7 +321,7 @@ public struct JSONView: Sendable {
         /// The next element.
         public mutating func next() -> JSONView? {
             guard index < end else { return nil }
-            defer { index = Int(document.nodes[index].next) }
+            defer { index = Int(document.storage.nodes[index].next) }
             return JSONView(document: document, index: index)
         }
     }
@@ -312,7 +336,7 @@ public struct JSONView: Sendable {
         public mutating func next() -> (key: JSONView, value: JSONView)? {
             guard index < end else { return nil }
             let value = index + 1
-            defer { index = Int(document.nodes[value].next) }
+            defer { index = Int(document.storage.nodes[value].next) }
             return (JSONView(document: document, index: index), JSONView(document: document, index: value))
         }
     }

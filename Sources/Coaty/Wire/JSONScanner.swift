@@ -5,8 +5,10 @@ struct JSONScanner {
     private(set) var wideBytes = 0
     private var position = 0
     private var depth = 0
+    private let maximumValues: Int
 
-    init(capacity: Int) {
+    init(capacity: Int, maximumValues: Int) {
+        self.maximumValues = maximumValues
         nodes.reserveCapacity(capacity)
     }
 
@@ -38,6 +40,7 @@ struct JSONScanner {
         var count = 0
         repeat {
             count += 1
+            guard nodes.count < maximumValues else { throw error("more than \(maximumValues) values") }
             skipSpace(text)
             guard position < text.count, text[position] == UInt8(ascii: "\"") else {
                 throw error("expected a property name in double quotes")
@@ -61,6 +64,7 @@ struct JSONScanner {
         var count = 0
         repeat {
             count += 1
+            guard nodes.count < maximumValues else { throw error("more than \(maximumValues) values") }
             skipSpace(text)
             try value(text)
             skipSpace(text)

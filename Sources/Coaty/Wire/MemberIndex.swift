@@ -75,7 +75,9 @@ final class MemberIndex: Sendable {
     }
 
     private static func members(of object: Int, in document: JSONDocument) -> Table {
-        let nodes = document.nodes.span
+        let (storedNodes, storedBytes) = (document.nodes, document.bytes)
+        let nodes = storedNodes.span
+        let bytes = storedBytes.span
         let end = Int(nodes[object].next)
         var count = 0
         var key = object + 1
@@ -88,7 +90,7 @@ final class MemberIndex: Sendable {
         key = object + 1
         while key < end {
             let node = nodes[key]
-            let content = document.bytes.span.extracting(Int(node.start) + 1..<Int(node.end) - 1)
+            let content = bytes.extracting(Int(node.start) + 1..<Int(node.end) - 1)
             let place = content.withUnsafeBufferPointer { content in
                 guard node.isEscaped else { return Self.place(of: content, in: table.places, document) }
                 resolved.removeAll(keepingCapacity: true)
@@ -113,8 +115,9 @@ final class MemberIndex: Sendable {
         let mask = places.count - 1
         var place = hasher.finalize() & mask
         let places = places.span
-        let nodes = document.nodes.span
-        let bytes = document.bytes.span
+        let (storedNodes, storedBytes) = (document.nodes, document.bytes)
+        let nodes = storedNodes.span
+        let bytes = storedBytes.span
         while places[place] != 0, !document.isString(nodes[Int(places[place])], in: bytes, equalTo: name) {
             place = (place + 1) & mask
         }

@@ -1,5 +1,5 @@
-/// A condition on one property.
-struct CompiledLeaf: Sendable, Hashable {
+/// A condition on one property. A class, because it is retained once where a struct's parts would be each time it is judged.
+final class CompiledLeaf: Sendable {
     /// What a property is compared with.
     enum Operand: Sendable, Hashable {
         case value(Constant)
@@ -149,7 +149,22 @@ struct CompiledLeaf: Sendable, Hashable {
     }
 
     var footprint: Int {
-        [first, second].reduce(path.footprint) { $0 + ($1?.footprint ?? 0) }
+        [first, second].reduce(2 * MemoryLayout<Operand?>.stride + path.footprint) { $0 + ($1?.footprint ?? 0) }
+    }
+}
+
+extension CompiledLeaf: Hashable {
+    static func == (left: CompiledLeaf, right: CompiledLeaf) -> Bool {
+        left === right
+            || left.filterOperator == right.filterOperator && left.path == right.path && left.first == right.first
+                && left.second == right.second
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(filterOperator)
+        hasher.combine(path)
+        hasher.combine(first)
+        hasher.combine(second)
     }
 }
 

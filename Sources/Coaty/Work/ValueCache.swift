@@ -1,10 +1,11 @@
-/// The values that conditions asked of one object, so that each path is looked up, and its value read, once for all of them.
+/// The values that conditions asked of one object, so that each is looked up and read once for all of them.
 ///
-/// A cache serves one object after the other. Conditions pay in full for what they find in it: what a condition may cost does
-/// not depend on others.
+/// A cache serves one object after the other, and keeps the last one. Conditions pay in full for what they find in it: what a
+/// condition may cost does not depend on others.
 package struct ValueCache: Sendable {
     private var object: JSONView?
-    private var values: [PropertyPath: FilterValue?] = [:]
+    /// Not for paths without a value: of these there may be any number.
+    private var values: [PropertyPath: FilterValue] = [:]
 
     /// Creates an empty cache.
     package init() {}
@@ -16,8 +17,9 @@ package struct ValueCache: Sendable {
             self.object = object
             values.removeAll(keepingCapacity: true)
         }
-        let value = path.value(in: object).map { FilterValue($0, isRead: true) }
-        values.updateValue(value, forKey: path)
+        guard let view = path.value(in: object) else { return nil }
+        let value = FilterValue(view, isRead: true)
+        values[path] = value
         return value
     }
 }
