@@ -29,6 +29,7 @@ let package = Package(
         // No pkgConfig: the file has a flag that the package manager refuses.
         .systemLibrary(name: "CAvahi"),
         .systemLibrary(name: "CEpoll"),
+        .systemLibrary(name: "CMalloc"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         // The files that the gateway serves.
         .target(name: "CEmbedded"),
@@ -71,7 +72,7 @@ let package = Package(
         .target(
             name: "CoatyGateway",
             dependencies: [
-                "CEmbedded", "CEpoll", "COpenSSL", "Coaty", "CoatyMQTT", "HTTPServer", "WebSocketServer",
+                "CEmbedded", "CEpoll", "CMalloc", "COpenSSL", "Coaty", "CoatyMQTT", "HTTPServer", "WebSocketServer",
                 "Coordination",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),

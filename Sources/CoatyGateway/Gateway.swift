@@ -22,6 +22,9 @@ public final class Gateway: Sendable {
     private let access: AccessControl
     private let audit: AuditLog
 
+    /// Limits what the allocator keeps for itself. Call it at the start of the process.
+    public static func prepareProcess() { ResidentMemory.prepareAllocator() }
+
     /// Creates a gateway without starting it.
     ///
     /// - Throws: if the audit log can't be opened.
@@ -145,6 +148,9 @@ public final class Gateway: Sendable {
             workers: workers,
             logger: logger
         )
+        let memory = ResidentMemory(accounts, logger: logger) { [streams = hub.streams] in streams.abortLargest(of: $0)
+        }
+        try await start("resident memory", memory, stopLimit: .milliseconds(100))
         let network = Network(
             manager: manager,
             feeds: hub,
@@ -154,6 +160,7 @@ public final class Gateway: Sendable {
             routing: routing,
             identities: identities,
             accounts: accounts,
+            residentMemory: memory,
             requestCount: RequestCount()
         )
         // The nodes of a removed token must not stay until their leases end.
@@ -166,7 +173,6 @@ public final class Gateway: Sendable {
         }
         let services = ClientServices(
             gate: Gate(network, access: access, audit: audit),
-            memory: hub.queueMemory,
             accounts: accounts,
             workers: workers,
             connections: hub.streams,

@@ -26,6 +26,7 @@ struct GatewayCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingFlags
 
     func run() async throws {
+        Gateway.prepareProcess()
         let settings: GatewaySettings
         do {
             settings = try self.settings()

@@ -27,6 +27,8 @@ final class ClientConnections: Sendable {
         var dropped: Int
         /// Events queued because clients read too slowly, without events that throttling holds back.
         var queued = 0
+        /// Bytes queued, including those of events that throttling holds back.
+        var queuedBytes = 0
         /// At most ``maximumSlowConsumers``, ordered by dropped events, then by queued events, the most first.
         var slowConsumers: [SlowConsumer] = []
     }
@@ -65,12 +67,23 @@ final class ClientConnections: Sendable {
         }
     }
 
+    /// Ends the connection of a client that has the most bytes queued.
+    ///
+    /// - Returns: false if the client has none.
+    func abortLargest(of client: ClientKey) -> Bool {
+        let connections = state.withLock { $0.connections.values.map(\.outbound) }
+        let largest = connections.filter { $0.memory.client == client }.max { $0.memory.bytes < $1.memory.bytes }
+        largest?.abort()
+        return largest != nil
+    }
+
     /// The current counts over all connections.
     var statistics: Statistics {
         let now = state.withLock(\.self)
         var sum = Statistics(connections: now.connections.count, delivered: now.delivered, dropped: now.dropped)
         for (number, (outbound, transport)) in now.connections {
             let statistics = outbound.statistics
+            sum.queuedBytes += outbound.memory.bytes
             sum.delivered += statistics.delivered
             sum.dropped += statistics.dropped
             sum.subscriptions += statistics.subscriptions.count

@@ -4,8 +4,6 @@ import Synchronization
 /// What all connections of clients share.
 final class ClientServices: Sendable {
     let gate: Gate
-    /// Counts the bytes queued for all clients.
-    let memory: QueueMemory
     /// What each client holds.
     let accounts: Accounts
     /// Do the work of outbound queues.
@@ -19,7 +17,6 @@ final class ClientServices: Sendable {
 
     init(
         gate: Gate,
-        memory: QueueMemory,
         accounts: Accounts,
         workers: WorkerPool,
         connections: ClientConnections,
@@ -27,7 +24,6 @@ final class ClientServices: Sendable {
         maximumTimeout: Int
     ) {
         self.gate = gate
-        self.memory = memory
         self.accounts = accounts
         self.workers = workers
         self.connections = connections

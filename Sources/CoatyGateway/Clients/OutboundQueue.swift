@@ -92,7 +92,7 @@ final class OutboundQueue: Job {
     /// Not urgent: many clients that resume at once must not hold up live events.
     let ticket = JobTicket(isUrgent: false)
     private let transport: any FrameTransport
-    private let memory: QueueMemory
+    let memory: QueueMemory
     let workers: WorkerPool
     /// Whether the connection ends with its first subscription or request.
     private let hasOneSubscription: Bool
@@ -101,7 +101,7 @@ final class OutboundQueue: Job {
     let state = Mutex(State())
 
     /// - Parameters:
-    ///   - memory: the byte count that all clients share.
+    ///   - memory: counts the queued bytes for the client.
     ///   - workers: read snapshots and replays.
     ///   - hasOneSubscription: whether the connection ends with its first subscription or request.
     ///   - onEnd: called in a new task after a subscription or request has ended without ``close(_:)``.
@@ -366,6 +366,12 @@ final class OutboundQueue: Job {
             state.isFull = false
             write(&state)
         }
+    }
+
+    /// Discards all queues, and ends the connection.
+    func abort() {
+        close()
+        transport.abort()
     }
 
     /// Closes all subscriptions and requests and discards all queues. Called when the connection has closed or is about to.

@@ -24,7 +24,7 @@ final class SingleStream: Sendable {
     ) {
         outbound = OutboundQueue(
             transport,
-            memory: services.memory,
+            memory: QueueMemory(services.accounts.account(of: principal)),
             workers: services.workers,
             hasOneSubscription: true
         )

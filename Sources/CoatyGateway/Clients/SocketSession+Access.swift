@@ -2,6 +2,8 @@ import Coaty
 import HTTPServer
 
 extension SocketSession {
+    /// The bytes that a connection holds without its queue.
+    static let cost = 8 << 10
     /// Maximum length of a frame before the client has authenticated, in bytes.
     static let maximumUnauthenticatedLength = 8 << 10
     /// Time that a client has to authenticate.
@@ -71,6 +73,7 @@ extension SocketSession {
         }
         let moved = try Places(account)
         store.state.withLock { if $0.places != nil { $0.places = moved } }
+        outbound.memory.move(to: account)
     }
 
     /// Judges all subscriptions and requests by the current policy.
@@ -119,6 +122,7 @@ extension SocketSession {
         let account: ClientAccount
         private let connection: Place
         private let unauthenticated: Place?
+        private let charge: Charge
 
         var isAuthenticated: Bool { unauthenticated == nil }
 
@@ -126,6 +130,7 @@ extension SocketSession {
             self.account = account
             unauthenticated = isAuthenticated ? nil : try account.take(.unauthenticated)
             connection = try account.take(.connections)
+            charge = try account.charge(SocketSession.cost)
         }
 
         /// - Parameter principal: nil if the client has to authenticate first.

@@ -74,7 +74,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         self.services = services
         outbound = OutboundQueue(
             WebSocketTransport(connection: connection),
-            memory: services.memory,
+            memory: QueueMemory(places.account),
             workers: services.workers,
             hasOneSubscription: false,
             onEnd: { [store] in store.remove($0) }
@@ -300,8 +300,8 @@ final class SocketSession: WebSocketEndpoint.Client {
         try frame.json.refuseMembers(besides: ClientFrame.members.union(["name"]))
         let parameters = FrameParameters(frame: frame.json)
         let name = try parameters.required("name")
-        guard name.utf8.count <= ClientIdentities.maximumNameLength else {
-            throw parameters.invalid("name", "must be at most \(ClientIdentities.maximumNameLength) bytes")
+        guard name.utf8.count <= Limits.maximumNameLength else {
+            throw parameters.invalid("name", "must be at most \(Limits.maximumNameLength) bytes")
         }
         let principal = try principal
         try store.state.withLock { state in

@@ -82,8 +82,6 @@ final class FeedHub: Sendable {
 
     /// The requests that were observed recently, for answers.
     let requests = ObservedRequests()
-    /// Counts the bytes queued for all clients, by subscriptions and requests.
-    let queueMemory = QueueMemory()
 
     /// Judge events for subscriptions and responses for requests.
     let workers: WorkerPool

@@ -23,7 +23,7 @@ final class CollectedResponses: ResponseSink {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - memory: the memory limit shared by all clients.
+    ///   - memory: counts the collected bytes for the client.
     ///   - unanswered: the HTTP response if no response was received before the timeout; nil to send an empty list.
     init(
         _ pending: PendingResponse,

@@ -12,6 +12,8 @@ struct Network: Sendable {
     let identities: ClientIdentities
     /// What each client holds.
     let accounts: Accounts
+    /// Nil if nothing watches the resident memory.
+    var residentMemory: ResidentMemory?
     /// Counts the requests of clients.
     let requestCount: RequestCount
 }

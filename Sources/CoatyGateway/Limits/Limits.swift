@@ -7,6 +7,9 @@ struct Limits: Sendable {
         var perClient: Int?
     }
 
+    /// Maximum length of the name of an identity or an IO node, in bytes. It is sent in response to every Discover event.
+    static let maximumNameLength = 256
+
     /// Bytes of resident memory beyond those at start.
     var memory = 512 << 20
     /// Bytes that one client may hold; nil for a quarter of ``clientMemory``.
@@ -93,13 +96,12 @@ extension Resource {
         switch self {
         case .connections: 20_000
         case .unauthenticated: 1000
-        case .feeds: FeedHub.maximumFeeds
-        case .objects: 10_000
+        case .feeds, .objects: 10_000
         case .subscriptions: 100_000
         case .requests: 4096
         case .outbox: 16 << 20
         case .identities, .ioNodes: 100
-        case .brokerConnections: FeedHub.maximumTrafficFeeds
+        case .brokerConnections: 8
         case .queries: 64
         }
     }

@@ -46,6 +46,12 @@ final class MemoryAccount: Sendable {
     /// Gives back bytes that were taken.
     func give(_ bytes: Int) { tally.give(bytes) }
 
+    /// Adds to the charged bytes without regard to the limits, or subtracts from them if `bytes` is negative.
+    func add(_ bytes: Int) { tally.addAnyway(bytes) }
+
+    /// Whether anything more can be charged.
+    var hasRoom: Bool { tally.hasRoom }
+
     /// Charges bytes that only this account holds, and bytes that others may hold too.
     ///
     /// - Returns: nil if there is no room; nothing is charged then.

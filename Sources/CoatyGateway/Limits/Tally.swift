@@ -86,6 +86,27 @@ final class Tally: Sendable {
         }
     }
 
+    /// Adds to the amount of all levels without regard to the limits, or subtracts from it if `amount` is negative.
+    func addAnyway(_ amount: Int) {
+        var level: Tally? = self
+        while let current = level {
+            current.amount.add(amount, ordering: .relaxed)
+            level = current.parent
+        }
+    }
+
+    /// Whether anything more can be taken.
+    var hasRoom: Bool {
+        var (level, isGuaranteed): (Tally?, Bool) = (self, false)
+        while let current = level {
+            let used = current.used
+            guard used < (isGuaranteed ? current.limit : current.limit - current.reserve) else { return false }
+            isGuaranteed = isGuaranteed || used < current.guaranteed
+            level = current.parent
+        }
+        return true
+    }
+
     /// Gives back an amount at all levels.
     ///
     /// - Parameter top: the level at which to stop; nil for none.

@@ -17,7 +17,7 @@ struct StatusResource: Sendable {
     }
 
     private func json(_ status: ReadStatus.Outcome) -> [UInt8] {
-        let (session, streams) = (status.session, status.streams)
+        let (session, streams, memory) = (status.session, status.streams, status.memory)
         var json = Array(#"{"version":"\#(Gateway.version)","started":\#(Int(started)),"broker":{"address":"#.utf8)
         JSONText.append(brokerAddress, to: &json)
         json +=
@@ -36,7 +36,10 @@ struct StatusResource: Sendable {
             "queued":\(session.queued),"queuedBytes":\(session.queuedBytes),"invalid":\(session.invalid)},\
             "streams":{"connections":\(streams.connections),"subscriptions":\(streams.subscriptions),\
             "delivered":\(streams.delivered),"dropped":\(streams.dropped),"queued":\(streams.queued),\
-            "queuedBytes":\(status.queuedBytes),"maximumQueuedBytes":\(QueueMemory.limit)},\
+            "queuedBytes":\(streams.queuedBytes),"maximumQueuedBytes":\(memory.maximumCharged)},\
+            "memory":{"resident":\(memory.resident),"maximumResident":\(memory.maximumResident),\
+            "charged":\(memory.charged),"maximumCharged":\(memory.maximumCharged),"closedConnections":\(memory.closed)},\
+            "refused":{"ownShare":\(memory.refusedOwn),"all":\(memory.refusedAll)},\
             "requests":{"pending":\(status.pendingRequests),"total":\(status.totalRequests)}
             """.utf8
         guard status.maySeeClients else { return json + "}".utf8 }

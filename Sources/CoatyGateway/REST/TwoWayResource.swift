@@ -44,7 +44,7 @@ struct TwoWayResource: Sendable {
             return .later { pending in
                 let sink = CollectedResponses(
                     pending,
-                    memory: services.memory,
+                    memory: QueueMemory(permitted.account),
                     unanswered: mustBeAnswered
                         ? Problems.noAnswer("No agent responded within \(options.timeout) ms.").response() : nil
                 )
@@ -64,7 +64,7 @@ struct TwoWayResource: Sendable {
     private func stream(_ permitted: PermittedRequest, _ principal: Principal, on stream: HTTPStream) {
         let outbound = OutboundQueue(
             LineTransport(stream: stream),
-            memory: services.memory,
+            memory: QueueMemory(permitted.account),
             workers: services.workers,
             hasOneSubscription: true
         )

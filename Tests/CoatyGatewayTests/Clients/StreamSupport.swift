@@ -46,6 +46,16 @@ final class SteeredTransport: FrameTransport {
     func abort() { state.withLock { $0.aborts += 1 } }
 }
 
+extension QueueMemory {
+    /// The most that a client may hold.
+    static let limit = Limits().memoryQuota.perClient
+
+    /// Counts for a client of its own.
+    convenience init() {
+        self.init(Accounts(Limits(), logger: Logger(label: "test")).account(ofAddress: "192.0.2.1"))
+    }
+}
+
 extension OutboundQueue {
     /// Creates an outbound queue that is closed when the test ends; its suite needs ``ClosesOutboundQueues``.
     convenience init(

@@ -66,6 +66,15 @@ import Testing
         try waitUntil("it has left") { try client.ask("identify", #""name":"Late""#).op == "ok" }
     }
 
+    @Test func longNamesAreRefused() throws {
+        let scene = try Scene()
+        let client = try scene.gateway.frameClient()
+        let long = String(repeating: "é", count: 129)
+        let refused = try client.ask("identify", #""name":"\#(long)""#)
+        #expect(refused.op == "error" && refused.json["status"] as? Int == 400, "\(refused)")
+        #expect(try client.ask("identify", #""name":"\#(long.dropLast())""#).op == "ok")
+    }
+
     @Test func areCounted() throws {
         let scene = try Scene(["--maximum-identities", "1"])
         var first: FrameClient? = try scene.gateway.frameClient()

@@ -18,6 +18,12 @@ import Testing
         struct Streams: Decodable {
             let connections, subscriptions, delivered, dropped, queued, queuedBytes, maximumQueuedBytes: Int
         }
+        struct Memory: Decodable {
+            let resident, maximumResident, charged, maximumCharged, closedConnections: Int
+        }
+        struct Refused: Decodable {
+            let ownShare, all: Int
+        }
         struct Requests: Decodable {
             let pending, total: Int
         }
@@ -35,6 +41,8 @@ import Testing
         let events: Events
         let streams: Streams
         let requests: Requests
+        let memory: Memory
+        let refused: Refused
         let slowConsumers: [SlowConsumer]
     }
 
@@ -86,7 +94,11 @@ import Testing
         #expect(now.events.queuedBytes == 0 && now.events.deferred == before.events.deferred)
         #expect(now.events.invalid - before.events.invalid == 1)
         #expect(now.streams.connections == 2 && now.streams.subscriptions == 3 && now.streams.dropped == 0)
-        #expect(now.streams.maximumQueuedBytes == 256 << 20)
+        #expect(now.streams.maximumQueuedBytes > 128 << 20)
+        // What the connections and subscriptions hold by themselves.
+        #expect(now.memory.charged > 0 && now.memory.charged < 1 << 20)
+        #expect(now.memory.maximumResident == 512 << 20 && now.memory.resident < now.memory.maximumResident)
+        #expect(now.memory.closedConnections == 0 && now.refused.ownShare == 0 && now.refused.all == 0)
         #expect(now.requests.total - before.requests.total == 2 && now.requests.pending == 0)
         withExtendedLifetime(stream) {}
     }
@@ -152,6 +164,7 @@ import Testing
         try waitUntil("it is gone") { try status(scene.gateway).streams.connections == 1 }
         let left = try status(scene.gateway)
         #expect(left.slowConsumers.isEmpty && left.streams.queued == 0 && left.streams.queuedBytes == 0)
+        #expect(now.memory.charged - left.memory.charged >= slow.queuedBytes)
         #expect(left.streams.dropped == now.streams.dropped && left.streams.delivered == now.streams.delivered)
     }
 }

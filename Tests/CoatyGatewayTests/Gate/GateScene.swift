@@ -53,7 +53,6 @@ struct GateScene {
         gate = Gate(network, access: access, audit: audit)
         services = ClientServices(
             gate: gate,
-            memory: hub.queueMemory,
             accounts: accounts,
             workers: hub.workers,
             connections: hub.streams,

@@ -18,6 +18,11 @@ import Coaty
         }
     }
 
+    @Test func totalsOfFeedsAreThoseOfTheHub() {
+        #expect(Limits()[.feeds].total == FeedHub.maximumFeeds)
+        #expect(Limits()[.brokerConnections].total == FeedHub.maximumTrafficFeeds)
+    }
+
     @Test func namesAreUniqueAndFollowOneScheme() {
         let names = GatewaySettings.all.flatMap { [$0.name, $0.formerName].compactMap(\.self) }
         #expect(Set(names).count == names.count)
@@ -116,7 +121,7 @@ private enum LimitsDocument {
                 ["JSON values in a filter", "\(ObjectFilterCondition.maximumValues)", "400 `invalid-value`"],
                 ["selected fields", "\(FieldTree.maximumFields)", "400 `invalid-parameter`"],
                 [
-                    "bytes of the name of an identity or IO node", "\(ClientIdentities.maximumNameLength)",
+                    "bytes of the name of an identity or IO node", "\(Limits.maximumNameLength)",
                     "400 `invalid-value`",
                 ],
                 ["bytes of the id of a frame", "\(SocketSession.maximumIdLength)", "`error` 400"],

@@ -5,7 +5,7 @@ struct ReadStatus: Operation {
     struct Outcome {
         let session: CommunicationStatistics
         let streams: ClientConnections.Statistics
-        let queuedBytes: Int
+        let memory: MemoryStatus
         let pendingRequests: Int
         let totalRequests: Int
         /// Whether the client may know of other clients' subscriptions.
@@ -20,7 +20,7 @@ struct ReadStatus: Operation {
         Outcome(
             session: network.manager.statistics,
             streams: network.feeds.streams.statistics,
-            queuedBytes: network.feeds.queueMemory.bytes,
+            memory: MemoryStatus(network.accounts, network.residentMemory),
             pendingRequests: network.requestCount.pending,
             totalRequests: network.requestCount.total,
             maySeeClients: permit.allows(AccessRequest(verb: .administer, pattern: .clients))
@@ -47,5 +47,28 @@ struct ReadInfo: Operation {
             namespace: network.manager.namespace,
             isOnline: network.manager.isOnline
         )
+    }
+}
+
+/// The memory of the gateway.
+struct MemoryStatus: Sendable {
+    /// Resident bytes beyond those at start, and their maximum.
+    let resident, maximumResident: Int
+    /// Bytes held for clients, and their maximum.
+    let charged, maximumCharged: Int
+    /// Connections that were closed because the memory was used up.
+    let closed: Int
+    /// What clients were refused at their own limit, and at that of all clients.
+    let refusedOwn, refusedAll: Int
+
+    init(_ accounts: Accounts, _ memory: ResidentMemory?) {
+        resident = memory?.used ?? 0
+        maximumResident = accounts.limits.memory
+        charged = accounts.memory.used
+        maximumCharged = accounts.limits.clientMemory
+        closed = memory?.closed ?? 0
+        let refusals = accounts.refusals.all
+        refusedOwn = refusals.reduce(0) { $0 + ($1.key.exhaustion == .own ? $1.value : 0) }
+        refusedAll = refusals.reduce(0) { $0 + ($1.key.exhaustion == .all ? $1.value : 0) }
     }
 }

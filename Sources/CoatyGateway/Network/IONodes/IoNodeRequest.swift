@@ -30,8 +30,8 @@ struct IoNodeRequest: Sendable {
             besides: ["contextName", "ioSources", "ioActors", "characteristics", "objectId", "name", "leaseDuration"]
         )
         name = try body["name"].map { view throws(PayloadError) in
-            guard let name = view.string, name.utf8.count <= ClientIdentities.maximumNameLength else {
-                throw view.invalid("must be a string of at most \(ClientIdentities.maximumNameLength) bytes")
+            guard let name = view.string, name.utf8.count <= Limits.maximumNameLength else {
+                throw view.invalid("must be a string of at most \(Limits.maximumNameLength) bytes")
             }
             return name
         }

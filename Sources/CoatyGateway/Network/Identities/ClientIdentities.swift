@@ -19,8 +19,6 @@ struct ClientIdentity: Sendable {
 
 /// Client identities of WebSocket connections. Each exists as long as its connection is open.
 final class ClientIdentities: Component {
-    /// Maximum length of the name of an identity or an IO node, in bytes. It is sent in response to every Discover event.
-    static let maximumNameLength = 256
     /// Maximum time to wait for the broker in ``join(_:)``.
     static let joinTimeout = Duration.seconds(5)
 
