@@ -16,7 +16,8 @@ final class RequestDeadlines: Sendable {
         let peer: String
         /// When the body of the request must have come, in milliseconds of `now()`; `Int.max` while none is awaited.
         private let deadline: Atomic<Int>
-        /// Since when no request is being answered, in milliseconds of `now()`; `Int.max` while one is.
+        /// Since when no request is being answered, in milliseconds of `now()`; `Int.max` while one is. In the future for a new
+        /// connection.
         private let idleSince: Atomic<Int>
         /// Whether it was cut in favour of a new connection. Written with the lock of `connections` held.
         fileprivate let isCut = Atomic(false)
@@ -28,7 +29,7 @@ final class RequestDeadlines: Sendable {
         fileprivate init(descriptor: Int32, peer: String, timeout: Int, timeoutAfterResponse: Int) {
             self.descriptor = descriptor
             self.peer = peer
-            idleSince = Atomic(now())
+            idleSince = Atomic(now() + RequestDeadlines.firstRequestTime)
             deadline = Atomic(now() + timeout)
             self.timeoutAfterResponse = timeoutAfterResponse
         }
@@ -65,6 +66,8 @@ final class RequestDeadlines: Sendable {
 
     /// Maximum number of connections that were cut and that libmicrohttpd has not closed yet.
     static let maximumCutting = 32
+    /// How long a connection does not count as idle before its first request, in milliseconds.
+    private static let firstRequestTime = 1000
     /// Idle connections that are looked up at once, since all connections have to be looked at.
     private static let maximumCandidates = 64
 
@@ -159,8 +162,9 @@ final class RequestDeadlines: Sendable {
         among open: some Collection<Connection>
     ) -> [(connection: Connection, idleSince: Int)] {
         var idle: [(connection: Connection, idleSince: Int)] = []
+        let time = now()
         for connection in open where !connection.isCut.load(ordering: .relaxed) {
-            if let idleSince = connection.idleStart { idle.append((connection, idleSince)) }
+            if let idleSince = connection.idleStart, idleSince <= time { idle.append((connection, idleSince)) }
         }
         idle.sort { $0.idleSince < $1.idleSince }
         return idle.prefix(maximumCandidates).reversed()
