@@ -46,8 +46,7 @@ import Testing
     @Test func anUpgradeOnAKeptAliveConnectionIsMisdirected() throws {
         let scene = try Scene()
         let connection = try RawConnection(port: scene.gateway.port)
-        #expect(try connection.request("GET", "/healthz").status == 200)
-        #expect(try connection.request("GET", "/v1/info").status == 200)
+        for _ in 0..<2 { #expect(try connection.request("GET", "/v1/info").status == 200) }
         try connection.send("GET /v1/ws/deadvertise HTTP/1.1\r\n" + Self.upgrade)
         let response = try connection.readResponse()
         #expect(response.status == 421 && response.problem == "misdirected-request")
@@ -102,12 +101,23 @@ import Testing
         #expect(scene.gateway.log.contains(#"ADV:Identity/\u{2028}forged\u{202e}"#))
     }
 
+    @Test func connectionsOfHealthChecksServeOneRequest() throws {
+        let scene = try Scene()
+        for path in ["/healthz", "/readyz?x"] {
+            let connection = try RawConnection(port: scene.gateway.port)
+            let response = try connection.request("GET", path)
+            #expect(response.status == 200 && response.headers["connection"]?.lowercased() == "close")
+            #expect(try connection.isClosedByPeer())
+        }
+        #expect(try scene.gateway.request("GET", "/healthzz").status == 404)
+    }
+
     @Test func refusesAStreamWithoutAHandshake() throws {
         let scene = try Scene()
         let plain = try scene.gateway.request("GET", "/v1/ws/deadvertise")
         #expect(plain.status == 426 && plain.problem == "upgrade-required")
         let kept = try RawConnection(port: scene.gateway.port)
-        #expect(try kept.request("GET", "/healthz").status == 200)
+        #expect(try kept.request("GET", "/v1/info").status == 200)
         #expect(try kept.request("GET", "/v1/ws/deadvertise").problem == "upgrade-required")
         let posted = try kept.request("POST", "/v1/ws/deadvertise", body: "")
         #expect(posted.status == 405 && posted.headers["allow"]?.contains("GET") == true)
