@@ -21,6 +21,8 @@ final class ClientSubscription: Sendable {
     /// Whether there is a view. Read for each event without a lock.
     private let isJudged: Atomic<Bool>
     private let holdings = Mutex<[any AnyObject & Sendable]>([])
+    /// The work that is done for the client; nil if nobody pays for it.
+    private let work = Mutex<WorkRate?>(nil)
     private let isRemoved = Atomic(false)
 
     init(
@@ -45,6 +47,18 @@ final class ClientSubscription: Sendable {
     ///
     /// - Parameter view: what the client may see, as the item was judged. If that has changed since, a gap is queued instead.
     func take(_ item: QueuedItem, seenBy view: AccessView?) { outbound.append(item, to: self, seenBy: view) }
+
+    /// Charges work for the subscription to a client from now on.
+    func charge(_ rate: WorkRate) { work.withLock { $0 = rate } }
+
+    /// Charges steps that were spent for the subscription.
+    ///
+    /// - Returns: whether further work for its client has to wait for that of others.
+    func spend(_ steps: Int) -> Bool {
+        guard let rate = work.withLock(\.self) else { return false }
+        rate.spend(steps)
+        return rate.isOverdrawn
+    }
 
     /// Keeps the client's places until the subscription is released.
     func hold(_ holdings: [any AnyObject & Sendable]) { self.holdings.withLock { $0 += holdings } }

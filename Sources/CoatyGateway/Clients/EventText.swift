@@ -64,6 +64,8 @@ final class EventBody: Sendable {
     /// The parts without line breaks. The same arrays if there are none.
     let lines: [[UInt8]]
     let isBinary: Bool
+    /// Length of all parts, in bytes.
+    let count: Int
     /// The WebSocket frame of the first receiver, and the beginning that belongs to it.
     private let frame = Mutex<(prefix: [UInt8], frame: WebSocketFrame)?>(nil)
 
@@ -71,6 +73,7 @@ final class EventBody: Sendable {
         self.parts = parts
         self.isBinary = isBinary
         lines = parts.map(JSONText.line)
+        count = parts.reduce(0) { $0 + $1.count }
     }
 
     /// Returns the frame with a beginning. Clients with the same ids share one, so that it is compressed once.

@@ -77,7 +77,10 @@ struct QueuedEvent: Sendable {
     let key: KeyedDigest?
     /// The request that the client may answer once the event has been delivered.
     let request: DeliveredRequest?
-    /// The bytes that the event counts in the bounds of a queue.
-    let size: Int
     let body: EventBody
+
+    /// The bytes that the event counts in the bounds of a queue.
+    var size: Int { body.count + Self.overhead }
+
+    private static let overhead = 200
 }

@@ -7,8 +7,12 @@ import Coaty
 struct Audience: Sendable {
     /// Number of events in a row for which a filter may be too expensive; then its subscriptions end.
     static let maximumLeftOut = 100
-    /// The size of an event, in bytes, up to which it counts for this.
-    static let maximumCountedSize = 64 << 10
+    /// The length of an event's data, in bytes, up to which it counts for this.
+    static let maximumCountedLength = 64 << 10
+    /// Number of steps for one event from which a filter counts as expensive.
+    static let expensiveSteps = 1000
+    /// Number of steps that cost less than it would to charge them.
+    private static let cheapSteps = 50
     /// Number of subscriptions between two looks at the clock.
     private static let stride = 16
 
@@ -61,6 +65,8 @@ struct Audience: Sendable {
     private var places: [ObjectIdentifier: (group: Int, index: Int)] = [:]
     private var lastNumber = 0
     private var delivery: Delivery?
+    /// The subscriptions whose filter was expensive for the record, or whose clients have used up their share of work.
+    private var expensive: [ObjectIdentifier: ClientSubscription] = [:]
 
     var isDelivering: Bool { delivery != nil }
 
@@ -105,6 +111,16 @@ struct Audience: Sendable {
         }
     }
 
+    /// Removes and returns the subscriptions that are to wait for others from now on.
+    mutating func removeExpensive() -> [ClientSubscription] {
+        guard !expensive.isEmpty else { return [] }
+        // Others have left meanwhile.
+        let subscriptions = expensive.filter { places[$0.key] != nil }.values
+        expensive = [:]
+        for subscription in subscriptions { remove(subscription) }
+        return Array(subscriptions)
+    }
+
     mutating func removeAll() { self = Audience() }
 
     /// Removes the places of members that have left. Never while a record is being delivered, which counts the places.
@@ -120,6 +136,7 @@ struct Audience: Sendable {
 
     /// Begins to deliver a record. The one before must be delivered.
     mutating func begin(_ record: EventRecord, at position: UInt64) {
+        expensive = [:]
         guard !groups.isEmpty else { return }
         let reading: EventReading?
         switch record.content {
@@ -172,6 +189,7 @@ struct Audience: Sendable {
         guard let group = groups[number] else { return true }
         if current.verdict == nil, let verdict = current.reading?.verdict(group.key.filter, group.key.kind) {
             current.verdict = verdict
+            charge(current.reading?.steps ?? 0, to: group)
             if case .tooExpensive = verdict {} else { groups[number]?.row += 1 }
         }
         if let verdict = current.verdict, current.reading?.isNothing(verdict) ?? false { return true }
@@ -179,7 +197,7 @@ struct Audience: Sendable {
             defer { current.delivered += 1 }
             if let member = group.members[current.delivered], current.position > member.start,
                 let item = deliver(&current, to: member, of: group), case .leftOut = item,
-                note(current.record, group.row, number, current.delivered)
+                note(current.reading?.event.data.length ?? 0, group.row, number, current.delivered)
             {
                 exhausted.append(member.subscription)
             }
@@ -192,14 +210,25 @@ struct Audience: Sendable {
         return true
     }
 
+    /// Charges the steps of a verdict to each member of a group: what a filter costs does not depend on others.
+    private mutating func charge(_ steps: Int, to group: Group) {
+        guard steps > Self.cheapSteps else { return }
+        for case let member? in group.members {
+            let subscription = member.subscription
+            if subscription.spend(steps) || steps > Self.expensiveSteps {
+                expensive[ObjectIdentifier(subscription)] = subscription
+            }
+        }
+    }
+
     /// Notes that an event was left out for a member of a group.
     ///
     /// - Returns: whether there were too many of them.
-    private mutating func note(_ record: EventRecord, _ row: Int, _ group: Int, _ place: Int) -> Bool {
+    private mutating func note(_ length: Int, _ row: Int, _ group: Int, _ place: Int) -> Bool {
         guard var member = groups[group]?.members[place] else { return false }
         if member.row != row { (member.row, member.leftOut) = (row, 0) }
         // Filters must not end because somebody publishes large events.
-        if record.size <= Self.maximumCountedSize { member.leftOut += 1 }
+        if length <= Self.maximumCountedLength { member.leftOut += 1 }
         groups[group]?.members[place] = member
         return member.leftOut >= Self.maximumLeftOut
     }

@@ -50,6 +50,8 @@ struct EventReading: Sendable {
     /// The text that most subscriptions receive.
     private var plain: EventBody?
     private var bodies: [Projection: EventBody] = [:]
+    /// The steps that the last verdict has taken.
+    private(set) var steps = 0
 
     init(_ record: EventRecord, _ event: ObservedEvent) {
         self.record = record
@@ -72,6 +74,7 @@ struct EventReading: Sendable {
 
     /// Judges a filter and a kind of objects.
     mutating func verdict(_ filter: CompiledCondition?, _ kind: Observation.ObjectKind?) -> Verdict {
+        steps = 0
         guard let change = event.change else {
             guard let filter else { return .matches }
             return verdict { (reading, budget) throws(WorkExceeded) in
@@ -98,6 +101,7 @@ struct EventReading: Sendable {
         guard kind?.includes(object.object) ?? true else { return false }
         guard let filter else { return true }
         var budget = WorkBudget(steps: CompiledCondition.maximumSteps)
+        defer { steps += CompiledCondition.maximumSteps - budget.left }
         return try? holds(filter, subject, &budget)
     }
 
@@ -114,6 +118,7 @@ struct EventReading: Sendable {
         _ holds: (inout EventReading, inout WorkBudget) throws(WorkExceeded) -> Bool
     ) -> Verdict {
         var budget = WorkBudget(steps: CompiledCondition.maximumSteps)
+        defer { steps += CompiledCondition.maximumSteps - budget.left }
         do throws(WorkExceeded) {
             return try holds(&self, &budget) ? .matches : .doesNotMatch
         } catch {
@@ -224,7 +229,6 @@ struct EventReading: Sendable {
             change: change,
             key: event.key,
             request: event.request,
-            size: record.size,
             body: body(of: event, variant, options)
         )
     }

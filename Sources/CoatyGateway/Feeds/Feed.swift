@@ -33,6 +33,8 @@ final class Feed: Job {
         var audience = Audience()
         /// Subscriptions that wait for the broker's acknowledgement, with the position and the snapshot at their arrival.
         var pending: [(subscription: ClientSubscription, arrival: FeedCursor, snapshot: ObjectSnapshot?)] = []
+        /// The subscriptions with expensive filters; nil until there is one.
+        var slowLane: SlowLane?
     }
 
     let ticket = JobTicket()
@@ -102,7 +104,12 @@ final class Feed: Job {
         let record = record(isResumable ? cursor : nil)
         if isResumable { replayBuffer.insert(record, at: cursor) }
         intake.append(.record(record, position: intake.position))
-        return intake.trim { EventRecord(.gap, cursor: isResumable ? self.cursor($0) : nil) }
+        return intake.trim(gap(upTo:))
+    }
+
+    /// Returns a gap in place of the records up to a position.
+    private func gap(upTo position: UInt64) -> EventRecord {
+        EventRecord(.gap, cursor: isResumable ? cursor(position) : nil)
     }
 
     /// Ends the feed and all its subscriptions, because there is nothing left to observe.
@@ -168,10 +175,7 @@ final class Feed: Job {
         let limit = TurnLimit()
         return turns.withLock { turns in
             while true {
-                let (leaves, entry) = intake.withLock { intake in
-                    defer { intake.leaves = [] }
-                    return (intake.leaves, turns.audience.isDelivering ? nil : intake.popFirst())
-                }
+                let (leaves, entry) = intake.withLock { $0.next(withEntry: !turns.audience.isDelivering) }
                 for subscription in leaves { remove(subscription, &turns) }
                 if let entry {
                     apply(entry, &turns)
@@ -182,6 +186,7 @@ final class Feed: Job {
                     subscription.refuse(Problems.filterTooExpensive)
                     remove(subscription, &turns)
                 }
+                if !turns.audience.isDelivering { moveExpensive(&turns) }
                 if limit.isOver { return .againLater }
             }
         }
@@ -190,6 +195,16 @@ final class Feed: Job {
     private func remove(_ subscription: ClientSubscription, _ turns: inout Turns) {
         turns.audience.remove(subscription)
         turns.pending.removeAll { $0.subscription === subscription }
+        turns.slowLane?.remove(subscription)
+    }
+
+    /// Moves the subscriptions whose filters were expensive for the last record to the slow lane, behind this record.
+    private func moveExpensive(_ turns: inout Turns) {
+        let subscriptions = turns.audience.removeExpensive()
+        guard !subscriptions.isEmpty else { return }
+        let lane = turns.slowLane ?? SlowLane(workers: workers, counts: counts)
+        turns.slowLane = lane
+        for subscription in subscriptions { lane.add(subscription, behind: turns.position) }
     }
 
     private func apply(_ entry: FeedIntake.Entry, _ turns: inout Turns) {
@@ -197,6 +212,7 @@ final class Feed: Job {
         case .record(let record, let position):
             turns.position = position
             turns.audience.begin(record, at: position)
+            turns.slowLane?.append(record, at: position, gap(upTo:))
         case .join(let join): apply(join, &turns)
         case .status(let status): apply(status, &turns)
         case .end(let problem):
@@ -204,6 +220,7 @@ final class Feed: Job {
             for subscription in turns.audience.subscriptions { subscription.end(.withdrawn) }
             turns.pending = []
             turns.audience.removeAll()
+            turns.slowLane?.append(.end(problem))
         }
     }
 
@@ -216,6 +233,7 @@ final class Feed: Job {
             // After a reconnect, a broker may refuse a subscription that it granted before.
             for subscription in turns.audience.subscriptions { subscription.refuse(Problems.subscriptionRefused) }
             turns.audience.removeAll()
+            turns.slowLane?.append(.status(.refused))
         }
         let pending = turns.pending
         turns.pending = []

@@ -50,13 +50,21 @@ struct FeedIntake: Sendable {
         entries.append(entry)
     }
 
-    mutating func popFirst() -> Entry? {
+    private mutating func popFirst() -> Entry? {
         guard let entry = entries.popFirst() else { return nil }
         if case .record(let record, _) = entry {
             records -= 1
             bytes -= record.size
         }
         return entry
+    }
+
+    /// Removes the subscriptions that have left, and the next entry.
+    ///
+    /// - Parameter withEntry: whether an entry can be applied now.
+    mutating func next(withEntry: Bool) -> (leaves: [ClientSubscription], entry: Entry?) {
+        defer { leaves = [] }
+        return (leaves, withEntry ? popFirst() : nil)
     }
 
     mutating func removeAll() { (entries, records, bytes) = ([], 0, 0) }

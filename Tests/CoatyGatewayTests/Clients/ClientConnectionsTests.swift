@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test func replayedEventsAreCountedWhenDelivered() async throws {
-        let buffer = ReplayBuffer(limit: try Made.recordSize() * 10)
+        let buffer = try Made.replayBuffer(of: 10)
         let feed = Feed(isResumable: true, memory: buffer)
         feed.update(.standing)
         let outbound = OutboundQueue(transport)
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test func eventsEvictedBeforeSlowClientReadsCountAsDropped() async throws {
-        let buffer = ReplayBuffer(limit: try Made.recordSize() * 10)
+        let buffer = try Made.replayBuffer(of: 10)
         let feed = Feed(isResumable: true, memory: buffer)
         feed.update(.standing)
         let probe = SteeredTransport()

@@ -21,7 +21,7 @@ import Testing
         cursor: FeedCursor? = nil,
         change: ObjectChange.Kind? = nil
     ) -> QueuedEvent {
-        QueuedEvent(cursor: cursor, change: change, key: nil, request: nil, size: 0, body: text.body())
+        QueuedEvent(cursor: cursor, change: change, key: nil, request: nil, body: text.body())
     }
 
     private func projected(_ object: String, _ fields: FieldTree) throws -> String {

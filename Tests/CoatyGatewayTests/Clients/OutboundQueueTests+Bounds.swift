@@ -40,7 +40,7 @@ extension OutboundQueueTests {
         let transport = SteeredTransport(room: 0)
         let outbound = OutboundQueue(transport, sharing: memory)
         let subscription = outbound.begun(id: "a", options: Made.options { $0.buffer = 4096 })
-        let size = EventRecord(.event(try Made.event(1, 10, padding: 1000)), cursor: nil).size
+        let size = Made.item(try Made.event(1, 10, padding: 1000)).size
         // The transport refuses the first event.
         for number in 10...14 { subscription.take(try Made.event(1, number, padding: 1000)) }
         memory.add(QueueMemory.limit)

@@ -203,7 +203,6 @@ enum Made {
                 change: event.change?.kind,
                 key: event.key,
                 request: nil,
-                size: record.size,
                 body: EventText(event: event).body()
             )
         )
@@ -213,8 +212,13 @@ enum Made {
         try CompiledCondition(ofClient: Payload(Array(text.utf8)).json)
     }
 
-    /// Returns the size, in bytes, of the record of an event with a two-digit number.
+    /// Returns the size, in bytes, of the record of an event with a two-digit number. Sizes of equal records differ by some bytes.
     static func recordSize() throws -> Int { EventRecord(.event(try event(1, 10)), cursor: nil).size }
+
+    /// Returns a replay buffer for this many events with two-digit numbers.
+    static func replayBuffer(of events: Int) throws -> ReplayBuffer {
+        ReplayBuffer(limit: try recordSize() * events + recordSize() / 2)
+    }
 
     static func options(_ change: (inout SubscriptionOptions) throws -> Void = { _ in }) rethrows -> SubscriptionOptions
     {

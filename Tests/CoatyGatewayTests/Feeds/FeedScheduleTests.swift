@@ -40,7 +40,7 @@ import Testing
     private static func isWanted(_ number: Int) -> Bool { number % 2 == 0 }
 
     private let view: AccessView
-    private let filters: [ObjectFilterCondition]
+    private let filters: [CompiledCondition]
 
     init() throws {
         view = AccessView(
@@ -52,7 +52,7 @@ import Testing
         filters = try [#"["w",["Equals",true]]"#, #"["w",["NotEquals",false]]"#].map(Made.condition)
     }
 
-    @Test(arguments: [1, 4], 0..<40 as Range<UInt64>)
+    @Test(arguments: [1, 4], 0..<20 as Range<UInt64>)
     func eachSubscriptionIsCompleteAndInOrder(_ threads: Int, seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let workers = WorkerPool(name: "test", threads: threads)
@@ -108,8 +108,10 @@ import Testing
             case 27, 28:
                 guard let client = stay().randomElement(using: &random) else { break }
                 let isRestricted = !(client.views.last?.isRestricted ?? false)
+                // Frames that are delivered meanwhile are checked by the wider view.
+                let before = client.transport.frames.count
                 client.outbound.change(isRestricted ? view : nil, of: client.subscription)
-                client.views.append((client.transport.frames.count, isRestricted))
+                client.views.append((isRestricted ? client.transport.frames.count : before, isRestricted))
             case 29..<35:
                 guard let client = stay().randomElement(using: &random) else { break }
                 client.transport.setRoom(Int.random(in: 0...20, using: &random))
@@ -206,6 +208,55 @@ import Testing
             try resuming.transport.delivered.compactMap(\.event) == Array(1...count + 1)
         }
         for client in [early, late, resuming] { client.outbound.close() }
+        await workers.stop()
+    }
+
+    // MARK: - Expensive filters
+
+    /// An event for which a filter takes too many steps is left out, and a row of them ends the subscription. Others of the feed get
+    /// every event.
+    @Test func filterOverItsBudgetIsReportedAndEnds() async throws {
+        let workers = WorkerPool(name: "test", threads: 2)
+        workers.start()
+        let feed = Feed(
+            isResumable: true,
+            memory: ReplayBuffer(limit: 64 << 20),
+            workers: workers,
+            counts: FeedCounts(logger: Logger(label: "test"))
+        )
+        feed.update(.standing)
+        let expensive = try Made.condition(#"["list",["Contains",-1]]"#)
+        func client(_ filter: CompiledCondition?, _ view: AccessView? = nil) -> Client {
+            let client = Client(workers, Made.options { ($0.filter, $0.buffer) = (filter, 4096) }, view)
+            feed.add(client.subscription)
+            return client
+        }
+        func deliver(_ number: Int, values: Int, isVisible: Bool = true) throws {
+            let list = Array(repeating: "1", count: values).joined(separator: ",")
+            let known = #""objectType":"t","objectId":"o","name":"o","n":\#(number)"#
+            let members = known + #","v":\#(isVisible),"list":[\#(list)]"#
+            feed.deliver(try Made.channel(#"{"object":{"coreType":"CoatyObject",\#(members)}}"#))
+        }
+        let (slow, other, restricted) = (client(expensive), client(nil), client(expensive, view))
+        let tooMany = CompiledCondition.maximumSteps + 10
+        try deliver(1, values: tooMany)
+        try deliver(2, values: 5)
+        let last = 2 + Audience.maximumLeftOut
+        // The restricted client may not see these, nor that there is something.
+        for number in 3...last { try deliver(number, values: tooMany, isVisible: false) }
+        try await untilTrue("the other gets all") { try other.transport.delivered.last?.event == last }
+        try await untilTrue("the subscription ends") { try slow.transport.delivered.last?.content == .error }
+        try await untilTrue("all turns are over") { workers.isIdle }
+        #expect(try other.transport.delivered.compactMap(\.event) == Array(1...last))
+        // The first of each row is reported; a client that resumes there gets the others again.
+        let frames = try slow.transport.delivered
+        #expect(frames.map(\.content) == [.ok, .gap(nil), .gap(nil), .error])
+        #expect(frames[1].cursor?.position == 1 && frames[2].cursor?.position == 3)
+        #expect(slow.transport.frames[1].contains(#""reason":"filter-steps""#))
+        #expect(slow.transport.frames[3].contains("filter-too-expensive"))
+        #expect(try restricted.transport.delivered.map(\.content) == [.ok, .gap(nil)])
+        for client in [slow, other, restricted] { client.outbound.close() }
+        feed.close()
         await workers.stop()
     }
 }

@@ -60,7 +60,7 @@ extension FeedTests {
 
     /// Returns a replay buffer for about this many events. It keeps only events of at most an eighth of its limit.
     private func buffer(of events: Int) throws -> ReplayBuffer {
-        ReplayBuffer(limit: try Made.recordSize() * events)
+        try Made.replayBuffer(of: events)
     }
 
     @Test func evictedEventsAreCountedInGap() async throws {

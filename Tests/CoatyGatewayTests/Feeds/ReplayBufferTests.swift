@@ -47,7 +47,7 @@ import Testing
     }
 
     private func buffer(of events: Int) throws -> ReplayBuffer {
-        ReplayBuffer(limit: try Made.recordSize() * events)
+        try Made.replayBuffer(of: events)
     }
 
     @Test func oldestRecordsAreEvicted() throws {

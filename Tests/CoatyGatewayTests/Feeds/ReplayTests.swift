@@ -141,7 +141,7 @@ import Testing
 
     /// The replay buffer evicts the unread records of a closed feed in their turn; their number is then unknown.
     @Test func unreadEventsOfClosedFeedAreReportedAsGap() async throws {
-        let buffer = ReplayBuffer(limit: try Made.recordSize() * 100)
+        let buffer = try Made.replayBuffer(of: 100)
         let feed = Feed(isResumable: true, memory: buffer)
         let other = Feed(isResumable: true, memory: buffer)
         let transport = SteeredTransport(room: 0)

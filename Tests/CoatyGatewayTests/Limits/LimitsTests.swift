@@ -117,8 +117,8 @@ private enum LimitsDocument {
                     "events queued for a subscription (`buffer`)", "\(SubscriptionOptions.maximumBuffer)",
                     "400; the default is \(SubscriptionOptions.defaultBuffer)",
                 ],
-                ["properties of a filter", "\(ObjectFilterCondition.maximumProperties)", "400 `invalid-value`"],
-                ["JSON values in a filter", "\(ObjectFilterCondition.maximumValues)", "400 `invalid-value`"],
+                ["properties of a filter", "\(CompiledCondition.maximumProperties)", "400 `invalid-value`"],
+                ["JSON values in a filter", "\(CompiledCondition.maximumValues)", "400 `invalid-value`"],
                 ["selected fields", "\(FieldTree.maximumFields)", "400 `invalid-parameter`"],
                 [
                     "bytes of the name of an identity or IO node", "\(Limits.maximumNameLength)",

@@ -112,6 +112,7 @@ struct PermittedObservation: Sendable {
     /// - Returns: a closure that ends the subscription; call it once.
     func start(_ subscription: ClientSubscription) -> @Sendable () -> Void {
         subscription.hold(holdings)
+        subscription.charge(account.work)
         return feeds.subscribe(subscription, to: observation)
     }
 }
