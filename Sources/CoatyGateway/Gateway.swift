@@ -125,7 +125,7 @@ public final class Gateway: Sendable {
         try await start("event workers", workers, stopLimit: .milliseconds(200))
         let objects = ObjectRegistry(manager: manager, logger: logger)
         try await start("objects", objects, stopLimit: .milliseconds(200))
-        try await start("broker session", agent, stopLimit: .milliseconds(1700))
+        try await start("broker session", agent, stopLimit: .milliseconds(1500))
 
         let ioNodes = ioNodeRegistry(broker)
         let identities = ClientIdentities(
@@ -185,7 +185,7 @@ public final class Gateway: Sendable {
             handler: WebSocketEndpoint(services: services, browserPolicy: settings.browserPolicy),
             logger: logger
         )
-        try await start("streams", StreamService(server: streams), stopLimit: .milliseconds(1300))
+        try await start("streams", StreamService(server: streams), stopLimit: .milliseconds(1200))
 
         let rest = HTTPServer(
             configuration: restConfiguration(limit, refusals),
@@ -197,7 +197,7 @@ public final class Gateway: Sendable {
             router: healthRouter(services, manager),
             logger: logger
         )
-        try await start("REST", RESTService(server: rest, health: health), stopLimit: .milliseconds(2800))
+        try await start("REST", RESTService(server: rest, health: health), stopLimit: .milliseconds(2700))
 
         let listener = PortListener(
             host: settings.host,

@@ -43,20 +43,6 @@ struct StreamService: Component {
     func stop() async { await onBlockingThread { server.stop(within: Self.closeTimeout) } }
 }
 
-/// The agents of clients, which stop together.
-struct ClientAgents: Component {
-    let ioNodes: IoNodeRegistry
-    let identities: ClientIdentities
-
-    func start() async {}
-
-    func stop() async {
-        async let left: Void = ioNodes.stop()
-        await identities.stop()
-        await left
-    }
-}
-
 /// The root of the component tree, which does nothing itself.
 struct GatewayRoot: Component {
     func start() async {}
