@@ -33,7 +33,7 @@ final class WebSocketEndpoint: WebSocketHandler {
             if path == Self.path {
                 let address = request.peer
                 let places = try SocketSession.Places(of: principal, address: address, in: services.accounts)
-                return .accept { [self] connection in
+                return .accept(budget: places.account.connection()) { [self] connection in
                     add(SocketSession(connection, principal, address: address, places, services), connection)
                 }
             }

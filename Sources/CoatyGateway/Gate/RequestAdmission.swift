@@ -25,18 +25,26 @@ struct RequestAdmission: Sendable {
             if principal?.subject ?? .anonymous == .anonymous, access.permissions(of: .anonymous) != nil {
                 try browserPolicy.checkHost(head)
             }
-            guard !isPublic, principal == nil else { return .admit(headers: headers, context: principal) }
+            guard !isPublic, principal == nil else {
+                return .admit(headers: headers, context: principal, budget: budget(of: head))
+            }
             guard access.permissions(of: .anonymous) != nil || head.method == .options else {
                 throw Problems.unauthorized
             }
             let anonymous = Principal(.anonymous, address: head.peer, under: access)
             if head.method != .options { try hold(head, for: anonymous, nil, under: access) }
-            return .admit(headers: headers, context: anonymous)
+            return .admit(headers: headers, context: anonymous, budget: budget(of: head))
         } catch {
             var problem = error
             problem.headers += headers
             return .answer(problem.response())
         }
+    }
+
+    /// The memory for the request's body: that of the client that the connection is counted for, or of its address.
+    private func budget(of head: borrowing HTTPRequestHead) -> MemoryAccount {
+        if let state = head.connectionState as? ConnectionState { return state.memory }
+        return accounts.account(ofAddress: head.peer).connection()
     }
 
     /// - Returns: nil if the request has no credentials.
@@ -72,37 +80,56 @@ struct RequestAdmission: Sendable {
         under policy: Policy
     ) throws(Problem) {
         let last = head.connectionState as? ConnectionState
-        let place: Place
+        let held: ConnectionState.Held
         if let last, last.principal.subject == principal.subject {
             guard authorization != nil || !last.isCurrent(policy) else { return }
-            place = last.place
+            held = last.held
         } else {
             do throws(Problem) {
-                place = try accounts.account(of: principal).take(.connections)
+                held = try ConnectionState.Held(accounts.account(of: principal))
             } catch {
                 var problem = error
                 problem.headers.append(("Connection", "close"))
                 throw problem
             }
         }
-        head.connectionState = ConnectionState(principal, authorization, under: policy, place: place)
+        head.connectionState = ConnectionState(principal, authorization, under: policy, held)
     }
 }
 
 /// What is known of a connection from its last request: the client with its place for the connection, and its credentials. Most clients
 /// send the same ones with each request, which saves computing the digest of the token.
 private final class ConnectionState: Sendable {
+    /// What a client holds for the connection.
+    struct Held {
+        /// The bytes of a connection without bodies: libmicrohttpd's memory for it comes on top.
+        static let cost = 4 << 10
+
+        let place: Place
+        let charge: Charge
+        /// Charges the bodies of requests.
+        let memory: MemoryAccount
+
+        init(_ account: ClientAccount) throws(Problem) {
+            place = try account.take(.connections)
+            charge = try account.charge(Self.cost)
+            memory = account.connection()
+        }
+    }
+
     let principal: Principal
-    let place: Place
+    let held: Held
     private let authorization: [UInt8]?
     private let policySerial: UInt64
 
-    init(_ principal: Principal, _ authorization: String?, under policy: Policy, place: Place) {
+    init(_ principal: Principal, _ authorization: String?, under policy: Policy, _ held: Held) {
         self.principal = principal
-        self.place = place
+        self.held = held
         self.authorization = authorization.map { Array($0.utf8) }
         policySerial = policy.serial
     }
+
+    var memory: MemoryAccount { held.memory }
 
     /// Whether no other policy has come into force, which may not have the token.
     func isCurrent(_ policy: Policy) -> Bool { policySerial == policy.serial }

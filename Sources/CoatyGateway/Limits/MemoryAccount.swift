@@ -1,4 +1,6 @@
+import HTTPServer
 import Synchronization
+import WebSocketServer
 
 /// Counts the bytes that are held for all clients, for one of them, or for a part of one such as a connection.
 ///
@@ -88,6 +90,9 @@ final class MemoryAccount: Sendable {
         let reason: Tally.Exhaustion
     }
 }
+
+/// The servers charge bodies and messages that are still coming.
+extension MemoryAccount: HTTPServer.ByteBudget, WebSocketServer.ByteBudget {}
 
 /// Bytes charged to an account, which are given back when this is released.
 final class Charge: Sendable {
