@@ -146,7 +146,8 @@ struct Audience: Sendable {
         }
         let candidates = candidates(reading)
         guard !candidates.isEmpty else { return }
-        delivery = Delivery(record: record, position: position, reading: reading, groups: candidates)
+        // In the order in which the groups came, the next one last.
+        delivery = Delivery(record: record, position: position, reading: reading, groups: candidates.sorted(by: >))
     }
 
     /// Returns the groups that may receive a record.
