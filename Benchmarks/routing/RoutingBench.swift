@@ -114,7 +114,7 @@ final class RoutingBench {
         return try await step(name) { [rules] table in
             try await table.evaluate(
                 where: { kind in
-                    rules.candidates(for: kind.valueType).contains { $0.isTouched(from: old, to: changed) }
+                    rules.candidates(for: kind.valueType).rules.contains { $0.isTouched(from: old, to: changed) }
                 },
                 verdicts
             )

@@ -7,7 +7,12 @@ import Synchronization
 package final class Deadline: Sendable {
     private static let queue = DispatchQueue(label: "coaty deadlines")
 
-    private let timer: Mutex<any DispatchSourceTimer>
+    private enum Timer {
+        case source(any DispatchSourceTimer)
+        case task(Task<Void, Never>)
+    }
+
+    private let timer: Mutex<Timer>
 
     /// - Parameter handler: must not block.
     package init(after duration: Duration, handler: @escaping @Sendable () -> Void) {
@@ -15,11 +20,41 @@ package final class Deadline: Sendable {
         timer.schedule(deadline: .now() + duration / .seconds(1))
         timer.setEventHandler(handler: handler)
         timer.resume()
-        self.timer = Mutex(timer)
+        self.timer = Mutex(.source(timer))
     }
+
+    /// Creates a deadline on a clock. On any other than `ContinuousClock`, which only tests have, it is a sleeping task.
+    ///
+    /// - Parameter handler: must not block.
+    package convenience init(
+        after duration: Duration,
+        on clock: some Clock<Duration>,
+        handler: @escaping @Sendable () -> Void
+    ) {
+        if clock is ContinuousClock {
+            self.init(after: duration, handler: handler)
+        } else {
+            let end = clock.now.advanced(by: duration)
+            self.init(
+                Task {
+                    guard (try? await clock.sleep(until: end, tolerance: nil)) != nil else { return }
+                    handler()
+                }
+            )
+        }
+    }
+
+    private init(_ task: Task<Void, Never>) { timer = Mutex(.task(task)) }
 
     deinit { cancel() }
 
     /// Does without the handler, unless it runs already.
-    package func cancel() { timer.withLock { $0.cancel() } }
+    package func cancel() {
+        timer.withLock { timer in
+            switch timer {
+            case .source(let source): source.cancel()
+            case .task(let task): task.cancel()
+            }
+        }
+    }
 }

@@ -10,8 +10,24 @@ public struct IoAssociationExplanation: Sendable, Hashable {
         public let valueType: String?
         /// Whether it associates the pair.
         public let holds: Bool
+        /// Whether judging it takes too much work. It does not hold then.
+        public var isTooExpensive = false
         /// The condition with the compared values; nil for a closure.
         public let condition: ObjectFilterExplanation?
+
+        private enum Keys: String, CodingKey {
+            case name, valueType, holds, tooExpensive, condition
+        }
+
+        /// Encodes the verdict. `tooExpensive` is there only if it is true.
+        public func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: Keys.self)
+            try container.encode(name, forKey: .name)
+            try container.encodeIfPresent(valueType, forKey: .valueType)
+            try container.encode(holds, forKey: .holds)
+            if isTooExpensive { try container.encode(true, forKey: .tooExpensive) }
+            try container.encodeIfPresent(condition, forKey: .condition)
+        }
     }
 
     /// A property of both points.
@@ -70,7 +86,7 @@ extension RuleBasedIoRouter {
             return nil
         }
         let isCompatible = source.kind == actor.kind
-        let candidates = isCompatible ? decision.rules.candidates(for: source.kind.valueType) : []
+        let candidates = isCompatible ? decision.rules.candidates(for: source.kind.valueType).rules : []
         let objects = IoAssociationRule.Objects(source, actor, decision.contextJSON)
         return IoAssociationExplanation(
             association: table.association(ioSourceId, ioActorId).map {
@@ -88,10 +104,13 @@ extension RuleBasedIoRouter {
                     } else {
                         nil
                     }
+                var budget = WorkBudget(steps: RoutingWork.stepsPerPair)
+                let verdict = decision.holds(rule, source, actor, &budget)
                 return .init(
                     name: rule.name,
                     valueType: rule.valueType,
-                    holds: decision.holds(rule, source, actor),
+                    holds: verdict ?? false,
+                    isTooExpensive: verdict == nil,
                     condition: condition
                 )
             }

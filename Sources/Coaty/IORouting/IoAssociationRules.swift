@@ -2,23 +2,36 @@
 package struct IoAssociationRules: Sendable {
     /// All rules, in their order.
     let all: [IoAssociationRule]
-    private let ofValueType: [WireName: [IoAssociationRule]]
-    private let global: [IoAssociationRule]
+    private let ofValueType: [WireName: Candidates]
+    private let global: Candidates
 
-    package init(_ rules: [IoAssociationRule]) {
-        all = rules
-        global = rules.filter { $0.valueType?.isEmpty ?? true }
-        ofValueType = Dictionary(grouping: rules.filter { !($0.valueType?.isEmpty ?? true) }) {
-            WireName($0.valueType ?? "")
+    /// The rules that count for a value type.
+    package struct Candidates: Sendable {
+        package let rules: [IoAssociationRule]
+        /// The conditions of all rules; nil if one of them is a closure.
+        let conditions: RoutingConditions?
+
+        init(_ rules: [IoAssociationRule]) {
+            self.rules = rules
+            let filters = rules.compactMap(\.filter)
+            conditions = filters.count == rules.count ? RoutingConditions(filters) : nil
         }
     }
 
+    package init(_ rules: [IoAssociationRule]) {
+        all = rules
+        global = Candidates(rules.filter { $0.valueType?.isEmpty ?? true })
+        ofValueType = Dictionary(grouping: rules.filter { !($0.valueType?.isEmpty ?? true) }) {
+            WireName($0.valueType ?? "")
+        }.mapValues(Candidates.init)
+    }
+
     /// The rules that count for a value type: its own or, only where there are none, those without one.
-    package func candidates(for valueType: WireName) -> [IoAssociationRule] { ofValueType[valueType] ?? global }
+    package func candidates(for valueType: WireName) -> Candidates { ofValueType[valueType] ?? global }
 
     /// Whether a value type may have other verdicts by other rules.
     package func isTouched(_ valueType: WireName, by new: IoAssociationRules) -> Bool {
-        let (old, new) = (candidates(for: valueType), new.candidates(for: valueType))
+        let (old, new) = (candidates(for: valueType).rules, new.candidates(for: valueType).rules)
         return old.count != new.count || zip(old, new).contains { !$0.decidesLike($1) }
     }
 }

@@ -71,16 +71,17 @@ extension IoRouter {
         }
         confirmation?.cancel()
         guard !unconfirmed.isEmpty else { return }
-        let confirmation = Task {
-            try await confirmationClock.sleep(for: Self.confirmationTime)
-            // Nodes that came in time may still be queued behind an evaluation.
-            await apply(inbox)
-            // If the connection was lost meanwhile, nodes could not show themselves; the next period gives them time again.
-            guard communicationManager.onlinePeriod == period, session?.inbox === inbox else { return }
-            inbox.deadvertise(Array(unconfirmed))
+        confirmation = Deadline(after: Self.confirmationTime, on: confirmationClock) { [weak self] in
+            Task { await self?.removeUnconfirmed(period, inbox) }
         }
-        confirmation.disposed(by: disposeBag)
-        self.confirmation = confirmation
+    }
+
+    private func removeUnconfirmed(_ period: Int, _ inbox: IoRouterInbox) async {
+        // Nodes that came in time may still be queued behind an evaluation.
+        await apply(inbox)
+        // If the connection was lost meanwhile, nodes could not show themselves; the next period gives them time again.
+        guard communicationManager.onlinePeriod == period, session?.inbox === inbox else { return }
+        inbox.deadvertise(Array(unconfirmed))
     }
 
     /// Asks for the IO nodes. Some agents advertise only one of their nodes when they join, so the router asks whenever an

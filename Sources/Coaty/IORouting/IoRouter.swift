@@ -45,7 +45,7 @@ open class IoRouter: Controller {
     private nonisolated let notes = DoublingCounter()
     /// The nodes that have not shown themselves since the last reconnect.
     var unconfirmed: Set<CoatyUUID> = []
-    var confirmation: Task<Void, any Error>?
+    var confirmation: Deadline?
     /// The clock of ``confirmationTime``.
     var confirmationClock: any Clock<Duration> = ContinuousClock()
     /// The open requests for IO nodes.
@@ -163,6 +163,7 @@ open class IoRouter: Controller {
                 isIncomplete = false
             }
         }
+        if let excess = changed.excess { note("\(excess)") }
         if changed.isFull {
             note("there are too many associations")
             isIncomplete = true

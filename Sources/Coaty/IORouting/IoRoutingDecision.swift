@@ -15,28 +15,43 @@ package struct IoRoutingDecision {
 
     /// How pairs are decided. Where all rules that count are filter conditions, no application code is called.
     @ControllerActor package var verdicts: IoRoutingTable.Verdicts {
-        let isAssociated: @ControllerActor (IoAssociationRule, RoutedPoint<IoSource>, RoutedPoint<IoActor>) -> Bool
-        isAssociated = { holds($0, $1, $2) }
+        let holds: @ControllerActor ([IoAssociationRule], RoutedPoint<IoSource>, RoutedPoint<IoActor>) -> Bool?
+        holds = { self.holds(forOneOf: $0, $1, $2) }
         return { [rules, contextJSON] kind in
             let candidates = rules.candidates(for: kind.valueType)
-            let filters = candidates.compactMap(\.filter)
-            if candidates.isEmpty { return .constant(false) }
-            guard filters.count == candidates.count else {
-                return .code { source, actor in candidates.contains { isAssociated($0, source, actor) } }
-            }
-            return .filter { source, actor in
-                let objects = IoAssociationRule.Objects(source, actor, contextJSON)
-                return filters.contains { $0.holdsForPair { objects[$0] } }
-            }
+            if candidates.rules.isEmpty { return .constant(false) }
+            if let conditions = candidates.conditions { return .filter(conditions, context: contextJSON) }
+            return .code { source, actor in holds(candidates.rules, source, actor) }
         }
     }
 
+    /// Returns whether one of several rules holds, which share a budget; nil if that takes too much work.
+    @ControllerActor
+    private func holds(
+        forOneOf rules: [IoAssociationRule],
+        _ source: RoutedPoint<IoSource>,
+        _ actor: RoutedPoint<IoActor>
+    ) -> Bool? {
+        var budget = WorkBudget(steps: RoutingWork.stepsPerPair)
+        var verdict: Bool? = false
+        for rule in rules {
+            switch holds(rule, source, actor, &budget) {
+            case true: return true
+            case nil: verdict = nil
+            default: break
+            }
+        }
+        return verdict
+    }
+
+    /// Returns whether a rule holds; nil if that takes too much work.
     @ControllerActor
     func holds(
         _ rule: IoAssociationRule,
         _ source: RoutedPoint<IoSource>,
-        _ actor: RoutedPoint<IoActor>
-    ) -> Bool {
+        _ actor: RoutedPoint<IoActor>,
+        _ budget: inout WorkBudget
+    ) -> Bool? {
         switch rule.condition {
         case .function(let function):
             guard let sourceNode = source.node.node, let actorNode = actor.node.node,
@@ -45,16 +60,8 @@ package struct IoRoutingDecision {
             return function(sourcePoint, sourceNode, actorPoint, actorNode, context, router)
         case .filter:
             let objects = IoAssociationRule.Objects(source, actor, contextJSON)
-            return rule.filter?.holdsForPair { objects[$0] } ?? false
+            return try? rule.filter?.holds(roots: { objects[$0] }, &budget)
         }
-    }
-}
-
-extension CompiledCondition {
-    /// Not where it takes more work than comparing some thousand scalars.
-    fileprivate func holdsForPair(roots: (String) -> JSONView?) -> Bool {
-        var budget = WorkBudget(steps: ObjectFilterCondition.maximumStepsOfPairs)
-        return (try? holds(roots: roots, &budget)) ?? false
     }
 }
 

@@ -9,7 +9,9 @@ extension IoRoutingTable {
         _ verdicts: @escaping Verdicts,
         isolation: isolated (any Actor)? = #isolation
     ) async throws -> IoAssociationChanges {
-        try await decide(exchange(node, json: json), verdicts)
+        let changes = try await decide(exchange(node, json: json), verdicts)
+        if excess?.isOfRun ?? false { throw Refusal.tooMuchWork }
+        return changes
     }
 
     /// Removes a node, and dissolves its associations.
@@ -35,7 +37,7 @@ extension IoRoutingTable {
         isFull = false
         // Asked once a kind, not once a source.
         let touched = Set(compatible.keys.filter(isTouched))
-        var run = RoutingRun()
+        var run = RoutingRun(RoutingWork(steps: stepsPerRun, pairCount: pairCount))
         if !touched.isEmpty {
             for source in Array(heldSources) where touched.contains(source.kind) {
                 try await decide(source, verdicts, &run)
@@ -45,12 +47,16 @@ extension IoRoutingTable {
     }
 
     /// Returns what ``evaluate(where:_:isolation:)`` would change.
+    ///
+    /// - Throws: ``RoutingExcess``; `CancellationError` if the task is cancelled.
     package func preview(
         _ verdicts: @escaping Verdicts,
         isolation: isolated (any Actor)? = #isolation
     ) async throws -> IoAssociationChanges {
         var copy = self
-        return try await copy.evaluate(verdicts)
+        let changes = try await copy.evaluate(verdicts)
+        if let excess = copy.excess { throw excess }
+        return changes
     }
 
     private mutating func decide(
@@ -58,7 +64,7 @@ extension IoRoutingTable {
         _ verdicts: @escaping Verdicts,
         isolation: isolated (any Actor)? = #isolation
     ) async throws -> IoAssociationChanges {
-        var run = RoutingRun()
+        var run = RoutingRun(RoutingWork(steps: stepsPerRun, pairCount: pairCount))
         for (before, after) in changed.actors {
             guard let before, after?.kind != before.kind else { continue }
             for source in sourcesByPlace(before.kind) {
@@ -127,7 +133,8 @@ extension IoRoutingTable {
     ) async throws {
         try Task.checkCancellation()
         let pairs = run.takePending()
-        for (pair, isAssociated) in zip(pairs, await UndecidedPair.decide(pairs)) { set(pair, isAssociated, &run) }
+        let decisions = try await UndecidedPair.decide(pairs, &run.work)
+        for (pair, isAssociated) in zip(pairs, decisions) { set(pair, isAssociated, &run) }
     }
 
     /// Associates a pair or does not, and records the change.
@@ -185,6 +192,7 @@ extension IoRoutingTable {
         isolation: isolated (any Actor)? = #isolation
     ) async throws -> IoAssociationChanges {
         try await decidePending(&run)
+        excess = run.work.excess
         var changes = IoAssociationChanges()
         var yieldAt = UndecidedPair.batchSize
         for (sourceId, edit) in run.edits {

@@ -11,7 +11,7 @@ package struct IoRoutingTable: Sendable {
     package typealias Verdicts = @Sendable (PointKind) -> RoutingVerdict
 
     /// Why a node is not taken.
-    package enum Refusal: Error { case tooManyNodes, tooManyPoints, tooManyPairs, tooManyBytes }
+    package enum Refusal: Error { case tooManyNodes, tooManyPoints, tooManyPairs, tooManyBytes, tooMuchWork }
 
     /// The points of one kind, by their ids.
     struct Compatible {
@@ -34,12 +34,13 @@ package struct IoRoutingTable: Sendable {
     /// Makes the route of a source, from its external route if it has one.
     package typealias MakeRoute = @Sendable (_ sourceId: CoatyUUID, _ externalRoute: String?) -> String
 
+    let stepsPerRun: Int
     private let makeRoute: MakeRoute
     private var members: TreeDictionary<CoatyUUID, RoutingMember> = [:]
     private var arrivals = 0
     private var pointCount = 0
     /// The number of compatible pairs.
-    private var pairCount = 0
+    private(set) var pairCount = 0
     /// The size of the JSON of all nodes.
     private var byteCount = 0
     /// The points that have an id, in the order of their nodes. The first one counts; if its node goes, the next one does.
@@ -50,8 +51,12 @@ package struct IoRoutingTable: Sendable {
     var associationCount = 0
     /// Whether a pair was not associated because there were too many, since all pairs were last decided.
     var isFull = false
+    /// A pair that the last change has left without an association, because judging it takes too much work.
+    var excess: RoutingExcess?
 
-    package init(makeRoute: @escaping MakeRoute) {
+    /// - Parameter stepsPerRun: the work of a change, in steps of about 50 ns; each pair adds some.
+    package init(stepsPerRun: Int = RoutingWork.stepsPerRun, makeRoute: @escaping MakeRoute) {
+        self.stepsPerRun = stepsPerRun
         self.makeRoute = makeRoute
     }
 
@@ -137,7 +142,7 @@ package struct IoRoutingTable: Sendable {
     mutating func removeAll() -> IoAssociationChanges {
         var changes = IoAssociationChanges()
         changes.removed = associations.map { IoAssociation(ioSourceId: $0.ioSourceId, ioActorId: $0.ioActorId) }
-        self = IoRoutingTable(makeRoute: makeRoute)
+        self = IoRoutingTable(stepsPerRun: stepsPerRun, makeRoute: makeRoute)
         return changes
     }
 

@@ -37,7 +37,7 @@ public final class IoSourcePublisher: Sendable {
         var origin: Duration = .zero
         var pending: (event: IoValueEvent, due: Duration)?
         /// Runs while a value waits.
-        var timer: Task<Void, Never>?
+        var timer: Deadline?
 
         mutating func discardPending() {
             pending = nil
@@ -132,28 +132,16 @@ public final class IoSourcePublisher: Sendable {
         }
     }
 
-    private func timer(until due: Duration) -> Task<Void, Never> {
-        Task { [weak self, timeline] in
-            var next: Duration? = due
-            while let due = next {
-                do {
-                    try await timeline.sleep(until: due)
-                } catch {
-                    return
-                }
-                next = self?.publishIfDue()
-            }
-        }
+    private func timer(until due: Duration) -> Deadline {
+        Deadline(after: max(.zero, due - timeline.now()), on: timeline.clock) { [weak self] in self?.publishIfDue() }
     }
 
-    /// Publishes the value that waits if it is time.
-    ///
-    /// - Returns: when it will be time; nil where nothing waits any more.
-    private func publishIfDue() -> Duration? {
+    /// Publishes the value that waits if it is time, or sets the timer again.
+    private func publishIfDue() {
         state.withLock { state in
-            // A timer is cancelled under the lock, so one that was can't take what another one waits for.
-            guard !Task.isCancelled, let pending = state.pending else { return nil }
-            guard pending.due <= timeline.now() else { return pending.due }
+            // The timer of a value that was discarded may still come, or that of one that was replaced.
+            guard let pending = state.pending else { return state.timer = nil }
+            guard pending.due <= timeline.now() else { return state.timer = timer(until: pending.due) }
             (state.pending, state.timer) = (nil, nil)
             // Under the lock, so that a newer value does not overtake this one. Publishing only queues.
             do throws(CommunicationError) {
@@ -166,23 +154,20 @@ public final class IoSourcePublisher: Sendable {
                     )
                 }
             }
-            return nil
         }
     }
 }
 
 /// A clock whose kind does not matter any more: points in time are durations since it was wrapped.
 private struct Timeline: Sendable {
+    let clock: any Clock<Duration>
     let now: @Sendable () -> Duration
-    private let sleepUntil: @Sendable (Duration) async throws -> Void
 
     init(_ clock: some Clock<Duration>) {
         let origin = clock.now
+        self.clock = clock
         now = { origin.duration(to: clock.now) }
-        sleepUntil = { try await clock.sleep(until: origin.advanced(by: $0), tolerance: nil) }
     }
-
-    func sleep(until time: Duration) async throws { try await sleepUntil(time) }
 }
 
 extension Duration {

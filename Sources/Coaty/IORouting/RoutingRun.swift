@@ -67,11 +67,15 @@ struct RoutingRun {
         let actors: [RoutedPoint<IoActor>]
     }
 
+    /// Judges the pairs.
+    var work: RoutingWork
     /// By the source, in the order in which they were touched.
     var edits: OrderedDictionary<CoatyUUID, Edit> = [:]
     var kinds: [PointKind: Kind] = [:]
     /// Pairs to be decided next, at most a batch.
     private(set) var pending: [UndecidedPair] = []
+
+    init(_ work: RoutingWork) { self.work = work }
 
     /// Adds a pair that is to be decided.
     ///

@@ -2,10 +2,10 @@
 package enum RoutingVerdict: Sendable {
     /// All pairs alike.
     case constant(Bool)
-    /// By a function that runs on the executor of the router.
-    case filter(@Sendable (_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool)
-    /// By code of the application, which runs on the ``ControllerActor``.
-    case code(@ControllerActor (_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool)
+    /// By filter conditions in a context, on the executor of the router.
+    case filter(RoutingConditions, context: JSONView)
+    /// By code of the application, which runs on the ``ControllerActor``. Nil if it takes too much work.
+    case code(@ControllerActor (_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool?)
 }
 
 /// A pair of a source and an actor that waits for its verdict.
@@ -19,31 +19,41 @@ struct UndecidedPair: Sendable {
     /// Whether the actor belongs to another node than before.
     var hasMoved = false
 
-    /// Decides on pairs, in their order.
+    /// Decides on pairs. Yields when that has taken a while.
+    ///
+    /// - Returns: the verdicts, in the order of the pairs.
+    /// - Throws: `CancellationError` if the task is cancelled.
     static func decide(
         _ pairs: [UndecidedPair],
+        _ work: inout RoutingWork,
         isolation: isolated (any Actor)? = #isolation
-    ) async -> [Bool] {
-        var decisions: [Bool] = []
-        decisions.reserveCapacity(pairs.count)
-        for pair in pairs {
+    ) async throws -> [Bool] {
+        var decisions = [Bool](repeating: false, count: pairs.count)
+        var undecided: [Int] = []
+        for (index, pair) in pairs.enumerated() {
             switch pair.verdict {
-            case .constant(let verdict): decisions.append(verdict)
-            case .filter(let decide): decisions.append(decide(pair.source, pair.actor))
-            case .code: return await decideOnControllerActor(pairs)
+            case .constant(let verdict): decisions[index] = verdict
+            case .filter(let conditions, let context):
+                decisions[index] = try work.judge(pair.source, pair.actor, by: conditions, in: context)
+                if work.endsTurn() { await Task.yield() }
+            case .code: undecided.append(index)
             }
+        }
+        guard !undecided.isEmpty else { return decisions }
+        let verdicts = await decideOnControllerActor(undecided.map { pairs[$0] })
+        try Task.checkCancellation()
+        for (index, verdict) in zip(undecided, verdicts) {
+            decisions[index] = work.note(verdict, pairs[index].source, pairs[index].actor)
         }
         return decisions
     }
 
+    /// Calls code of the application. If the task is cancelled, the verdicts are of no use.
     @ControllerActor
-    private static func decideOnControllerActor(_ pairs: [UndecidedPair]) -> [Bool] {
+    private static func decideOnControllerActor(_ pairs: [UndecidedPair]) -> [Bool?] {
         pairs.map { pair in
-            switch pair.verdict {
-            case .constant(let verdict): verdict
-            case .filter(let decide): decide(pair.source, pair.actor)
-            case .code(let decide): decide(pair.source, pair.actor)
-            }
+            guard !Task.isCancelled, case .code(let decide) = pair.verdict else { return false }
+            return decide(pair.source, pair.actor)
         }
     }
 }

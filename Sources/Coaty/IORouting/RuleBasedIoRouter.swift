@@ -44,7 +44,8 @@ open class RuleBasedIoRouter: IoRouter {
     /// - Parameters:
     ///   - ioContext: the context, of which the router becomes the parent; nil for the current one.
     ///   - rules: the rules; nil for the current ones.
-    /// - Throws: `EncodingError` if the context is not valid; `CancellationError` if the task is cancelled.
+    /// - Throws: `EncodingError` if the context is not valid; `CancellationError` if the task is cancelled; another error if
+    ///   the rules take too much work for some pairs.
     public func preview(
         ioContext: IoContext? = nil,
         rules: [IoAssociationRule]? = nil
@@ -56,7 +57,7 @@ open class RuleBasedIoRouter: IoRouter {
             decision.contextJSON = try JSONDocument(PayloadCoder.encodeBytes(ioContext)).root
         }
         let verdicts = decision.verdicts
-        return try await preview { table, _ in try await table.evaluate(verdicts) }
+        return try await preview { table, _ in try await table.preview(verdicts) }
     }
 
     override var verdicts: IoRoutingTable.Verdicts {
@@ -70,7 +71,7 @@ open class RuleBasedIoRouter: IoRouter {
     ) -> @Sendable (PointKind) -> Bool {
         guard let context, let previous else { return { _ in true } }
         return { [indexedRules] kind in
-            indexedRules.candidates(for: kind.valueType).contains { $0.isTouched(from: previous, to: context) }
+            indexedRules.candidates(for: kind.valueType).rules.contains { $0.isTouched(from: previous, to: context) }
         }
     }
 

@@ -75,6 +75,7 @@ enum Problems {
         case let error as IoNodeRegistry.Refusal: of(error)
         case let error as RoutingAdmin.Failure: of(error)
         case is Turns.Full: tooManyPendingUpdates
+        case let error as RoutingExcess: rulesTooExpensive(error)
         // Valid JSON, but not an object of its registered class.
         case let error as DecodingError: of(.invalid(pointer: "", reason: "is no object of its type: \(error)"))
         default: Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400)

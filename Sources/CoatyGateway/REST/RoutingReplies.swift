@@ -2,8 +2,10 @@ import Coaty
 import HTTPServer
 
 extension HTTPResponse {
+    static let jsonHeaders = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
+
     static func json(_ body: [UInt8], version: EntityTag? = nil) -> HTTPResponse {
-        var headers = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
+        var headers = jsonHeaders
         if let version { headers.append(("ETag", version.text)) }
         return HTTPResponse(status: 200, headers: headers, body: body)
     }
@@ -32,6 +34,15 @@ extension Problems {
         status: 415,
         detail: "Send the patch as application/merge-patch+json."
     ).response()
+
+    static func rulesTooExpensive(_ excess: RoutingExcess) -> Problem {
+        Problem(
+            type: typePrefix + "rules-too-expensive",
+            title: "Rules too expensive",
+            status: 422,
+            detail: "Not all pairs of a source and an actor can be judged: \(excess)."
+        )
+    }
 
     static let tooManyPendingUpdates = Problem(
         type: typePrefix + "too-many-pending-updates",

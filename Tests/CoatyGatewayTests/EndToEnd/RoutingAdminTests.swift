@@ -224,6 +224,27 @@ import Testing
         }
     }
 
+    @Test func rulesThatTakeTooMuchWorkAreNotEvaluated() throws {
+        let scene = try RoutingScene()
+        let text = #""characteristics":{"text":"\#(String(repeating: "x", count: 200_000))"}"#
+        try scene.lease(#""ioSources":[\#(RoutingScene.source("None"))],\#(text)"#)
+        try scene.lease(#""ioActors":[\#(RoutingScene.actor("normal"))],\#(text)"#)
+        let condition = #"["actorNode.characteristics.text",["Equals",{"property":"sourceNode.characteristics.text"}]]"#
+        let rules = #"{"rules":[{"name":"costly","condition":\#(condition)}]}"#
+        try waitUntil("both nodes are routed, and evaluating the rule takes too much work") {
+            let evaluation = try scene.send("POST", rules, to: RoutingScene.path + "/evaluate")
+            return evaluation.status == 422 && evaluation.problem == "rules-too-expensive"
+        }
+        // In force, the rule associates nothing, and the explanation has the reason.
+        #expect(try scene.send("PUT", rules, to: Self.rulesPath).status == 200)
+        let ids = ["None", "normal"].map { RoutingScene.ids[$0] ?? "" }
+        let query = "ioSourceId=\(ids[0])&ioActorId=\(ids[1])"
+        let explanation = try scene.gateway.request("GET", "\(RoutingScene.path)/explain?\(query)").json
+        #expect(explanation?["associated"] as? Bool == false)
+        let rule = try #require((explanation?["rules"] as? [[String: Any]])?.first)
+        #expect(rule["tooExpensive"] as? Bool == true && rule["holds"] as? Bool == false)
+    }
+
     // MARK: - What is refused
 
     @Test func refusesWrongContextsAndSaysWhere() throws {

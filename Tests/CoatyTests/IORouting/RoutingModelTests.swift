@@ -82,7 +82,7 @@ import Testing
                 let new = naive.context
                 changes = try await table.evaluate(
                     where: { kind in
-                        rules.candidates(for: kind.valueType).contains { $0.isTouched(from: old, to: new) }
+                        rules.candidates(for: kind.valueType).rules.contains { $0.isTouched(from: old, to: new) }
                     },
                     verdicts()
                 )
