@@ -125,6 +125,8 @@ public final class Gateway: Sendable {
         try await start("event workers", workers, stopLimit: .milliseconds(200))
         let objects = ObjectRegistry(manager: manager, logger: logger)
         try await start("objects", objects, stopLimit: .milliseconds(200))
+        let queries = Queries()
+        try await start("queries", queries, stopLimit: .milliseconds(50))
         try await start("broker session", agent, stopLimit: .milliseconds(1500))
 
         let ioNodes = ioNodeRegistry(broker)
@@ -155,6 +157,7 @@ public final class Gateway: Sendable {
             manager: manager,
             feeds: hub,
             objects: objects,
+            queries: queries,
             owners: ObjectOwners(),
             ioNodes: ioNodes,
             routing: routing,

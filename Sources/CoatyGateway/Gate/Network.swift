@@ -6,6 +6,8 @@ struct Network: Sendable {
     let manager: CommunicationManager
     let feeds: FeedHub
     let objects: ObjectRegistry
+    /// Performs queries of ``objects``.
+    let queries: Queries
     let owners: ObjectOwners
     let ioNodes: IoNodeRegistry
     let routing: RoutingAdmin

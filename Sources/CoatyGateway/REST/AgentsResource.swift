@@ -7,21 +7,29 @@ struct AgentsResource: Sendable {
 
     func register(in router: inout GatewayRouter) {
         router.on(.get, "/v1/agents") { request, principal in
-            let parameters = QueryParameters(request)
-            return .performing {
-                let found = try gate.perform(ReadAgents(isOnline: parameters.boolean("online")), by: principal)
-                return .json(Self.json(found))
+            do {
+                let isOnline = try QueryParameters(request).boolean("online")
+                return .listing { isWanted in
+                    let query = ReadAgents(isOnline: isOnline, isWanted: isWanted)
+                    return Self.list(try await gate.perform(query, by: principal))
+                }
+            } catch {
+                return .response(Problems.of(error).response())
             }
         }
     }
 
-    private static func json(_ found: ReadAgents.Outcome) -> [UInt8] {
-        var json = Array(#"{"agents":"#.utf8)
-        JSONText.appendArray(found.agents, to: &json) { agent, json in
-            json += #"{"identity":"#.utf8
-            json += agent.identity
-            json += #","online":\#(agent.isOnline),"since":\#(agent.since)}"#.utf8
-        }
-        return json + #","complete":\#(found.isComplete)\#(found.isFiltered ? #","filtered":true"# : "")}"#.utf8
+    private static func list(_ found: ReadAgents.Outcome) -> ListBody {
+        ListBody(
+            head: #"{"agents":["#,
+            count: found.agents.count,
+            element: { index in
+                let agent = found.agents[index]
+                let end = #","online":\#(agent.isOnline),"since":\#(agent.since)}"#
+                return [Array(#"{"identity":"#.utf8), agent.identity, Array(end.utf8)]
+            },
+            tail: #"],"complete":\#(found.isComplete)\#(found.isFiltered ? #","filtered":true"# : "")}"#,
+            holder: found.place
+        )
     }
 }

@@ -95,8 +95,7 @@ extension Problems {
                 headers: retry
             )
         case .offline: of(CommunicationError.offline)
-        case .stopped:
-            Problem(type: typePrefix + "shutting-down", title: "Shutting down", status: 503)
+        case .stopped: shuttingDown
         }
     }
 

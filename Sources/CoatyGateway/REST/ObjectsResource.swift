@@ -12,10 +12,14 @@ struct ObjectsResource: Sendable {
 
     func register(in router: inout GatewayRouter) {
         router.on(.get, Self.path) { request, principal in
-            let parameters = QueryParameters(request)
-            return .performing {
-                let selection = try ObjectSelection(parameters)
-                return .json(Self.list(try gate.perform(ReadObjects(selection: selection), by: principal)))
+            do {
+                let selection = try ObjectSelection(QueryParameters(request))
+                return .listing { isWanted in
+                    let query = ReadObjects(selection: selection, isWanted: isWanted)
+                    return Self.list(try await gate.perform(query, by: principal))
+                }
+            } catch {
+                return .response(Problems.of(error).response())
             }
         }
         router.on(.get, Self.path + "/{objectId}") { request, principal in
@@ -30,11 +34,15 @@ struct ObjectsResource: Sendable {
         }
     }
 
-    private static func list(_ found: ReadObjects.Outcome) -> [UInt8] {
-        var json = Array(#"{"objects":"#.utf8)
-        JSONText.appendArray(found.objects, to: &json) { $1 += $0.bytes }
-        json += #","total":\#(found.total),"complete":\#(found.isComplete)"#.utf8
-        return json + "\(found.isFiltered ? #","filtered":true"# : "")}".utf8
+    private static func list(_ found: ReadObjects.Outcome) -> ListBody {
+        ListBody(
+            head: #"{"objects":["#,
+            count: found.objects.count,
+            element: { [found.objects[$0].bytes] },
+            tail: #"],"total":\#(found.total),"complete":\#(found.isComplete)"#
+                + (found.isFiltered ? #","filtered":true}"# : "}"),
+            holder: found.place
+        )
     }
 }
 
@@ -43,10 +51,10 @@ struct ObjectSelection: Sendable {
     /// Maximum number of properties to order by.
     private static let maximumOrder = 16
 
-    private let coreType: CoreType?
-    private let objectType: WireName?
-    private let filter: CompiledCondition?
-    private let order: [OrderByProperty]
+    let coreType: CoreType?
+    let objectType: WireName?
+    let filter: CompiledCondition?
+    let order: [OrderByProperty]
     let limit: Int
     let offset: Int
 
@@ -58,26 +66,6 @@ struct ObjectSelection: Sendable {
         order = try parameters.text("order").map(Self.order) ?? []
         limit = try parameters.integer("limit", in: 1...ObjectsResource.maximumLimit) ?? ObjectsResource.defaultLimit
         offset = try parameters.integer("offset", in: 0...Int(Int32.max)) ?? 0
-    }
-
-    /// Returns the objects of the selected types.
-    func candidates(in content: RegisteredObjects) -> [AliveObject] {
-        content.objects(coreType: coreType, objectType: objectType)
-    }
-
-    /// Returns the selected objects in order. Their JSON is indexed only if the filter or the order needs properties.
-    func matching(_ ofType: [AliveObject]) -> [AliveObject] {
-        guard filter != nil || !order.isEmpty else { return ofType }
-        // No lazy sequences: collecting one counts its elements first, and so parses and filters each object several times.
-        if order.isEmpty { return ofType.filter { matches($0) != nil } }
-        let matching = ofType.compactMap { object in matches(object).map { (object, $0) } }
-        return ObjectFilter(orderByProperties: order).select(from: matching) { $0.1 }.map(\.0)
-    }
-
-    /// Returns the properties of an object that the filter matches; nil for any other.
-    private func matches(_ object: AliveObject) -> JSONView? {
-        guard let json = object.json, filter?.holds(forOneOf: [json]) ?? true else { return nil }
-        return json
     }
 
     /// Parses `name,-context.floor,["labels","com.example.floor"]`.

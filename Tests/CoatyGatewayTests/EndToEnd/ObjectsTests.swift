@@ -238,4 +238,29 @@ import Testing
         }
         #expect(try scene.gateway.request("POST", "/v1/objects", body: "").status == 405)
     }
+
+    @Test func longListsAreWrittenAsTheClientReads() throws {
+        let scene = try Scene()
+        let text = String(repeating: "x", count: 1_000)
+        for number in 0..<300 {
+            try Self.advertise(
+                "\(number)",
+                "CoatyObject",
+                #","text":"\#(text)","number":\#(number)"#,
+                by: "a",
+                on: scene.agent
+            )
+        }
+        try waitUntil("all are listed") { try Self.ids(scene.gateway, "&limit=1000").count == 300 }
+        let list = try scene.gateway.request(
+            "GET",
+            "/v1/objects?coreType=CoatyObject&order=-number&limit=1000&offset=100"
+        )
+        #expect(list.headers["content-length"] == nil && list.headers["content-type"] == "application/json")
+        #expect(list.json?["total"] as? Int == 300 && list.json?["complete"] as? Bool == true)
+        let objects = try #require(list.json?["objects"] as? [[String: Any]])
+        #expect(objects.compactMap { $0["number"] as? Int } == (0..<200).reversed())
+        let page = try scene.gateway.request("GET", "/v1/objects?coreType=CoatyObject&limit=2")
+        #expect(page.headers["content-length"] != nil)
+    }
 }

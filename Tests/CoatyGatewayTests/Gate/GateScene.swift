@@ -42,6 +42,7 @@ struct GateScene {
             manager: manager,
             feeds: hub,
             objects: objects,
+            queries: Queries(),
             owners: owners,
             ioNodes: ioNodes,
             routing: routing,

@@ -2,33 +2,38 @@ import Coaty
 import HTTPServer
 
 /// Lists the objects currently in the network.
-struct ReadObjects: Operation {
+struct ReadObjects: AsyncOperation {
     let selection: ObjectSelection
+    /// Whether the client still waits.
+    let isWanted: @Sendable () -> Bool
 
-    struct Outcome {
+    struct Outcome: Sendable {
         /// The objects of the page.
-        let objects: ArraySlice<AliveObject>
+        let objects: [AliveObject]
         /// How many objects match.
         let total: Int
         let isComplete: Bool
         /// Whether there may be objects that the client must not see.
         let isFiltered: Bool
+        /// Held until the client has the objects.
+        let place: Place
     }
 
     var admission: AdmissionRule { .filtered(AccessRequest(verb: .read, pattern: .objects, target: .anyObject)) }
 
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
 
-    func execute(on target: Void, in network: Network, under permit: Permit) -> Outcome {
+    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> Outcome {
+        let place = try permit.account.take(.queries)
         let content = network.objects.content
-        var objects = selection.candidates(in: content)
-        if let view = permit.view { objects = objects.filter { view.allows([$0.request(.read, .objects)]) } }
-        let matching = selection.matching(objects)
+        let search = ObjectSearch(selection, in: content, permit.view)
+        let found = try await network.queries.perform(search, while: isWanted)
         return Outcome(
-            objects: matching.dropFirst(selection.offset).prefix(selection.limit),
-            total: matching.count,
+            objects: found.objects,
+            total: found.total,
             isComplete: content.isComplete,
-            isFiltered: permit.view != nil
+            isFiltered: permit.view != nil,
+            place: place
         )
     }
 }
@@ -52,28 +57,34 @@ struct ReadObject: Operation {
 }
 
 /// Lists the agents of the network.
-struct ReadAgents: Operation {
+struct ReadAgents: AsyncOperation {
     /// Whether to list the agents that are online, or those that are not; nil for all.
     let isOnline: Bool?
+    /// Whether the client still waits.
+    let isWanted: @Sendable () -> Bool
 
-    struct Outcome {
+    struct Outcome: Sendable {
         let agents: [AgentPresence]
         let isComplete: Bool
         /// Whether there may be agents that the client must not see.
         let isFiltered: Bool
+        /// Held until the client has the agents.
+        let place: Place
     }
 
     var admission: AdmissionRule { .filtered(AccessRequest(verb: .read, pattern: .agents)) }
 
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
 
-    func execute(on target: Void, in network: Network, under permit: Permit) -> Outcome {
+    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> Outcome {
+        let place = try permit.account.take(.queries)
         let content = network.objects.content
-        let agents = content.agents.filter { agent in
-            guard isOnline == nil || agent.isOnline == isOnline else { return false }
-            guard let view = permit.view else { return true }
-            return view.allows([AccessRequest(verb: .read, pattern: .agents, objectText: agent.identity)])
-        }
-        return Outcome(agents: agents, isComplete: content.isComplete, isFiltered: permit.view != nil)
+        let search = AgentSearch(isOnline: isOnline, in: content, permit.view)
+        return Outcome(
+            agents: try await network.queries.perform(search, while: isWanted),
+            isComplete: content.isComplete,
+            isFiltered: permit.view != nil,
+            place: place
+        )
     }
 }

@@ -1,0 +1,140 @@
+import Coaty
+import Coordination
+import Foundation
+import HTTPServer
+import Synchronization
+
+/// A search that is performed step by step, so that it can be stopped and others have their turn.
+protocol Query: Sendable {
+    associatedtype Output: Sendable
+
+    /// Performs a small part of the work, such as one object.
+    ///
+    /// - Returns: the result; nil if there is more to do.
+    /// - Throws: `WorkExceeded`; a `Problem`.
+    mutating func step(_ budget: inout WorkBudget) throws -> Output?
+}
+
+/// Performs queries on workers of their own, so that they hold up neither events nor other requests.
+final class Queries: Component {
+    /// The number of threads.
+    static let workers = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
+    /// Steps of a query. A step is about 50 ns.
+    static let maximumSteps = 20_000_000
+    /// Maximum time from the request to the result.
+    static let timeout = Duration.seconds(10)
+
+    private let pool = WorkerPool(name: "queries", threads: workers)
+    private let maximumSteps: Int
+    private let timeout: Duration
+
+    init(maximumSteps: Int = maximumSteps, timeout: Duration = timeout) {
+        self.maximumSteps = maximumSteps
+        self.timeout = timeout
+    }
+
+    func start() { pool.start() }
+
+    func stop() async { await pool.stop() }
+
+    /// Performs a query.
+    ///
+    /// - Parameter isWanted: whether the client still waits; asked now and then.
+    /// - Throws: `Problem` with status 422 if the query takes too much work, 503 if it takes too long; `CancellationError` if it is
+    ///   no longer wanted.
+    func perform<Performed: Query>(
+        _ query: Performed,
+        while isWanted: @escaping @Sendable () -> Bool
+    ) async throws -> Performed.Output {
+        try await withCheckedThrowingContinuation { continuation in
+            pool.schedule(
+                QueryJob(
+                    query,
+                    budget: WorkBudget(steps: maximumSteps),
+                    end: .now + timeout,
+                    isWanted: isWanted
+                ) { continuation.resume(with: $0) }
+            )
+        }
+    }
+}
+
+/// A query in the queue of its workers.
+private final class QueryJob<Performed: Query>: Job {
+    private struct State: Sendable {
+        var query: Performed
+        var budget: WorkBudget
+        /// Called once.
+        var complete: (@Sendable (Result<Performed.Output, any Error>) -> Void)?
+    }
+
+    let ticket = JobTicket()
+    private let end: ContinuousClock.Instant
+    private let isWanted: @Sendable () -> Bool
+    /// Only turns take it, of which one runs at a time.
+    private let state: Mutex<State>
+
+    init(
+        _ query: Performed,
+        budget: WorkBudget,
+        end: ContinuousClock.Instant,
+        isWanted: @escaping @Sendable () -> Bool,
+        complete: @escaping @Sendable (Result<Performed.Output, any Error>) -> Void
+    ) {
+        self.end = end
+        self.isWanted = isWanted
+        state = Mutex(State(query: query, budget: budget, complete: complete))
+    }
+
+    deinit {
+        // The workers have stopped.
+        state.withLock { $0.complete?(.failure(Problems.shuttingDown)) }
+    }
+
+    func turn() -> TurnEnd {
+        let limit = TurnLimit()
+        return state.withLock { state in
+            guard isWanted() else { return Self.complete(&state, .failure(CancellationError())) }
+            repeat {
+                guard .now < end else { return Self.complete(&state, .failure(Problems.queryTimeout)) }
+                do {
+                    if let output = try state.query.step(&state.budget) {
+                        return Self.complete(&state, .success(output))
+                    }
+                } catch is WorkExceeded {
+                    return Self.complete(&state, .failure(Problems.queryTooExpensive))
+                } catch {
+                    return Self.complete(&state, .failure(error))
+                }
+            } while !limit.isOver
+            return .againLater
+        }
+    }
+
+    private static func complete(_ state: inout State, _ result: Result<Performed.Output, any Error>) -> TurnEnd {
+        state.complete.take()?(result)
+        return .idle
+    }
+}
+
+extension Problems {
+    static let queryTooExpensive = Problem(
+        type: typePrefix + "query-too-expensive",
+        title: "Query too expensive",
+        status: 422,
+        detail: """
+            Filtering and ordering the objects takes too much work. Ask for fewer properties, or for fewer objects by \
+            coreType, objectType, or an Equals on objectId or parentObjectId.
+            """
+    )
+
+    static let queryTimeout = Problem(
+        type: typePrefix + "query-timeout",
+        title: "Query timeout",
+        status: 503,
+        detail: "The query took too long, because many queries are active.",
+        headers: retry
+    )
+
+    static let shuttingDown = Problem(type: typePrefix + "shutting-down", title: "Shutting down", status: 503)
+}
