@@ -15,6 +15,8 @@ import Testing
         let new = try #require(first.headers["etag"])
         #expect(new != old)
         let updates = { scene.agent.messages.count { $0.topic.contains("/UPD:") } }
+        // By core type and by object type.
+        try waitUntil("the change is published") { updates() == 2 }
         let count = updates()
         for (method, body) in [("PATCH", #"{"operatingState":"normal"}"#), ("PUT", RoutingScene.context("normal"))] {
             for tag in [old, #""other""#, #""a", "b""#, #"W/\#(new)"#, #""a,\#(new.dropFirst())"#] {
