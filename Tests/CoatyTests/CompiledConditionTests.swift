@@ -89,13 +89,13 @@ import Testing
     }
 
     @Test func aCacheServesOneObjectAfterTheOther() throws {
-        let condition = try Self.condition(#"["a",["Equals",1]]"#)
+        let condition = try Self.condition(#"{"and":[["b",["Exists"]],["a",["Equals",1]]]}"#)
         var cache = ValueCache()
         var budget = WorkBudget(steps: 1_000)
-        let objects = try JSONDocument(Array(#"[{"a":1},{"a":2},{},{"a":1}]"#.utf8)).root
+        let objects = try JSONDocument(Array(#"[{"a":1,"b":0},{"a":2,"b":0},{},{"a":1,"b":0}]"#.utf8)).root
         let verdicts = try objects.elements.map { try condition.holds(for: $0, &cache, &budget) }
         #expect(verdicts == [true, false, false, true])
-        let other = try JSONDocument(Array(#"[{"a":2}]"#.utf8)).root
+        let other = try JSONDocument(Array(#"[{"a":2,"b":0}]"#.utf8)).root
         #expect(try other.elements.map { try condition.holds(for: $0, &cache, &budget) } == [false])
     }
 

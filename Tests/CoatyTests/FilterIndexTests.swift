@@ -84,6 +84,21 @@ extension FilterGenerator {
         #expect(index.isEmpty)
     }
 
+    /// In small objects and wide ones, with more and with fewer members than there are paths.
+    @Test(arguments: [1, 100], [1, 100])
+    func ofMembersWithTheSameNameTheLastCounts(others: Int, paths: Int) throws {
+        var index = FilterIndex<String>()
+        for number in 0..<paths {
+            index.insert("\(number)", keys: [AccessKey(path: [WireName("p\(number)")], value: .null)])
+        }
+        for value in ["first", "last"] {
+            index.insert(value, keys: [AccessKey(path: [WireName("a")], value: .string(WireName(value)))])
+        }
+        let members = (0..<others).map { #""k\#($0)":0"# }.joined(separator: ",")
+        let object = try JSONDocument(Array(#"{"a":"first",\#(members),"\u0061":"last"}"#.utf8)).root
+        #expect(index.candidates(in: object) == ["last"])
+    }
+
     /// The whole benchmark is Benchmarks/filters.
     @Test func costDoesNotDependOnTheNumberOfConditions() throws {
         let object = try JSONDocument(Array(#"{"type":"t","value":21,"list":[1,2,3],"deep":{"name":"x"}}"#.utf8)).root

@@ -48,7 +48,7 @@ import Testing
         for (text, count) in [("[1,[],{}]", 4), (#"{"a":[1],"b":2}"#, 6), ("[[[[]]]]", 4)] {
             let bytes = Array(text.utf8)
             #expect(try JSONDocument(bytes, maximumValues: count).nodes.count == count)
-            #expect(throws: JSONSyntaxError.self) { try JSONDocument(bytes, maximumValues: count / 2) }
+            #expect(throws: JSONSyntaxError.self) { try JSONDocument(bytes, maximumValues: count - 1) }
         }
         let many = Array("[\(Array(repeating: "1", count: 1_000).joined(separator: ","))]".utf8)
         #expect(throws: JSONSyntaxError.self) { try JSONDocument(many, maximumValues: 1_000) }

@@ -72,7 +72,7 @@ package struct NaiveRouter {
         let own = rules.filter { isSame($0.valueType, source.point.valueType) }
         let candidates = own.isEmpty ? rules.filter { $0.valueType == nil } : own
         return candidates.contains { rule in
-            guard case .filter(let condition) = rule.condition else { return false }
+            guard let filter = rule.filter else { return false }
             let objects = IoAssociationRule.Objects(
                 source: source.json,
                 sourceNode: source.node,
@@ -80,7 +80,8 @@ package struct NaiveRouter {
                 actorNode: actor.node,
                 context: context
             )
-            return condition.matches { objects[$0] }
+            var budget = WorkBudget(steps: 10_000)
+            return (try? filter.holds(roots: { objects[$0] }, &budget)) ?? false
         }
     }
 

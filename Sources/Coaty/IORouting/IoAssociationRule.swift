@@ -49,7 +49,7 @@ public struct IoAssociationRule: Sendable {
     /// of a closure.
     public let contextProperties: [ObjectFilterProperty]?
     /// The condition if it is no closure.
-    let filter: CompiledCondition?
+    package let filter: CompiledCondition?
 
     /// Creates a rule.
     public init(name: String, valueType: String? = nil, condition: @escaping IoRoutingRuleConditionFunc) {

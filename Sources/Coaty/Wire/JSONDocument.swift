@@ -68,9 +68,10 @@ public struct JSONDocument: Sendable {
     /// The value that the whole text is.
     public var root: JSONView { JSONView(document: self, index: 0) }
 
-    /// About how many bytes the document holds in memory, an index of its wide values included, which may be built later.
+    /// About how many bytes the document holds in memory, an index of its wide values included, which may be built later. What is
+    /// reserved for more values than there are is never written, and so takes no memory; it also differs from time to time.
     var footprint: Int {
-        bytes.capacity + nodes.capacity * MemoryLayout<Node>.stride + (wide?.reservedBytes ?? 0)
+        bytes.count + nodes.count * MemoryLayout<Node>.stride + (wide?.reservedBytes ?? 0)
     }
 }
 

@@ -40,7 +40,7 @@ struct JSONScanner {
         var count = 0
         repeat {
             count += 1
-            guard nodes.count < maximumValues else { throw error("more than \(maximumValues) values") }
+            guard nodes.count + 1 < maximumValues else { throw error("more than \(maximumValues) values") }
             skipSpace(text)
             guard position < text.count, text[position] == UInt8(ascii: "\"") else {
                 throw error("expected a property name in double quotes")
