@@ -1,11 +1,15 @@
 import Coaty
 
-/// 128 bits that stand for a text of any length, for tables that keep what others choose.
+/// A text of any length that others choose, as the key of a table that keeps it: a short text itself, and 128 bits that stand for a
+/// longer one.
 ///
-/// Keyed with random numbers, so that nobody can find two texts with one digest.
-struct TextDigest: Hashable, Sendable {
-    private let high: UInt64
-    private let low: UInt64
+/// The bits are keyed with random numbers, so that nobody can find two texts with the same.
+enum TextDigest: Hashable, Sendable {
+    case text(WireName)
+    case digest(high: UInt64, low: UInt64)
+
+    /// Maximum length in bytes of a text that is kept itself. Most ids are UUIDs, which have 36.
+    private static let maximumText = 64
 
     /// Makes digests that can be compared with each other.
     struct Key: Sendable {
@@ -13,7 +17,8 @@ struct TextDigest: Hashable, Sendable {
         private let second = Seed()
 
         func digest(of text: String) -> TextDigest {
-            TextDigest(high: first.hash(text), low: second.hash(text))
+            text.utf8.count <= TextDigest.maximumText
+                ? .text(WireName(text)) : .digest(high: first.hash(text), low: second.hash(text))
         }
     }
 
