@@ -21,32 +21,31 @@ final class AnswerRights: Sendable {
     }
 
     private struct State {
-        /// By the digest of the correlation id, which may be long.
-        var rights: [TextDigest: Right] = [:]
+        /// By the correlation id, which may be long.
+        var rights: [TextKey: Right] = [:]
         /// The keys of `rights` in the order of delivery. May hold some that are used up.
-        var order: Deque<TextDigest> = []
+        var order: Deque<TextKey> = []
     }
 
     /// How long a request can be answered. Nothing on the wire says how long an agent waits for answers.
     private let window: Duration
-    private let key = TextDigest.Key()
     private let state = Mutex(State())
 
     init(window: Duration) { self.window = window }
 
     /// Notes that a request was delivered. A later delivery of the same request gives no further right.
     func insert(_ request: DeliveredRequest) {
-        let digest = key.digest(of: request.correlationId.string)
+        let key = TextKey(request.correlationId.string)
         state.withLock { state in
-            guard state.rights[digest] == nil else { return }
+            guard state.rights[key] == nil else { return }
             // From when it was observed: a request that is replayed must not be answered again or later.
             let deadline = request.observed + window
             guard .now < deadline else { return }
-            state.rights[digest] = Right(
+            state.rights[key] = Right(
                 answers: request.isDiscover ? Self.maximumResolves : 1,
                 deadline: deadline
             )
-            state.order.append(digest)
+            state.order.append(key)
             while let oldest = state.order.first,
                 state.order.count > Self.maximumRequests || state.rights[oldest].map({ $0.deadline <= .now }) ?? true
             {
@@ -58,26 +57,26 @@ final class AnswerRights: Sendable {
 
     /// Returns whether a request can be answered now.
     func contains(_ id: CoatyUUID) -> Bool {
-        let digest = key.digest(of: id.string)
-        return state.withLock { $0.rights[digest]?.isValid ?? false }
+        let key = TextKey(id.string)
+        return state.withLock { $0.rights[key]?.isValid ?? false }
     }
 
     /// Uses the right to one answer.
     ///
     /// - Returns: false if there is none.
     func take(_ id: CoatyUUID) -> Bool {
-        let digest = key.digest(of: id.string)
+        let key = TextKey(id.string)
         return state.withLock { state in
-            guard state.rights[digest]?.isValid ?? false else { return false }
-            state.rights[digest]?.answers -= 1
+            guard state.rights[key]?.isValid ?? false else { return false }
+            state.rights[key]?.answers -= 1
             return true
         }
     }
 
     /// Gives back a right whose answer could not be published.
     func giveBack(_ id: CoatyUUID) {
-        let digest = key.digest(of: id.string)
-        state.withLock { $0.rights[digest]?.answers += 1 }
+        let key = TextKey(id.string)
+        state.withLock { $0.rights[key]?.answers += 1 }
     }
 }
 

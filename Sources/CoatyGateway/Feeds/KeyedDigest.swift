@@ -1,6 +1,4 @@
-import Coaty
-
-/// 128 bits that stand for a text or a value of any size: equal values have equal digests.
+/// 128 bits that stand for a value of any size: equal values have equal digests.
 ///
 /// Keyed with random numbers of this process, so that nobody can choose different values with the same digest.
 struct KeyedDigest: Hashable, Sendable {
@@ -9,18 +7,13 @@ struct KeyedDigest: Hashable, Sendable {
     private let halves: (Int, Int)
 
     init(_ value: some Hashable) {
-        self.init { $0.combine(value) }
+        halves = (Self.half(Self.keys.0, value), Self.half(Self.keys.1, value))
     }
 
-    /// - Parameter combine: feeds the hasher; called twice, and must do the same each time.
-    init(_ combine: (inout Hasher) -> Void) {
-        halves = (Self.half(Self.keys.0, combine), Self.half(Self.keys.1, combine))
-    }
-
-    private static func half(_ key: UInt64, _ combine: (inout Hasher) -> Void) -> Int {
+    private static func half(_ key: UInt64, _ value: some Hashable) -> Int {
         var hasher = Hasher()
         hasher.combine(key)
-        combine(&hasher)
+        hasher.combine(value)
         return hasher.finalize()
     }
 

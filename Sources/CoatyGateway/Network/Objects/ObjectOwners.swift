@@ -12,35 +12,34 @@ final class ObjectOwners: Sendable {
         let place: Place
     }
 
-    /// By the digest of the object's id, which may be long.
-    private let owners = Mutex<[TextDigest: Owner]>([:])
-    private let key = TextDigest.Key()
+    /// By the id of the object, which may be long.
+    private let owners = Mutex<[TextKey: Owner]>([:])
 
     /// Notes who advertises an object. The first owner stays, also if another principal may touch its objects.
     ///
     /// - Throws: `Problem` if the principal has too many objects, until it deadvertises some: otherwise one principal could fill
     ///   the object registry, and others' objects would be forgotten.
     func insert(_ id: CoatyUUID, _ subject: Principal.Subject, _ account: ClientAccount) throws(Problem) {
-        let digest = key.digest(of: id.string)
-        guard owners.withLock({ $0[digest] == nil }) else { return }
+        let key = TextKey(id.string)
+        guard owners.withLock({ $0[key] == nil }) else { return }
         let owner = Owner(subject: subject, place: try account.take(.objects))
         owners.withLock { owners in
-            if owners[digest] == nil { owners[digest] = owner }
+            if owners[key] == nil { owners[key] = owner }
         }
     }
 
     /// Forgets objects that were deadvertised.
     func remove(_ ids: [CoatyUUID]) {
-        let digests = ids.map { key.digest(of: $0.string) }
+        let keys = ids.map { TextKey($0.string) }
         owners.withLock { owners in
-            for digest in digests { owners[digest] = nil }
+            for key in keys { owners[key] = nil }
         }
     }
 
     /// The principal that advertised an object; nil if nobody did.
     func owner(_ id: CoatyUUID) -> Principal.Subject? {
-        let digest = key.digest(of: id.string)
-        return owners.withLock { $0[digest]?.subject }
+        let key = TextKey(id.string)
+        return owners.withLock { $0[key]?.subject }
     }
 
     /// Returns whether another principal owns an object, or has registered it as an IO node.
