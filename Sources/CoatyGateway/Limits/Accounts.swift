@@ -20,18 +20,12 @@ final class Accounts: Sendable {
     /// The feeds that each client uses.
     let feeds = FeedShares()
     private let work: WorkBucket
-    /// The bytes of events that wait for the fan-out workers. A part of its own: it must not fail because clients hold much.
-    let feedMemory: MemoryAccount
-    /// The bytes of messages of the broker that are being received and parsed. A part of its own, too.
-    let inboundMemory: MemoryAccount
     private let totals: [Tally]
     private let table = Mutex(Table())
 
     init(_ limits: Limits, logger: Logger) {
         self.limits = limits
         memory = MemoryAccount(limits.memoryQuota)
-        feedMemory = MemoryAccount(ofPart: limits.feedMemory)
-        inboundMemory = MemoryAccount(ofPart: limits.inboundMemory)
         refusals = Refusals(logger: logger)
         work = WorkBucket(stepsPerSecond: limits.workRate)
         totals = Resource.allCases.map { Tally(limits.quota(of: $0)) }

@@ -21,7 +21,9 @@ struct Bound: Sendable {
     let atTheBound: String
     let value: @Sendable (Limits) -> Int?
     let set: @Sendable (inout Limits, Int) -> Void
+}
 
+extension Bound {
     init(
         _ name: String,
         formerly formerName: String? = nil,
@@ -32,15 +34,17 @@ struct Bound: Sendable {
         atTheBound: String,
         _ path: any WritableKeyPath<Limits, Int> & Sendable
     ) {
-        self.name = name
-        self.formerName = formerName
-        self.unit = unit
-        self.range = range
-        self.help = help
-        self.derivation = derivation
-        self.atTheBound = atTheBound
-        value = { $0[keyPath: path] }
-        set = { $0[keyPath: path] = $1 }
+        self.init(
+            name: name,
+            formerName: formerName,
+            unit: unit,
+            range: range,
+            help: help,
+            derivation: derivation,
+            atTheBound: atTheBound,
+            value: { $0[keyPath: path] },
+            set: { $0[keyPath: path] = $1 }
+        )
     }
 
     init(
@@ -53,15 +57,17 @@ struct Bound: Sendable {
         atTheBound: String,
         optional path: any WritableKeyPath<Limits, Int?> & Sendable
     ) {
-        self.name = name
-        self.formerName = formerName
-        self.unit = unit
-        self.range = range
-        self.help = help
-        self.derivation = derivation
-        self.atTheBound = atTheBound
-        value = { $0[keyPath: path] }
-        set = { $0[keyPath: path] = $1 }
+        self.init(
+            name: name,
+            formerName: formerName,
+            unit: unit,
+            range: range,
+            help: help,
+            derivation: derivation,
+            atTheBound: atTheBound,
+            value: { $0[keyPath: path] },
+            set: { $0[keyPath: path] = $1 }
+        )
     }
 
     /// The default as text.

@@ -79,9 +79,7 @@ final class ClientAccount: Sendable {
     }
 
     /// Creates the account of one of the client's connections.
-    ///
-    /// - Parameter limit: the most bytes that the connection holds.
-    func connection(limit: Int = .max) -> MemoryAccount { MemoryAccount(within: memory, limit: limit, owner: self) }
+    func connection() -> MemoryAccount { MemoryAccount(within: memory, limit: .max, owner: self) }
 
     /// How much of a resource the client has.
     func used(_ resource: Resource) -> Int { tallies[resource.rawValue].used }

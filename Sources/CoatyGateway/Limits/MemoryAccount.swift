@@ -21,11 +21,6 @@ final class MemoryAccount: Sendable {
         owner = nil
     }
 
-    /// Creates the account of a part of the gateway, which is not shared.
-    convenience init(ofPart bytes: Int) {
-        self.init(Quota(total: bytes, perClient: bytes, guaranteed: 0, reserve: 0))
-    }
-
     /// Creates the account of one client, or of a part of one.
     ///
     /// - Parameters:

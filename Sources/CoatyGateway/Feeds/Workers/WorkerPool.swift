@@ -81,12 +81,7 @@ final class WorkerPool: Component {
         for _ in 0..<threads { queued.signal() }
         // Outside the lock: a job that nothing else holds is destroyed here.
         withExtendedLifetime((first, second)) {}
-        await withCheckedContinuation { continuation in
-            DispatchQueue.global().async { [exited] in
-                _ = exited.wait(timeout: .now() + Self.stopTimeout)
-                continuation.resume()
-            }
-        }
+        await onBlockingThread { [exited] in _ = exited.wait(timeout: .now() + Self.stopTimeout) }
     }
 
     private func append(_ job: any Job) {
