@@ -29,7 +29,7 @@ struct InboundBody: ~Copyable {
     /// The most memory that a mere declaration of a length gets.
     private static let maximumReservation = 64 * 1024
 
-    /// What has come.
+    /// The bytes received so far.
     private(set) var bytes: [UInt8] = []
     private let budget: (any HTTPServer.ByteBudget)?
     private var reserved = 0

@@ -18,7 +18,7 @@ struct InboundMessage: ~Copyable {
     /// What the budget is asked for at once.
     private static let step = 16 * 1024
 
-    /// What has come, as it came.
+    /// The bytes received so far, still compressed if the message is.
     private(set) var bytes: [UInt8] = []
     /// Whether the message comes compressed.
     let isCompressed: Bool

@@ -16,8 +16,8 @@ public enum ObjectMatcher {
 
     /// The objects that a filter selects, in its order, without those it skips, and no more than it takes.
     ///
-    /// What is missing comes first, then null, false, true, numbers, strings, and last what has no order. Objects that are
-    /// alike stay in their order.
+    /// Missing properties come first, then null, false, true, numbers, strings, and last arrays and objects, which have no order.
+    /// Objects that are alike stay in their order.
     ///
     /// - Throws: `EncodingError` where an object holds what JSON can't say.
     public static func objects<Object: CoatyObject>(

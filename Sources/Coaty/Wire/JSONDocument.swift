@@ -115,7 +115,7 @@ extension JSONDocument {
         let nodes = storedNodes.span
         let bytes = storedBytes.span
         var count = 0
-        // A bit for each length and last character of a key, which already tells most keys from all earlier ones.
+        // A bit for each length and last character of the keys so far. A key whose bit is not set differs from all of them.
         var seen: UInt64 = 0
         var key = object + 1
         let end = Int(nodes[object].next)

@@ -1,6 +1,6 @@
 /// The order of the objects that answer a query.
 ///
-/// What is missing comes first, then null, false, true, numbers, strings, and last what has no order.
+/// Missing properties come first, then null, false, true, numbers, strings, and last arrays and objects, which have no order.
 package struct ObjectOrder: Sendable {
     private let properties: [(path: PropertyPath, isAscending: Bool)]
 

@@ -1,6 +1,6 @@
 import Coaty
 
-/// The work of an outbound queue that is not done by whoever appends or reads.
+/// The work that an outbound queue does in turns on the workers, not on the threads that append to it or write it.
 extension OutboundQueue {
     /// Releases throttled events, and reads snapshots and replays.
     func turn() -> TurnEnd {

@@ -25,7 +25,7 @@ struct EventReading: Sendable {
 
     /// Selects the text of an event.
     private struct Projection: Hashable {
-        /// What is delivered: the event, what is left of it if its object is no longer visible, or the part for some permissions.
+        /// The event, its form for clients that no longer see the object, or the part that some permissions allow.
         let variant: Variant
         let fields: FieldTree?
         let encoding: EventText.Encoding

@@ -2,7 +2,7 @@ import Coaty
 import DequeModule
 import HTTPServer
 
-/// What has happened to a feed and not yet been applied by one of its turns, in order.
+/// The records, subscriptions and status changes that the turns of a feed have not applied yet, in order.
 struct FeedIntake: Sendable {
     /// Maximum number of records, and of their bytes. Beyond that, the oldest half is replaced by a gap. A single record may be
     /// larger.

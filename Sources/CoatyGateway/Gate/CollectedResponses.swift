@@ -82,6 +82,7 @@ final class CollectedResponses: ResponseSink {
             pending.complete(HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body))
         }
     }
+
     /// Ends the collection.
     ///
     /// - Returns: the body so far, and how many of its bytes count toward the shared memory.

@@ -97,8 +97,8 @@ struct RequestAdmission: Sendable {
     }
 }
 
-/// What is known of a connection from its last request: the client with its place for the connection, and its credentials. Most clients
-/// send the same ones with each request, which saves computing the digest of the token.
+/// The principal and the credentials of the last request on a connection, and the client's place for it. Most clients send the same
+/// credentials with each request; then the digest of the token is not computed again.
 private final class ConnectionState: Sendable {
     /// What a client holds for the connection.
     struct Held {

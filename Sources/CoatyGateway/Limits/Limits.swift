@@ -72,7 +72,7 @@ extension Limits {
     /// The part for the replay buffers.
     var replayBytes: Int { replayMemory ?? min(16 << 20, accountedMemory / 16) }
 
-    /// What is left for clients when the gateway's own parts are subtracted: these must not fail because clients hold much.
+    /// The part for clients: the rest. The gateway's own parts stay available even if clients use all of theirs.
     var clientMemory: Int {
         accountedMemory - registryMemory - feedMemory - inboundMemory - replayBytes - self[.outbox].total
     }

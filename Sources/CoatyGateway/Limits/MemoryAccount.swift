@@ -4,7 +4,7 @@ import WebSocketServer
 
 /// Counts the bytes that are held for all clients, for one of them, or for a part of one such as a connection.
 ///
-/// What is charged to an account is charged to all accounts above it too. Charge allocated capacity, not just the used part.
+/// A charge to an account is a charge to all accounts above it too. Charge allocated capacity, not just the used part.
 final class MemoryAccount: Sendable {
     /// The bytes that each allocation costs in addition to its capacity.
     static let allocation = 32

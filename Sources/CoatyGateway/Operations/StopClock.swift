@@ -91,7 +91,7 @@ func onBlockingThread(_ operation: @escaping @Sendable () -> Void) async {
     }
 }
 
-/// A continuation that whoever comes first resumes.
+/// A continuation that is resumed once, by the first call.
 private final class SharedEnd: Sendable {
     private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
 

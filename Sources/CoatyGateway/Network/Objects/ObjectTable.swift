@@ -66,7 +66,7 @@ struct ObjectTable: Sendable {
         let id = version.objectId
         lastSerial += 1
         let known = content.listed[id]
-        // An agent stays the owner of its identity, whoever else advertises it.
+        // An agent remains the owner of its identity, even if another agent advertises it.
         let isOwn = agent == id || isAdvertised && !(known?.object.isPresence ?? false)
         let owner = isOwn ? agent : known?.object.owner ?? agent
         let witness = isOwn || agent == owner ? known?.witness : (agent, lastSerial)
