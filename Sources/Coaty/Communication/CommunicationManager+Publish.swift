@@ -20,30 +20,26 @@ extension CommunicationManager {
         _ event: AdvertiseEvent,
         holding: (any AnyObject & Sendable)?
     ) throws(CommunicationError) -> Delivery {
-        let object = event.payload.json["object"]
-        let shared = object.flatMap(shared)
-        if shared != nil { session.sharesObjects.store(true, ordering: .relaxed) }
+        let parentId = parent(ofShared: event.object)
+        if parentId != nil { session.sharesObjects.store(true, ordering: .relaxed) }
         var publications: [Publication] = []
-        for name in event.payload.objectNames {
-            var sharing = shared.map {
-                Sharing.advertises($0.id, parentId: $0.parentId, isObjectType: name.isObjectType)
+        for name in event.object.names {
+            var sharing = parentId.map {
+                Sharing.advertises(event.object.objectId, parentId: $0, isObjectType: name.isObjectType)
             }
-            if shared == nil, session.sharesObjects.load(ordering: .relaxed), let id = object?["objectId"]?.string {
+            if parentId == nil, session.sharesObjects.load(ordering: .relaxed) {
                 // An earlier version may have been shared.
-                sharing = .ends([CoatyUUID(wire: id)])
+                sharing = .ends([event.object.objectId])
             }
             publications.append(publication(.advertise, name: name, event.payload, sharing: sharing))
         }
         return try session.publish(publications, holding: holding)
     }
 
-    /// The ids of an object that the farewell withdraws, and of its parent; nil for other objects, and for log objects, which
-    /// report what happened.
-    private func shared(_ object: JSONView) -> (id: CoatyUUID, parentId: CoatyUUID)? {
-        guard let parentId = object["parentObjectId"]?.string.map(CoatyUUID.init(wire:)), ownIds.contains(parentId),
-            object["coreType"]?.string != CoreType.Log.rawValue
-        else { return nil }
-        return object["objectId"]?.string.map { (CoatyUUID(wire: $0), parentId) }
+    /// The id of the parent of an object that the farewell withdraws; nil for other objects, and for log objects, which report
+    /// what happened.
+    private func parent(ofShared object: ObjectHeader) -> CoatyUUID? {
+        object.coreType == .Log ? nil : object.parentObjectId.flatMap { ownIds.contains($0) ? $0 : nil }
     }
 
     /// Deadvertises objects.

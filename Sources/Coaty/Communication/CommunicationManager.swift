@@ -65,7 +65,7 @@ public final class CommunicationManager: Sendable {
             payload: try DeadvertiseEvent.with(objectIds: ids).payload.bytes
         )
         let joinEvents = ([identityEvent] + ioNodeEvents).flatMap { event in
-            event.payload.objectNames.map { name in
+            event.object.names.map { name in
                 Publication(
                     .event(EventAddress(.advertise, name: name, namespace: namespace, sourceId: sourceId)),
                     payload: event.payload.bytes,

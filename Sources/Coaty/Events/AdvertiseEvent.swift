@@ -5,6 +5,8 @@ public struct AdvertiseEvent: CommunicationEvent {
 
     /// `{object, privateData?}`
     public let payload: Payload
+    /// What identifies the object.
+    package let object: ObjectHeader
     /// Who advertised.
     public let sourceId: CoatyUUID?
 
@@ -30,7 +32,7 @@ public struct AdvertiseEvent: CommunicationEvent {
 
     private init(payload: Payload, sourceId: CoatyUUID?, isPublishedHere: Bool) throws(PayloadError) {
         try payload.check(Self.schema)
-        try payload.checkObjectTypeIsName(isPublishedHere: isPublishedHere)
+        object = try ObjectHeader(of: payload, isPublishedHere: isPublishedHere)
         self.payload = payload
         self.sourceId = sourceId
     }

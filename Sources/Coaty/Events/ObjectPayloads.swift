@@ -26,30 +26,6 @@ extension Payload {
         guard let objects = try objects("objects") else { throw PayloadError.missing("objects", in: json) }
         return objects
     }
-
-    /// Checks that the object's type is a valid name.
-    ///
-    /// - Parameter isPublishedHere: whether the limits of what is published here apply.
-    func checkObjectTypeIsName(isPublishedHere: Bool) throws(PayloadError) {
-        guard let objectType = json["object"]?["objectType"], let text = objectType.string else { return }
-        guard WireName.isValid(text) else {
-            throw .invalid(objectType, "must not hold U+0000, #, + or /")
-        }
-        guard !isPublishedHere || WireName.isPublishable(text) else {
-            let limit = WireName.maximumLength
-            throw .invalid(objectType, "must not hold control characters, nor more than \(limit) bytes")
-        }
-    }
-
-    /// The names that an event with an object is published under: the core type and, unless it is the core type's own, the
-    /// object type.
-    var objectNames: [EventName] {
-        let object = json["object"]
-        let coreType = object?["coreType"]?.string ?? ""
-        let objectType = object?["objectType"]?.string ?? ""
-        let isOwn = CoreType(rawValue: coreType)?.objectType == objectType
-        return [.coreType(WireName(coreType))] + (isOwn ? [] : [.objectType(WireName(objectType))])
-    }
 }
 
 extension JSONView {

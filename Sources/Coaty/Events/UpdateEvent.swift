@@ -5,6 +5,8 @@ public struct UpdateEvent: RequestEvent {
 
     /// `{object}`
     public let payload: Payload
+    /// What identifies the object.
+    package let object: ObjectHeader
     /// Who asks.
     public let sourceId: CoatyUUID?
     /// Which request it is; nil for an event that was made here and not yet published.
@@ -24,7 +26,7 @@ public struct UpdateEvent: RequestEvent {
     /// - Throws: ``PayloadError`` where the payload is not `{object}` with an object whose type is a valid name.
     public init(payload: Payload) throws(PayloadError) {
         try payload.check(Self.schema)
-        try payload.checkObjectTypeIsName(isPublishedHere: true)
+        object = try ObjectHeader(of: payload, isPublishedHere: true)
         self.payload = payload
         sourceId = nil
         correlationId = nil
@@ -33,7 +35,7 @@ public struct UpdateEvent: RequestEvent {
     /// Reads an event that came in.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try payload.check(Self.schema)
-        try payload.checkObjectTypeIsName(isPublishedHere: false)
+        object = try ObjectHeader(of: payload, isPublishedHere: false)
         self.payload = payload
         sourceId = address.sourceId
         correlationId = address.correlationId
@@ -45,11 +47,11 @@ public struct UpdateEvent: RequestEvent {
     public var data: UpdateEventData { UpdateEventData(payload: payload) }
 
     /// The object type, unless it is the core type's own, and then the core type: agents in the field expect them so.
-    public var names: [EventName?] { payload.objectNames.reversed() }
+    public var names: [EventName?] { object.names.reversed() }
 
     /// Checks that the object is the one that is to be updated.
     public func checkFits(_ response: CompleteEvent) throws(PayloadError) {
-        try response.payload.json["object"]?.check("objectId", isIn: [data.objectId.string])
+        try response.payload.json["object"]?.check("objectId", isIn: [object.objectId.string])
     }
 
     /// Answers the request with the object as it is now. Several answers are allowed.
@@ -72,6 +74,4 @@ public struct UpdateEventData: Sendable {
     public var object: CoatyObject {
         get throws { try payload.requiredObject() }
     }
-
-    var objectId: CoatyUUID { CoatyUUID(wire: payload.json["object"]?["objectId"]?.string ?? "") }
 }

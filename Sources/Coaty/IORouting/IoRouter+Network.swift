@@ -13,15 +13,15 @@ extension IoRouter {
                 others.remove(event.data.objectIds)
             },
             manager.subscribe(.advertise(withCoreType: .IoContext)) { event in
-                guard let object = event.payload.json["object"], object["parentObjectId"]?.string != ownId.string,
-                    object["objectId"]?.string == contextId.string
-                        || object["name"]?.string.map(WireName.init) == WireName(name)
+                let object = event.object
+                guard object.parentObjectId != ownId,
+                    object.objectId == contextId || object.json["name"]?.string.map(WireName.init) == WireName(name)
                 else { return }
                 others.note(event.sourceId)
             },
             manager.subscribe(.discover) { answer.resolve($0) },
             manager.subscribe(.update(withCoreType: .IoContext)) { [weak self] event in
-                if event.data.objectId == contextId, !inbox.update(event) {
+                if event.object.objectId == contextId, !inbox.update(event) {
                     self?.note("too many updates are queued")
                 }
             },

@@ -48,7 +48,7 @@ class ObjectTableScene {
     func hear(_ json: String, from agent: String, isAdvertised: Bool = true) throws -> Bool {
         now += 1
         let view = try Payload(Array(#"{ "object": \#(json) }"#.utf8)).json["object"]
-        guard let version = ObjectVersion(try #require(view)) else { return false }
+        guard let version = ObjectHeader(try #require(view)).flatMap(ObjectVersion.init) else { return false }
         return table.take(version, from: CoatyUUID(wire: agent), isAdvertised: isAdvertised, now: now)
     }
 

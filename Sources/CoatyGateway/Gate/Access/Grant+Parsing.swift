@@ -17,7 +17,7 @@ extension Grant {
         guard let list = view.member(named: verb.rawValue) else { throw view.invalid("must be an object") }
         var names: [GrantDimension: [NamePattern]] = [:]
         var rules: [GrantRule] = []
-        var patterns: Set<AccessPattern> = []
+        var patterns: [AccessPattern] = []
         if verb == .route {
             rules = [verb.rule(of: .contexts) ?? GrantRule()]
             names[.contexts] = try Self.names(list, isOnTopic: true)
@@ -27,7 +27,8 @@ extension Grant {
                     let known = verb.patterns.map(\.rawValue).joined(separator: ", ")
                     throw element.invalid("must be one of \(known)")
                 }
-                guard patterns.insert(pattern).inserted else { throw element.invalid("is there twice") }
+                guard !patterns.contains(pattern) else { throw element.invalid("is there twice") }
+                patterns.append(pattern)
                 rules.append(rule)
             }
         }

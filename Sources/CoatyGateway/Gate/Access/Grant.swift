@@ -9,7 +9,7 @@ struct Grant: Sendable {
     let number: Int
     let verb: Verb
     /// Empty for a grant to route, which applies to every pattern.
-    let patterns: Set<AccessPattern>
+    let patterns: [AccessPattern]
     let types: NameSet?
     let channels: NameSet?
     let operations: NameSet?

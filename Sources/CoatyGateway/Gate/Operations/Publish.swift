@@ -18,9 +18,7 @@ struct Publish: Operation {
 
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
         switch publication {
-        case .advertise(let event):
-            guard let object = event.payload.json["object"] else { return [] }
-            return network.versions(of: object, .publish, .advertise, by: subject)
+        case .advertise(let event): return network.versions(of: event.object, .publish, .advertise, by: subject)
         case .deadvertise(let event): return event.data.objectIds.flatMap { network.deadvertise($0, by: subject) }
         case .channel(let event): return AccessRequest.channel(.publish, WireName(event.channelId), event.payload)
         case .raw(let event):
@@ -43,8 +41,8 @@ struct Publish: Operation {
         let place = identity == nil ? try account.takeOutbox(publication.size) : nil
         switch publication {
         case .advertise(let event):
-            if permit.isRestricted, let id = event.payload.json["object"]?["objectId"]?.string {
-                try network.owners.insert(CoatyUUID(wire: id), permit.principal.subject, account)
+            if permit.isRestricted {
+                try network.owners.insert(event.object.objectId, permit.principal.subject, account)
             }
             return try manager.publishAdvertise(event, holding: place)
         case .deadvertise(let event):
@@ -61,13 +59,18 @@ extension Network {
     /// Returns what publishing or updating an object needs: both its new and its last known version must be allowed, so that
     /// nobody can move an object into the part of the network that a condition covers.
     func versions(
-        of object: JSONView,
+        of object: ObjectHeader,
         _ verb: Verb,
         _ pattern: AccessPattern,
         by subject: Principal.Subject
     ) -> [AccessRequest] {
-        let new = AccessRequest(verb: verb, pattern: pattern, target: AccessRequest.target(of: object), object: object)
-        guard let id = object["objectId"]?.string.map(CoatyUUID.init(wire:)) else { return [new] }
+        let id = object.objectId
+        let new = AccessRequest(
+            verb: verb,
+            pattern: pattern,
+            target: .object(object.coreType, object.objectType),
+            object: object.json
+        )
         let isForeign = verb == .publish && owners.isForeign(id, to: subject, ioNodes)
         var requests: [AccessRequest] = []
         requests.reserveCapacity(2)
@@ -80,7 +83,7 @@ extension Network {
             requests.append(AccessRequest(verb: verb, pattern: pattern, target: new.target, isOfOthers: isForeign))
         }
         // An object with the id of an agent: what the agent owns would depend on it.
-        if verb == .publish, registered.hasDependents, new.target.coreType != .Identity {
+        if verb == .publish, registered.hasDependents, object.coreType != .Identity {
             requests.append(AccessRequest(verb: verb, pattern: pattern, target: .coreType(.Identity)))
         }
         for index in requests.indices.dropFirst() { requests[index].isAboutExisting = true }

@@ -92,18 +92,16 @@ struct ObjectVersion: Sendable {
     /// A copy of the JSON text; nil if it is too large to be listed.
     let bytes: [UInt8]?
 
-    /// - Parameter json: an object of a validated event.
+    /// - Parameter object: an object of a validated event.
     /// - Returns: nil if such objects are not listed.
-    init?(_ json: JSONView) {
-        guard let id = json["objectId"]?.string,
-            let coreType = json["coreType"]?.string.flatMap(CoreType.init(rawValue:)), coreType != .Log,
-            let objectType = json["objectType"]?.string
-        else { return nil }
-        objectId = CoatyUUID(wire: id)
-        self.coreType = coreType
-        self.objectType = WireName(objectType)
-        parentObjectId = json["parentObjectId"]?.string.map(CoatyUUID.init(wire:))
-        bytes = json.bytes.count <= ObjectRegistry.maximumObjectBytes ? Array(json.bytes) : nil
+    init?(_ object: ObjectHeader) {
+        guard object.coreType != .Log else { return nil }
+        objectId = object.objectId
+        coreType = object.coreType
+        objectType = object.objectType
+        parentObjectId = object.parentObjectId
+        let bytes = object.json.bytes
+        self.bytes = bytes.count <= ObjectRegistry.maximumObjectBytes ? Array(bytes) : nil
     }
 
     func hasSameText(as object: AliveObject) -> Bool {

@@ -158,7 +158,7 @@ final class ObjectRegistry: Component {
         table.withLock { $0.hear(from: agent) }
         var isBack = false
         // One at a time, so that nobody waits for all of them.
-        for version in objects.lazy.compactMap(ObjectVersion.init) {
+        for version in objects.lazy.compactMap(ObjectHeader.init).compactMap(ObjectVersion.init) {
             if take(version, from: agent, isAdvertised: false) { isBack = true }
         }
         if isBack { ask.yield() }
@@ -179,7 +179,7 @@ final class ObjectRegistry: Component {
     private func take(_ event: AdvertiseEvent) {
         guard let agent = event.sourceId else { return }
         table.withLock { $0.hear(from: agent) }
-        guard let version = event.payload.json["object"].flatMap(ObjectVersion.init) else { return }
+        guard let version = ObjectVersion(event.object) else { return }
         // The agent was presumed to have left, so its objects were removed, and it need not advertise them again.
         if take(version, from: agent, isAdvertised: true) { ask.yield() }
     }
