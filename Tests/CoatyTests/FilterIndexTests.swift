@@ -98,26 +98,4 @@ extension FilterGenerator {
         let object = try JSONDocument(Array(#"{"a":"first",\#(members),"\u0061":"last"}"#.utf8)).root
         #expect(index.candidates(in: object) == ["last"])
     }
-
-    /// The whole benchmark is Benchmarks/filters.
-    @Test func costDoesNotDependOnTheNumberOfConditions() throws {
-        let object = try JSONDocument(Array(#"{"type":"t","value":21,"list":[1,2,3],"deep":{"name":"x"}}"#.utf8)).root
-        for path in [{ _ in "type" }, { "deep.name\($0)" }, { "list.\($0)" }, { "name\($0)" }] as [(Int) -> String] {
-            var times: [Duration] = []
-            for count in [200, 10_000] {
-                var index = FilterIndex<Int>()
-                for id in 0..<count {
-                    let condition = ObjectFilterCondition.property(.init(path(id)), .equals("other-\(id)"))
-                    index.insert(id, keys: try #require(CompiledCondition(condition).accessKeys))
-                }
-                let clock = ContinuousClock()
-                let measured = (0..<20).map { _ in
-                    clock.measure { for _ in 0..<20 { #expect(index.candidates(in: object).isEmpty) } }
-                }
-                times.append(measured.min() ?? .zero)
-            }
-            // Judging all takes 50 times as long.
-            #expect(times[1] < times[0] * 10, "\(times)")
-        }
-    }
 }

@@ -162,6 +162,7 @@ import Testing
             try Self.advertise(agent, "Identity", by: agent, on: scene.agent)
             try Self.advertise("of " + agent, by: agent, on: scene.agent)
         }
+        try waitUntil("the agents' objects are listed") { try Self.ids(gateway) == ["of gone", "of back"] }
         #expect(try gateway.post("/v1/advertise", Self.event(Self.object("own"))).status == 202)
         try waitUntil("all are listed") { try Self.ids(gateway) == ["of gone", "of back", "own"] }
         scene.broker.kill()
