@@ -7,7 +7,7 @@ extension OutboundQueue {
         let limit = TurnLimit()
         while let serial = state.withLock({ $0.releasing.popFirst() }) {
             state.withLock { release(serial, &$0) }
-            if limit.isOver { return .againLater }
+            if limit.isOver { return .again }
         }
         while var reading = state.withLock({ $0.takeSource() }) {
             reading.read(until: limit)
@@ -15,7 +15,7 @@ extension OutboundQueue {
                 change(reading.subscription, &state) { queue, _, _ in queue.putBack(reading) }
                 write(&state)
             }
-            if limit.isOver { return .againLater }
+            if limit.isOver { return .again }
         }
         return .idle
     }

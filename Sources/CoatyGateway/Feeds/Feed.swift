@@ -187,7 +187,7 @@ final class Feed: Job {
                     remove(subscription, &turns)
                 }
                 if !turns.audience.isDelivering { moveExpensive(&turns) }
-                if limit.isOver { return .againLater }
+                if limit.isOver { return .again }
             }
         }
     }

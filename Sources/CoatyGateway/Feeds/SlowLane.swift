@@ -63,7 +63,7 @@ final class SlowLane: Job {
                     subscription.refuse(Problems.filterTooExpensive)
                     audience.remove(subscription)
                 }
-                if limit.isOver { return .againLater }
+                if limit.isOver { return .again }
             }
         }
     }

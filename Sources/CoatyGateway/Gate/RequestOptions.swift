@@ -27,10 +27,11 @@ struct RequestOptions: Sendable {
 
 extension CompiledCondition {
     /// Returns whether a response matches: the payload of a Return event, or at least one object of any other response.
-    ///
-    /// - Returns: nil if this takes too many steps.
-    func truth(ofResponse type: CommunicationEventType, _ payload: Payload) -> Bool? {
-        var budget = WorkBudget(steps: Self.maximumSteps)
-        return try? holds(forOneOf: type == .return ? [payload.json] : payload.allObjects, &budget)
+    func holds(
+        forResponse type: CommunicationEventType,
+        _ payload: Payload,
+        _ budget: inout WorkBudget
+    ) throws(WorkExceeded) -> Bool {
+        try holds(forOneOf: type == .return ? [payload.json] : payload.allObjects, &budget)
     }
 }

@@ -28,6 +28,10 @@ final class RequestRun: Job {
     /// Maximum number of responses that wait for a turn, and of their bytes. Beyond that, the request ends.
     static let maximumBacklog = 1024
     static let maximumBacklogBytes = 4 << 20
+    /// Steps that it takes to pass on a response, besides judging it.
+    private static let responseSteps = 20
+    /// Bytes of a response that are copied in one step.
+    private static let copiedPerStep = 256
 
     /// A response, as it was received.
     private struct Arrival: Sendable {
@@ -57,7 +61,8 @@ final class RequestRun: Job {
         case failed(Problem)
     }
 
-    let ticket = JobTicket()
+    let ticket: JobTicket
+    private let client: WorkRate
     private let options: RequestOptions
     private let ownId: CoatyUUID
     private let sink: any ResponseSink
@@ -75,8 +80,11 @@ final class RequestRun: Job {
         isFiltered: Bool,
         visible: @escaping @Sendable (Payload) -> Payload?,
         count: RequestCount,
+        client: WorkRate,
         workers: WorkerPool
     ) {
+        ticket = JobTicket(client: client)
+        self.client = client
         self.options = options
         self.ownId = ownId
         self.sink = sink
@@ -91,6 +99,7 @@ final class RequestRun: Job {
     ///
     /// - Parameters:
     ///   - count: counts the request, even if it can't be published.
+    ///   - client: the client that pays for judging the responses, which wait while it is overdrawn.
     ///   - workers: judge the responses.
     ///   - isFiltered: whether the sink is to report that responses may have been withheld.
     ///   - visible: returns the part of a response that the client may see; nil if it must not see anything. A hidden response
@@ -103,6 +112,7 @@ final class RequestRun: Job {
         on manager: CommunicationManager,
         into sink: any ResponseSink,
         count: RequestCount,
+        client: WorkRate,
         workers: WorkerPool,
         isFiltered: Bool = false,
         visible: @escaping @Sendable (Payload) -> Payload? = { $0 },
@@ -115,6 +125,7 @@ final class RequestRun: Job {
             isFiltered: isFiltered,
             visible: visible,
             count: count,
+            client: client,
             workers: workers
         )
         do throws(CommunicationError) {
@@ -193,7 +204,7 @@ final class RequestRun: Job {
                 return .idle
             }
             if let end = judge(arrival) { finish(end) }
-            if limit.isOver { return .againLater }
+            if limit.isOver { return .again }
         }
     }
 
@@ -202,12 +213,16 @@ final class RequestRun: Job {
     /// - Returns: how it ends the request; nil if it does not.
     private func judge(_ arrival: Arrival) -> End? {
         guard let payload = visible(arrival.payload) else { return nil }
-        var isAwaited = false
-        if let until = options.until {
-            guard let truth = until.truth(ofResponse: arrival.type, payload) else {
-                return .failed(Problems.filterTooExpensive)
-            }
-            isAwaited = truth
+        var budget = WorkBudget(steps: CompiledCondition.maximumSteps)
+        defer {
+            let judged = CompiledCondition.maximumSteps - budget.left
+            client.spend(judged + Self.responseSteps + payload.bytes.count / Self.copiedPerStep)
+        }
+        let isAwaited: Bool
+        do throws(WorkExceeded) {
+            isAwaited = try options.until?.holds(forResponse: arrival.type, payload, &budget) ?? false
+        } catch {
+            return .failed(Problems.filterTooExpensive)
         }
         let frame = ServerFrame.response(
             arrival.type,

@@ -3,7 +3,8 @@ import Synchronization
 /// The work that is done for one client, compared with what it may cost.
 ///
 /// A client is overdrawn if it has used more than half of the rate of all clients, or if they have used it all and the client more than a
-/// 64th. Work is charged after it is done, so a client may owe some; it never owes more than a second's.
+/// 64th. Work is charged after it is done, so a client may owe some; it never owes more than a second's. While it does, what it
+/// still wants waits: see ``WorkerPool``.
 final class WorkRate: Sendable {
     private let total: WorkBucket
     private let share: WorkBucket
@@ -25,8 +26,11 @@ final class WorkRate: Sendable {
     /// Whether further work for the client has to wait.
     var isOverdrawn: Bool { isOverdrawn(at: WorkBucket.now()) }
 
-    func isOverdrawn(at now: Int64) -> Bool {
-        share.isOverdrawn(at: now) || total.isOverdrawn(at: now) && guaranteed.isOverdrawn(at: now)
+    func isOverdrawn(at now: Int64) -> Bool { overdraft(at: now) > 0 }
+
+    /// How long further work for the client has to wait if nothing else is spent, in nanoseconds; 0 or less if it does not have to.
+    func overdraft(at now: Int64) -> Int64 {
+        max(share.overdraft(at: now), min(total.overdraft(at: now), guaranteed.overdraft(at: now)))
     }
 
     /// Whether nothing is left of what was spent.
@@ -64,7 +68,8 @@ final class WorkBucket: Sendable {
         }
     }
 
-    func isOverdrawn(at now: Int64) -> Bool { paid.load(ordering: .relaxed) > now }
+    /// The time until everything is paid for, in nanoseconds; 0 or less if it is.
+    func overdraft(at now: Int64) -> Int64 { max(paid.load(ordering: .relaxed), now - Self.burst) - now }
 
     func isIdle(at now: Int64) -> Bool { paid.load(ordering: .relaxed) <= now - Self.burst }
 }

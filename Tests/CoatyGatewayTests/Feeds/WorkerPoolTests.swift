@@ -14,12 +14,15 @@ import Testing
             var random: SeededGenerator
         }
 
-        let ticket = JobTicket()
+        let ticket: JobTicket
         private let isInTurn = Atomic(false)
         private let overlaps = Atomic(0)
         private let state: Mutex<State>
 
-        init(seed: UInt64) { state = Mutex(State(random: SeededGenerator(seed: seed))) }
+        init(seed: UInt64, _ client: WorkRate?) {
+            ticket = JobTicket(isUrgent: client == nil, client: client)
+            state = Mutex(State(random: SeededGenerator(seed: seed)))
+        }
 
         var collected: [Int] { state.withLock(\.collected) }
         var hasOverlapped: Bool { overlaps.load(ordering: .relaxed) > 0 }
@@ -33,11 +36,12 @@ import Testing
             if isInTurn.exchange(true, ordering: .sequentiallyConsistent) { overlaps.add(1, ordering: .relaxed) }
             defer { isInTurn.store(false, ordering: .sequentiallyConsistent) }
             return state.withLock { state in
+                ticket.client?.spend(Int.random(in: 0...1_000, using: &state.random))
                 let count = min(state.intake.count, Int.random(in: 1...3, using: &state.random))
                 state.collected += state.intake.prefix(count)
                 state.intake.removeFirst(count)
                 if state.intake.isEmpty { return .idle }
-                return Bool.random(using: &state.random) ? .again : .againLater
+                return .again
             }
         }
     }
@@ -45,7 +49,10 @@ import Testing
     @Test(arguments: [1, 4], 0..<20 as Range<UInt64>)
     func everyScheduleIsFollowedByATurn(_ threads: Int, seed: UInt64) async throws {
         let pool = WorkerPool(name: "test", threads: threads)
-        let jobs = (0..<8).map { Collector(seed: seed &* 100 &+ $0) }
+        // Some of the clients are overdrawn again and again, all others share the first queue.
+        let total = WorkBucket(stepsPerSecond: 10_000_000)
+        let clients = [nil, WorkRate(within: total), nil, WorkRate(within: total)]
+        let jobs = (0..<8).map { Collector(seed: seed &* 100 &+ $0, clients[Int($0 % 4)]) }
         // Before the start, too.
         for job in jobs { job.append(-1, pool) }
         pool.start()
@@ -71,67 +78,105 @@ import Testing
         await pool.stop()
     }
 
-    private final class Counter: Sendable {
-        let value = Atomic(0)
+    // MARK: - Fairness
+
+    /// The order in which jobs had turns.
+    private final class Order: Sendable {
+        private let names = Mutex<[String]>([])
+
+        var all: [String] { names.withLock(\.self) }
+
+        func append(_ name: String) { names.withLock { $0.append(name) } }
     }
 
-    /// A job that always needs its whole turn. Every tenth turn schedules a cheap job.
-    private final class Expensive: Job {
-        let ticket = JobTicket()
-        let turns: Counter
-        private let pool: WorkerPool
-        private let cheap = Mutex<[Cheap]>([])
+    /// A job that has a number of turns.
+    private final class Named: Job {
+        let ticket: JobTicket
+        private let name: String
+        private let order: Order
+        private let left: Mutex<Int>
+        private let onTurn: @Sendable () -> Void
 
-        init(_ turns: Counter, _ pool: WorkerPool) {
-            self.turns = turns
-            self.pool = pool
+        init(
+            _ name: String,
+            _ order: Order,
+            turns: Int,
+            isUrgent: Bool = false,
+            _ client: WorkRate? = nil,
+            onTurn: @escaping @Sendable () -> Void = {}
+        ) {
+            (self.name, self.order, self.onTurn) = (name, order, onTurn)
+            ticket = JobTicket(isUrgent: isUrgent, client: client)
+            left = Mutex(turns)
         }
 
-        /// For each cheap job, the number of other turns before its own.
-        var delays: [Int] { cheap.withLock { $0.compactMap(\.delay) } }
-
         func turn() -> TurnEnd {
-            let limit = TurnLimit()
-            while !limit.isOver {}
-            let turn = turns.value.add(1, ordering: .relaxed).newValue
-            if turn % 10 == 0 {
-                let job = Cheap(turns)
-                cheap.withLock { $0.append(job) }
-                pool.schedule(job)
+            order.append(name)
+            onTurn()
+            return left.withLock { left in
+                left -= 1
+                return left > 0 ? .again : .idle
             }
-            return .againLater
         }
     }
 
-    private final class Cheap: Job {
-        let ticket = JobTicket()
-        private let turns: Counter
-        private let before: Int
-        private let after = Mutex<Int?>(nil)
+    private final class Moment: Sendable {
+        private let noted = Mutex<ContinuousClock.Instant?>(nil)
 
-        init(_ turns: Counter) {
-            self.turns = turns
-            before = turns.value.load(ordering: .relaxed)
-        }
+        var instant: ContinuousClock.Instant? { noted.withLock(\.self) }
 
-        var delay: Int? { after.withLock(\.self).map { $0 - before } }
-
-        func turn() -> TurnEnd {
-            after.withLock { $0 = turns.value.load(ordering: .relaxed) }
-            return .idle
-        }
+        func note() { noted.withLock { $0 = .now } }
     }
 
-    @Test func expensiveJobsDoNotDelayOthers() async throws {
+    private let total = WorkBucket(stepsPerSecond: 1_000_000_000)
+
+    @Test func jobsThatMayWaitHardlyDelayOthers() async throws {
         let pool = WorkerPool(name: "test", threads: 1)
-        let turns = Counter()
-        let jobs = (0..<50).map { _ in Expensive(turns, pool) }
+        let order = Order()
+        let client = WorkRate(within: total)
+        for _ in 0..<50 { pool.schedule(Named("slow", order, turns: 20, client)) }
+        for _ in 0..<10 { pool.schedule(Named("prompt", order, turns: 3, isUrgent: true)) }
         pool.start()
-        for job in jobs { pool.schedule(job) }
-        try await untilTrue("there were cheap jobs") { jobs.flatMap(\.delays).count >= 50 }
-        // In the first turns, the pool does not know which jobs are expensive.
-        let delays = jobs.flatMap(\.delays).sorted()
-        #expect(delays.dropLast(10).allSatisfy { $0 <= 1 }, "\(delays)")
+        try await untilTrue("all is done") { pool.isIdle }
+        // Every fourth turn belongs to the others.
+        #expect(order.all.prefix(40).count { $0 == "prompt" } == 30)
+        await pool.stop()
+    }
+
+    /// However many jobs one client has, another one has every second turn of the second queue.
+    @Test func clientsTakeTurns() async throws {
+        let pool = WorkerPool(name: "test", threads: 1)
+        let order = Order()
+        let (greedy, modest) = (WorkRate(within: total), WorkRate(within: total))
+        let prompt = Named("prompt", order, turns: 1_000, isUrgent: true)
+        for _ in 0..<1_000 { pool.schedule(Named("greedy", order, turns: 2, greedy)) }
+        pool.schedule(Named("modest", order, turns: 5, modest))
+        pool.schedule(prompt)
+        pool.start()
+        try await untilTrue("all is done") { pool.isIdle }
+        let turns = order.all.enumerated().filter { $0.element == "modest" }.map(\.offset)
+        #expect(turns.count == 5)
+        #expect((turns.last ?? .max) <= 10 * WorkerPool.turnOfSecondQueue, "\(turns)")
+        await pool.stop()
+    }
+
+    /// An overdrawn client has no turns until it has paid, even if nothing else is to be done.
+    @Test(arguments: [false, true]) func overdrawnClientWaits(isUrgent: Bool) async throws {
+        let pool = WorkerPool(name: "test", threads: 2)
+        let order = Order()
+        let slow = WorkBucket(stepsPerSecond: 1_000)
+        let (debtor, other) = (WorkRate(within: slow), WorkRate(within: total))
+        debtor.spend(100)
+        let start = ContinuousClock.now
+        let paid = Moment()
+        pool.schedule(Named("debtor", order, turns: 1, isUrgent: isUrgent, debtor) { paid.note() })
+        for _ in 0..<10 { pool.schedule(Named("other", order, turns: 1, other)) }
+        pool.start()
+        try await untilTrue("all is done") { pool.isIdle }
+        #expect(order.all == Array(repeating: "other", count: 10) + ["debtor"])
+        // 100 steps at 500 a second, without the 50 ms of the burst.
+        let end = try #require(paid.instant)
+        #expect(end - start > .milliseconds(140))
         await pool.stop()
     }
 

@@ -16,6 +16,7 @@ import Testing
         #expect(work.isOverdrawn(at: 0))
         #expect(work.isOverdrawn(at: Self.second / 10 - 1))
         #expect(!work.isOverdrawn(at: Self.second / 10))
+        #expect(work.overdraft(at: 0) == Self.second / 10)
     }
 
     @Test func debtIsBounded() {
@@ -33,7 +34,7 @@ import Testing
             other.spend(32, at: time * 10_000_000)
         }
         for client in [one, other] { client.spend(320, at: Self.second / 10) }
-        #expect(total.isOverdrawn(at: Self.second / 10))
+        #expect(total.overdraft(at: Self.second / 10) > 0)
         #expect(!small.isOverdrawn(at: Self.second / 10))
         small.spend(100, at: Self.second / 10)
         #expect(small.isOverdrawn(at: Self.second / 10))

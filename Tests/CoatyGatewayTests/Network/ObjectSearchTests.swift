@@ -98,6 +98,9 @@ import Testing
         }
     }
 
+    /// Nobody uses it up.
+    private static let work = WorkRate(within: WorkBucket(stepsPerSecond: .max))
+
     private struct Immediate: Query {
         mutating func step(_ budget: inout WorkBudget) -> Int? { 7 }
     }
@@ -123,11 +126,14 @@ import Testing
     @Test func queriesEndAtTheirLimits() async {
         let queries = Queries(timeout: .milliseconds(50))
         queries.start()
-        #expect(await Self.status { try await queries.perform(Endless(cost: 1_000_000)) { true } } == 422)
-        #expect(await Self.status { try await queries.perform(Endless(cost: 0)) { true } } == 503)
-        #expect(await Self.status { try await queries.perform(Immediate()) { true } } == 7)
+        let tooExpensive = await Self.status {
+            try await queries.perform(Endless(cost: 1_000_000), for: Self.work) { true }
+        }
+        #expect(tooExpensive == 422)
+        #expect(await Self.status { try await queries.perform(Endless(cost: 0), for: Self.work) { true } } == 503)
+        #expect(await Self.status { try await queries.perform(Immediate(), for: Self.work) { true } } == 7)
         await queries.stop()
-        #expect(await Self.status { try await queries.perform(Immediate()) { true } } == 503)
+        #expect(await Self.status { try await queries.perform(Immediate(), for: Self.work) { true } } == 503)
     }
 
     @Test func aQueryEndsWhenItsClientLeaves() async {
@@ -135,7 +141,7 @@ import Testing
         queries.start()
         let asked = Counter()
         let end = await Self.status {
-            try await queries.perform(Endless(cost: 0)) { asked.increment() < 3 }
+            try await queries.perform(Endless(cost: 0), for: Self.work) { asked.increment() < 3 }
         }
         #expect(end == -1 && asked.value == 3)
         await queries.stop()
@@ -148,12 +154,35 @@ import Testing
             let done = Counter()
             for _ in 0..<8 {
                 group.addTask {
-                    _ = try? await queries.perform(Endless(cost: 0)) { done.value == 0 }
+                    _ = try? await queries.perform(Endless(cost: 0), for: Self.work) { done.value == 0 }
                 }
             }
             let start = ContinuousClock.now
-            for _ in 0..<10 { _ = try? await queries.perform(Immediate()) { true } }
+            for _ in 0..<10 { _ = try? await queries.perform(Immediate(), for: Self.work) { true } }
             #expect(.now - start < .seconds(5))
+            _ = done.increment()
+        }
+        await queries.stop()
+    }
+
+    /// A client whose queries have used up its share waits; the query of another one does not.
+    @Test func clientsTakeTurnsAndPay() async {
+        let queries = Queries(timeout: .seconds(30))
+        queries.start()
+        let total = WorkBucket(stepsPerSecond: 64_000_000)
+        let (greedy, modest) = (WorkRate(within: total), WorkRate(within: total))
+        await withTaskGroup { group in
+            let done = Counter()
+            for _ in 0..<50 {
+                group.addTask {
+                    _ = try? await queries.perform(Endless(cost: 1_000), for: greedy) { done.value == 0 }
+                }
+            }
+            while !greedy.isOverdrawn { await Task.yield() }
+            let start = ContinuousClock.now
+            for _ in 0..<10 { _ = try? await queries.perform(Immediate(), for: modest) { true } }
+            #expect(.now - start < .seconds(5))
+            #expect(!modest.isOverdrawn)
             _ = done.increment()
         }
         await queries.stop()
@@ -167,7 +196,7 @@ import Testing
             for _ in 0..<3 {
                 group.addTask {
                     let end = await Self.status {
-                        try await queries.perform(Endless(cost: 0)) {
+                        try await queries.perform(Endless(cost: 0), for: Self.work) {
                             _ = asked.increment()
                             return true
                         }

@@ -15,8 +15,6 @@ enum TurnEnd: Sendable {
     case idle
     /// There is more work.
     case again
-    /// There is more work, and the turn used up its limit: the job waits behind the jobs that did not.
-    case againLater
 }
 
 /// The time that one turn may take.
@@ -38,11 +36,22 @@ final class JobTicket: Sendable {
     private static let isRunning: UInt8 = 2
 
     private let state = Atomic<UInt8>(0)
-    private let wasExpensive = Atomic(false)
     private let isUrgent: Bool
+    private let payer: Mutex<WorkRate?>
 
-    /// - Parameter isUrgent: whether live events depend on the job.
-    init(isUrgent: Bool = true) { self.isUrgent = isUrgent }
+    /// - Parameters:
+    ///   - isUrgent: whether other clients wait for the job.
+    ///   - client: the client for which the job works; nil if it works for several, or if that is not yet known.
+    init(isUrgent: Bool = true, client: WorkRate? = nil) {
+        self.isUrgent = isUrgent
+        payer = Mutex(client)
+    }
+
+    /// Notes for which client the job works from now on. It has no turns while that client is overdrawn.
+    func charge(to client: WorkRate) { payer.withLock { $0 = client } }
+
+    /// The client for which the job works; nil if it works for several.
+    var client: WorkRate? { payer.withLock(\.self) }
 
     /// Notes that the job has work.
     ///
@@ -56,7 +65,6 @@ final class JobTicket: Sendable {
     ///
     /// - Returns: whether the job has to be queued again.
     func end(_ end: TurnEnd) -> Bool {
-        wasExpensive.store(end == .againLater, ordering: .relaxed)
         guard end == .idle else {
             _ = state.exchange(Self.isScheduled, ordering: .acquiringAndReleasing)
             return true
@@ -64,6 +72,6 @@ final class JobTicket: Sendable {
         return state.bitwiseAnd(~Self.isRunning, ordering: .acquiringAndReleasing).newValue != 0
     }
 
-    /// Whether the job waits behind others: it is not urgent, or its last turn used up its limit.
-    var mayWait: Bool { !isUrgent || wasExpensive.load(ordering: .relaxed) }
+    /// Whether the job waits behind others: it is not urgent, or its client is overdrawn.
+    var mayWait: Bool { !isUrgent || client?.isOverdrawn ?? false }
 }

@@ -1,3 +1,4 @@
+import Coaty
 import Coordination
 import DequeModule
 import Dispatch
@@ -6,42 +7,61 @@ import Synchronization
 
 /// A fixed number of threads that run jobs in turns.
 ///
-/// There are two queues. Jobs that are not urgent, and jobs whose last turn used up its limit, wait in the second one, which gets
-/// every fourth turn: they delay each other, and hardly the others. The lock is a leaf: nothing else is locked while it is held.
+/// There are two queues. Jobs that are not urgent, and jobs of overdrawn clients, wait in the second one, which gets every fourth turn
+/// and is served round-robin by client: they delay each other, and hardly the others. While a client is overdrawn, its jobs there have no
+/// turns at all, even if a thread is free: the processors are shared with the threads that read and write. The lock is a leaf: nothing
+/// else is locked while it is held.
 final class WorkerPool: Component {
     /// The number of threads of the pool for events.
     ///
     /// At least two, so that one long turn does not hold up all feeds.
     static let eventWorkers = max(2, ProcessInfo.processInfo.activeProcessorCount)
     /// Every such turn belongs to the second queue.
-    private static let turnOfSecondQueue = 4
+    static let turnOfSecondQueue = 4
     /// How long ``stop()`` waits for running turns.
     static let stopTimeout = DispatchTimeInterval.seconds(1)
 
     private struct State {
         var first: Deque<any Job> = []
-        var second: Deque<any Job> = []
+        var second = ClientTurns()
         /// Counts the turns, to choose the queue.
         var turns = 0
         var running = 0
+        /// Number of threads that wait for ``WorkerPool/wake`` and that it was not signaled for.
+        var waiting = 0
         var isStopping = false
 
         mutating func append(_ job: any Job) {
             if job.ticket.mayWait { second.append(job) } else { first.append(job) }
         }
 
-        mutating func popFirst() -> (any Job)? {
+        mutating func popFirst(at now: Int64, holding held: inout [WorkRate]) -> (any Job)? {
             turns += 1
-            if turns % WorkerPool.turnOfSecondQueue == 0, let job = second.popFirst() { return job }
-            return first.popFirst() ?? second.popFirst()
+            if turns % WorkerPool.turnOfSecondQueue == 0, let job = second.popFirst(at: now, holding: &held) {
+                return job
+            }
+            return first.popFirst() ?? second.popFirst(at: now, holding: &held)
         }
+
+        /// Returns how many of the waiting threads are needed for some new jobs, and notes that they are woken.
+        mutating func wake(for jobs: Int) -> Int {
+            let count = min(jobs, waiting)
+            waiting -= count
+            return count
+        }
+    }
+
+    /// What a thread does next.
+    private enum Step {
+        case run(any Job)
+        case wait
+        case exit
     }
 
     private let name: String
     private let threads: Int
     private let state = Mutex(State())
-    /// Its value is the number of queued jobs.
-    private let queued = DispatchSemaphore(value: 0)
+    private let wake = DispatchSemaphore(value: 0)
     private let exited = DispatchGroup()
 
     init(name: String, threads: Int) {
@@ -75,39 +95,68 @@ final class WorkerPool: Component {
     /// Ends the threads after their running turns, and discards the queued jobs. Waits for at most ``stopTimeout``.
     func stop() async {
         let (first, second) = state.withLock { state in
-            defer { (state.first, state.second, state.isStopping) = ([], [], true) }
+            defer { (state.first, state.second, state.isStopping) = ([], ClientTurns(), true) }
             return (state.first, state.second)
         }
-        for _ in 0..<threads { queued.signal() }
+        signal(threads)
         // Outside the lock: a job that nothing else holds is destroyed here.
         withExtendedLifetime((first, second)) {}
         await onBlockingThread { [exited] in _ = exited.wait(timeout: .now() + Self.stopTimeout) }
     }
 
     private func append(_ job: any Job) {
-        let isQueued = state.withLock { state in
-            guard !state.isStopping else { return false }
+        let woken = state.withLock { state in
+            guard !state.isStopping else { return 0 }
             state.append(job)
-            return true
+            return state.wake(for: 1)
         }
-        if isQueued { queued.signal() }
+        signal(woken)
     }
+
+    private func signal(_ count: Int) {
+        for _ in 0..<count { wake.signal() }
+    }
+
+    // MARK: - Threads
 
     private func run() {
         while true {
-            queued.wait()
-            let (next, isStopping) = state.withLock { state -> ((any Job)?, Bool) in
-                guard !state.isStopping, let job = state.popFirst() else { return (nil, state.isStopping) }
-                state.running += 1
-                return (job, false)
+            switch next() {
+            case .run(let job):
+                job.ticket.begin()
+                let isQueued = job.ticket.end(job.turn())
+                if isQueued { append(job) }
+                // Last, so that a job with more work never seems to be idle.
+                state.withLock { $0.running -= 1 }
+            case .wait: wake.wait()
+            case .exit: return
             }
-            if isStopping { return }
-            guard let job = next else { continue }
-            job.ticket.begin()
-            let isQueued = job.ticket.end(job.turn())
-            if isQueued { append(job) }
-            // Last, so that a job with more work never seems to be idle.
-            state.withLock { $0.running -= 1 }
         }
+    }
+
+    private func next() -> Step {
+        let now = WorkBucket.now()
+        var held: [WorkRate] = []
+        let step = state.withLock { state -> Step in
+            if state.isStopping { return .exit }
+            guard let job = state.popFirst(at: now, holding: &held) else {
+                state.waiting += 1
+                return .wait
+            }
+            state.running += 1
+            return .run(job)
+        }
+        for client in held { hold(client, for: client.overdraft(at: now)) }
+        return step
+    }
+
+    /// Lets a client have turns again when it has paid.
+    private func hold(_ client: WorkRate, for nanoseconds: Int64) {
+        let deadline = Deadline(after: .nanoseconds(nanoseconds)) { [weak self] in self?.release(client) }
+        state.withLock { $0.second.hold(client, until: deadline) }
+    }
+
+    private func release(_ client: WorkRate) {
+        signal(state.withLock { $0.wake(for: $0.second.release(client)) })
     }
 }

@@ -24,10 +24,11 @@ struct ReadObjects: AsyncOperation {
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
 
     func execute(on target: Void, in network: Network, under permit: Permit) async throws -> Outcome {
-        let place = try permit.account.take(.queries)
+        let account = permit.account
+        let place = try account.take(.queries)
         let content = network.objects.content
         let search = ObjectSearch(selection, in: content, permit.view)
-        let found = try await network.queries.perform(search, while: isWanted)
+        let found = try await network.queries.perform(search, for: account.work, while: isWanted)
         return Outcome(
             objects: found.objects,
             total: found.total,
@@ -77,11 +78,12 @@ struct ReadAgents: AsyncOperation {
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
 
     func execute(on target: Void, in network: Network, under permit: Permit) async throws -> Outcome {
-        let place = try permit.account.take(.queries)
+        let account = permit.account
+        let place = try account.take(.queries)
         let content = network.objects.content
         let search = AgentSearch(isOnline: isOnline, in: content, permit.view)
         return Outcome(
-            agents: try await network.queries.perform(search, while: isWanted),
+            agents: try await network.queries.perform(search, for: account.work, while: isWanted),
             isComplete: content.isComplete,
             isFiltered: permit.view != nil,
             place: place

@@ -85,6 +85,7 @@ struct PermittedRequest: Sendable {
             on: manager,
             into: sink,
             count: network.requestCount,
+            client: account.work,
             workers: network.feeds.workers,
             isFiltered: view.isRestricted,
             visible: { [view, pattern = operation.request.pattern] in view.visible($0, of: pattern) },

@@ -15,7 +15,8 @@ protocol Query: Sendable {
     mutating func step(_ budget: inout WorkBudget) throws -> Output?
 }
 
-/// Performs queries on workers of their own, so that they hold up neither events nor other requests.
+/// Performs queries on workers of their own, so that they hold up neither events nor other requests. Clients take turns there, and
+/// pay for the work: the queries of one that is overdrawn wait.
 final class Queries: Component {
     /// The number of threads.
     static let workers = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
@@ -39,17 +40,21 @@ final class Queries: Component {
 
     /// Performs a query.
     ///
-    /// - Parameter isWanted: whether the client still waits; asked now and then.
+    /// - Parameters:
+    ///   - client: the client that pays for the query.
+    ///   - isWanted: whether the client still waits; asked now and then.
     /// - Throws: `Problem` with status 422 if the query takes too much work, 503 if it takes too long; `CancellationError` if it is
     ///   no longer wanted.
     func perform<Performed: Query>(
         _ query: Performed,
+        for client: WorkRate,
         while isWanted: @escaping @Sendable () -> Bool
     ) async throws -> Performed.Output {
         try await withCheckedThrowingContinuation { continuation in
             pool.schedule(
                 QueryJob(
                     query,
+                    for: client,
                     budget: WorkBudget(steps: maximumSteps),
                     end: .now + timeout,
                     isWanted: isWanted
@@ -68,7 +73,8 @@ private final class QueryJob<Performed: Query>: Job {
         var complete: (@Sendable (Result<Performed.Output, any Error>) -> Void)?
     }
 
-    let ticket = JobTicket()
+    let ticket: JobTicket
+    private let client: WorkRate
     private let end: ContinuousClock.Instant
     private let isWanted: @Sendable () -> Bool
     /// Only turns take it, of which one runs at a time.
@@ -76,11 +82,14 @@ private final class QueryJob<Performed: Query>: Job {
 
     init(
         _ query: Performed,
+        for client: WorkRate,
         budget: WorkBudget,
         end: ContinuousClock.Instant,
         isWanted: @escaping @Sendable () -> Bool,
         complete: @escaping @Sendable (Result<Performed.Output, any Error>) -> Void
     ) {
+        ticket = JobTicket(isUrgent: false, client: client)
+        self.client = client
         self.end = end
         self.isWanted = isWanted
         state = Mutex(State(query: query, budget: budget, complete: complete))
@@ -95,6 +104,8 @@ private final class QueryJob<Performed: Query>: Job {
         let limit = TurnLimit()
         return state.withLock { state in
             guard isWanted() else { return Self.complete(&state, .failure(CancellationError())) }
+            let before = state.budget.left
+            defer { client.spend(before - state.budget.left) }
             repeat {
                 guard .now < end else { return Self.complete(&state, .failure(Problems.queryTimeout)) }
                 do {
@@ -107,7 +118,7 @@ private final class QueryJob<Performed: Query>: Job {
                     return Self.complete(&state, .failure(error))
                 }
             } while !limit.isOver
-            return .againLater
+            return .again
         }
     }
 
