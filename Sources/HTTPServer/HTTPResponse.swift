@@ -7,8 +7,10 @@ public final class HTTPResponse: Sendable {
     private final class Body: Sendable {
         /// Invariant: written in `init` only.
         nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
+        private let holder: (any Sendable & AnyObject)?
 
-        init(_ body: [UInt8]) {
+        init(_ body: [UInt8], _ holder: (any Sendable & AnyObject)?) {
+            self.holder = holder
             bytes = .allocate(byteCount: body.count, alignment: 1)
             bytes.copyBytes(from: body)
         }
@@ -47,8 +49,14 @@ public final class HTTPResponse: Sendable {
     ///     fields are added; `Connection: close` ends the connection after this response. Control characters in a value
     ///     are sent as spaces. A field whose name is not a token or whose value is empty is left out.
     ///   - body: The body; its length becomes `Content-Length`. It is copied, once.
-    public convenience init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
-        self.init(status: status, headers: headers, Body(body))
+    ///   - holder: Released when the response is and everything of it is sent. It stands for the memory of the body.
+    public convenience init(
+        status: Int,
+        headers: [(name: String, value: String)] = [],
+        body: [UInt8] = [],
+        holding holder: (any Sendable & AnyObject)? = nil
+    ) {
+        self.init(status: status, headers: headers, Body(body, holder))
     }
 
     /// Creates a response with a text body in UTF-8.

@@ -30,13 +30,8 @@ extension Service {
         case .refuse(let status, let headers, let body):
             refuse(session, wsi, with: Refusal(status: status, headers: headers, body: body))
             return 1
-        case .accept(let budget, let opened):
-            let connection = WebSocketConnection(
-                id: session.id,
-                mailbox: mailbox,
-                configuration: configuration,
-                budget: budget
-            )
+        case .accept(let opened):
+            let connection = WebSocketConnection(id: session.id, mailbox: mailbox, configuration: configuration)
             session.phase = .accepted(connection, opened: opened)
             openCount += 1
             pending.remove(session.id)

@@ -73,16 +73,14 @@ public final class WebSocketConnection: Sendable, Identifiable {
         set { inboundBudget.withLock { $0 = newValue } }
     }
 
-    private let inboundBudget: Mutex<(any WebSocketServer.ByteBudget)?>
+    private let inboundBudget = Mutex<(any WebSocketServer.ByteBudget)?>(nil)
 
     init(
         id: UInt64,
         mailbox: Mailbox,
-        configuration: WebSocketServer.Configuration,
-        budget: (any WebSocketServer.ByteBudget)?
+        configuration: WebSocketServer.Configuration
     ) {
         self.id = id
-        inboundBudget = Mutex(budget)
         self.mailbox = mailbox
         frameLimit = max(1, configuration.offerQueueFrames)
         byteLimit = max(0, configuration.offerQueueBytes)

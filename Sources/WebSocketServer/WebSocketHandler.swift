@@ -28,9 +28,8 @@ extension WebSocketHandler {
 /// The answer to a handshake.
 public enum WebSocketDecision: Sendable {
     /// Switch protocols. `opened` is called on the service thread once the connection can send; it is not called, and
-    /// neither is ``WebSocketHandler/closed(_:code:)``, where the client went before. The memory for unfinished messages is taken from
-    /// `budget`; without one it is not counted.
-    case accept(budget: (any WebSocketServer.ByteBudget)? = nil, opened: @Sendable (WebSocketConnection) -> Void)
+    /// neither is ``WebSocketHandler/closed(_:code:)``, where the client went before. It may set ``WebSocketConnection/budget``.
+    case accept(opened: @Sendable (WebSocketConnection) -> Void)
 
     /// Answer with an HTTP response and close. Content-Length and Connection are added.
     case refuse(status: Int, headers: [(String, String)], body: [UInt8])

@@ -174,7 +174,7 @@ import WebSocketServer
         let budget = Budget()
         let fixture = try Fixture(
             configuration,
-            handler: RecordingHandler(refusal: { _ in .accept(budget: budget) { _ in } })
+            handler: RecordingHandler(refusal: { _ in .accept { $0.budget = budget } })
         )
         let small = try fixture.open()
         try small.sendText("small")

@@ -72,7 +72,7 @@ final class ClientConnections: Sendable {
     /// - Returns: false if the client has none.
     func abortLargest(of client: ClientKey) -> Bool {
         let connections = state.withLock { $0.connections.values.map(\.outbound) }
-        let largest = connections.filter { $0.memory.client == client }.max { $0.memory.bytes < $1.memory.bytes }
+        let largest = connections.filter { $0.account.client == client }.max { $0.memory.used < $1.memory.used }
         largest?.abort()
         return largest != nil
     }
@@ -83,7 +83,7 @@ final class ClientConnections: Sendable {
         var sum = Statistics(connections: now.connections.count, delivered: now.delivered, dropped: now.dropped)
         for (number, (outbound, transport)) in now.connections {
             let statistics = outbound.statistics
-            sum.queuedBytes += outbound.memory.bytes
+            sum.queuedBytes += statistics.queuedBytes
             sum.delivered += statistics.delivered
             sum.dropped += statistics.dropped
             sum.subscriptions += statistics.subscriptions.count

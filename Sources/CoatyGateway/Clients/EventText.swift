@@ -17,27 +17,29 @@ struct EventText {
     var fields: FieldTree?
     var encoding = Encoding.base64
 
+    private static let end = Array("}".utf8)
+
     /// Builds the text. What is sent as it was received is not copied.
     func body() -> EventBody {
         var text: [UInt8] = []
-        text += event.head
-        text += #","data":"#.utf8
         switch event.data {
         case .octets(let octets):
             text += #"{"encoding":"\#(encoding.rawValue)""#.utf8
-            guard encoding == .base64 else { return EventBody([text, Array("}}\n".utf8), octets], isBinary: true) }
+            guard encoding == .base64 else {
+                text += "}}\n".utf8
+                return EventBody([event.head, text, octets], isBinary: true, event.shared)
+            }
             text += #","value":""#.utf8
             text += Data(octets).base64EncodedData()
             text += "\"}}".utf8
-            return EventBody([text], isBinary: false)
         case .json(let payload):
             guard let fields else {
-                return EventBody([text, payload.bytes, [UInt8(ascii: "}")]], isBinary: false)
+                return EventBody([event.head, payload.bytes, Self.end], isBinary: false, event.shared)
             }
             append(payload, fields, to: &text)
             text.append(UInt8(ascii: "}"))
-            return EventBody([text], isBinary: false)
         }
+        return EventBody([event.head, text], isBinary: false, SharedBytes(capacity: event.head.count + text.capacity))
     }
 
     private func append(_ payload: Payload, _ fields: FieldTree, to text: inout [UInt8]) {
@@ -61,19 +63,24 @@ final class EventBody: Sendable {
     /// The text of the frame behind what differs between clients: JSON members, the closing brace, and octets if the frame is
     /// binary. The parts are sent one after the other.
     let parts: [[UInt8]]
-    /// The parts without line breaks. The same arrays if there are none.
+    /// The parts without line breaks. The same arrays if there are none, or if they are not all JSON.
     let lines: [[UInt8]]
     let isBinary: Bool
     /// Length of all parts, in bytes.
     let count: Int
+    /// Counts the parts for the clients for which the event is queued.
+    let shared: SharedBytes
     /// The WebSocket frame of the first receiver, and the beginning that belongs to it.
     private let frame = Mutex<(prefix: [UInt8], frame: WebSocketFrame)?>(nil)
 
-    init(_ parts: [[UInt8]], isBinary: Bool) {
+    /// - Parameter shared: counts the parts.
+    init(_ parts: [[UInt8]], isBinary: Bool, _ shared: SharedBytes) {
         self.parts = parts
         self.isBinary = isBinary
-        lines = parts.map(JSONText.line)
         count = parts.reduce(0) { $0 + $1.count }
+        let isLine = isBinary || parts.allSatisfy(JSONText.isLine)
+        lines = isLine ? parts : parts.map(JSONText.line)
+        self.shared = isLine ? shared : SharedBytes(capacity: shared.capacity + count)
     }
 
     /// Returns the frame with a beginning. Clients with the same ids share one, so that it is compressed once.

@@ -36,9 +36,12 @@ struct OutboundFrame {
     let body: EventBody?
     /// The rest of another frame, in parts.
     private let rest: [[UInt8]]
+    /// Stands for the memory of the frame until it is sent.
+    let charge: Charge?
 
     /// - Parameter id: the client's id of the subscription or request, or of the frame that this frame replies to.
-    init(_ frame: ServerFrame, id: String?) {
+    init(_ frame: ServerFrame, id: String?, _ charge: Charge? = nil) {
+        self.charge = charge
         op = frame.op
         cursor = frame.cursor
         body = nil
@@ -58,6 +61,7 @@ struct OutboundFrame {
         prefix = text
         body = event.body
         rest = []
+        charge = event.charge
     }
 
     /// The frame in parts, which belong together without anything in between.
@@ -75,7 +79,7 @@ extension QueuedItem {
         switch self {
         case .gap(let count, let cursor): OutboundFrame(.gap(dropped: count, cursor), id: subscription.id)
         case .leftOut(let cursor): OutboundFrame(.leftOut(cursor), id: subscription.id)
-        case .response(let frame): OutboundFrame(frame, id: subscription.id)
+        case .response(let frame, let charge): OutboundFrame(frame, id: subscription.id, charge)
         case .event(let event): OutboundFrame(event, id: subscription.id)
         }
     }
@@ -86,7 +90,7 @@ struct WebSocketTransport: FrameTransport {
     let connection: WebSocketConnection
 
     func offer(_ frame: OutboundFrame) -> FrameOffer {
-        switch connection.offer(frame.webSocketFrame) {
+        switch connection.offer(frame.webSocketFrame, holding: frame.charge) {
         case .queued: .queued
         case .full: .full
         case .closed: .closed
@@ -104,7 +108,11 @@ struct LineTransport: FrameTransport {
 
     static let headers = [(name: "Content-Type", value: "application/x-ndjson"), ("Cache-Control", "no-store")]
 
-    func offer(_ frame: OutboundFrame) -> FrameOffer { FrameOffer(stream.write(frame.lines + [Array("\n".utf8)])) }
+    private static let end = Array("\n".utf8)
+
+    func offer(_ frame: OutboundFrame) -> FrameOffer {
+        FrameOffer(stream.write(frame.lines + [Self.end], holding: frame.charge))
+    }
 
     func finish(_ end: ConnectionEnd) { stream.finish() }
 
@@ -117,6 +125,7 @@ struct EventStreamTransport: FrameTransport {
 
     /// A comment without text, which clients ignore.
     static let heartbeat = Array(":\n\n".utf8)
+    private static let end = Array("\n\n".utf8)
 
     func offer(_ frame: OutboundFrame) -> FrameOffer {
         var text: [UInt8] = []
@@ -124,7 +133,7 @@ struct EventStreamTransport: FrameTransport {
         // The browser's EventSource dispatches its own `error` event.
         let name = frame.op == .error ? "problem" : frame.op.rawValue
         text += "event: \(name)\ndata: ".utf8
-        return FrameOffer(stream.write([text] + frame.lines + [Array("\n\n".utf8)]))
+        return FrameOffer(stream.write([text] + frame.lines + [Self.end], holding: frame.charge))
     }
 
     func finish(_ end: ConnectionEnd) { stream.finish() }

@@ -12,7 +12,7 @@ extension OutboundQueue {
         while var reading = state.withLock({ $0.takeSource() }) {
             reading.read(until: limit)
             state.withLock { state in
-                change(reading.subscription, &state) { queue, _, _ in queue.putBack(reading) }
+                change(reading.subscription, &state) { queue, _ in queue.putBack(reading) }
                 write(&state)
             }
             if limit.isOver { return .again }
@@ -42,9 +42,9 @@ extension OutboundQueue {
         // The rest is released by another deadline, so that nobody waits long for the lock.
         for _ in 0..<Self.releaseBatch where state.isIdle {
             var released: QueuedItem?
-            change(subscription, &state) { queue, _, _ in released = queue.throttle?.release(at: .now) }
-            guard let released else { break }
-            deliver(released, to: subscription, &state)
+            change(subscription, &state) { queue, _ in released = queue.throttle?.release(at: .now) }
+            guard let released, let condition = state.condition(of: subscription) else { break }
+            deliver(released, to: subscription, condition, &state)
         }
         state.queues[serial]?.deadline = nil
         scheduleRelease(serial, &state)

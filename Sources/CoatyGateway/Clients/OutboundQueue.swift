@@ -13,10 +13,10 @@ final class OutboundQueue: Job {
     static let maximumReplies = 1024
     /// Maximum bytes of queued replies, with the same consequence. A single reply may be larger.
     static let maximumReplyBytes = 1 << 20
+    /// The same if the client or all clients hold as much memory as they may.
+    static let minimumReplyBytes = 16 << 10
     /// Maximum bytes of queued events for one client.
     static let maximumQueuedBytes = 4 << 20
-    /// Bytes that may be queued for one client even if the memory that all clients share is full.
-    static let guaranteedBytes = 64 << 10
     /// Maximum bytes of queued responses for one client. Once it is reached, the request that receives a response ends.
     static let maximumResponseBytes = 16 << 20
     /// Number of throttled events of one subscription that are released at once.
@@ -24,96 +24,30 @@ final class OutboundQueue: Job {
     /// The delay before throttled events are checked again if the client has not read the previous ones.
     static let recheckInterval = Duration.milliseconds(100)
 
-    struct State {
-        var replies: Deque<(frame: ServerFrame, id: String?)> = []
-        var replyBytes = 0
-        var queues: [UInt64: SubscriptionQueue] = [:]
-        /// Serials of the subscriptions and requests with queued items, in round-robin order, except those in `replaying`.
-        var ready: Deque<UInt64> = []
-        /// Serials of the subscriptions with items of a snapshot or replay, in round-robin order. They come after `ready`.
-        var replaying: Deque<UInt64> = []
-        /// Serials of the subscriptions whose snapshot or replay is to be read, in round-robin order. May hold closed ones.
-        var unread: Deque<UInt64> = []
-        /// Serials of the subscriptions that may have throttled events to release.
-        var releasing: Deque<UInt64> = []
-        /// Whether the connection had no room for a frame, and ``OutboundQueue/pump()`` was not called since.
-        var isFull = false
-        var isClosed = false
-        /// Bytes of events in all queues, including events that throttling holds back.
-        var bytes = 0
-        /// Bytes of responses in all queues.
-        var responseBytes = 0
-        var lastSerial: UInt64 = 0
-        /// Events handed to the connection since it opened.
-        var delivered = 0
-        /// Events dropped since the connection opened.
-        var dropped = 0
-        /// Why the connection ends after the queued replies; nil while it stays open.
-        var finishing: ConnectionEnd?
-        /// The requests that the client may answer; nil if it can't answer over this connection.
-        var rights: AnswerRights?
-
-        /// Takes the source of the next subscription whose snapshot or replay is to be read.
-        mutating func takeSource() -> SubscriptionReading? {
-            while let serial = unread.popFirst() {
-                if let reading = queues[serial]?.takeSource() { return reading }
-            }
-            return nil
-        }
-
-        mutating func noteDelivered(_ item: QueuedItem) {
-            guard item.isEvent else { return }
-            delivered += 1
-            if let request = item.request { rights?.insert(request) }
-        }
-
-        /// Puts a queue first in its round-robin order, because the connection had no room for its frame.
-        mutating func prepend(_ queue: SubscriptionQueue) {
-            if queue.isBehind {
-                replaying.prepend(queue.subscription.serial)
-            } else {
-                ready.prepend(queue.subscription.serial)
-            }
-        }
-
-        /// Puts a queue last in its round-robin order.
-        mutating func append(_ queue: SubscriptionQueue) {
-            if queue.isBehind {
-                replaying.append(queue.subscription.serial)
-            } else {
-                ready.append(queue.subscription.serial)
-            }
-        }
-
-        /// Whether a new event may be written at once, because nothing that comes first is queued.
-        var isIdle: Bool { !isFull && !isClosed && replies.isEmpty && ready.isEmpty }
-    }
-
     /// Not urgent: many clients that resume at once must not hold up live events.
     let ticket = JobTicket(isUrgent: false)
     private let transport: any FrameTransport
-    let memory: QueueMemory
     let workers: WorkerPool
     /// Whether the connection ends with its first subscription or request.
     private let hasOneSubscription: Bool
     /// Called in a new task after a subscription or request has ended without ``close(_:)``.
     private let onEnd: @Sendable (ClientSubscription) -> Void
-    let state = Mutex(State())
+    let state: Mutex<State>
 
     /// - Parameters:
-    ///   - memory: counts the queued bytes for the client.
+    ///   - account: that of the client.
     ///   - workers: read snapshots and replays.
     ///   - hasOneSubscription: whether the connection ends with its first subscription or request.
     ///   - onEnd: called in a new task after a subscription or request has ended without ``close(_:)``.
     init(
         _ transport: any FrameTransport,
-        memory: QueueMemory,
+        account: ClientAccount,
         workers: WorkerPool,
         hasOneSubscription: Bool,
         onEnd: @escaping @Sendable (ClientSubscription) -> Void = { _ in }
     ) {
         self.transport = transport
-        self.memory = memory
+        state = Mutex(State(account))
         self.workers = workers
         self.hasOneSubscription = hasOneSubscription
         self.onEnd = onEnd
@@ -128,8 +62,10 @@ final class OutboundQueue: Job {
         let isOverLimit = state.withLock { state in
             guard !state.isClosed else { return false }
             let bytes = state.replyBytes + frame.members.count
-            guard state.replies.isEmpty || state.replies.count < Self.maximumReplies && bytes <= Self.maximumReplyBytes
-            else { return true }
+            let limit = state.memory.hasRoom ? Self.maximumReplyBytes : Self.minimumReplyBytes
+            guard state.replies.isEmpty || state.replies.count < Self.maximumReplies && bytes <= limit else {
+                return true
+            }
             queueReply(frame, id, &state)
             write(&state)
             return false
@@ -141,7 +77,9 @@ final class OutboundQueue: Job {
     }
 
     private func queueReply(_ frame: ServerFrame, _ id: String?, _ state: inout State) {
-        state.replies.append((frame, id))
+        // A reply can't be refused, but the number and the bytes of replies are bounded.
+        let charge = state.memory.chargeAnyway(frame.members.count + QueuedEvent.overhead)
+        state.replies.append((frame, id, charge))
         state.replyBytes += frame.members.count
     }
 
@@ -212,7 +150,7 @@ final class OutboundQueue: Job {
             guard state.queues[subscription.serial] != nil else { return }
             queueReply(.ok(start.cursor), subscription.id, &state)
             writeReplies(&state)
-            change(subscription, &state) { queue, _, _ in queue.begin(start) }
+            change(subscription, &state) { queue, _ in queue.begin(start) }
             write(&state)
         }
     }
@@ -221,7 +159,7 @@ final class OutboundQueue: Job {
     ///
     /// - Parameter isFiltered: whether there were responses that the client must not see.
     func end(_ subscription: ClientSubscription, _ reason: ServerFrame.EndReason, isFiltered: Bool = false) {
-        change(subscription) { queue, _, _ in queue.finish(reason, isFiltered: isFiltered) }
+        change(subscription) { queue, _ in queue.finish(reason, isFiltered: isFiltered) }
     }
 
     /// Closes a subscription that can't begin or continue, and sends the client an `error` frame.
@@ -240,35 +178,41 @@ final class OutboundQueue: Job {
     /// - Parameter view: what the client may see, as the item was judged. If the view has changed since, a gap is queued instead.
     func append(_ item: QueuedItem, to subscription: ClientSubscription, seenBy view: AccessView?) {
         state.withLock { state in
-            guard state.queues[subscription.serial] != nil, state.queues[subscription.serial]?.end == nil else {
-                return
-            }
-            let item = subscription.currentView == view ? item : .gap(nil, nil)
-            guard state.queues[subscription.serial]?.throttle != nil else {
-                return deliver(item, to: subscription, &state)
+            guard let condition = state.condition(of: subscription), !condition.hasEnded else { return }
+            var item = subscription.currentView == view ? item : .gap(nil, nil)
+            guard condition.isThrottled, item.charge(to: state.memory) else {
+                return deliver(item, to: subscription, condition, &state)
             }
             var passing: QueuedItem?
-            change(subscription, &state) { queue, _, _ in passing = queue.throttle?.take(item, at: .now) }
-            if let passing { deliver(passing, to: subscription, &state) }
+            change(subscription, &state) { queue, room in
+                passing = queue.throttle?.take(item, at: .now, charging: room.memory)
+            }
+            if let passing { deliver(passing, to: subscription, condition, &state) }
             scheduleRelease(subscription.serial, &state)
         }
     }
 
-    /// Queues a response to a request.
+    /// Queues a response to a request, unless there is no memory for it.
     ///
-    /// - Returns: whether there is room for another response; if not, the caller must end the request.
+    /// - Returns: whether it is queued, and there is room for another response; if not, the caller must end the request.
     func append(response frame: ServerFrame, to subscription: ClientSubscription) -> Bool {
         state.withLock { state in
-            change(subscription, &state) { queue, _, _ in queue.append(response: frame) }
+            guard let charge = state.memory.charge(frame.members.count + QueuedEvent.overhead) else { return false }
+            change(subscription, &state) { queue, _ in queue.append(response: frame, charge) }
             write(&state)
             return !state.isClosed && state.responseBytes < Self.maximumResponseBytes
-                && (memory.hasRoom || state.responseBytes < Self.guaranteedBytes)
         }
     }
 
-    /// Writes an item if nothing else is queued; otherwise queues it.
-    func deliver(_ item: QueuedItem, to subscription: ClientSubscription, _ state: inout State) {
-        if state.isIdle, state.queues[subscription.serial]?.isBehind == false {
+    /// Writes an item if nothing else is queued; otherwise queues it. If there is no memory for it, writes a gap.
+    func deliver(
+        _ item: QueuedItem,
+        to subscription: ClientSubscription,
+        _ condition: State.Condition,
+        _ state: inout State
+    ) {
+        var item = item
+        if state.isIdle, !condition.isBehind, item.charge(to: state.memory) {
             switch transport.offer(item.outbound(to: subscription)) {
             case .queued:
                 state.noteDelivered(item)
@@ -277,13 +221,14 @@ final class OutboundQueue: Job {
             case .closed: return clear(&state)
             }
         }
-        change(subscription, &state) { queue, others, room in queue.append(item, others: others, room: room) }
+        change(subscription, &state) { queue, room in queue.append(item, room) }
+        write(&state)
     }
 
     /// Changes the queue of a subscription or request, and writes as much as the connection takes.
     private func change(
         _ subscription: ClientSubscription,
-        _ body: (inout SubscriptionQueue, _ others: Int, _ room: Int) -> Void
+        _ body: (inout SubscriptionQueue, QueueRoom) -> Void
     ) {
         state.withLock { state in
             change(subscription, &state, body)
@@ -293,17 +238,15 @@ final class OutboundQueue: Job {
 
     /// Changes the queue of a subscription or request, and keeps the counts and the round-robin order in step.
     ///
-    /// - Parameter body: receives the queue, the bytes of events in the other queues, and the limit for all queues together.
+    /// - Parameter body: receives the queue and the room for it.
     func change(
         _ subscription: ClientSubscription,
         _ state: inout State,
-        _ body: (inout SubscriptionQueue, _ others: Int, _ room: Int) -> Void
+        _ body: (inout SubscriptionQueue, QueueRoom) -> Void
     ) {
         guard var queue = state.queues.removeValue(forKey: subscription.serial) else { return }
         let (before, dropped) = (queue.bytes, queue.droppedInAll)
-        // If the shared memory is full, each client keeps its queued bytes but can't queue more than that.
-        let room = memory.hasRoom ? Self.maximumQueuedBytes : max(state.bytes, Self.guaranteedBytes)
-        body(&queue, state.bytes - before, room)
+        body(&queue, QueueRoom(others: state.bytes - before, limit: Self.maximumQueuedBytes, memory: state.memory))
         state.dropped += queue.droppedInAll - dropped
         count(queue, queue.bytes - before, &state)
         if !queue.isReady, !queue.isHeld, queue.isWritable {
@@ -332,10 +275,21 @@ final class OutboundQueue: Job {
     func change(_ view: AccessView?, of subscription: ClientSubscription) {
         state.withLock { state in
             subscription.change(view)
-            change(subscription, &state) { queue, _, _ in queue.discardQueued() }
+            change(subscription, &state) { queue, _ in queue.discardQueued() }
             write(&state)
         }
     }
+
+    // MARK: - Memory
+
+    /// The account of the client.
+    var account: ClientAccount { state.withLock(\.account) }
+
+    /// What is held for the connection.
+    var memory: MemoryAccount { state.withLock(\.memory) }
+
+    /// Charges another account from now on, since the client has authenticated.
+    func move(to account: ClientAccount) { state.withLock { $0.move(to: account) } }
 
     // MARK: - Counts
 
@@ -345,6 +299,8 @@ final class OutboundQueue: Job {
         let delivered: Int
         /// Events dropped since the connection opened.
         let dropped: Int
+        /// Bytes of events and responses that are queued, also of those that throttling holds back.
+        let queuedBytes: Int
         let subscriptions: [SubscriptionStatistics]
     }
 
@@ -353,6 +309,7 @@ final class OutboundQueue: Job {
             Statistics(
                 delivered: state.delivered,
                 dropped: state.dropped,
+                queuedBytes: state.bytes + state.responseBytes,
                 subscriptions: state.queues.values.compactMap(SubscriptionStatistics.init)
             )
         }
@@ -378,14 +335,15 @@ final class OutboundQueue: Job {
     func close() { state.withLock { state in clear(&state) } }
 
     private func clear(_ state: inout State) {
-        memory.add(-state.bytes - state.responseBytes)
-        state = State(isClosed: true, lastSerial: state.lastSerial, delivered: state.delivered, dropped: state.dropped)
+        var closed = State(state.account)
+        closed.isClosed = true
+        (closed.lastSerial, closed.delivered, closed.dropped) = (state.lastSerial, state.delivered, state.dropped)
+        state = closed
     }
 
-    /// Adds a change in a queue's size to the counts of the connection and of the shared memory.
+    /// Adds a change in a queue's size to the counts of the connection.
     private func count(_ queue: SubscriptionQueue, _ bytes: Int, _ state: inout State) {
         if queue.holdsResponses { state.responseBytes += bytes } else { state.bytes += bytes }
-        memory.add(bytes)
     }
 
     /// Writes queued frames until the connection is full.
@@ -402,8 +360,8 @@ final class OutboundQueue: Job {
     }
 
     private func writeReplies(_ state: inout State) {
-        while !state.isFull, !state.isClosed, let (frame, id) = state.replies.first {
-            guard offer(OutboundFrame(frame, id: id), &state) else { return }
+        while !state.isFull, !state.isClosed, let (frame, id, charge) = state.replies.first {
+            guard offer(OutboundFrame(frame, id: id, charge), &state) else { return }
             state.replies.removeFirst()
             state.replyBytes -= frame.members.count
             if let end = state.finishing, state.replies.isEmpty { transport.finish(end) }

@@ -7,8 +7,8 @@ enum QueuedItem: Sendable {
     case gap(Int?, FeedCursor?)
     /// An event is left out, because the client's filter is too expensive for it.
     case leftOut(FeedCursor?)
-    /// A response to a request.
-    case response(ServerFrame)
+    /// A response to a request, with its charge.
+    case response(ServerFrame, Charge)
 
     /// Identifies the object of an event: throttling and the overflow policy `latest` keep the newest event of each key. Nil if
     /// no other event replaces this item.
@@ -46,8 +46,28 @@ enum QueuedItem: Sendable {
         switch self {
         case .event(let event): event.size
         case .gap, .leftOut: 0
-        case .response(let frame): frame.members.count
+        case .response(let frame, _): frame.members.count
         }
+    }
+
+    /// What the item is charged until it is sent; nil if it is not, or needs not be.
+    var charge: Charge? {
+        switch self {
+        case .event(let event): event.charge
+        case .response(_, let charge): charge
+        case .gap, .leftOut: nil
+        }
+    }
+
+    /// Charges the item to an account unless it is charged already.
+    ///
+    /// - Returns: false if there is no room.
+    mutating func charge(to memory: MemoryAccount) -> Bool {
+        guard case .event(var event) = self, event.charge == nil else { return true }
+        event.charge = memory.charge(QueuedEvent.overhead, with: event.body.shared)
+        guard event.charge != nil else { return false }
+        self = .event(event)
+        return true
     }
 
     /// Merges this item with an earlier item of the same object that was not delivered.
@@ -78,9 +98,12 @@ struct QueuedEvent: Sendable {
     /// The request that the client may answer once the event has been delivered.
     let request: DeliveredRequest?
     let body: EventBody
+    /// What the event is charged to its client until it is sent.
+    var charge: Charge?
 
     /// The bytes that the event counts in the bounds of a queue.
     var size: Int { body.count + Self.overhead }
 
-    private static let overhead = 200
+    /// The bytes that each client needs for itself.
+    static let overhead = 200
 }

@@ -24,7 +24,7 @@ final class SingleStream: Sendable {
     ) {
         outbound = OutboundQueue(
             transport,
-            memory: QueueMemory(services.accounts.account(of: principal)),
+            account: services.accounts.account(of: principal),
             workers: services.workers,
             hasOneSubscription: true
         )

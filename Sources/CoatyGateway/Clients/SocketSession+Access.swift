@@ -73,8 +73,8 @@ extension SocketSession {
         }
         let moved = try Places(account)
         store.state.withLock { if $0.places != nil { $0.places = moved } }
-        outbound.memory.move(to: account)
-        connection.budget = account.connection()
+        outbound.move(to: account)
+        connection.budget = outbound.memory
     }
 
     /// Judges all subscriptions and requests by the current policy.

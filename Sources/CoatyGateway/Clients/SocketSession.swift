@@ -74,7 +74,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         self.services = services
         outbound = OutboundQueue(
             WebSocketTransport(connection: connection),
-            memory: QueueMemory(places.account),
+            account: places.account,
             workers: services.workers,
             hasOneSubscription: false,
             onEnd: { [store] in store.remove($0) }

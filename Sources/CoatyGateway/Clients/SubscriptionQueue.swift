@@ -1,6 +1,16 @@
 import Coaty
 import DequeModule
 
+/// The room that a subscription's queue has.
+struct QueueRoom {
+    /// Bytes queued for the connection's other subscriptions.
+    let others: Int
+    /// Maximum bytes queued for all subscriptions of the connection; a single item may exceed it if nothing else is queued.
+    let limit: Int
+    /// What queued items are charged to.
+    let memory: MemoryAccount
+}
+
 /// Events queued for one subscription while its client is slow, and the count of dropped ones.
 struct SubscriptionQueue: Sendable {
     let subscription: ClientSubscription
@@ -112,7 +122,7 @@ struct SubscriptionQueue: Sendable {
     // MARK: - Source
 
     /// Takes the source out, to read it without a lock; nil if it is not to be read.
-    mutating func takeSource() -> SubscriptionReading? {
+    mutating func takeSource(charging memory: MemoryAccount) -> SubscriptionReading? {
         isAwaitingTurn = false
         guard needsReading, var source else { return nil }
         self.source = nil
@@ -123,7 +133,8 @@ struct SubscriptionQueue: Sendable {
             subscription: subscription,
             generation: generation,
             source: source,
-            room: Self.maximumFetched - fetched.count
+            room: Self.maximumFetched - fetched.count,
+            charging: memory
         )
     }
 
@@ -150,17 +161,13 @@ struct SubscriptionQueue: Sendable {
     // MARK: - Buffer
 
     /// Appends an item. If there is no room, the overflow policy of the subscription applies.
-    ///
-    /// - Parameters:
-    ///   - others: bytes queued for the connection's other subscriptions.
-    ///   - room: maximum bytes queued for all subscriptions of the connection; a single item may exceed it if nothing else is
-    ///     queued.
-    mutating func append(_ item: QueuedItem, others: Int, room: Int) {
+    mutating func append(_ item: QueuedItem, _ room: QueueRoom) {
         guard end == nil else { return }
-        if !hasRoom(for: item, others, room), extendReplay(to: item) { return }
-        if overflow == .latest, !holdsLatest, count > 0, !hasRoom(for: item, others, room) { keepLatest() }
-        guard let item = replacingEarlier(item) else { return }
-        while !hasRoom(for: item, others, room) {
+        var item = item
+        if !admits(&item, room), extendReplay(to: item) { return }
+        if overflow == .latest, !holdsLatest, count > 0, !admits(&item, room) { keepLatest() }
+        guard var item = replacingEarlier(item) else { return }
+        while !admits(&item, room) {
             if overflow == .close {
                 for case let queued? in buffer { drop(queued) }
                 drop(item)
@@ -191,9 +198,9 @@ struct SubscriptionQueue: Sendable {
     }
 
     /// Appends a response. The bounds of the request apply, not those of the buffer.
-    mutating func append(response frame: ServerFrame) {
+    mutating func append(response frame: ServerFrame, _ charge: Charge) {
         holdsResponses = true
-        insert(.response(frame))
+        insert(.response(frame, charge))
     }
 
     /// Ends the queue after the queued items and those that the throttle holds back.
@@ -239,10 +246,11 @@ struct SubscriptionQueue: Sendable {
     /// Puts back the item that ``pop()`` returned last.
     mutating func putBack(_ item: QueuedItem) { next = item }
 
-    private func hasRoom(for item: QueuedItem, _ others: Int, _ room: Int) -> Bool {
+    /// Returns whether there is room for an item, and charges it if there is.
+    private func admits(_ item: inout QueuedItem, _ room: QueueRoom) -> Bool {
         guard count < limit else { return false }
-        let queued = others + bytes
-        return queued == 0 || queued + item.size <= room
+        let queued = room.others + bytes
+        return (queued == 0 || queued + item.size <= room.limit) && item.charge(to: room.memory)
     }
 
     private mutating func insert(_ item: QueuedItem) {

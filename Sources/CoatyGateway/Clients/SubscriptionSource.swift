@@ -40,13 +40,22 @@ struct SubscriptionSource: Sendable {
 struct SubscriptionReading: Sendable {
     let subscription: ClientSubscription
     let generation: Int
+    /// What the items are charged to.
+    private let memory: MemoryAccount
     var source: SubscriptionSource
     /// Number of items that may be read.
     let room: Int
     var items: [QueuedItem] = []
     var dropped = 0
 
-    init(subscription: ClientSubscription, generation: Int, source: SubscriptionSource, room: Int) {
+    init(
+        subscription: ClientSubscription,
+        generation: Int,
+        source: SubscriptionSource,
+        room: Int,
+        charging memory: MemoryAccount
+    ) {
+        self.memory = memory
         self.subscription = subscription
         self.generation = generation
         self.source = source
@@ -57,10 +66,21 @@ struct SubscriptionReading: Sendable {
     mutating func read(until limit: TurnLimit) {
         var bytes = 0
         repeat {
-            guard let item = source.next(for: subscription, until: limit) else { break }
+            guard var item = source.next(for: subscription, until: limit) else { break }
+            guard item.charge(to: memory) else {
+                drop(item)
+                continue
+            }
             items.append(item)
             bytes += item.size
         } while items.count < room && bytes < SubscriptionQueue.maximumFetchedBytes && !limit.isOver
-        dropped = source.takeDropped()
+        dropped += source.takeDropped()
+    }
+
+    /// Puts a gap in place of an event for which there is no memory. Several in a row are one gap.
+    private mutating func drop(_ item: QueuedItem) {
+        dropped += 1
+        guard case .gap(let count?, _)? = items.last else { return items.append(.gap(1, item.cursor)) }
+        items[items.count - 1] = .gap(count + 1, item.cursor)
     }
 }

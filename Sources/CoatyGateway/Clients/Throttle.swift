@@ -24,6 +24,8 @@ struct Throttle: Sendable {
     private var bytes = 0
     /// Cursor of the last item taken.
     private var last: FeedCursor?
+    /// What the running intervals are charged, in steps; nil if nothing.
+    private var charge: Charge?
 
     init(interval: Duration) {
         self.interval = interval
@@ -31,6 +33,8 @@ struct Throttle: Sendable {
 
     /// Approximate memory of one running interval, in bytes.
     private static let intervalBytes = 200
+    /// Number of intervals that are charged at once.
+    private static let chargedIntervals = 64
 
     /// Approximate memory of the throttle, in bytes.
     var footprint: Int { bytes + due.count * Self.intervalBytes }
@@ -40,12 +44,14 @@ struct Throttle: Sendable {
 
     /// Passes an item or holds it back.
     ///
+    /// - Parameter memory: is charged the intervals; without room for another one, events of further objects pass at once. The items
+    ///   are charged already.
     /// - Returns: the item to deliver now; nil if there is none.
-    mutating func take(_ item: QueuedItem, at now: Instant) -> QueuedItem? {
+    mutating func take(_ item: QueuedItem, at now: Instant, charging memory: MemoryAccount) -> QueuedItem? {
         last = item.cursor ?? last
         guard let key = item.key else { return passing(item) }
         guard let earlier = held[key] else {
-            if held.count < Self.maximumObjects { begin(key, now) }
+            if held.count < Self.maximumObjects, chargeInterval(to: memory) { begin(key, now) }
             return passing(item)
         }
         let merged = earlier.map { item.replacing($0) } ?? item
@@ -69,12 +75,13 @@ struct Throttle: Sendable {
             begin(key, now)
             return item.resumable(behind: bytes == 0 ? last : cursor)
         }
+        if due.isEmpty { charge = nil }
         return nil
     }
 
     /// Removes and returns all held items.
     mutating func releaseAll() -> [QueuedItem] {
-        defer { (held, due, bytes) = ([:], [], 0) }
+        defer { (held, due, bytes, charge) = ([:], [], 0, nil) }
         let earliest = due.first?.cursor
         var items = due.compactMap { held[$0.key] ?? nil }.map { $0.resumable(behind: earliest) }
         if let item = items.popLast() { items.append(item.resumable(behind: last)) }
@@ -83,6 +90,18 @@ struct Throttle: Sendable {
 
     private func passing(_ item: QueuedItem) -> QueuedItem {
         bytes == 0 ? item : item.resumable(behind: due.first?.cursor)
+    }
+
+    /// Charges one more interval.
+    ///
+    /// - Returns: false if there is no room.
+    private mutating func chargeInterval(to memory: MemoryAccount) -> Bool {
+        let charged = charge?.bytes ?? 0
+        guard (due.count + 1) * Self.intervalBytes > charged else { return true }
+        let bytes = (due.count + Self.chargedIntervals) * Self.intervalBytes
+        if let charge { return charge.resize(to: bytes) }
+        charge = memory.charge(bytes)
+        return charge != nil
     }
 
     private mutating func begin(_ key: KeyedDigest, _ now: Instant) {

@@ -33,7 +33,7 @@ final class WebSocketEndpoint: WebSocketHandler {
             if path == Self.path {
                 let address = request.peer
                 let places = try SocketSession.Places(of: principal, address: address, in: services.accounts)
-                return .accept(budget: places.account.connection()) { [self] connection in
+                return .accept { [self] connection in
                     add(SocketSession(connection, principal, address: address, places, services), connection)
                 }
             }
@@ -113,6 +113,8 @@ final class WebSocketEndpoint: WebSocketHandler {
     }
 
     private func add(_ client: some Client, _ connection: WebSocketConnection) {
+        // Before its first message.
+        connection.budget = client.outbound.memory
         clients.withLock { $0[connection.id] = client }
     }
 

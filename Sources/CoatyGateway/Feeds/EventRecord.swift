@@ -104,9 +104,11 @@ struct ObservedEvent: Sendable {
         }
     }
 
-    /// The JSON members before `data`: `"event":…` and the sender, correlation id, topic and the like.
+    /// The JSON members before the value of `data`: `"event":…`, the sender, correlation id, topic and the like, and the name `data`.
     let head: [UInt8]
     let data: Data
+    /// Counts `head` and the text or octets of `data` for the clients for which the event is queued.
+    let shared: SharedBytes
     /// Identifies the value that the event updates, for throttling and `latest`; nil if no later event replaces this one.
     let key: KeyedDigest?
     /// The part of the data that filters test and projections apply to.
@@ -138,6 +140,7 @@ struct ObservedEvent: Sendable {
         self.access = access
         head = Self.head(Event.eventType.name, [("sourceId", event.sourceId?.string ?? "")] + members)
         data = .json(event.payload)
+        shared = Self.shared(head, data)
         self.subject = subject
         key = subject == .objects ? event.payload.json["object"]?["objectId"]?.string.map { Self.key($0) } : nil
     }
@@ -146,6 +149,7 @@ struct ObservedEvent: Sendable {
     init(_ event: RawEvent) {
         head = Self.head("raw", [("topic", event.topic)])
         data = .octets(event.payload)
+        shared = Self.shared(head, data)
         subject = .none
         access = .named(.raw, .topic(event.topic))
         key = Self.key(event.topic)
@@ -165,6 +169,7 @@ struct ObservedEvent: Sendable {
             data = .octets(event.bytes)
             subject = .none
         }
+        shared = Self.shared(head, data)
     }
 
     /// Creates an event from a Coaty event of any type, as it is on the wire.
@@ -190,10 +195,12 @@ struct ObservedEvent: Sendable {
             let json = isValue ? try? Payload(Array(#"{"value":"#.utf8) + event.bytes + "}".utf8) : payload
         else {
             data = .octets(event.bytes)
+            shared = Self.shared(head, data)
             subject = .none
             return
         }
         data = .json(json)
+        shared = Self.shared(head, data)
         subject = payload.object == nil && payload.objects == nil || isValue ? .data : .objects
     }
 
@@ -203,6 +210,7 @@ struct ObservedEvent: Sendable {
         access = .named(.routing, .anyContext)
         head = Self.head(name, [(idName, id.string)])
         data = .json(payload)
+        shared = Self.shared(head, data)
         subject = .data
         key = nil
     }
@@ -216,6 +224,7 @@ struct ObservedEvent: Sendable {
         }
         head = Self.head(of: change.object)
         data = .json(payload)
+        shared = Self.shared(head, data)
         subject = .objects
         access = .objects(.advertise)
         key = Self.key(change.object.objectId.string)
@@ -232,6 +241,7 @@ struct ObservedEvent: Sendable {
     init(_ other: ObservedEvent, head: [UInt8]? = nil, data payload: Payload, access: EventAccess) {
         self.head = head ?? other.head
         data = .json(payload)
+        shared = Self.shared(self.head, data)
         key = other.key
         subject = other.subject
         self.access = access
@@ -242,13 +252,21 @@ struct ObservedEvent: Sendable {
     /// Returns the key for the id of a value. Ids from the network may be long, and keys outlive the event.
     private static func key(_ id: String) -> KeyedDigest { KeyedDigest(WireName(id)) }
 
-    /// Returns the members before `data` for a change of an object in the object registry.
-    static func head(of object: AliveObject) -> [UInt8] {
-        head("advertise", [("sourceId", object.owner.string)])
-            + #","since":\#(object.since),"changed":\#(object.changed)"#.utf8
+    private static func shared(_ head: [UInt8], _ data: Data) -> SharedBytes {
+        SharedBytes(capacity: head.count + data.length)
     }
 
-    private static func head(_ name: String, _ members: [(String, String?)]) -> [UInt8] {
+    /// Returns the head for a change of an object in the object registry.
+    static func head(of object: AliveObject) -> [UInt8] {
+        head(
+            "advertise",
+            [("sourceId", object.owner.string)],
+            #","since":\#(object.since),"changed":\#(object.changed)"#
+        )
+    }
+
+    /// - Parameter more: JSON members that are no strings, each with a comma before it.
+    private static func head(_ name: String, _ members: [(String, String?)], _ more: String = "") -> [UInt8] {
         var text = Array(#""event":"\#(name)""#.utf8)
         for case (let name, let value?) in members {
             text += #",""#.utf8
@@ -256,6 +274,8 @@ struct ObservedEvent: Sendable {
             text += #"":"#.utf8
             JSONText.append(value, to: &text)
         }
+        text += more.utf8
+        text += #","data":"#.utf8
         return text
     }
 

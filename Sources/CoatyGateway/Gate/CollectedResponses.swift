@@ -7,45 +7,52 @@ import Synchronization
 final class CollectedResponses: ResponseSink {
     /// Maximum size of the responses to one request, in bytes. At the maximum, the request ends.
     static let maximumBytes = 16 << 20
+    /// More than the braces and the comma that a response needs.
+    private static let punctuation = 4
 
     private struct State {
         var body: [UInt8] = Array(#"{"responses":["#.utf8)
-        /// Bytes of the body that count toward the shared memory.
-        var taken = 0
+        /// The number of responses.
+        var count = 0
         /// Ends the observation of the access policy.
         var onEnd: (@Sendable () -> Void)?
         var isEnded = false
     }
 
     private let pending: PendingResponse
-    private let memory: QueueMemory
+    /// What the body is charged until it is sent.
+    private let charge: Charge
     private let unanswered: @Sendable () -> HTTPResponse?
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - memory: counts the collected bytes for the client.
+    ///   - charge: resized to what the collected bytes cost.
     ///   - unanswered: the HTTP response if no response was received before the timeout; nil to send an empty list.
     init(
         _ pending: PendingResponse,
-        memory: QueueMemory,
+        charge: Charge,
         unanswered: @autoclosure @escaping @Sendable () -> HTTPResponse?
     ) {
         self.pending = pending
-        self.memory = memory
+        self.charge = charge
         self.unanswered = unanswered
     }
 
     func take(_ frame: ServerFrame) -> Bool {
         state.withLock { state in
-            let size = state.body.count
-            if state.taken > 0 { state.body.append(UInt8(ascii: ",")) }
+            let size = state.body.count + frame.members.count + Self.punctuation
+            if size > state.body.capacity || state.count == 0 {
+                let capacity = max(size, min(2 * state.body.capacity, Self.maximumBytes))
+                guard charge.resize(to: capacity) else { return false }
+                state.body.reserveCapacity(capacity)
+            }
+            if state.count > 0 { state.body.append(UInt8(ascii: ",")) }
+            state.count += 1
             state.body.append(UInt8(ascii: "{"))
             // All responses have the same event name, which the client knows, so the first member is left out.
             state.body += frame.members.drop { $0 != UInt8(ascii: ",") }.dropFirst()
             state.body.append(UInt8(ascii: "}"))
-            state.taken += state.body.count - size
-            let hasRoom = memory.add(state.body.count - size)
-            return state.body.count < Self.maximumBytes && (hasRoom || state.taken < OutboundQueue.guaranteedBytes)
+            return state.body.count < Self.maximumBytes
         }
     }
 
@@ -65,37 +72,36 @@ final class CollectedResponses: ResponseSink {
     }
 
     func fail(_ problem: Problem) {
-        let (_, taken) = release()
-        memory.add(-taken)
+        _ = release()
         pending.complete(problem.response())
     }
 
     func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) {
-        var (body, taken) = release()
-        memory.add(-taken)
-        if taken == 0, reason == .offline {
+        var (body, count) = release()
+        if count == 0, reason == .offline {
             pending.complete(Problems.brokerUnavailable)
-        } else if taken == 0, !isFiltered, reason == .timeout, let unanswered = unanswered() {
+        } else if count == 0, !isFiltered, reason == .timeout, let unanswered = unanswered() {
             pending.complete(unanswered)
         } else {
             body += #"],"reason":"\#(reason.rawValue)"\#(isFiltered ? #","filtered":true"# : "")}"#.utf8
-            pending.complete(HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body))
+            let headers = [(name: "Content-Type", value: "application/json")]
+            pending.complete(HTTPResponse(status: 200, headers: headers, body: body, holding: charge))
         }
     }
 
     /// Ends the collection.
     ///
-    /// - Returns: the body so far, and how many of its bytes count toward the shared memory.
-    private func release() -> (body: [UInt8], taken: Int) {
-        let (body, taken, onEnd) = state.withLock { state in
+    /// - Returns: the body so far, and the number of responses in it.
+    private func release() -> (body: [UInt8], count: Int) {
+        let (body, count, onEnd) = state.withLock { state in
             defer {
                 state.body = []
                 state.onEnd = nil
                 state.isEnded = true
             }
-            return (state.body, state.taken, state.onEnd)
+            return (state.body, state.count, state.onEnd)
         }
         onEnd?()
-        return (body, taken)
+        return (body, count)
     }
 }

@@ -57,9 +57,6 @@ final class Accounts: Sendable {
 
     /// The accounts of the clients that hold something, or did so lately.
     var clients: [ClientAccount] { table.withLock { Array($0.accounts.values) } }
-
-    /// The client that holds the most memory.
-    var greediest: ClientAccount? { clients.max { $0.memory.used < $1.memory.used } }
 }
 
 extension Accounts.Table {

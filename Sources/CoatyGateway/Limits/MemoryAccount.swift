@@ -43,9 +43,6 @@ final class MemoryAccount: Sendable {
     /// Gives back bytes that were taken.
     func give(_ bytes: Int) { tally.give(bytes) }
 
-    /// Adds to the charged bytes without regard to the limits, or subtracts from them if `bytes` is negative.
-    func add(_ bytes: Int) { tally.addAnyway(bytes) }
-
     /// Whether anything more can be charged.
     var hasRoom: Bool { tally.hasRoom }
 
@@ -53,32 +50,36 @@ final class MemoryAccount: Sendable {
     ///
     /// - Returns: nil if there is no room; nothing is charged then.
     func charge(_ bytes: Int, with shared: SharedBytes? = nil) -> Charge? {
-        let charge = try? charged(bytes, with: shared)
-        return charge
+        reason(against: bytes, shared) == nil ? Charge(self, bytes, shared) : nil
     }
-
-    /// Charges bytes that others may hold too.
-    ///
-    /// - Returns: nil if there is no room; nothing is charged then.
-    func charge(_ shared: SharedBytes) -> Charge? { charge(0, with: shared) }
 
     /// Charges bytes, as ``charge(_:with:)``.
     ///
     /// - Throws: why there is no room.
-    func charged(_ bytes: Int, with shared: SharedBytes? = nil) throws(NoRoom) -> Charge {
-        if let reason = tally.take(bytes) { throw NoRoom(reason: reason) }
-        guard let shared else { return Charge(self, bytes) }
-        let reason = tally.take(shared.capacity, below: total) { isGuaranteed in
-            shared.isCharged(isGuaranteed: isGuaranteed) ? nil : .all
-        }
-        if let reason {
-            tally.give(bytes)
-            throw NoRoom(reason: reason)
-        }
-        return Charge(self, bytes, shared)
+    func charged(_ bytes: Int) throws(NoRoom) -> Charge {
+        if let reason = reason(against: bytes, nil) { throw NoRoom(reason: reason) }
+        return Charge(self, bytes)
     }
 
-    fileprivate func give(_ shared: SharedBytes) { tally.give(shared.capacity, below: total) }
+    /// Charges bytes without regard to the limits, for what is bounded elsewhere and can't be refused.
+    func chargeAnyway(_ bytes: Int) -> Charge {
+        tally.addAnyway(bytes)
+        return Charge(self, bytes)
+    }
+
+    /// Takes bytes unless there is a reason not to.
+    private func reason(against bytes: Int, _ shared: SharedBytes?) -> Tally.Exhaustion? {
+        guard let shared else { return tally.take(bytes) }
+        return tally.take(bytes + shared.capacity, below: total) { isGuaranteed in
+            shared.hold(with: bytes, in: total, isGuaranteed: isGuaranteed) ? nil : .all
+        }
+    }
+
+    fileprivate func give(_ bytes: Int, with shared: SharedBytes) {
+        tally.give(bytes + shared.capacity, below: total)
+        total.give(bytes)
+        shared.release(in: total)
+    }
 
     /// The account of the client, or that of all clients, has no room.
     struct NoRoom: Error {
@@ -89,7 +90,7 @@ final class MemoryAccount: Sendable {
 /// The servers charge bodies and messages that are still coming.
 extension MemoryAccount: HTTPServer.ByteBudget, WebSocketServer.ByteBudget {}
 
-/// Bytes charged to an account, which are given back when this is released.
+/// Bytes charged to an account, which are given back when this is released. It takes no lock then.
 final class Charge: Sendable {
     private let account: MemoryAccount
     private let own: Atomic<Int>
@@ -102,8 +103,8 @@ final class Charge: Sendable {
     }
 
     deinit {
-        account.give(own.load(ordering: .relaxed))
-        if let shared { account.give(shared) }
+        let bytes = own.load(ordering: .relaxed)
+        if let shared { account.give(bytes, with: shared) } else { account.give(bytes) }
     }
 
     /// The charged bytes, without shared ones.
@@ -124,32 +125,44 @@ final class Charge: Sendable {
     }
 }
 
-/// Bytes that several clients hold at a time, such as the text of an event.
+/// Bytes that several clients hold at a time, such as the payload of an event.
 ///
-/// They count in full for each holder, but only once in the total: from the first charge until this is released.
+/// They count in full for each holder, but only once in the total, as long as anybody holds them.
 final class SharedBytes: Sendable {
     /// The bytes, with what their allocation costs.
     let capacity: Int
-    private let total: Tally
-    private let isCharged = Mutex(false)
+    /// Invariant: the total is charged whenever this is above 0. Whoever makes it 1 has charged before, and whoever makes it 0
+    /// gives back afterwards, so that the total may count too much for a moment, but never too little.
+    private let holders = Atomic(0)
 
-    /// - Parameters:
-    ///   - capacity: the allocated bytes.
-    ///   - account: any account below the total.
-    init(capacity: Int, in account: MemoryAccount) {
-        self.capacity = capacity + MemoryAccount.allocation
-        total = account.total
-    }
+    /// - Parameter capacity: the allocated bytes.
+    init(capacity: Int) { self.capacity = capacity + MemoryAccount.allocation }
 
-    deinit {
-        if isCharged.withLock(\.self) { total.give(capacity) }
-    }
-
-    /// Charges the total if that has not been done.
-    fileprivate func isCharged(isGuaranteed: Bool) -> Bool {
-        isCharged.withLock { isCharged in
-            if !isCharged { isCharged = total.add(capacity, isGuaranteed: isGuaranteed) != nil }
-            return isCharged
+    /// Adds a holder that holds `own` bytes, too.
+    ///
+    /// - Returns: false if the total has no room; nothing changes then.
+    fileprivate func hold(with own: Int, in total: Tally, isGuaranteed: Bool) -> Bool {
+        guard total.add(own, isGuaranteed: isGuaranteed) != nil else { return false }
+        var count = holders.load(ordering: .relaxed)
+        while count > 0 {
+            let (isDone, original) = holders.weakCompareExchange(
+                expected: count,
+                desired: count + 1,
+                ordering: .relaxed
+            )
+            if isDone { return true }
+            count = original
         }
+        guard total.add(capacity, isGuaranteed: isGuaranteed) != nil else {
+            total.give(own)
+            return false
+        }
+        // Another one may have been faster.
+        if holders.add(1, ordering: .relaxed).oldValue > 0 { total.give(capacity) }
+        return true
+    }
+
+    fileprivate func release(in total: Tally) {
+        if holders.subtract(1, ordering: .relaxed).newValue == 0 { total.give(capacity) }
     }
 }

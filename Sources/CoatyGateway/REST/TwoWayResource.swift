@@ -41,10 +41,11 @@ struct TwoWayResource: Sendable {
             if request.prefersNDJSON {
                 return .stream(status: 200, headers: LineTransport.headers) { stream(permitted, principal, on: $0) }
             }
+            let charge = try permitted.account.charge(0)
             return .later { pending in
                 let sink = CollectedResponses(
                     pending,
-                    memory: QueueMemory(permitted.account),
+                    charge: charge,
                     unanswered: mustBeAnswered
                         ? Problems.noAnswer("No agent responded within \(options.timeout) ms.").response() : nil
                 )
@@ -64,7 +65,7 @@ struct TwoWayResource: Sendable {
     private func stream(_ permitted: PermittedRequest, _ principal: Principal, on stream: HTTPStream) {
         let outbound = OutboundQueue(
             LineTransport(stream: stream),
-            memory: QueueMemory(permitted.account),
+            account: permitted.account,
             workers: services.workers,
             hasOneSubscription: true
         )

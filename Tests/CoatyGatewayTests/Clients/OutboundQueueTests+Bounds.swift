@@ -1,4 +1,5 @@
 import Coaty
+import Logging
 import Synchronization
 import Testing
 
@@ -34,49 +35,135 @@ extension OutboundQueueTests {
         #expect(transport.frames.count == 217)
     }
 
-    /// When the memory of all clients is full, each client can still queue a few bytes.
-    @Test func someBytesAreGuaranteedWhenMemoryIsFull() throws {
-        let memory = QueueMemory()
-        let transport = SteeredTransport(room: 0)
-        let outbound = OutboundQueue(transport, sharing: memory)
-        let subscription = outbound.begun(id: "a", options: Made.options { $0.buffer = 4096 })
-        let size = Made.item(try Made.event(1, 10, padding: 1000)).size
-        // The transport refuses the first event.
-        for number in 10...14 { subscription.take(try Made.event(1, number, padding: 1000)) }
-        memory.add(QueueMemory.limit)
-        let count = OutboundQueue.guaranteedBytes / size
-        for number in 15..<(10 + 2 * count) { subscription.take(try Made.event(1, number % 90 + 10, padding: 1000)) }
+    /// Queued, held back by throttling, or taken by the connection: an event counts for its client until it is sent.
+    @Test func eventsAreChargedUntilTheyAreSent() throws {
+        let account = ClientAccount.single()
+        let transport = SteeredTransport()
+        let outbound = OutboundQueue(transport, of: account)
+        let subscription = outbound.begun(id: "a")
+        let throttled = outbound.begun(id: "t", options: Made.options { $0.throttle = .seconds(60) })
+        transport.sendLater()
+        subscription.take(try Made.event(1, 10, padding: 1000))
+        let one = account.memory.used
+        #expect(one > 1000 && outbound.statistics.queuedBytes == 0)
+        transport.setRoom(0)
+        for number in 11...12 { subscription.take(try Made.event(1, number, padding: 1000)) }
+        #expect(account.memory.used == 3 * one && outbound.statistics.queuedBytes > 2000)
+        for number in 13...14 { throttled.take(try Made.event(1, number, padding: 1000)) }
+        #expect(account.memory.used >= 5 * one)
+        outbound.close(throttled)
+        #expect(account.memory.used == 3 * one)
         transport.setRoom(.max)
         outbound.pump()
-        let delivered = try transport.delivered.map(\.content)
-        #expect(delivered.count == count + 1)
-        #expect(delivered.first == .gap(count))
-        // The memory is still full, but the bytes delivered to this client are released.
-        #expect(memory.add(-QueueMemory.limit))
-        let request = outbound.open(id: "r")
-        memory.add(QueueMemory.limit)
-        let response = ServerFrame(
-            .response,
-            members: Array(#""p":"\#(String(repeating: "p", count: 16 << 10))""#.utf8)
-        )
-        #expect((0..<4).map { _ in outbound.append(response: response, to: request) } == [true, true, true, false])
+        #expect(account.memory.used == 3 * one)
+        transport.send()
+        #expect(account.memory.used == 0)
+        transport.setRoom(0)
+        subscription.take(try Made.event(1, 15, padding: 1000))
+        outbound.reply(.pong, id: "p")
+        #expect(account.memory.used > one)
         outbound.close()
-        #expect(memory.add(-QueueMemory.limit))
-        #expect(!memory.add(QueueMemory.limit), "all was given back, and no more")
+        #expect(account.memory.used == 0)
     }
 
-    /// A client keeps as many bytes queued as before the memory was full; new events replace the oldest.
+    /// An event that many clients hold counts in full for each of them, and once in the total.
+    @Test(arguments: [false, true]) func sharedEventsCountOnceInTheTotal(isTaken: Bool) async throws {
+        let accounts = Accounts(Limits(), logger: Logger(label: "test"))
+        let feed = Feed(isResumable: true, memory: ReplayBuffer(limit: 100 << 20))
+        feed.update(.standing)
+        let size = 1 << 20
+        // Most of them read the feed's events as they come; the others resume.
+        var clients: [(account: ClientAccount, transport: SteeredTransport)] = []
+        func add(_ count: Int, since: FeedCursor? = nil) async throws {
+            for _ in 0..<count {
+                let account = accounts.account(ofAddress: "192.0.2.\(clients.count)")
+                let transport = SteeredTransport()
+                if isTaken { transport.sendLater() }
+                let outbound = OutboundQueue(transport, of: account)
+                feed.add(outbound.open(id: "a", options: Made.options { $0.since = since }))
+                try await untilTrue("it has begun") { try transport.delivered.contains { $0.content == .ok } }
+                clients.append((account, transport))
+                if !isTaken { transport.setRoom(0) }
+            }
+        }
+        try await add(1)
+        let cursor = try #require(try clients[0].transport.delivered.last?.cursor)
+        try await add(7)
+        feed.deliver(try Made.event(1, 10, padding: size))
+        try await settled()
+        try await add(8, since: cursor)
+        try await settled()
+        #expect(clients.allSatisfy { $0.account.memory.used > size })
+        #expect((size..<2 * size).contains(accounts.memory.used))
+        for client in clients {
+            client.transport.setRoom(.max)
+            client.transport.send()
+        }
+        ClosesOutboundQueues.made.close()
+        #expect(accounts.memory.used == 0 && clients.allSatisfy { $0.account.memory.used == 0 })
+    }
+
+    /// Without memory, an event is dropped even if the connection would take it.
+    @Test func eventsWithoutMemoryAreDroppedWithGap() throws {
+        let account = ClientAccount.single()
+        let outbound = OutboundQueue(transport, of: account)
+        let subscription = outbound.begun(id: "a")
+        let request = outbound.open(id: "r")
+        let others = try account.charge(ClientAccount.memoryLimit - 1000)
+        for number in 1...3 { subscription.take(try Made.event(1, number, padding: 1000)) }
+        subscription.take(try Made.event(1, 4))
+        #expect(try delivered() == ["a gap(Optional(1))", "a gap(Optional(1))", "a gap(Optional(1))", "a event(4)"])
+        let response = ServerFrame(.response, members: Array(#""p":"\#(String(repeating: "p", count: 1000))""#.utf8))
+        #expect(!outbound.append(response: response, to: request))
+        #expect(transport.frames.count == 4)
+        withExtendedLifetime(others) {}
+    }
+
+    @Test func replayWithoutMemoryHasGap() async throws {
+        let account = ClientAccount.single()
+        let feed = Feed(isResumable: true, memory: ReplayBuffer(limit: 100 << 20))
+        feed.update(.standing)
+        let first = OutboundQueue(transport)
+        feed.add(first.open(id: "a"))
+        try await untilTrue("it has begun") { try !delivered().isEmpty }
+        let cursor = try #require(try transport.delivered.last?.cursor)
+        for number in 1...5 { feed.deliver(try Made.event(1, number, padding: number == 5 ? 0 : 1000)) }
+        let others = try account.charge(ClientAccount.memoryLimit - 1000)
+        let second = SteeredTransport()
+        feed.add(OutboundQueue(second, of: account).open(id: "b", options: Made.options { $0.since = cursor }))
+        try await untilTrue("all is delivered") { try second.delivered.last?.content == .event(5) }
+        #expect(try second.delivered.map(\.content) == [.ok, .gap(4), .event(5)])
+        withExtendedLifetime(others) {}
+    }
+
+    /// A client whose memory is full keeps as many events queued as before; new events replace the oldest.
     @Test func fullMemoryDoesNotShrinkExistingQueues() throws {
-        let memory = QueueMemory()
+        let account = ClientAccount.single()
         let transport = SteeredTransport(room: 0)
-        let outbound = OutboundQueue(transport, sharing: memory)
+        let outbound = OutboundQueue(transport, of: account)
         let subscription = outbound.begun(id: "a")
         for number in 10..<90 { subscription.take(try Made.event(1, number, padding: 2000)) }
-        memory.add(QueueMemory.limit)
+        let others = try account.charge(ClientAccount.memoryLimit - account.memory.used)
         for number in 90..<99 { subscription.take(try Made.event(1, number, padding: 2000)) }
         transport.setRoom(.max)
         outbound.pump()
         #expect(try transport.delivered.map(\.content) == [.gap(9)] + (19..<99).map { .event($0) })
+        withExtendedLifetime(others) {}
+    }
+
+    /// Replies are never refused. A client without memory that does not read them is disconnected early.
+    @Test func repliesAreBoundedByMemory() throws {
+        let account = ClientAccount.single()
+        transport.setRoom(0)
+        let outbound = OutboundQueue(transport, of: account)
+        let others = try account.charge(ClientAccount.memoryLimit)
+        let reply = ServerFrame(.error, members: Array(#""p":"\#(String(repeating: "p", count: 1000))""#.utf8))
+        for _ in 0..<16 { outbound.reply(reply, id: nil) }
+        #expect(transport.aborts == 0)
+        outbound.reply(reply, id: nil)
+        #expect(transport.aborts == 1)
+        #expect(account.memory.used == ClientAccount.memoryLimit)
+        withExtendedLifetime(others) {}
     }
 
     /// Queued responses leave the bytes for events unchanged, and the reverse.

@@ -13,6 +13,9 @@ final class SteeredTransport: FrameTransport {
         var frames: [String] = []
         var finished: [ConnectionEnd] = []
         var aborts = 0
+        /// What the accepted frames are charged; empty unless they are to be sent later.
+        var unsent: [Charge] = []
+        var sendsLater = false
     }
 
     private let state = Mutex(State())
@@ -22,6 +25,10 @@ final class SteeredTransport: FrameTransport {
     /// Lets the transport accept this many more frames.
     func setRoom(_ room: Int) { state.withLock { $0.room = room } }
     func go() { state.withLock { $0.isGone = true } }
+    /// Accepts frames from now on without sending them.
+    func sendLater() { state.withLock { $0.sendsLater = true } }
+    /// Sends the accepted frames.
+    func send() { state.withLock { $0.unsent = [] } }
 
     /// The accepted frames, as JSON.
     var frames: [String] { state.withLock(\.frames) }
@@ -38,6 +45,7 @@ final class SteeredTransport: FrameTransport {
             guard state.room > 0 else { return .full }
             state.room -= state.room == .max ? 0 : 1
             state.frames.append(text)
+            if state.sendsLater, let charge = frame.charge { state.unsent.append(charge) }
             return .queued
         }
     }
@@ -46,13 +54,13 @@ final class SteeredTransport: FrameTransport {
     func abort() { state.withLock { $0.aborts += 1 } }
 }
 
-extension QueueMemory {
+extension ClientAccount {
     /// The most that a client may hold.
-    static let limit = Limits().memoryQuota.perClient
+    static let memoryLimit = Limits().memoryQuota.perClient
 
-    /// Counts for a client of its own.
-    convenience init() {
-        self.init(Accounts(Limits(), logger: Logger(label: "test")).account(ofAddress: "192.0.2.1"))
+    /// Creates the account of the only client.
+    static func single(_ limits: Limits = Limits()) -> ClientAccount {
+        Accounts(limits, logger: Logger(label: "test")).account(ofAddress: "192.0.2.1")
     }
 }
 
@@ -60,14 +68,14 @@ extension OutboundQueue {
     /// Creates an outbound queue that is closed when the test ends; its suite needs ``ClosesOutboundQueues``.
     convenience init(
         _ transport: any FrameTransport,
-        sharing memory: QueueMemory = QueueMemory(),
+        of account: ClientAccount = .single(),
         hasOneSubscription: Bool = false,
         onEnd: @escaping @Sendable (ClientSubscription) -> Void = { _ in }
     ) {
         let made = ClosesOutboundQueues.made
         self.init(
             transport,
-            memory: memory,
+            account: account,
             workers: made.workers,
             hasOneSubscription: hasOneSubscription,
             onEnd: onEnd

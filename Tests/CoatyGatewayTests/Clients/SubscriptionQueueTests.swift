@@ -7,7 +7,6 @@ import Testing
 /// The queue of one subscription, and which events it drops.
 @Suite(.closesOutboundQueues) struct SubscriptionQueueTests {
     private let outbound = OutboundQueue(SteeredTransport())
-    private let room = OutboundQueue.maximumQueuedBytes
 
     private func queue(
         _ overflow: SubscriptionOptions.Overflow,
@@ -16,6 +15,12 @@ import Testing
     ) -> SubscriptionQueue {
         let options = Made.options { ($0.overflow, $0.buffer, $0.throttle) = (overflow, buffer, throttle) }
         return SubscriptionQueue(outbound.open(id: "l", options: options), isHeld: false)
+    }
+
+    private let memory = ClientAccount.single().connection()
+
+    private func room(besides others: Int = 0) -> QueueRoom {
+        QueueRoom(others: others, limit: OutboundQueue.maximumQueuedBytes, memory: memory)
     }
 
     private enum Popped: Equatable {
@@ -51,66 +56,66 @@ import Testing
     @Test func oldestEventsAreDroppedAndReportedInPlace() throws {
         var queue = queue(.dropOldest, buffer: 2)
         queue.putBack(try item(0, 1))
-        for number in 2...6 { queue.append(try item(0, number), others: 0, room: room) }
+        for number in 2...6 { queue.append(try item(0, number), room()) }
         #expect(drain(&queue) == [.event(1), .gap(3), .event(5), .event(6)])
     }
 
     @Test func itemPutBackPrecedesLaterGap() throws {
         var queue = queue(.dropOldest, buffer: 1)
-        queue.append(try item(0, 1), others: 0, room: room)
+        queue.append(try item(0, 1), room())
         let taken = take(&queue)
         queue.putBack(try #require(taken))
-        for number in 2...4 { queue.append(try item(0, number), others: 0, room: room) }
+        for number in 2...4 { queue.append(try item(0, number), room()) }
         #expect(drain(&queue) == [.event(1), .gap(2), .event(4)])
     }
 
     @Test func gapOfUnknownSizeReplacesCount() throws {
         var queue = queue(.dropOldest, buffer: 2)
-        queue.append(try item(0, 1), others: 0, room: room)
-        queue.append(.gap(nil, nil), others: 0, room: room)
-        for number in 2...4 { queue.append(try item(0, number), others: 0, room: room) }
+        queue.append(try item(0, 1), room())
+        queue.append(.gap(nil, nil), room())
+        for number in 2...4 { queue.append(try item(0, number), room()) }
         #expect(drain(&queue) == [.gap(nil), .event(3), .event(4)])
-        queue.append(.gap(4, nil), others: 0, room: room)
-        for number in 5...7 { queue.append(try item(0, number), others: 0, room: room) }
+        queue.append(.gap(4, nil), room())
+        for number in 5...7 { queue.append(try item(0, number), room()) }
         #expect(drain(&queue) == [.gap(5), .event(6), .event(7)])
     }
 
     @Test func newestEventOfEachObjectIsKept() throws {
         var queue = queue(.latest, buffer: 3)
-        for (number, key) in [1, 2, 1, 2].enumerated() { queue.append(try item(key, number), others: 0, room: room) }
+        for (number, key) in [1, 2, 1, 2].enumerated() { queue.append(try item(key, number), room()) }
         #expect(drain(&queue) == [.gap(2), .event(2), .event(3)])
     }
 
     /// A buffer that is full with one event per object does not drop the only event of an object.
     @Test func newestEventOfEachObjectIsKeptInFullBuffer() throws {
         var queue = queue(.latest, buffer: 3)
-        for number in 1...3 { queue.append(try item(number, number), others: 0, room: room) }
-        for number in 4...40 { queue.append(try item(3, number), others: 0, room: room) }
+        for number in 1...3 { queue.append(try item(number, number), room()) }
+        for number in 4...40 { queue.append(try item(3, number), room()) }
         #expect(drain(&queue) == [.gap(37), .event(1), .event(2), .event(40)])
         // With more objects, the oldest event is dropped.
-        for number in 1...5 { queue.append(try item(number, number), others: 0, room: room) }
+        for number in 1...5 { queue.append(try item(number, number), room()) }
         #expect(drain(&queue) == [.gap(2), .event(3), .event(4), .event(5)])
     }
 
     @Test func closeOverflowDropsQueuedAndLaterEvents() throws {
         var queue = queue(.close, buffer: 2)
         queue.putBack(try item(0, 1))
-        for number in 2...9 { queue.append(try item(0, number), others: 0, room: room) }
+        for number in 2...9 { queue.append(try item(0, number), room()) }
         #expect(queue.end == .overflow)
         #expect(drain(&queue) == [.event(1)])
         var other = self.queue(.close, buffer: 2)
-        other.append(try item(0, 1), others: OutboundQueue.maximumQueuedBytes, room: room)
+        other.append(try item(0, 1), room(besides: OutboundQueue.maximumQueuedBytes))
         #expect(other.end == .overflow)
     }
 
     @Test func closeOverflowCountsOnlyEvents() throws {
         var queue = queue(.close, buffer: 3, throttle: .seconds(3600))
-        queue.append(try item(0, 1), others: 0, room: room)
-        queue.append(.gap(nil, nil), others: 0, room: room)
-        queue.append(.gap(4, nil), others: 0, room: room)
-        for number in 2...6 { _ = queue.throttle?.take(try item(number % 2, number), at: .now) }
+        queue.append(try item(0, 1), room())
+        queue.append(.gap(nil, nil), room())
+        queue.append(.gap(4, nil), room())
+        for number in 2...6 { _ = queue.throttle?.take(try item(number % 2, number), at: .now, charging: memory) }
         #expect(queue.queued == 1 && queue.droppedInAll == 0)
-        queue.append(.gap(nil, nil), others: 0, room: room)
+        queue.append(.gap(nil, nil), room())
         // Of the throttled events, the newest of each of the two objects would have been delivered.
         #expect(queue.end == .overflow && queue.droppedInAll == 3 && queue.queued == 0)
         #expect(drain(&queue) == [])
@@ -120,8 +125,8 @@ import Testing
     func gapsCountNeitherAsQueuedNorAsDropped(_ overflow: SubscriptionOptions.Overflow) throws {
         var queue = queue(overflow, buffer: 3)
         for number in 1...5 {
-            queue.append(.gap(1, nil), others: 0, room: room)
-            queue.append(try item(0, number), others: 0, room: room)
+            queue.append(.gap(1, nil), room())
+            queue.append(try item(0, number), room())
             #expect(queue.queued <= 2 && queue.queued + queue.droppedInAll == number)
         }
         _ = drain(&queue)
@@ -130,15 +135,15 @@ import Testing
 
     @Test func singleEventMayExceedByteBoundAcrossSubscriptions() throws {
         var queue = queue(.dropOldest, buffer: 9)
-        queue.append(try item(0, 1, padding: OutboundQueue.maximumQueuedBytes), others: 0, room: room)
+        queue.append(try item(0, 1, padding: OutboundQueue.maximumQueuedBytes), room())
         #expect(queue.bytes > OutboundQueue.maximumQueuedBytes)
-        queue.append(try item(0, 2), others: 0, room: room)
+        queue.append(try item(0, 2), room())
         #expect(drain(&queue) == [.gap(1), .event(2)])
-        queue.append(try item(0, 3), others: OutboundQueue.maximumQueuedBytes, room: room)
+        queue.append(try item(0, 3), room(besides: OutboundQueue.maximumQueuedBytes))
         #expect(drain(&queue) == [.gap(1)])
         let size = try item(0, 4).size
-        queue.append(try item(0, 4), others: OutboundQueue.maximumQueuedBytes - size, room: room)
-        queue.append(try item(0, 5), others: OutboundQueue.maximumQueuedBytes - size, room: room)
+        queue.append(try item(0, 4), room(besides: OutboundQueue.maximumQueuedBytes - size))
+        queue.append(try item(0, 5), room(besides: OutboundQueue.maximumQueuedBytes - size))
         #expect(drain(&queue) == [.gap(1), .event(5)])
     }
 
@@ -152,7 +157,7 @@ import Testing
     {
         var queue = queue(.latest, buffer: 2)
         for (kind, key) in changes {
-            queue.append(Made.item(try Made.change(kind, key, from: kind == .changed ? 0 : nil)), others: 0, room: room)
+            queue.append(Made.item(try Made.change(kind, key, from: kind == .changed ? 0 : nil)), room())
         }
         #expect(drain(&queue) == expected)
     }
@@ -173,7 +178,7 @@ import Testing
                 sent += 1
                 let key = Int.random(in: 0..<keys, using: &random)
                 newest[key] = sent
-                queue.append(try item(key, sent), others: 0, room: room)
+                queue.append(try item(key, sent), room())
             case 6:
                 if let item = take(&queue) { queue.putBack(item) }
             default:

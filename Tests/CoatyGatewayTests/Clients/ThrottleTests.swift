@@ -6,6 +6,7 @@ import Testing
 /// At most one event per object and interval, at instants that the test chooses.
 @Suite struct ThrottleTests {
     private let start = ContinuousClock.now
+    private let memory = ClientAccount.single().connection()
     private var throttle = Throttle(interval: .seconds(1))
 
     private func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
@@ -20,7 +21,7 @@ import Testing
 
     private mutating func take(_ key: Int, _ number: Int, at time: Int, padding: Int = 0) throws -> UInt64? {
         let item = Made.item(try Made.event(key, number, padding: padding), at: UInt64(number))
-        return self.number(throttle.take(item, at: at(time)))
+        return self.number(throttle.take(item, at: at(time), charging: memory))
     }
 
     private mutating func released(at now: Throttle.Instant) -> [QueuedItem] {
@@ -57,11 +58,11 @@ import Testing
         func item(_ key: Int, _ number: Int) throws -> QueuedItem {
             Made.item(try Made.event(key, number), at: UInt64(number))
         }
-        #expect(position(throttle.take(try item(1, 1), at: at(0))) == 1)
-        #expect(position(throttle.take(try item(2, 2), at: at(1))) == 2)
-        #expect(position(throttle.take(try item(2, 3), at: at(2))) == nil)
-        #expect(position(throttle.take(try item(3, 4), at: at(3))) == 1)
-        #expect(position(throttle.take(try item(3, 5), at: at(4))) == nil)
+        #expect(position(throttle.take(try item(1, 1), at: at(0), charging: memory)) == 1)
+        #expect(position(throttle.take(try item(2, 2), at: at(1), charging: memory)) == 2)
+        #expect(position(throttle.take(try item(2, 3), at: at(2), charging: memory)) == nil)
+        #expect(position(throttle.take(try item(3, 4), at: at(3), charging: memory)) == 1)
+        #expect(position(throttle.take(try item(3, 5), at: at(4), charging: memory)) == nil)
         #expect(released(at: at(1000)).isEmpty)
         #expect(released(at: at(1001)).map(position) == [2])
         #expect(released(at: at(1003)).map(position) == [5])
@@ -69,8 +70,8 @@ import Testing
 
     @Test mutating func gapsAndEventsWithoutObjectAreNotThrottled() throws {
         let item = Made.item(try Made.channel(#"{"objects":[]}"#), at: 7)
-        for _ in 0..<3 { #expect(number(throttle.take(item, at: at(0))) == 7) }
-        guard case .gap(nil, nil)? = throttle.take(.gap(nil, nil), at: at(0)) else {
+        for _ in 0..<3 { #expect(number(throttle.take(item, at: at(0), charging: memory)) == 7) }
+        guard case .gap(nil, nil)? = throttle.take(.gap(nil, nil), at: at(0), charging: memory) else {
             Issue.record("a gap was held back")
             return
         }
@@ -94,7 +95,9 @@ import Testing
     }
 
     @Test mutating func objectsBeyondTheBoundAreNotThrottled() throws {
-        for key in 0..<Throttle.maximumObjects { _ = throttle.take(Made.item(try Made.event(key, 1)), at: at(0)) }
+        for key in 0..<Throttle.maximumObjects {
+            _ = throttle.take(Made.item(try Made.event(key, 1)), at: at(0), charging: memory)
+        }
         let other = Throttle.maximumObjects
         #expect(try take(other, 1, at: 0) == 1)
         #expect(try take(other, 2, at: 0) == 2)
@@ -116,9 +119,9 @@ import Testing
     }
 
     @Test mutating func additionAndRemovalCancelOut() throws {
-        #expect(throttle.take(Made.item(try Made.change(.removed, 1)), at: at(0)) != nil)
-        #expect(throttle.take(Made.item(try Made.change(.added, 1)), at: at(1)) == nil)
-        #expect(throttle.take(Made.item(try Made.change(.removed, 1)), at: at(2)) == nil)
+        #expect(throttle.take(Made.item(try Made.change(.removed, 1)), at: at(0), charging: memory) != nil)
+        #expect(throttle.take(Made.item(try Made.change(.added, 1)), at: at(1), charging: memory) == nil)
+        #expect(throttle.take(Made.item(try Made.change(.removed, 1)), at: at(2), charging: memory) == nil)
         #expect(released(at: at(1000)).isEmpty)
         #expect(throttle.next == nil)
     }

@@ -24,7 +24,7 @@ import Testing
         init(_ workers: WorkerPool, _ options: SubscriptionOptions, _ view: AccessView?) {
             outbound = OutboundQueue(
                 transport,
-                memory: QueueMemory(),
+                account: .single(),
                 workers: workers,
                 hasOneSubscription: false
             )

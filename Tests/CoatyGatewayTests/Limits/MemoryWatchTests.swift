@@ -44,19 +44,4 @@ import Testing
         #expect(after - before > 32 << 20)
         withExtendedLifetime(block) {}
     }
-
-    @Test func connectionMemoryMovesWithItsClient() {
-        let accounts = Accounts(limits, logger: Logger(label: "test"))
-        let (address, token) = (accounts.account(ofAddress: "192.0.2.1"), accounts.account(of: .token("a")))
-        do {
-            let memory = QueueMemory(address)
-            memory.add(1000)
-            memory.move(to: token)
-            #expect(address.memory.used == 0 && token.memory.used == 1000)
-            memory.add(-400)
-            #expect(token.memory.used == 600 && memory.bytes == 600 && memory.client == token.client)
-            #expect(!memory.add(limits.memoryQuota.perClient) && !memory.hasRoom)
-        }
-        #expect(accounts.memory.used == 0)
-    }
 }

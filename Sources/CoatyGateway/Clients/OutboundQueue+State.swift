@@ -1,0 +1,96 @@
+import DequeModule
+
+extension OutboundQueue {
+    /// What is queued for the connection, and who pays for it.
+    struct State {
+        /// Who pays for the connection.
+        var account: ClientAccount
+        /// What is held for the connection: queued events and responses, with those that throttling holds back, and replies, until
+        /// they are sent.
+        var memory: MemoryAccount
+        var replies: Deque<(frame: ServerFrame, id: String?, charge: Charge)> = []
+        var replyBytes = 0
+        var queues: [UInt64: SubscriptionQueue] = [:]
+        /// Serials of the subscriptions and requests with queued items, in round-robin order, except those in `replaying`.
+        var ready: Deque<UInt64> = []
+        /// Serials of the subscriptions with items of a snapshot or replay, in round-robin order. They come after `ready`.
+        var replaying: Deque<UInt64> = []
+        /// Serials of the subscriptions whose snapshot or replay is to be read, in round-robin order. May hold closed ones.
+        var unread: Deque<UInt64> = []
+        /// Serials of the subscriptions that may have throttled events to release.
+        var releasing: Deque<UInt64> = []
+        /// Whether the connection had no room for a frame, and ``OutboundQueue/pump()`` was not called since.
+        var isFull = false
+        var isClosed = false
+        /// Bytes of events in all queues, including events that throttling holds back.
+        var bytes = 0
+        /// Bytes of responses in all queues.
+        var responseBytes = 0
+        var lastSerial: UInt64 = 0
+        /// Events handed to the connection since it opened.
+        var delivered = 0
+        /// Events dropped since the connection opened.
+        var dropped = 0
+        /// Why the connection ends after the queued replies; nil while it stays open.
+        var finishing: ConnectionEnd?
+        /// The requests that the client may answer; nil if it can't answer over this connection.
+        var rights: AnswerRights?
+
+        init(_ account: ClientAccount) {
+            self.account = account
+            memory = account.connection()
+        }
+
+        /// Charges another account from now on. What is held already stays charged to the one before.
+        mutating func move(to account: ClientAccount) { (self.account, memory) = (account, account.connection()) }
+
+        /// What decides about an item for a queue.
+        struct Condition {
+            let hasEnded: Bool
+            let isThrottled: Bool
+            let isBehind: Bool
+        }
+
+        /// Returns the condition of a queue; nil if there is none. One look at the table, which copies the queue.
+        func condition(of subscription: ClientSubscription) -> Condition? {
+            queues[subscription.serial].map {
+                Condition(hasEnded: $0.end != nil, isThrottled: $0.throttle != nil, isBehind: $0.isBehind)
+            }
+        }
+
+        /// Takes the source of the next subscription whose snapshot or replay is to be read.
+        mutating func takeSource() -> SubscriptionReading? {
+            while let serial = unread.popFirst() {
+                if let reading = queues[serial]?.takeSource(charging: memory) { return reading }
+            }
+            return nil
+        }
+
+        mutating func noteDelivered(_ item: QueuedItem) {
+            guard item.isEvent else { return }
+            delivered += 1
+            if let request = item.request { rights?.insert(request) }
+        }
+
+        /// Puts a queue first in its round-robin order, because the connection had no room for its frame.
+        mutating func prepend(_ queue: SubscriptionQueue) {
+            if queue.isBehind {
+                replaying.prepend(queue.subscription.serial)
+            } else {
+                ready.prepend(queue.subscription.serial)
+            }
+        }
+
+        /// Puts a queue last in its round-robin order.
+        mutating func append(_ queue: SubscriptionQueue) {
+            if queue.isBehind {
+                replaying.append(queue.subscription.serial)
+            } else {
+                ready.append(queue.subscription.serial)
+            }
+        }
+
+        /// Whether a new event may be written at once, because nothing that comes first is queued.
+        var isIdle: Bool { !isFull && !isClosed && replies.isEmpty && ready.isEmpty }
+    }
+}
