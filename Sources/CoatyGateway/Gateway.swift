@@ -110,6 +110,7 @@ public final class Gateway: Sendable {
         if case .open(let warning?) = mode { logger.warning("\(warning)") }
         let brokerSessions =
             settings.limits[.ioNodes].total + settings.limits[.identities].total + TrafficSessions.maximum
+            + settings.limits.rawConnections
         let limit = try DescriptorLimit(agents: brokerSessions)
         let broker = try await brokerOptions()
         let communication = CommunicationOptions(
@@ -120,7 +121,9 @@ public final class Gateway: Sendable {
         let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
         let (manager, routing) = (agent.communicationManager, agent.routing)
         let trafficSessions = TrafficSessions()
-        try await start("traffic sessions", trafficSessions, stopLimit: .milliseconds(700))
+        let rawSessions = RawSessions(maximum: settings.limits.rawConnections, open: manager.openRawSession)
+        let observers = ObservingSessions(traffic: trafficSessions, raw: rawSessions)
+        try await start("observing sessions", observers, stopLimit: .milliseconds(700))
         let workers = WorkerPool(name: "events", threads: WorkerPool.eventWorkers)
         try await start("event workers", workers, stopLimit: .milliseconds(200))
         let objects = ObjectRegistry(manager: manager, logger: logger)
@@ -147,6 +150,7 @@ public final class Gateway: Sendable {
             resumeWindow: settings.resumeWindow,
             resumeMemory: settings.limits.replayBytes,
             sessions: trafficSessions,
+            rawSessions: rawSessions,
             workers: workers,
             logger: logger
         )

@@ -51,6 +51,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-queries")) var maximumQueries: String?
     @Option(help: help("maximum-queries-per-client")) var maximumQueriesPerClient: String?
     @Option(help: help("maximum-outbox-publications")) var maximumOutboxPublications: String?
+    @Option(help: help("maximum-raw-connections")) var maximumRawConnections: String?
     @Option(help: help("maximum-subscriptions-per-connection")) var maximumSubscriptionsPerConnection: String?
     @Option(help: help("maximum-streams")) var maximumStreams: String?
     @Option(help: help("maximum-work-rate")) var maximumWorkRate: String?
@@ -115,6 +116,7 @@ struct SettingFlags: ParsableArguments {
             "maximum-queries": maximumQueries,
             "maximum-queries-per-client": maximumQueriesPerClient,
             "maximum-outbox-publications": maximumOutboxPublications,
+            "maximum-raw-connections": maximumRawConnections,
             "maximum-subscriptions-per-connection": maximumSubscriptionsPerConnection,
             "maximum-streams": maximumStreams,
             "maximum-work-rate": maximumWorkRate,

@@ -183,7 +183,7 @@ import Testing
         broker.publish(topic: "coaty/3/-/CHN:c/last", payload: Array("{}".utf8))
         #expect(try await events.wait(for: 1) == ["coaty/3/-/CHN:c/last"])
         #expect(manager.statistics.invalid == 0)
-        #expect(manager.trafficDropLog.dropped == 10)
+        #expect(manager.observerDropLog.dropped == 10)
         subscription.cancel()
         await manager.stop()
     }

@@ -42,18 +42,7 @@ extension CommunicationManager {
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (RawEvent) -> Void
     ) throws(CommunicationError) -> Subscription {
-        guard session.binding.isObservable(rawTopicFilter: topic) else { throw .invalidTopic(topic) }
-        return session.subscribe(
-            .raw(WireName(topic)),
-            decode: { message in
-                var topic = message.label
-                if case .raw(let name, _, _) = message.origin { topic = name }
-                return RawEvent(topic: topic, payload: message.payload)
-            },
-            onStatus: onStatus,
-            onEnd: onEnd,
-            handler: handler
-        )
+        try session.subscribe(rawTopic: topic, onStatus: onStatus, onEnd: onEnd, handler: handler)
     }
 
     /// Observes the responses to a request.

@@ -21,7 +21,7 @@ public final class CommunicationManager: Sendable {
     let logger: Logger
     let dropLog: DropLog
     /// For what comes in over sessions that only observe, which is not among the messages that the agent receives.
-    let trafficDropLog: DropLog
+    let observerDropLog: DropLog
     let receivedMessages = Atomic(0)
     let ioAssociations: IoAssociations
     let observesAllNamespaces: Bool
@@ -88,7 +88,7 @@ public final class CommunicationManager: Sendable {
         makeBinding = options.binding
         self.logger = logger
         dropLog = DropLog(logger: logger)
-        trafficDropLog = DropLog(logger: logger)
+        observerDropLog = DropLog(logger: logger)
         try addOwnSubscriptions(ioContextNames: ioNodes.map(\.name))
     }
 

@@ -120,6 +120,29 @@ extension Session {
         return Subscription { [weak self] in self?.unsubscribe(selector, id: id) }
     }
 
+    /// Adds an observer of raw events.
+    ///
+    /// - Throws: ``CommunicationError/invalidTopic(_:)``
+    func subscribe(
+        rawTopic topic: String,
+        onStatus: (@Sendable (SubscriptionStatus) -> Void)?,
+        onEnd: (@Sendable () -> Void)?,
+        handler: @escaping @Sendable (RawEvent) -> Void
+    ) throws(CommunicationError) -> Subscription {
+        guard binding.isObservable(rawTopicFilter: topic) else { throw .invalidTopic(topic) }
+        return subscribe(
+            .raw(WireName(topic)),
+            decode: { message in
+                var topic = message.label
+                if case .raw(let name, _, _) = message.origin { topic = name }
+                return RawEvent(topic: topic, payload: message.payload)
+            },
+            onStatus: onStatus,
+            onEnd: onEnd,
+            handler: handler
+        )
+    }
+
     /// Adds an observer that stays as long as the session, stops included. To be called before the first start.
     func addPermanent<Event: Sendable>(
         _ selector: EventSelector,
@@ -153,6 +176,18 @@ extension Session {
     /// The observers of a selector.
     func dispatcher(for selector: EventSelector) -> (any Dispatching)? {
         core.withLock { $0.subscriptions.dispatcher(for: selector) }
+    }
+
+    /// Delivers a message to the observers of a selector.
+    ///
+    /// - Parameter dropLog: takes a message that is not valid.
+    func deliver(_ message: InboundMessage, to selector: EventSelector, _ dropLog: DropLog) {
+        guard let dispatcher = dispatcher(for: selector) else { return }
+        do throws(PayloadError) {
+            try dispatcher.deliver(message)
+        } catch {
+            dropLog.note("an event that is not valid", label: message.label, error: error)
+        }
     }
 
     func answer(_ request: SubscriptionRequest, isGranted: Bool, life: Int) {

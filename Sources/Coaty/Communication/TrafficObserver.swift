@@ -1,4 +1,3 @@
-import DequeModule
 import Logging
 import Synchronization
 
@@ -40,7 +39,7 @@ extension CommunicationManager {
             namespace: namespace,
             observesAllNamespaces: observesAllNamespaces,
             binding: try makeBinding(logger),
-            dropLog: trafficDropLog,
+            dropLog: observerDropLog,
             logger: logger,
             onStatus: onStatus,
             handler: handler
@@ -61,26 +60,12 @@ extension CommunicationManager {
 
 /// A session that observes events and publishes nothing.
 final class TrafficObserver: SessionDelegate {
-    /// How long the session may take until it stands; then events count as missed: a broker may let one client in and not another.
-    static let openingTimeout = Duration.seconds(10)
-
-    private struct State {
-        /// nil until it is known.
-        var status: SubscriptionStatus?
-        /// Changes of status that are to be reported, in order.
-        var unreported: Deque<SubscriptionStatus> = []
-        /// Whether a thread is reporting them.
-        var isReporting = false
-        var subscription: Subscription?
-        var deadline: Deadline?
-    }
-
     private let eventTypes: Set<CommunicationEventType>
     private let session: Session
     private let dropLog: DropLog
-    private let onStatus: @Sendable (SubscriptionStatus) -> Void
+    private let status: OpeningStatus
     private let handler: @Sendable (TrafficEvent) -> Void
-    private let state = Mutex(State())
+    private let subscription = Mutex<Subscription?>(nil)
     private let hasStopped = Atomic(false)
 
     init(
@@ -95,7 +80,7 @@ final class TrafficObserver: SessionDelegate {
     ) {
         self.eventTypes = eventTypes
         self.dropLog = dropLog
-        self.onStatus = onStatus
+        status = OpeningStatus(onStatus)
         self.handler = handler
         session = Session(
             Session.Configuration(
@@ -117,52 +102,22 @@ final class TrafficObserver: SessionDelegate {
             onStatus: { [weak self] status in self?.take(status) },
             handler: { _ in }
         )
-        let deadline = Deadline(after: Self.openingTimeout) { [weak self] in self?.waitNoLonger() }
-        state.withLock { state in
-            state.subscription = subscription
-            state.deadline = deadline
-        }
+        self.subscription.withLock { $0 = subscription }
         session.start(self)
     }
 
     /// Leaves in the background; no status and no event is reported any more.
     func stop() {
         guard !hasStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        state.withLock { $0.deadline = nil }
+        status.end()
         Task { await session.stop(forGood: true, self) }
     }
 
     /// If nothing is known of the session by now, it counts as down.
-    func waitNoLonger() {
-        settle { $0.status == nil ? .offline : nil }
-    }
+    func waitNoLonger() { status.waitNoLonger() }
 
     private func take(_ status: SubscriptionStatus) {
-        // That the session is not connected before its first attempt is no news.
-        settle { $0.status == nil && status == .offline && session.statePeriod == 0 ? nil : status }
-    }
-
-    /// Notes how the session stands, and reports it if that is a change.
-    ///
-    /// The observer is called under no lock: it may end the observation, or begin another. It sees one call at a time and the
-    /// changes in their order: a thread that comes meanwhile leaves the next report to the one that reports.
-    private func settle(_ body: (inout State) -> SubscriptionStatus?) {
-        let mustReport = state.withLock { state in
-            guard let status = body(&state), state.status != status else { return false }
-            state.status = status
-            state.unreported.append(status)
-            defer { state.isReporting = true }
-            return !state.isReporting
-        }
-        guard mustReport else { return }
-        while let status = nextUnreported() { if !isOver { onStatus(status) } }
-    }
-
-    private func nextUnreported() -> SubscriptionStatus? {
-        state.withLock { state in
-            state.isReporting = !state.unreported.isEmpty
-            return state.unreported.popFirst()
-        }
+        self.status.take(status, isOpening: session.statePeriod == 0)
     }
 
     private var isOver: Bool { hasStopped.load(ordering: .acquiring) }

@@ -95,6 +95,7 @@ final class FeedHub: Sendable {
     let objects: ObjectRegistry
     private let resumeWindow: Duration
     private let trafficSessions: TrafficSessions
+    let rawSessions: RawSessions
     private let replayBuffer: ReplayBuffer
     private let trafficReplayBuffer: ReplayBuffer
     private let state = Mutex(State())
@@ -103,6 +104,7 @@ final class FeedHub: Sendable {
     ///   - resumeWindow: how long an unused feed stays.
     ///   - resumeMemory: total size of the replay buffers, in bytes.
     ///   - sessions: counts the sessions that observe traffic.
+    ///   - rawSessions: observe raw events.
     ///   - workers: judge events for subscriptions and responses for requests.
     init(
         manager: CommunicationManager,
@@ -112,6 +114,7 @@ final class FeedHub: Sendable {
         resumeWindow: Duration,
         resumeMemory: Int,
         sessions: TrafficSessions,
+        rawSessions: RawSessions,
         workers: WorkerPool,
         logger: Logger
     ) {
@@ -123,6 +126,7 @@ final class FeedHub: Sendable {
         self.objects = objects
         self.resumeWindow = resumeWindow
         trafficSessions = sessions
+        self.rawSessions = rawSessions
         trafficReplayBuffer = ReplayBuffer(limit: resumeMemory / Self.trafficPart)
         replayBuffer = ReplayBuffer(limit: resumeMemory - resumeMemory / Self.trafficPart)
     }
@@ -139,21 +143,26 @@ final class FeedHub: Sendable {
 
     /// Starts a subscription.
     ///
+    /// - Parameter client: who subscribes. A new feed of raw events uses the broker session of this client.
     /// - Returns: a closure that ends the subscription; call it once.
-    func subscribe(_ subscription: ClientSubscription, to request: Observation) -> @Sendable () -> Void {
+    func subscribe(
+        _ subscription: ClientSubscription,
+        to request: Observation,
+        by client: ClientKey = .address(.other)
+    ) -> @Sendable () -> Void {
         switch request {
         case .ioState, .routing:
             // Not shared: each subscription starts with the current state.
             let feed = Feed(isResumable: false, memory: replayBuffer, workers: workers, counts: counts)
             feed.add(subscription)
             feed.update(.standing)
-            FeedUpstream(hub: self, feed: feed, request: request).begin()
+            FeedUpstream(hub: self, feed: feed, request: request, client: client).begin()
             return { feed.close() }
         default:
             let key = request.shared
             let feed: Feed
             do throws(Problem) {
-                feed = try use(key)
+                feed = try use(key, by: client)
             } catch {
                 subscription.refuse(error)
                 return {}
@@ -177,7 +186,7 @@ final class FeedHub: Sendable {
     /// Returns the feed for an observation, creating it if needed, and counts a user.
     ///
     /// - Throws: `Problem` if there is no room, even if ``refusal(of:)`` returned nil before.
-    private func use(_ request: Observation) throws(Problem) -> Feed {
+    private func use(_ request: Observation, by client: ClientKey) throws(Problem) -> Feed {
         let (feed, upstream, displaced) = try state.withLock { state throws(Problem) in
             if let problem = state.refusal(of: request, sessions: trafficSessions.count) { throw problem }
             if var entry = state.entries[request] {
@@ -199,7 +208,8 @@ final class FeedHub: Sendable {
             }
             state.entries[request] = Entry(feed: feed, users: 1)
             let session = request.isTraffic ? trafficSessions.take() : nil
-            return (feed, FeedUpstream(hub: self, feed: feed, request: request, session: session), displaced)
+            let upstream = FeedUpstream(hub: self, feed: feed, request: request, client: client, session: session)
+            return (feed, upstream, displaced)
         }
         displaced?.close()
         // Outside the lock: the session may report a status during this call.

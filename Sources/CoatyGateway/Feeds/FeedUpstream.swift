@@ -9,18 +9,29 @@ struct FeedUpstream {
     private let routing: RoutingAdmin
     private let objects: ObjectRegistry
     private let requests: ObservedRequests
+    private let rawSessions: RawSessions
+    private let client: ClientKey
     private let session: TrafficSessions.Place?
     private let onEnd: @Sendable () -> Void
     private let onStatus: @Sendable (SubscriptionStatus) -> Void
     private let onFailure: @Sendable () -> Void
 
-    /// - Parameter session: counts the feed's own session, if it has one.
-    init(hub: FeedHub, feed: Feed, request: Observation, session: TrafficSessions.Place? = nil) {
+    /// - Parameters:
+    ///   - client: who has opened the feed.
+    ///   - session: counts the feed's own session, if it has one.
+    init(
+        hub: FeedHub,
+        feed: Feed,
+        request: Observation,
+        client: ClientKey,
+        session: TrafficSessions.Place? = nil
+    ) {
         self.feed = feed
         self.request = request
+        self.client = client
         self.session = session
         (manager, ioNodes, routing) = (hub.manager, hub.ioNodes, hub.routing)
-        (objects, requests) = (hub.objects, hub.requests)
+        (objects, requests, rawSessions) = (hub.objects, hub.requests, hub.rawSessions)
         let onEnd: @Sendable () -> Void = { [weak hub, weak feed] in
             if let feed { hub?.end(feed, request) }
         }
@@ -68,11 +79,17 @@ struct FeedUpstream {
         case .call(let operation):
             observeRequests(try? .call(operation: operation.text), .data, .call(operation)) { .call($0) }
         case .raw(let topic):
-            let subscription = try? manager.subscribe(rawTopic: topic.text, onStatus: onStatus, onEnd: onEnd) {
-                [weak feed] event in
-                feed?.deliver(PendingEvent(size: event.payload.count) { ObservedEvent(event) })
+            do {
+                let place = try rawSessions.place(for: client)
+                let subscription = try place.session.subscribe(topic.text, onStatus: onStatus, onEnd: onEnd) {
+                    [weak feed] event in
+                    feed?.deliver(PendingEvent(size: event.payload.count) { ObservedEvent(event) })
+                }
+                feed.hold { withExtendedLifetime(place) { subscription.cancel() } }
+            } catch {
+                // No file descriptor was left for the session. The next subscription tries again.
+                onFailure()
             }
-            hold(subscription)
         case .ioValue(let id):
             let agent = ioNodes.agent(ofPoint: id)
             let subscription = agent?.subscribe(ioValuesOf: id, onEnd: onEnd) { [weak feed] event in

@@ -43,6 +43,14 @@ extension Limits {
             \.outboxPublications
         ),
         Bound(
+            "maximum-raw-connections",
+            .number,
+            in: 1...100,
+            "Maximum number of broker connections that observe raw events, among which clients are divided",
+            atTheBound: "clients share a connection",
+            \.rawConnections
+        ),
+        Bound(
             "maximum-subscriptions-per-connection",
             .number,
             in: 1...100_000,

@@ -20,6 +20,8 @@ struct Limits: Sendable {
     var workRate = 20_000_000
     /// Publications that may be queued for the broker, by all clients.
     var outboxPublications = 10_000
+    /// Broker connections that observe raw events.
+    var rawConnections = 4
     /// Subscriptions and pending requests of one WebSocket connection.
     var activitiesPerConnection = 256
     /// Streams over HTTP.

@@ -106,6 +106,7 @@ extension FeedHub {
             resumeWindow: resumeWindow,
             resumeMemory: 1 << 20,
             sessions: TrafficSessions(),
+            rawSessions: RawSessions(maximum: 1, open: manager.openRawSession),
             workers: ClosesOutboundQueues.made.workers,
             logger: log
         )

@@ -44,6 +44,30 @@ import Testing
         #expect(late.messages.filter { $0.topic != "end" }.map(\.topic) == ["r/c"])
     }
 
+    /// Not on the gateway's own connection, where they would delay Coaty events.
+    @Test func rawEventsAreObservedOverFurtherConnections() throws {
+        let broker = try BrokerProcess(extraConfiguration: ["log_type all"])
+        let scene = try Scene(["--maximum-raw-connections", "1"], broker: broker)
+        let client = try scene.gateway.frameClient()
+        for (id, topic) in [("a", "a/#"), ("b", "+/b"), ("c", "c")] {
+            try client.subscribe(id, #""event":"raw","topic":"\#(topic)""#)
+        }
+        try client.subscribe("channel", #""event":"channel","channelId":"x""#)
+        let asked = broker.log.matches(of: /: (Coaty[0-9a-f]{18}) 0 (\S+)/).map { (String($0.1), String($0.2)) }
+        let raw = asked.filter { ["a/#", "+/b", "c"].contains($0.1) }
+        #expect(raw.count == 3 && Set(raw.map(\.0)).count == 1)
+        #expect(!asked.contains { $0.0 == raw.first?.0 && $0.1.hasPrefix("coaty/") })
+        for topic in ["a/b", "c"] { try scene.agent.publish(topic, topic) }
+        for (id, topic) in [("a", "a/b"), ("b", "a/b"), ("c", "c")] {
+            #expect(try client.next(of: id)["topic"] == topic)
+        }
+        #expect(client.heard.allSatisfy { $0.op != "gap" })
+        #expect(try scene.gateway.stop() == 0)
+        try waitUntil("both connections are left in order") {
+            broker.log.matches(of: /Client (Coaty[0-9a-f]{18}) disconnected\./).count == 2
+        }
+    }
+
     @Test func waitsForTheBroker() throws {
         let scene = try Scene()
         scene.broker.kill()

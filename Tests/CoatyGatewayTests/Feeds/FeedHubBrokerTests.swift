@@ -85,7 +85,13 @@ import Testing
     private static let request = Observation.raw(WireName("t/1"))
 
     init() async throws {
-        let options = CommunicationOptions { [binding] _ in binding }
+        // The gateway's own session is made first. Raw events have another.
+        let own = Recorder<any Binding>()
+        let options = CommunicationOptions { [binding] _ in
+            guard own.values.isEmpty else { return binding }
+            own.append(TopicBinding(broker: TopicBroker()))
+            return own.values[0]
+        }
         manager = try CommunicationManager(identity: Identity(name: "gateway"), options: options)
         outbound = OutboundQueue(transport)
         let objects = ObjectRegistry(manager: manager, clock: SteeredClock(), logger: .init(label: "test"))

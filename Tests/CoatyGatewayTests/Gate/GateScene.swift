@@ -33,6 +33,7 @@ struct GateScene {
             resumeWindow: .seconds(60),
             resumeMemory: 1 << 20,
             sessions: TrafficSessions(),
+            rawSessions: RawSessions(maximum: 1, open: manager.openRawSession),
             workers: ClosesOutboundQueues.made.workers,
             logger: log
         )

@@ -113,7 +113,7 @@ struct PermittedObservation: Sendable {
     func start(_ subscription: ClientSubscription) -> @Sendable () -> Void {
         subscription.hold(holdings)
         subscription.charge(account.work)
-        return feeds.subscribe(subscription, to: observation)
+        return feeds.subscribe(subscription, to: observation, by: account.client)
     }
 }
 

@@ -1,0 +1,109 @@
+import Coaty
+import Coordination
+import Synchronization
+
+/// The broker sessions over which the gateway observes raw events, so that a flood of them delays and loses no Coaty events.
+///
+/// Clients are divided among the sessions, so that a client that observes a flood disturbs few others. Sessions are opened when they
+/// are needed, and stay until the gateway's own session ends: clients that come and go open no further ones.
+final class RawSessions: Component {
+    private struct State {
+        /// The sessions that were opened; nil in the place of one that could not be.
+        var sessions: [RawSession?]
+        /// The session of each client that has feeds on it, and how many.
+        var clients: [ClientKey: (session: Int, feeds: Int)] = [:]
+        /// Number of clients of each session.
+        var loads: [Int]
+
+        mutating func take(_ client: ClientKey) -> Int {
+            if let used = clients[client] {
+                clients[client] = (used.session, used.feeds + 1)
+                return used.session
+            }
+            let least = loads.indices.min { loads[$0] < loads[$1] } ?? 0
+            loads[least] += 1
+            clients[client] = (least, 1)
+            return least
+        }
+
+        mutating func give(_ client: ClientKey) {
+            guard let used = clients[client] else { return }
+            guard used.feeds == 1 else {
+                clients[client] = (used.session, used.feeds - 1)
+                return
+            }
+            clients[client] = nil
+            loads[used.session] -= 1
+        }
+    }
+
+    /// A feed's use of a session. Ends when it is released.
+    final class Place: Sendable {
+        let session: RawSession
+        private let client: ClientKey
+        private let sessions: RawSessions
+
+        fileprivate init(_ session: RawSession, _ client: ClientKey, in sessions: RawSessions) {
+            self.session = session
+            self.client = client
+            self.sessions = sessions
+        }
+
+        deinit { sessions.state.withLock { $0.give(client) } }
+    }
+
+    private let state: Mutex<State>
+    private let open: @Sendable () throws -> RawSession
+
+    /// - Parameters:
+    ///   - maximum: maximum number of sessions, at least 1.
+    ///   - open: opens a session.
+    init(maximum: Int, open: @escaping @Sendable () throws -> RawSession) {
+        state = Mutex(
+            State(sessions: Array(repeating: nil, count: maximum), loads: Array(repeating: 0, count: maximum))
+        )
+        self.open = open
+    }
+
+    /// Returns the session for a feed that a client has opened.
+    ///
+    /// - Throws: an error if the session can't be opened.
+    func place(for client: ClientKey) throws -> Place {
+        try state.withLock { state in
+            let index = state.take(client)
+            if let session = state.sessions[index], !session.hasEnded { return Place(session, client, in: self) }
+            do {
+                let session = try open()
+                state.sessions[index] = session
+                return Place(session, client, in: self)
+            } catch {
+                state.give(client)
+                throw error
+            }
+        }
+    }
+
+    func start() async {}
+
+    /// Closes all sessions.
+    func stop() async {
+        let sessions = state.withLock(\.sessions)
+        await withTaskGroup { group in
+            for session in sessions.compactMap(\.self) { group.addTask { await session.stop() } }
+        }
+    }
+}
+
+/// The sessions that only observe, which stop together.
+struct ObservingSessions: Component {
+    let traffic: TrafficSessions
+    let raw: RawSessions
+
+    func start() async {}
+
+    func stop() async {
+        async let left: Void = raw.stop()
+        await traffic.stop()
+        await left
+    }
+}
