@@ -12,7 +12,7 @@ extension MQTTSubscriptions {
             // A broker that changes topics delivers it under another name.
             if !selectors.isEmpty { name = entry.filter }
         }
-        for (wildcard, filter) in wildcards where filter.matches(key.text) {
+        for wildcard in wildcards.filters(matching: key) {
             selectors += entries[wildcard]?.requests.map(\.selector).filter(\.isRawOrRoute) ?? []
         }
         return (selectors, name)

@@ -84,7 +84,7 @@ struct MQTTSubscriptions {
     /// Requests whose filters are not all answered: how many are not, and whether one was refused.
     private var open: [SubscriptionRequest: (unanswered: Int, isRefused: Bool)] = [:]
     /// Filters of raw events that have wildcards.
-    private(set) var wildcards: [Key: MQTTTopicFilter] = [:]
+    private(set) var wildcards = TopicTrie()
     /// Filters to send, essential ones first. A key whose entry is not queued any more is skipped.
     private var queue = Deque<Key>()
     /// Suspects and retries, sent one by one after the others.
@@ -153,7 +153,7 @@ struct MQTTSubscriptions {
             isEssential: request.isEssential,
             requests: [request]
         )
-        if let wildcard = MQTTTopicFilter(key.text), case .raw = request.selector { wildcards[key] = wildcard }
+        if case .raw = request.selector, TopicTrie.hasWildcards(key) { wildcards.insert(key) }
         switch entry.isEssential ? nil : suspects.isRefused(key) {
         case true?: entry.standing = .refused
         case false?: probes.append(key)
@@ -181,7 +181,7 @@ struct MQTTSubscriptions {
                 continue
             }
             entries[key] = nil
-            wildcards[key] = nil
+            wildcards.remove(key)
             switch entry.standing {
             case .asked, .granted: forgotten.append(entry.filter)
             case .queued, .refused: break
@@ -317,7 +317,7 @@ struct MQTTSubscriptions {
         }
         entries = [:]
         open = [:]
-        wildcards = [:]
+        wildcards = TopicTrie()
         queue = []
         probes = []
         inFlight = []

@@ -1,4 +1,4 @@
-/// A topic filter with wildcards `+` and `#` (MQTT 3.1.1, section 4.7), compared byte by byte.
+/// One topic filter with wildcards `+` and `#` (MQTT 3.1.1, section 4.7), compared byte by byte: what ``TopicTrie`` is compared with.
 struct MQTTTopicFilter: Sendable {
     private let levels: [[UInt8]]
 
