@@ -18,27 +18,46 @@ extension MQTTSubscriptions {
         return (selectors, name)
     }
 
-    /// Reports a message to a session as what its topic says.
-    func receive(_ topic: String, _ payload: [UInt8], for session: BindingSession) {
+    /// What a topic says of its message.
+    private enum Meaning {
+        case origin(InboundMessage.Origin)
+        /// An event of another namespace, which a wildcard has brought in.
+        case foreign
+        /// None of Coaty's events.
+        case unreadable
+    }
+
+    private func meaning(of topic: String, for session: BindingSession) -> Meaning {
         guard MQTTTopic.isCoaty(topic) else {
             let (selectors, name) = match(topic)
-            let origin = InboundMessage.Origin.raw(topic: name, selectors: selectors, sourceId: nil)
-            return session.received(InboundMessage(origin, payload: payload, label: topic))
+            return .origin(.raw(topic: name, selectors: selectors, sourceId: nil))
         }
-        guard let address = topics.address(of: topic) else {
-            return session.dropped("a message on a topic that is not an event's", label: topic)
-        }
+        guard let address = topics.address(of: topic) else { return .unreadable }
         // A session without identity observes traffic, and takes part in no IO context.
         if address.eventType == .ioValue, session.identityId != nil {
             let selectors = match(topic).selectors.filter { if case .ioRoute = $0 { true } else { false } }
-            let origin = InboundMessage.Origin.raw(topic: topic, selectors: selectors, sourceId: address.sourceId)
-            return session.received(InboundMessage(origin, payload: payload, label: topic))
+            return .origin(.raw(topic: topic, selectors: selectors, sourceId: address.sourceId))
         }
-        // A wildcard may bring in events of other namespaces.
         guard session.observesAllNamespaces || WireName(address.namespace) == WireName(session.namespace) else {
-            return
+            return .foreign
         }
-        session.received(InboundMessage(.event(address), payload: payload, label: topic))
+        return .origin(.event(address))
+    }
+
+    /// Reports a message to a session as what its topic says.
+    func receive(_ topic: String, _ payload: [UInt8], for session: BindingSession) {
+        switch meaning(of: topic, for: session) {
+        case .origin(let origin): session.received(InboundMessage(origin, payload: payload, label: topic))
+        case .foreign: break
+        case .unreadable: session.dropped("a message on a topic that is not an event's", label: topic)
+        }
+    }
+
+    /// Reports a message to a session that was too long to be accepted.
+    func dropTooLong(_ topic: String, for session: BindingSession) {
+        var origin: InboundMessage.Origin?
+        if case .origin(let named) = meaning(of: topic, for: session) { origin = named }
+        session.dropped("a message that is too long", label: topic, origin: origin)
     }
 }
 

@@ -20,7 +20,7 @@ extension NetworkLoop: MosquittoClientDelegate {
     }
 
     func receivedTooLong(topic: String, size: Int) {
-        session.dropped("a message that is too long", label: topic)
+        subscriptions.dropTooLong(topic, for: session)
     }
 
     func subackReceived(_ packet: Int32, isGranted: [Bool]) {

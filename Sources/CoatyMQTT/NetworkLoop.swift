@@ -33,6 +33,7 @@ final class NetworkLoop {
     /// Whether the socket is connected.
     private var isSocketConnected = false
     var client: MosquittoClient?
+    private var congestion = CongestionWatch()
 
     init(session: BindingSession, options: MQTTClientOptions, wakePipe: WakePipe, logger: Logger) {
         self.session = session
@@ -127,6 +128,7 @@ final class NetworkLoop {
     private func serve(_ address: BrokerAddress) throws(ConnectionError) {
         (refusal, lastUnsubscribe, unwritten, isSocketConnected) = (nil, nil, 0, false)
         hasTakenDisconnect = false
+        congestion = CongestionWatch()
         try options.tls?.checkFiles()
         do throws(MosquittoError) {
             let client = try MosquittoClient(
@@ -179,7 +181,9 @@ final class NetworkLoop {
                 wakePipe.prepareToSleep()
                 isDone = try carryOutOperations(client)
             }
-            try handle(wait(for: socket, client, isConnected: isConnected, mayRest: isDone), of: socket, client)
+            let events = wait(for: socket, client, isConnected: isConnected, mayRest: isDone)
+            if isConnected { watchCongestion(ReceiveBuffer(socket: socket), events) }
+            try handle(events, of: socket, client)
         }
     }
 
@@ -202,6 +206,16 @@ final class NetworkLoop {
             if !session.isConnected, client.socket != nil { try client.write() }
         }
         if refusal != nil { throw MosquittoError(code: Int32(MOSQ_ERR_CONN_REFUSED.rawValue), errno: 0) }
+    }
+
+    /// Reports if the broker may have dropped messages. To be called before reading.
+    private func watchCongestion(_ buffer: ReceiveBuffer, _ events: Int16) {
+        let now = ContinuousClock.now
+        if events & Int16(POLLIN) != 0 {
+            let isFull = buffer.isFull
+            congestion.note(isFull: isFull, idle: isFull ? buffer.idle : .zero, now: now)
+        }
+        if congestion.takeLoss(now: now) { session.mayHaveMissed() }
     }
 
     /// Hands over what is queued, as fast as the socket takes it: what stays in the outbox is kept when the connection is lost.
@@ -296,7 +310,9 @@ final class NetworkLoop {
             let events = Int16(POLLIN) | (waitsToWrite ? Int16(POLLOUT) : 0)
             descriptors.initializeElement(at: 0, to: pollfd(fd: socket, events: events, revents: 0))
             descriptors.initializeElement(at: 1, to: pollfd(fd: wakePipe.readEnd, events: Int16(POLLIN), revents: 0))
+            let start = ContinuousClock.now
             poll(descriptors.baseAddress, nfds_t(descriptors.count), Int32(timeout / .milliseconds(1)))
+            congestion.notePause(of: .now - start)
             wakePipe.didWake(isReadable: descriptors[1].revents != 0)
             return descriptors[0].revents
         }

@@ -169,10 +169,12 @@ import Testing
         let other = try MQTTTestClient(port: broker.port)
         let agent = try agent(local(broker))
         let stands = Atomic(false)
-        let seen = Atomic(0)
+        let (seen, gaps, others) = (Atomic(0), Atomic(0), Atomic(0))
+        let other1 = try agent.subscribe(rawTopic: "u", onGap: { others.add(1, ordering: .relaxed) }) { _ in }
         let subscription = try agent.subscribe(
             rawTopic: "t",
             onStatus: { status in stands.store(status == .standing, ordering: .releasing) },
+            onGap: { gaps.store(seen.load(ordering: .relaxed) + 1, ordering: .relaxed) },
             handler: { _ in seen.add(1, ordering: .relaxed) }
         )
         agent.start()
@@ -181,6 +183,9 @@ import Testing
         try other.publish("t", "behind")
         try waitUntil("it comes") { seen.load(ordering: .relaxed) == 1 }
         #expect(agent.statistics.received == 2 && agent.statistics.invalid == 1)
+        #expect(gaps.load(ordering: .relaxed) == 1, "the gap comes before the next event")
+        #expect(others.load(ordering: .relaxed) == 0)
+        other1.cancel()
         subscription.cancel()
         await agent.stop()
     }

@@ -249,6 +249,7 @@ import Testing
 
 private final class NoDelegate: SessionDelegate {
     func received(_: InboundMessage) {}
-    func dropped(_: String, label _: String) {}
+    func dropped(_: String, label _: String, origin _: InboundMessage.Origin?) {}
+    func mayHaveMissed() {}
     func sessionEnded() {}
 }

@@ -14,6 +14,7 @@ import Testing
         let statuses = Recorder<SubscriptionStatus>()
         let lines = Recorder<LineRecordingLogHandler.Line>()
         let events = Recorder<TrafficEvent>()
+        let gaps = Recorder<Bool>()
         let observer: TrafficObserver
 
         init(
@@ -31,6 +32,7 @@ import Testing
                     statuses.append(status)
                     onStatus(status)
                 },
+                onGap: { [gaps] in gaps.append(true) },
                 handler: { [events] in events.append($0) }
             )
             observer.start()
@@ -100,6 +102,24 @@ import Testing
         #expect(scene.statuses.values == [.standing, .offline])
         first.subscribed(ticket)
         #expect(scene.statuses.values == [.standing, .offline, .standing])
+    }
+
+    @Test func eventsThatMayBeMissedAreAGap() throws {
+        let scene = Scene([.advertise])
+        let session = try #require(scene.binding.link?.session)
+        _ = try scene.open()
+        func drop(_ type: CommunicationEventType) {
+            let address = EventAddress(type, namespace: "-", sourceId: CoatyUUID())
+            session.dropped("a message that is too long", label: "", origin: .event(address))
+        }
+        drop(.deadvertise)
+        #expect(scene.gaps.values.isEmpty)
+        drop(.advertise)
+        session.mayHaveMissed()
+        #expect(scene.gaps.values.count == 2)
+        scene.observer.stop()
+        session.mayHaveMissed()
+        #expect(scene.gaps.values.count == 2)
     }
 
     @Test func whoWaitsIsTold() throws {

@@ -105,8 +105,15 @@ public final class BindingSession: Sendable {
     }
 
     /// Reports a message that was dropped, because it is too long or its address is not that of an event.
-    public func dropped(_ reason: String, label: String) {
-        if session.isCurrent(life) { delegate.dropped(reason, label: label) }
+    ///
+    /// - Parameter origin: where it came from; its observers learn that they have missed it. nil if it had no observers.
+    public func dropped(_ reason: String, label: String, origin: InboundMessage.Origin? = nil) {
+        if session.isCurrent(life) { delegate.dropped(reason, label: label, origin: origin) }
+    }
+
+    /// Reports that the broker may have dropped messages, because the binding did not read them in time.
+    public func mayHaveMissed() {
+        if session.isCurrent(life) { delegate.mayHaveMissed() }
     }
 
     /// Takes the next operation; nil where there is none, then ``Binding/wake()`` announces the next.
@@ -127,7 +134,9 @@ protocol SessionDelegate: AnyObject, Sendable {
     /// Called on the binding's thread for each message.
     func received(_ message: InboundMessage)
     /// Called on the binding's thread for each message that the binding dropped.
-    func dropped(_ reason: String, label: String)
+    func dropped(_ reason: String, label: String, origin: InboundMessage.Origin?)
+    /// Called on the binding's thread when messages of any origin may have been missed.
+    func mayHaveMissed()
     /// Called when a stop has discarded publications and observations, before it returns.
     func sessionEnded()
 }

@@ -8,9 +8,15 @@ extension CommunicationManager: SessionDelegate {
         }
     }
 
-    func dropped(_ reason: String, label: String) {
+    func dropped(_ reason: String, label: String, origin: InboundMessage.Origin?) {
         receivedMessages.add(1, ordering: .relaxed)
         dropLog.note(reason, label: label)
+        session.noteGap(origin)
+    }
+
+    func mayHaveMissed() {
+        dropLog.noteCongestion()
+        session.noteGap()
     }
 
     func sessionEnded() { ioAssociations.endAll() }

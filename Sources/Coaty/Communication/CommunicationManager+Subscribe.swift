@@ -7,12 +7,15 @@ extension CommunicationManager {
     ///     unless ``stop()`` has waited too long for a handler that is under way. Called before this function returns if the
     ///     status is known: the agent is not connected, or the same is observed already. Otherwise, and after a reconnect, called
     ///     when the broker has answered; events that arrive before that are delivered too. Must not block.
+    ///   - onGap: called when events may have been missed although the connection stands: the broker may have dropped some, or one was too
+    ///     long. In order with events; must not block.
     ///   - onEnd: called when the communication manager stops during the observation.
     ///   - handler: called for each event, in the order of arrival, on the binding's thread; must not block.
     /// - Returns: the observation: it ends when this is released.
     public func subscribe<Event>(
         _ observation: EventObservation<Event>,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
+        onGap: (@Sendable () -> Void)? = nil,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
@@ -21,6 +24,7 @@ extension CommunicationManager {
             .events(Event.eventType, name: observation.name),
             decode: decoder(observation.prepare),
             onStatus: onStatus,
+            onGap: onGap,
             onEnd: onEnd
         ) { event in
             if isIncluded?(event) ?? true { handler(event) }
@@ -31,7 +35,8 @@ extension CommunicationManager {
     ///
     /// - Parameters:
     ///   - topic: a topic filter of the binding; over MQTT it may hold wildcards. Messages on Coaty's own topics are not delivered.
-    ///   - onStatus: called with each change of the subscription's status, as in ``subscribe(_:onStatus:onEnd:handler:)``.
+    ///   - onStatus: called with each change of the subscription's status, as in ``subscribe(_:onStatus:onGap:onEnd:handler:)``.
+    ///   - onGap: called when events may have been missed although the connection stands.
     ///   - onEnd: called when the communication manager stops during the observation.
     ///   - handler: called for each event on the binding's thread; must not block.
     /// - Returns: the observation: it ends when this is released.
@@ -39,10 +44,11 @@ extension CommunicationManager {
     public func subscribe(
         rawTopic topic: String,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
+        onGap: (@Sendable () -> Void)? = nil,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (RawEvent) -> Void
     ) throws(CommunicationError) -> Subscription {
-        try session.subscribe(rawTopic: topic, onStatus: onStatus, onEnd: onEnd, handler: handler)
+        try session.subscribe(rawTopic: topic, onStatus: onStatus, onGap: onGap, onEnd: onEnd, handler: handler)
     }
 
     /// Observes the responses to a request.

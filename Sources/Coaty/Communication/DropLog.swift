@@ -25,6 +25,11 @@ final class DropLog: Sendable {
         logger.notice("dropped \(reason)", metadata: metadata)
     }
 
+    /// Logs that the broker may have dropped messages. Callers limit how often.
+    func noteCongestion() {
+        logger.warning("the broker may have dropped messages, because they were not read in time")
+    }
+
     static func short(_ text: String) -> String {
         let head = text.prefix(maximumLength)
         return head.endIndex == text.endIndex ? text : head + "…"

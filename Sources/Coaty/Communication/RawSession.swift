@@ -71,6 +71,7 @@ package final class RawSession: SessionDelegate {
     ///   - topic: a topic filter of the binding. Messages on Coaty's own topics are not delivered.
     ///   - onStatus: called with each change of the subscription's status, in order; must not block. While the session connects for
     ///     the first time, it is not called.
+    ///   - onGap: called when events may have been missed although the connection stands.
     ///   - onEnd: called when the session ends during the observation.
     ///   - handler: called for each event on the thread of the session's binding; must not block.
     /// - Returns: the observation: it ends when this is released.
@@ -78,6 +79,7 @@ package final class RawSession: SessionDelegate {
     package func subscribe(
         _ topic: String,
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
+        onGap: (@Sendable () -> Void)? = nil,
         onEnd: @escaping @Sendable () -> Void,
         handler: @escaping @Sendable (RawEvent) -> Void
     ) throws(CommunicationError) -> Subscription {
@@ -87,6 +89,7 @@ package final class RawSession: SessionDelegate {
         let subscription = try session.subscribe(
             rawTopic: topic,
             onStatus: { status.take($0, isOpening: isOpening) },
+            onGap: onGap,
             onEnd: onEnd,
             handler: handler
         )
@@ -106,7 +109,16 @@ package final class RawSession: SessionDelegate {
         for selector in selectors { session.deliver(message, to: selector, dropLog) }
     }
 
-    func dropped(_ reason: String, label: String) { dropLog.note(reason, label: label) }
+    func dropped(_ reason: String, label: String, origin: InboundMessage.Origin?) {
+        if case .event? = origin { return }
+        dropLog.note(reason, label: label)
+        session.noteGap(origin)
+    }
+
+    func mayHaveMissed() {
+        dropLog.noteCongestion()
+        session.noteGap()
+    }
 
     func sessionEnded() {}
 }

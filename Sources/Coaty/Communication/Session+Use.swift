@@ -84,10 +84,13 @@ extension Session {
     // MARK: - Subscribing
 
     /// Adds an observer.
+    ///
+    /// - Parameter onGap: called when the observer may have missed events although the connection stands.
     func subscribe<Event: Sendable>(
         _ selector: EventSelector,
         decode: @escaping Dispatcher<Event>.Decoder,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
+        onGap: (@Sendable () -> Void)? = nil,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
@@ -101,6 +104,7 @@ extension Session {
                 let observer = Dispatcher<Event>.Observer(
                     id: id,
                     handler: handler,
+                    onGap: onGap,
                     onEnd: onEnd,
                     isPermanent: false,
                     status: status
@@ -126,6 +130,7 @@ extension Session {
     func subscribe(
         rawTopic topic: String,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)?,
+        onGap: (@Sendable () -> Void)?,
         onEnd: (@Sendable () -> Void)?,
         handler: @escaping @Sendable (RawEvent) -> Void
     ) throws(CommunicationError) -> Subscription {
@@ -138,6 +143,7 @@ extension Session {
                 return RawEvent(topic: topic, payload: message.payload)
             },
             onStatus: onStatus,
+            onGap: onGap,
             onEnd: onEnd,
             handler: handler
         )
@@ -153,6 +159,7 @@ extension Session {
             let observer = Dispatcher<Event>.Observer(
                 id: core.nextId(),
                 handler: handler,
+                onGap: nil,
                 onEnd: nil,
                 isPermanent: true,
                 status: nil
@@ -188,6 +195,22 @@ extension Session {
         } catch {
             dropLog.note("an event that is not valid", label: message.label, error: error)
         }
+    }
+
+    /// Lets the observers of a dropped message know that they have missed it.
+    func noteGap(_ origin: InboundMessage.Origin?) {
+        let selectors =
+            switch origin {
+            case .event(let address)?: [EventSelector(address)]
+            case .raw(_, let selectors, _)?: selectors
+            case nil: [EventSelector]()
+            }
+        for selector in selectors { dispatcher(for: selector)?.noteGap() }
+    }
+
+    /// Lets all observers know that they may have missed events.
+    func noteGap() {
+        for dispatcher in core.withLock(\.subscriptions.dispatchers) { dispatcher.noteGap() }
     }
 
     func answer(_ request: SubscriptionRequest, isGranted: Bool, life: Int) {

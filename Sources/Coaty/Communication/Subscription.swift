@@ -20,6 +20,8 @@ public final class Subscription: Sendable {
 protocol Dispatching: Sendable {
     /// Decodes a message once and hands it to every observer.
     func deliver(_ message: InboundMessage) throws(PayloadError)
+    /// Calls every observer's `onGap`.
+    func noteGap()
     /// - Returns: the observer that was removed, for the caller to release, and whether nobody is left.
     func remove(_ id: UInt64) -> (observer: (any Sendable)?, isEmpty: Bool)
     /// Calls every observer's `onEnd`.
@@ -40,6 +42,7 @@ final class Dispatcher<Event: Sendable>: Dispatching {
     struct Observer: Sendable {
         let id: UInt64
         let handler: @Sendable (Event) -> Void
+        let onGap: (@Sendable () -> Void)?
         let onEnd: (@Sendable () -> Void)?
         let isPermanent: Bool
         let status: StatusObserver?
@@ -47,6 +50,11 @@ final class Dispatcher<Event: Sendable>: Dispatching {
         func take(_ event: Event) {
             status?.awaitBeginning()
             handler(event)
+        }
+
+        func noteGap() {
+            status?.awaitBeginning()
+            onGap?()
         }
 
         func end() {
@@ -79,6 +87,10 @@ final class Dispatcher<Event: Sendable>: Dispatching {
         let event = try decode(message)
         // Handlers run outside of the lock: they may publish, subscribe and cancel.
         for observer in observers.withLock(\.self) { observer.take(event) }
+    }
+
+    func noteGap() {
+        for observer in observers.withLock(\.self) { observer.noteGap() }
     }
 
     func removeAll() -> @Sendable () -> Void {

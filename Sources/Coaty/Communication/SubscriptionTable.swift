@@ -87,6 +87,9 @@ struct SubscriptionTable: Sendable {
     /// The observers of a selector.
     func dispatcher(for selector: EventSelector) -> (any Dispatching)? { entries[selector]?.dispatcher }
 
+    /// The observers of all selectors.
+    var dispatchers: [any Dispatching] { entries.values.map(\.dispatcher) }
+
     // MARK: - Periods
 
     /// Begins a period.

@@ -23,6 +23,7 @@ extension CommunicationManager {
     /// - Parameters:
     ///   - eventTypes: the events to observe.
     ///   - onStatus: called with each change of the observation's status, in order; must not block.
+    ///   - onGap: called when events may have been missed although the connection stands.
     ///   - onEnd: called when the communication manager stops during the observation.
     ///   - handler: called for each event, on the thread of that session's binding; must not block. It is released when the
     ///     binding has nothing of the session any more, which may be some time after the observation has ended.
@@ -31,6 +32,7 @@ extension CommunicationManager {
     package func subscribe(
         traffic eventTypes: Set<CommunicationEventType>,
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
+        onGap: @escaping @Sendable () -> Void = {},
         onEnd: @escaping @Sendable () -> Void,
         handler: @escaping @Sendable (TrafficEvent) -> Void
     ) throws -> Subscription {
@@ -42,6 +44,7 @@ extension CommunicationManager {
             dropLog: observerDropLog,
             logger: logger,
             onStatus: onStatus,
+            onGap: onGap,
             handler: handler
         )
         // The subscription that every agent has goes, and ends, with the agent's session.
@@ -64,6 +67,7 @@ final class TrafficObserver: SessionDelegate {
     private let session: Session
     private let dropLog: DropLog
     private let status: OpeningStatus
+    private let onGap: @Sendable () -> Void
     private let handler: @Sendable (TrafficEvent) -> Void
     private let subscription = Mutex<Subscription?>(nil)
     private let hasStopped = Atomic(false)
@@ -76,11 +80,13 @@ final class TrafficObserver: SessionDelegate {
         dropLog: DropLog,
         logger: Logger,
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
+        onGap: @escaping @Sendable () -> Void,
         handler: @escaping @Sendable (TrafficEvent) -> Void
     ) {
         self.eventTypes = eventTypes
         self.dropLog = dropLog
         status = OpeningStatus(onStatus)
+        self.onGap = onGap
         self.handler = handler
         session = Session(
             Session.Configuration(
@@ -144,7 +150,15 @@ final class TrafficObserver: SessionDelegate {
         handler(TrafficEvent(label: message.label, address: address, bytes: message.payload, payload: payload))
     }
 
-    func dropped(_ reason: String, label: String) { dropLog.note(reason, label: label) }
+    func dropped(_ reason: String, label: String, origin: InboundMessage.Origin?) {
+        dropLog.note(reason, label: label)
+        if !isOver, case .event(let address)? = origin, eventTypes.contains(address.eventType) { onGap() }
+    }
+
+    func mayHaveMissed() {
+        dropLog.noteCongestion()
+        if !isOver { onGap() }
+    }
 
     func sessionEnded() {}
 }

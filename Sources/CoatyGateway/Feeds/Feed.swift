@@ -79,6 +79,16 @@ final class Feed: Job {
         workers.schedule(self)
     }
 
+    /// Delivers a gap to every subscription: events may have been missed.
+    func noteGap() {
+        intake.withLock { intake in
+            // Gaps in a row are one.
+            guard !intake.isOver, !intake.endsWithGap else { return }
+            append(&intake) { EventRecord(.gap, cursor: $0) }
+        }
+        workers.schedule(self)
+    }
+
     /// Delivers an event to every subscription. Returns at once, whatever the subscriptions are.
     func deliver(_ event: PendingEvent) { deliver { EventRecord(event, cursor: $0) } }
 

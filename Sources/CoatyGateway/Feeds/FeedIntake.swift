@@ -50,6 +50,11 @@ struct FeedIntake: Sendable {
         entries.append(entry)
     }
 
+    /// Whether the last entry is a gap that is not applied yet.
+    var endsWithGap: Bool {
+        if case .record(let record, _)? = entries.last { record.isGap } else { false }
+    }
+
     private mutating func popFirst() -> Entry? {
         guard let entry = entries.popFirst() else { return nil }
         if case .record(let record, _) = entry {

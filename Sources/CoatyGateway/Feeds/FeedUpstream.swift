@@ -14,6 +14,7 @@ struct FeedUpstream {
     private let session: TrafficSessions.Place?
     private let onEnd: @Sendable () -> Void
     private let onStatus: @Sendable (SubscriptionStatus) -> Void
+    private let onGap: @Sendable () -> Void
     private let onFailure: @Sendable () -> Void
 
     /// - Parameters:
@@ -39,6 +40,7 @@ struct FeedUpstream {
         onFailure = { [weak hub, weak feed] in
             if let feed { hub?.end(feed, request, Problems.tooManyFeeds) }
         }
+        onGap = { [weak feed] in feed?.noteGap() }
         onStatus = { [weak feed] status in
             feed?.update(status)
             // The next subscription makes a new feed, which asks the broker again.
@@ -81,8 +83,12 @@ struct FeedUpstream {
         case .raw(let topic):
             do {
                 let place = try rawSessions.place(for: client)
-                let subscription = try place.session.subscribe(topic.text, onStatus: onStatus, onEnd: onEnd) {
-                    [weak feed] event in
+                let subscription = try place.session.subscribe(
+                    topic.text,
+                    onStatus: onStatus,
+                    onGap: onGap,
+                    onEnd: onEnd
+                ) { [weak feed] event in
                     feed?.deliver(PendingEvent(size: event.payload.count) { ObservedEvent(event) })
                 }
                 feed.hold { withExtendedLifetime(place) { subscription.cancel() } }
@@ -97,7 +103,7 @@ struct FeedUpstream {
             }
             hold(subscription)
             // Every agent observes Discover events, so this subscription reports the state of the agent's session.
-            hold(agent?.subscribe(.discover, onStatus: onStatus) { _ in })
+            hold(agent?.subscribe(.discover, onStatus: onStatus, onGap: onGap) { _ in })
             // An IO node that was removed before the subscription does not end the subscription.
             if ioNodes.actor(id) == nil { onEnd() }
         case .ioState(let id):
@@ -112,8 +118,12 @@ struct FeedUpstream {
         case .traffic(let eventTypes):
             do {
                 // The handler lives as long as the session, so the session counts until then.
-                let subscription = try manager.subscribe(traffic: eventTypes, onStatus: onStatus, onEnd: onEnd) {
-                    [weak feed, session, objects, ioNodes] event in
+                let subscription = try manager.subscribe(
+                    traffic: eventTypes,
+                    onStatus: onStatus,
+                    onGap: onGap,
+                    onEnd: onEnd
+                ) { [weak feed, session, objects, ioNodes] event in
                     withExtendedLifetime(session) {
                         let access = EventAccess(event, objects, ioNodes)
                         let size = event.payload?.footprint ?? event.bytes.count
@@ -125,7 +135,7 @@ struct FeedUpstream {
                 // No file descriptor was left for the session. The next subscription tries again.
                 onFailure()
             }
-        case .objects: hold(manager.subscribe(.deadvertise, onStatus: onStatus) { _ in })
+        case .objects: hold(manager.subscribe(.deadvertise, onStatus: onStatus, onGap: onGap) { _ in })
         }
     }
 
@@ -138,7 +148,8 @@ struct FeedUpstream {
     ) {
         // Not expected: invalid names were rejected when the observation was parsed.
         guard let observation else { return onEnd() }
-        let subscription = manager.subscribe(observation, onStatus: onStatus, onEnd: onEnd) { [weak feed] event in
+        let subscription = manager.subscribe(observation, onStatus: onStatus, onGap: onGap, onEnd: onEnd) {
+            [weak feed] event in
             feed?.deliver(PendingEvent(size: event.payload.footprint, make: observed(event)))
         }
         hold(subscription)

@@ -1,8 +1,8 @@
-import Coaty
 import Foundation
 import TestSupport
 import Testing
 
+@testable import Coaty
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
@@ -69,6 +69,28 @@ import Testing
         try await until("b", .event(2))
         #expect(try delivered("a") == [.ok, .event(1)])
         ends[1]()
+        await manager.stop()
+    }
+
+    @Test func eventsThatTheBrokerMayHaveDroppedAreAGap() async throws {
+        let hub = await hub(.seconds(60))
+        try await join()
+        let ends = ["a", "b"].map { hub.subscribe(subscription($0), to: Self.channel) }
+        for id in ["a", "b"] { try await until(id, .ok) }
+        deliver(1)
+        for id in ["a", "b"] { try await until(id, .event(1)) }
+        manager.mayHaveMissed()
+        for id in ["a", "b"] { try await until(id, .gap(nil)) }
+        deliver(2)
+        for id in ["a", "b"] {
+            try await until(id, .event(2))
+            #expect(try delivered(id) == [.ok, .event(1), .gap(nil), .event(2)])
+        }
+        // A client that resumes learns of it too.
+        let late = hub.subscribe(subscription("late", since: try cursor(1)), to: Self.channel)
+        try await until("late", .event(2))
+        #expect(try delivered("late").contains(.gap(nil)))
+        for end in ends + [late] { end() }
         await manager.stop()
     }
 
