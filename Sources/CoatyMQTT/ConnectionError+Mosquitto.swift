@@ -48,6 +48,11 @@ extension ConnectionError {
             self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         case MOSQ_ERR_KEEPALIVE.rawValue:
             self.init(.noAnswer, "\(address): the broker stopped answering")
+        case MOSQ_ERR_OVERSIZE_PACKET.rawValue:
+            self.init(
+                .protocol,
+                "\(address): the broker was sending a packet that is longer than accepted; which agent publishes so much at once?"
+            )
         case MOSQ_ERR_TLS.rawValue:
             self.init(.tls, "\(address): TLS failed")
         default:

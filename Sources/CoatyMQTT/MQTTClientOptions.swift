@@ -21,6 +21,10 @@ public struct MQTTClientOptions: Sendable {
     public var topicDialect: TopicDialect
     /// Maximum number of topic filters in a SUBSCRIBE or UNSUBSCRIBE packet: some brokers close the connection above 8.
     public var filtersPerPacket: Int
+    /// Maximum size of the payload of a message, in bytes. A longer one is dropped, and its observers get a gap.
+    public var maximumMessageSize = Self.defaultMaximumMessageSize
+    /// Maximum size of a packet, in bytes. If more of one has come, the connection is closed: it would be held until it is complete.
+    public var maximumPacketSize = Self.defaultMaximumMessageSize + Self.maximumHeadSize
     /// TLS; nil connects without.
     public var tls: TLSOptions?
     /// Whether to look for the broker by mDNS (`_coaty-mqtt._tcp`) each time before the binding connects; then ``host``
@@ -90,6 +94,10 @@ public struct MQTTClientOptions: Sendable {
         self.mdnsDiscoveryTimeout = mdnsDiscoveryTimeout
     }
 
+    /// 16 MiB; MQTT itself allows 256 MiB.
+    public static let defaultMaximumMessageSize = 16 << 20
+    /// Maximum size of what a packet has besides a payload: a topic, and a few bytes.
+    public static let maximumHeadSize = (64 << 10) + 16
     /// Ten seconds.
     public static let defaultKeepAlive: UInt16 = 10
     /// Five seconds: libmosquitto accepts no less. A shorter time counts as this.

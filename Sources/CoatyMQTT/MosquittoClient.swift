@@ -25,7 +25,7 @@ protocol MosquittoClientDelegate: AnyObject {
     func connackReceived(_ code: Int32)
     func publicationWritten()
     func received(topic: String, payload: [UInt8])
-    /// A message was dropped because it is longer than ``MosquittoClient/maximumPayloadSize``.
+    /// A message was dropped because it is longer than ``MQTTClientOptions/maximumMessageSize``.
     func receivedTooLong(topic: String, size: Int)
     func subackReceived(_ packet: Int32, isGranted: [Bool])
     func unsubackReceived(_ packet: Int32)
@@ -38,13 +38,17 @@ protocol MosquittoClientDelegate: AnyObject {
 final class MosquittoClient {
     /// Maximum number of messages that are read in one go.
     static let readBatch = 64
-    /// Maximum size, in bytes, of a payload that is accepted; MQTT itself allows 256 MiB.
-    static let maximumPayloadSize = 16 << 20
     /// How a SUBACK says that a filter is refused (MQTT 3.1.1, section 3.9.3).
     private static let subscriptionRefused: Int32 = 0x80
 
     private unowned let delegate: any MosquittoClientDelegate
     private let handle: OpaquePointer
+    private let maximumMessageSize: Int
+    /// Maximum number of bytes that may come of a packet before it is complete.
+    private let maximumPacketBytes: Int
+    private var progress = PacketProgress()
+    /// Whether a packet has come during the present read.
+    private var hasReadPacket = false
     /// What libmosquitto and OpenSSL have reported of TLS.
     private(set) var diagnosis = TLSDiagnosis()
 
@@ -66,6 +70,9 @@ final class MosquittoClient {
         }
         self.handle = handle
         self.delegate = delegate
+        maximumMessageSize = options.maximumMessageSize
+        // The frames of TLS count, too.
+        maximumPacketBytes = options.maximumPacketSize + (options.tls == nil ? 0 : options.maximumPacketSize / 50)
         mosquitto_user_data_set(handle, Unmanaged.passUnretained(self).toOpaque())
         setCallbacks()
         try configure(options, will)
@@ -104,16 +111,16 @@ final class MosquittoClient {
 
     private func setCallbacks() {
         mosquitto_connect_callback_set(handle) { _, context, code in
-            MosquittoClient.from(context)?.delegate.connackReceived(code)
+            MosquittoClient.packet(context)?.delegate.connackReceived(code)
         }
         mosquitto_publish_callback_set(handle) { _, context, _ in
             MosquittoClient.from(context)?.delegate.publicationWritten()
         }
         mosquitto_message_callback_set(handle) { _, context, message in
             guard let message = message?.pointee, let topic = message.topic.map({ String(cString: $0) }),
-                let client = MosquittoClient.from(context)
+                let client = MosquittoClient.packet(context)
             else { return }
-            guard message.payloadlen <= MosquittoClient.maximumPayloadSize else {
+            guard message.payloadlen <= client.maximumMessageSize else {
                 return client.delegate.receivedTooLong(topic: topic, size: Int(message.payloadlen))
             }
             let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen))
@@ -121,13 +128,13 @@ final class MosquittoClient {
         }
         mosquitto_subscribe_callback_set(handle) { _, context, id, count, granted in
             let granted = UnsafeBufferPointer(start: granted, count: Int(count))
-            MosquittoClient.from(context)?.delegate.subackReceived(
+            MosquittoClient.packet(context)?.delegate.subackReceived(
                 id,
                 isGranted: granted.map { $0 != MosquittoClient.subscriptionRefused }
             )
         }
         mosquitto_unsubscribe_callback_set(handle) { _, context, id in
-            MosquittoClient.from(context)?.delegate.unsubackReceived(id)
+            MosquittoClient.packet(context)?.delegate.unsubackReceived(id)
         }
         mosquitto_log_callback_set(handle) { handle, context, level, text in
             guard level == MOSQ_LOG_ERR, let text, let client = MosquittoClient.from(context) else { return }
@@ -138,6 +145,13 @@ final class MosquittoClient {
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> MosquittoClient? {
         context.map { Unmanaged<MosquittoClient>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// The client that has received a packet.
+    private static func packet(_ context: UnsafeMutableRawPointer?) -> MosquittoClient? {
+        let client = from(context)
+        client?.hasReadPacket = true
+        return client
     }
 
     /// The socket; nil when it is closed.
@@ -164,15 +178,28 @@ final class MosquittoClient {
     }
 
     /// Reads what has come.
+    ///
+    /// - Throws: `MOSQ_ERR_OVERSIZE_PACKET` if more of a packet has come than a packet may have.
     func read() throws(MosquittoError) {
+        hasReadPacket = false
         for _ in 0..<Self.readBatch {
             errno = 0
             let code = mosquitto_loop_read(handle, 1)
             let isEmpty = errno == EAGAIN
             try check(code)
             if isEmpty || socket == nil { break }
+            hasReadPacket = true
         }
+        try checkProgress()
         acknowledgeAtOnce()
+    }
+
+    private func checkProgress() throws(MosquittoError) {
+        guard !hasReadPacket, let socket else { return progress.complete() }
+        guard let bytesRead = ReceiveBuffer(socket: socket).bytesRead else { return }
+        if progress.bytes(bytesRead) > maximumPacketBytes {
+            throw MosquittoError(code: Int32(MOSQ_ERR_OVERSIZE_PACKET.rawValue), errno: 0)
+        }
     }
 
     /// Writes what is queued.
