@@ -112,12 +112,15 @@ public final class Gateway: Sendable {
             settings.limits[.ioNodes].total + settings.limits[.identities].total + TrafficSessions.maximum
             + settings.limits.rawConnections
         let limit = try DescriptorLimit(agents: brokerSessions)
-        let broker = try await brokerOptions()
-        let communication = CommunicationOptions(
+        var broker = try await brokerOptions()
+        broker.maximumMessageSize = settings.limits.maximumEventSize
+        broker.maximumPacketSize = broker.maximumMessageSize + MQTTClientOptions.maximumHeadSize
+        var communication = CommunicationOptions(
             namespace: settings.namespace,
             outboxLimits: settings.outboxLimits,
             mqttClientOptions: broker
         )
+        communication.maximumEventValues = settings.limits.eventValues
         let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
         let (manager, routing) = (agent.communicationManager, agent.routing)
         let trafficSessions = TrafficSessions()
@@ -260,7 +263,16 @@ public final class Gateway: Sendable {
             publications: min(settings.outboxLimits.publications, IoNodeRegistry.maximumWaiting),
             bytes: min(settings.outboxLimits.bytes, IoNodeRegistry.waitingBodies * settings.limits.bodySize)
         )
-        return CommunicationOptions(namespace: settings.namespace, outboxLimits: limits, mqttClientOptions: broker)
+        // Each of them receives every Discover event.
+        var broker = broker
+        broker.maximumMessageSize = min(broker.maximumMessageSize, IoNodeRegistry.maximumEventSize)
+        var options = CommunicationOptions(
+            namespace: settings.namespace,
+            outboxLimits: limits,
+            mqttClientOptions: broker
+        )
+        options.maximumEventValues = min(settings.limits.eventValues, IoNodeRegistry.maximumEventValues)
+        return options
     }
 
     func router(_ services: ClientServices, _ manager: CommunicationManager, brokerAddress: String) -> Router {

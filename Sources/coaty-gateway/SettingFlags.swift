@@ -51,6 +51,8 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-queries")) var maximumQueries: String?
     @Option(help: help("maximum-queries-per-client")) var maximumQueriesPerClient: String?
     @Option(help: help("maximum-outbox-publications")) var maximumOutboxPublications: String?
+    @Option(help: help("maximum-event-size")) var maximumEventSize: String?
+    @Option(help: help("maximum-event-values")) var maximumEventValues: String?
     @Option(help: help("maximum-raw-connections")) var maximumRawConnections: String?
     @Option(help: help("maximum-subscriptions-per-connection")) var maximumSubscriptionsPerConnection: String?
     @Option(help: help("maximum-streams")) var maximumStreams: String?
@@ -116,6 +118,8 @@ struct SettingFlags: ParsableArguments {
             "maximum-queries": maximumQueries,
             "maximum-queries-per-client": maximumQueriesPerClient,
             "maximum-outbox-publications": maximumOutboxPublications,
+            "maximum-event-size": maximumEventSize,
+            "maximum-event-values": maximumEventValues,
             "maximum-raw-connections": maximumRawConnections,
             "maximum-subscriptions-per-connection": maximumSubscriptionsPerConnection,
             "maximum-streams": maximumStreams,

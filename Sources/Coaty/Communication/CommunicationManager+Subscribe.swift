@@ -71,12 +71,12 @@ extension CommunicationManager {
     private func decoder<Event: CommunicationEvent>(
         _ prepare: (@Sendable (inout Event, Responder) -> Void)?
     ) -> Dispatcher<Event>.Decoder {
-        let responder = Responder(manager: self)
+        let (responder, maximumValues) = (Responder(manager: self), maximumEventValues)
         return { message throws(PayloadError) in
             guard case .event(let address) = message.origin else {
                 throw .invalid(pointer: "", reason: "not an event of Coaty")
             }
-            var event = try Event(payload: Payload(message.payload), address: address)
+            var event = try Event(payload: Payload(message.payload, maximumValues: maximumValues), address: address)
             prepare?(&event, responder)
             return event
         }

@@ -29,6 +29,8 @@ public final class CommunicationManager: Sendable {
     let ioNodeEvents: [AdvertiseEvent]
     /// The ids of the identity and the IO nodes: the farewell withdraws objects with one of these as parent.
     let ownIds: Set<CoatyUUID>
+    /// Maximum number of JSON values in an event that is received.
+    let maximumEventValues: Int
     /// Makes the bindings of further sessions.
     let makeBinding: @Sendable (Logger) throws -> any Binding
 
@@ -86,6 +88,7 @@ public final class CommunicationManager: Sendable {
             log: SessionLog(logger: logger)
         )
         makeBinding = options.binding
+        maximumEventValues = options.maximumEventValues
         self.logger = logger
         dropLog = DropLog(logger: logger)
         observerDropLog = DropLog(logger: logger)

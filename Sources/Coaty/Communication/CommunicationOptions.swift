@@ -10,6 +10,9 @@ public struct CommunicationOptions: Sendable {
     public var shouldAutoStart: Bool
     /// Limits of what is queued for the connection.
     public var outboxLimits: OutboxLimits
+    /// Maximum number of JSON values, names of members included, in an event that is received. An event with more is dropped, and its
+    /// observers get a gap.
+    public var maximumEventValues = Int.max
     /// Makes the binding of a communication manager.
     public var binding: @Sendable (Logger) throws -> any Binding
 

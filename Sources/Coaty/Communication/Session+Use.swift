@@ -194,6 +194,8 @@ extension Session {
             try dispatcher.deliver(message)
         } catch {
             dropLog.note("an event that is not valid", label: message.label, error: error)
+            // Others may accept it.
+            if error.isTooLarge { dispatcher.noteGap() }
         }
     }
 

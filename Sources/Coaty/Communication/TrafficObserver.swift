@@ -40,6 +40,7 @@ extension CommunicationManager {
             eventTypes,
             namespace: namespace,
             observesAllNamespaces: observesAllNamespaces,
+            maximumEventValues: maximumEventValues,
             binding: try makeBinding(logger),
             dropLog: observerDropLog,
             logger: logger,
@@ -64,6 +65,7 @@ extension CommunicationManager {
 /// A session that observes events and publishes nothing.
 final class TrafficObserver: SessionDelegate {
     private let eventTypes: Set<CommunicationEventType>
+    private let maximumEventValues: Int
     private let session: Session
     private let dropLog: DropLog
     private let status: OpeningStatus
@@ -76,6 +78,7 @@ final class TrafficObserver: SessionDelegate {
         _ eventTypes: Set<CommunicationEventType>,
         namespace: String,
         observesAllNamespaces: Bool,
+        maximumEventValues: Int = .max,
         binding: any Binding,
         dropLog: DropLog,
         logger: Logger,
@@ -84,6 +87,7 @@ final class TrafficObserver: SessionDelegate {
         handler: @escaping @Sendable (TrafficEvent) -> Void
     ) {
         self.eventTypes = eventTypes
+        self.maximumEventValues = maximumEventValues
         self.dropLog = dropLog
         status = OpeningStatus(onStatus)
         self.onGap = onGap
@@ -137,14 +141,16 @@ final class TrafficObserver: SessionDelegate {
         let isIoValue = address.eventType == .ioValue
         var payload: Payload?
         do throws(PayloadError) {
-            let text = try Payload(message.payload)
+            let text = try Payload(message.payload, maximumValues: maximumEventValues)
             guard isIoValue || text.json.kind == .object else {
                 throw .invalid(pointer: "", reason: "must be an object")
             }
             payload = text
         } catch {
-            guard isIoValue else {
-                return dropLog.note("an event that is not a JSON object", label: message.label, error: error)
+            if error.isTooLarge || !isIoValue {
+                dropLog.note("an event that is not a JSON object", label: message.label, error: error)
+                if error.isTooLarge { onGap() }
+                return
             }
         }
         handler(TrafficEvent(label: message.label, address: address, bytes: message.payload, payload: payload))

@@ -176,6 +176,8 @@ public struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConvertib
     public let offset: Int
     /// What is wrong there.
     public let reason: String
+    /// Whether the text may be JSON, but has more values than accepted.
+    var hasTooManyValues = false
 
     /// The reason with its place.
     public var description: String { "\(reason) at byte \(offset)" }

@@ -40,7 +40,7 @@ struct JSONScanner {
         var count = 0
         repeat {
             count += 1
-            guard nodes.count + 1 < maximumValues else { throw error("more than \(maximumValues) values") }
+            guard nodes.count + 1 < maximumValues else { throw tooManyValues }
             skipSpace(text)
             guard position < text.count, text[position] == UInt8(ascii: "\"") else {
                 throw error("expected a property name in double quotes")
@@ -64,7 +64,7 @@ struct JSONScanner {
         var count = 0
         repeat {
             count += 1
-            guard nodes.count < maximumValues else { throw error("more than \(maximumValues) values") }
+            guard nodes.count < maximumValues else { throw tooManyValues }
             skipSpace(text)
             try value(text)
             skipSpace(text)
@@ -207,6 +207,10 @@ struct JSONScanner {
     private mutating func append(_ kind: JSONDocument.Kind, from start: Int, isEscaped: Bool) {
         let next = UInt32(nodes.count + 1)
         nodes.append(.init(start: UInt32(start), end: UInt32(position), next: next, kind: kind, isEscaped: isEscaped))
+    }
+
+    private var tooManyValues: JSONSyntaxError {
+        JSONSyntaxError(offset: position, reason: "more than \(maximumValues) values", hasTooManyValues: true)
     }
 
     private func error(_ reason: String) -> JSONSyntaxError {

@@ -21,6 +21,11 @@ extension PayloadError: CustomStringConvertible {
 }
 
 extension PayloadError {
+    /// Whether the payload may be that of its event, but has more values than accepted.
+    var isTooLarge: Bool {
+        if case .malformed(let error) = self { error.hasTooManyValues } else { false }
+    }
+
     static func invalid(_ view: JSONView, _ reason: String) -> PayloadError {
         .invalid(pointer: view.pointer, reason: reason)
     }

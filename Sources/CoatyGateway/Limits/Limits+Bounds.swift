@@ -43,6 +43,23 @@ extension Limits {
             \.outboxPublications
         ),
         Bound(
+            "maximum-event-size",
+            .bytes,
+            in: 1 << 20...256 << 20,
+            "Maximum size of an event that is received from the broker",
+            derivation: "16777216, less if maximum-memory is below 256 MiB",
+            atTheBound: "the event is dropped, with a gap; if much more of it comes, the broker connection is closed",
+            optional: \.eventSize
+        ),
+        Bound(
+            "maximum-event-values",
+            .number,
+            in: 1000...100_000_000,
+            "Maximum number of JSON values, names of members included, in an event that is received from the broker",
+            atTheBound: "the event is dropped, with a gap",
+            \.eventValues
+        ),
+        Bound(
             "maximum-raw-connections",
             .number,
             in: 1...100,

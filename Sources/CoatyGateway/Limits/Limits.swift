@@ -20,6 +20,10 @@ struct Limits: Sendable {
     var workRate = 20_000_000
     /// Publications that may be queued for the broker, by all clients.
     var outboxPublications = 10_000
+    /// Bytes of an event that is received from the broker; nil for a 16th of ``memory``, at most 16 MiB.
+    var eventSize: Int?
+    /// JSON values of an event that is received from the broker, names of members included.
+    var eventValues = 1_000_000
     /// Broker connections that observe raw events.
     var rawConnections = 4
     /// Subscriptions and pending requests of one WebSocket connection.
@@ -71,6 +75,8 @@ extension Limits {
     var feedMemory: Int { accountedMemory / 16 }
     /// The part for messages of the broker that are being received and parsed.
     var inboundMemory: Int { accountedMemory / 16 * 3 }
+    /// Bytes of an event that is received from the broker. Parsed, one takes a few times as much.
+    var maximumEventSize: Int { eventSize ?? min(16 << 20, memory / 16) }
     /// The part for the replay buffers.
     var replayBytes: Int { replayMemory ?? min(16 << 20, accountedMemory / 16) }
 

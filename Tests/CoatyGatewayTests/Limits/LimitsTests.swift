@@ -130,6 +130,14 @@ private enum LimitsDocument {
                 ["points of an IO node", "\(IoNodeRequest.maximumPoints)", "400 `invalid-value`"],
                 ["bytes of an IO node", "\(IoNodeRequest.maximumSize)", "413 `content-too-large`"],
                 [
+                    "bytes of an event that an identity or IO node receives", "\(IoNodeRegistry.maximumEventSize)",
+                    "the event is dropped",
+                ],
+                [
+                    "JSON values in an event that an identity or IO node receives",
+                    "\(IoNodeRegistry.maximumEventValues)", "the event is dropped",
+                ],
+                [
                     "objects in the registry", "\(ObjectRegistry.maximumObjects)",
                     "the oldest are removed; `complete` is false",
                 ],
