@@ -21,6 +21,7 @@ public final class Gateway: Sendable {
     private let mode: AccessMode
     private let access: AccessControl
     private let audit: AuditLog
+    private let drain: Drain
 
     /// Limits what the allocator keeps for itself. Call it at the start of the process.
     public static func prepareProcess() { ResidentMemory.prepareAllocator() }
@@ -34,6 +35,7 @@ public final class Gateway: Sendable {
         mode = AccessMode(settings, generate: RandomSecret.token)
         access = AccessControl(mode.policy(dialect: settings.topicDialect))
         audit = try AuditLog(settings.auditLog, logger: logger)
+        drain = Drain(delay: .seconds(settings.limits.drainDelay))
         root = Coordinator(name: "gateway", component: GatewayRoot())
     }
 
@@ -207,7 +209,9 @@ public final class Gateway: Sendable {
             router: healthRouter(services, manager),
             logger: logger
         )
-        try await start("REST", RESTService(server: rest, health: health), stopLimit: .milliseconds(2700))
+        let drainDelay = Duration.seconds(settings.limits.drainDelay)
+        let service = RESTService(server: rest, health: health, drainDelay: drainDelay)
+        try await start("REST", service, stopLimit: .milliseconds(2700) - drainDelay)
 
         let listener = PortListener(
             host: settings.host,
@@ -220,6 +224,7 @@ public final class Gateway: Sendable {
             logger: logger
         )
         try await start("listener", listener, stopLimit: .milliseconds(300))
+        try await start("drain", drain, stopLimit: drainDelay + .milliseconds(50))
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         return ("http://\(host):\(listener.port ?? settings.port)", broker.address)
     }
@@ -286,7 +291,7 @@ public final class Gateway: Sendable {
         IoValuesResource(gate: gate).register(in: &router)
         ContextsResource(gate: gate, maximumTimeout: settings.limits.timeout).register(in: &router)
         RulesResource(gate: gate).register(in: &router)
-        HealthResource(manager: manager, access: gate.access).register(in: &router)
+        HealthResource(manager: manager, access: gate.access, drain: drain).register(in: &router)
         InfoResource(gate: gate, brokerAddress: brokerAddress, isBrokerEmbedded: settings.broker == nil)
             .register(in: &router)
         StatusResource(
@@ -310,7 +315,7 @@ public final class Gateway: Sendable {
     /// Returns the routes of connections whose first request asks about the health of the gateway.
     private func healthRouter(_ services: ClientServices, _ manager: CommunicationManager) -> Router {
         var router = GatewayRouter()
-        HealthResource(manager: manager, access: services.gate.access).register(in: &router)
+        HealthResource(manager: manager, access: services.gate.access, drain: drain).register(in: &router)
         admit(services, sharedPaths: [], in: &router)
         return router.router
     }

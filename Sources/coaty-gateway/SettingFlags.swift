@@ -62,6 +62,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-timeout")) var maximumTimeout: String?
     @Option(help: help("request-timeout")) var requestTimeout: String?
     @Option(help: help("connection-timeout")) var connectionTimeout: String?
+    @Option(help: help("drain-delay")) var drainDelay: String?
     @Option(help: help("http-threads")) var httpThreads: String?
     // Former names.
     @Option(help: .hidden) var outboxPublications: String?
@@ -129,6 +130,7 @@ struct SettingFlags: ParsableArguments {
             "maximum-timeout": maximumTimeout,
             "request-timeout": requestTimeout,
             "connection-timeout": connectionTimeout,
+            "drain-delay": drainDelay,
             "http-threads": httpThreads,
             "outbox-publications": outboxPublications,
             "outbox-bytes": outboxBytes,

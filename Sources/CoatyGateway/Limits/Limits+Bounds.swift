@@ -132,6 +132,14 @@ extension Limits {
             \.connectionTimeout
         ),
         Bound(
+            "drain-delay",
+            .seconds,
+            in: 0...2,
+            "Time from a signal to stop until the gateway refuses clients; `/readyz` answers 503 from the signal on",
+            atTheBound: "the stop begins; it takes no longer with a delay, since pending requests have 2 seconds in all",
+            \.drainDelay
+        ),
+        Bound(
             "http-threads",
             .number,
             in: 2...256,

@@ -40,6 +40,8 @@ struct Limits: Sendable {
     var requestTimeout = 60
     /// Seconds that an HTTP connection may make no progress.
     var connectionTimeout = 30
+    /// Seconds for which the gateway still serves after a signal to stop.
+    var drainDelay = 0
     /// Threads that serve HTTP connections.
     var httpThreads = 2
 

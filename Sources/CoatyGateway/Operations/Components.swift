@@ -1,10 +1,28 @@
 import Coordination
 import HTTPServer
+import Synchronization
 import WebSocketServer
+
+/// The first step of a stop: `/readyz` answers 503 while the gateway still serves, so that load balancers send no further clients.
+final class Drain: Component {
+    private let delay: Duration
+    private let hasBegun = Atomic(false)
+
+    init(delay: Duration) { self.delay = delay }
+
+    var isDraining: Bool { hasBegun.load(ordering: .relaxed) }
+
+    func start() async {}
+
+    func stop() async {
+        hasBegun.store(true, ordering: .relaxed)
+        if delay > .zero { try? await Task.sleep(for: delay) }
+    }
+}
 
 /// The REST API. Completes pending requests before it stops.
 struct RESTService: Component {
-    /// Maximum time for pending requests to complete.
+    /// Maximum time for pending requests to complete, the drain delay included: the stop as a whole takes no longer with it.
     static let drainTimeout = Duration.seconds(2)
     /// Maximum time for answers that have begun to be sent.
     static let sendTimeout = Duration.milliseconds(500)
@@ -13,6 +31,7 @@ struct RESTService: Component {
     let server: HTTPServer
     /// Answers questions about the gateway's health, whatever the other does.
     let health: HTTPServer
+    let drainDelay: Duration
 
     func start() async throws {
         try server.start()
@@ -22,7 +41,7 @@ struct RESTService: Component {
     func stop() async {
         server.drain()
         health.drain()
-        let deadline = ContinuousClock.now + Self.drainTimeout
+        let deadline = ContinuousClock.now + Self.drainTimeout - drainDelay
         while server.statistics.pending > 0, .now < deadline { try? await Task.sleep(for: Self.pollInterval) }
         await onBlockingThread {
             server.stop()

@@ -1,12 +1,13 @@
 import Coaty
 import HTTPServer
 
-/// `GET /healthz` and `GET /readyz`: whether the gateway runs, and whether it is online.
+/// `GET /healthz` and `GET /readyz`: whether the gateway runs, and whether it is online and is to get clients.
 ///
 /// Online is defined by ``CommunicationManager/isOnline``.
 struct HealthResource: Sendable {
     let manager: CommunicationManager
     let access: AccessControl
+    let drain: Drain
 
     static let healthPath = "/healthz"
     static let readinessPath = "/readyz"
@@ -17,7 +18,10 @@ struct HealthResource: Sendable {
 
     func register(in router: inout GatewayRouter) {
         router.onPublic(.get, Self.healthPath) { _ in .response(Self.healthy) }
-        router.onPublic(.get, Self.readinessPath) { _ in .response(manager.isOnline ? Self.ready : notReady) }
+        router.onPublic(.get, Self.readinessPath) { _ in
+            if drain.isDraining { return .response(Problems.shuttingDown.response()) }
+            return .response(manager.isOnline ? Self.ready : notReady)
+        }
     }
 
     /// Everybody may ask. The reason can name the broker, so it is given only if everybody may know everything.

@@ -29,6 +29,23 @@ import Testing
         #expect(try scene.gateway.waitForEnd() == 0)
     }
 
+    @Test func servesForAWhileAfterItHasSaidThatItStops() throws {
+        let scene = try Scene(["--drain-delay", "2"])
+        let stream = try scene.gateway.stream("advertise?objectType=com.example.Thing")
+        scene.gateway.signal(SIGTERM)
+        try waitUntil("it is not ready") { try scene.gateway.request("GET", "/readyz").status == 503 }
+        let ready = try scene.gateway.request("GET", "/readyz")
+        #expect(ready.problem == "shutting-down" && ready.headers["retry-after"] == "1")
+        #expect(try scene.gateway.request("GET", "/healthz").status == 200)
+        let object = #"{"coreType":"CoatyObject","objectType":"com.example.Thing","objectId":"o","name":"n"}"#
+        #expect(try scene.gateway.post("/v1/advertise", #"{"object":\#(object)}"#).status == 202)
+        guard case .text = try stream.receive() else {
+            Issue.record("expected an event")
+            return
+        }
+        #expect(try scene.gateway.waitForEnd() == 0)
+    }
+
     @Test func endsWhatWouldTakeTooLong() throws {
         let scene = try Scene()
         let asking = try (0..<20).map { _ in try RawConnection(port: scene.gateway.port) }

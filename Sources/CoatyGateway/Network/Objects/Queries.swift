@@ -147,5 +147,11 @@ extension Problems {
         headers: retry
     )
 
-    static let shuttingDown = Problem(type: typePrefix + "shutting-down", title: "Shutting down", status: 503)
+    static let shuttingDown = Problem(
+        type: typePrefix + "shutting-down",
+        title: "Shutting down",
+        status: 503,
+        detail: "The gateway stops.",
+        headers: retry
+    )
 }
