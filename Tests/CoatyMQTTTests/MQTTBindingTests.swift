@@ -169,8 +169,10 @@ import Testing
         let other = try MQTTTestClient(port: broker.port)
         let agent = try agent(local(broker))
         let stands = Atomic(false)
-        let (seen, gaps, others) = (Atomic(0), Atomic(0), Atomic(0))
-        let other1 = try agent.subscribe(rawTopic: "u", onGap: { others.add(1, ordering: .relaxed) }) { _ in }
+        let seen = Atomic(0)
+        let gaps = Atomic(0)
+        let others = Atomic(0)
+        let undisturbed = try agent.subscribe(rawTopic: "u", onGap: { others.add(1, ordering: .relaxed) }) { _ in }
         let subscription = try agent.subscribe(
             rawTopic: "t",
             onStatus: { status in stands.store(status == .standing, ordering: .releasing) },
@@ -185,7 +187,7 @@ import Testing
         #expect(agent.statistics.received == 2 && agent.statistics.invalid == 1)
         #expect(gaps.load(ordering: .relaxed) == 1, "the gap comes before the next event")
         #expect(others.load(ordering: .relaxed) == 0)
-        other1.cancel()
+        undisturbed.cancel()
         subscription.cancel()
         await agent.stop()
     }

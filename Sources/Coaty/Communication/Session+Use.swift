@@ -212,7 +212,7 @@ extension Session {
 
     /// Lets all observers know that they may have missed events.
     func noteGap() {
-        for dispatcher in core.withLock(\.subscriptions.dispatchers) { dispatcher.noteGap() }
+        for dispatcher in core.withLock({ $0.subscriptions.dispatchers }) { dispatcher.noteGap() }
     }
 
     func answer(_ request: SubscriptionRequest, isGranted: Bool, life: Int) {
