@@ -154,6 +154,7 @@ public final class Gateway: Sendable {
             objects: objects,
             resumeWindow: settings.resumeWindow,
             resumeMemory: settings.limits.replayBytes,
+            eventMemory: settings.limits.feedMemory,
             sessions: trafficSessions,
             rawSessions: rawSessions,
             workers: workers,

@@ -114,7 +114,7 @@ final class Feed: Job {
         let record = record(isResumable ? cursor : nil)
         if isResumable { replayBuffer.insert(record, at: cursor) }
         intake.append(.record(record, position: intake.position))
-        return intake.trim(gap(upTo:))
+        return intake.trim(counts, gap(upTo:))
     }
 
     /// Returns a gap in place of the records up to a position.

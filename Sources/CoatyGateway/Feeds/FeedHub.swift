@@ -103,6 +103,7 @@ final class FeedHub: Sendable {
     /// - Parameters:
     ///   - resumeWindow: how long an unused feed stays.
     ///   - resumeMemory: total size of the replay buffers, in bytes.
+    ///   - eventMemory: total size of the events that have not been delivered yet, in bytes.
     ///   - sessions: counts the sessions that observe traffic.
     ///   - rawSessions: observe raw events.
     ///   - workers: judge events for subscriptions and responses for requests.
@@ -113,13 +114,14 @@ final class FeedHub: Sendable {
         objects: ObjectRegistry,
         resumeWindow: Duration,
         resumeMemory: Int,
+        eventMemory: Int,
         sessions: TrafficSessions,
         rawSessions: RawSessions,
         workers: WorkerPool,
         logger: Logger
     ) {
         self.workers = workers
-        counts = FeedCounts(logger: logger)
+        counts = FeedCounts(memory: eventMemory, logger: logger)
         self.manager = manager
         self.ioNodes = ioNodes
         self.routing = routing

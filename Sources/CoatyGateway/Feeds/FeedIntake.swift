@@ -4,10 +4,8 @@ import HTTPServer
 
 /// The records, subscriptions and status changes that the turns of a feed have not applied yet, in order.
 struct FeedIntake: Sendable {
-    /// Maximum number of records, and of their bytes. Beyond that, the oldest half is replaced by a gap. A single record may be
-    /// larger.
+    /// Maximum number of records. Beyond that, or without memory for the last one, the oldest half is replaced by a gap.
     static let maximumBacklog = 4096
-    static let maximumBacklogBytes = 16 << 20
 
     /// A subscription that was added.
     struct Join: Sendable {
@@ -29,6 +27,8 @@ struct FeedIntake: Sendable {
     private var entries: Deque<Entry> = []
     private var records = 0
     private var bytes = 0
+    /// What the records are charged, and to which account; nil until there was one.
+    private var charge: (Charge, account: MemoryAccount)?
     /// Subscriptions that were removed. They are applied before the entries.
     var leaves: [ClientSubscription] = []
     /// Whether the feed has ended or was closed.
@@ -60,6 +60,7 @@ struct FeedIntake: Sendable {
         if case .record(let record, _) = entry {
             records -= 1
             bytes -= record.size
+            _ = charge?.0.resize(to: bytes)
         }
         return entry
     }
@@ -72,19 +73,49 @@ struct FeedIntake: Sendable {
         return (leaves, withEntry ? popFirst() : nil)
     }
 
-    mutating func removeAll() { (entries, records, bytes) = ([], 0, 0) }
+    mutating func removeAll() { (entries, records, bytes, charge) = ([], 0, 0, nil) }
 
     var isEmpty: Bool { entries.isEmpty && leaves.isEmpty }
 
-    /// Replaces the oldest half of the records by a gap if there are too many.
+    /// Charges the records. While there are too many, or no memory for them, replaces the oldest half by a gap.
     ///
-    /// - Parameter gap: returns the record of the gap with the position of the last record that it replaces.
-    /// - Returns: whether there were too many.
-    mutating func trim(_ gap: (UInt64) -> EventRecord) -> Bool {
-        guard records > 1, records > Self.maximumBacklog || bytes > Self.maximumBacklogBytes else { return false }
-        var surplus = (records + 1) / 2
+    /// - Parameters:
+    ///   - counts: counts the memory.
+    ///   - gap: returns the record of the gap with the position of the last record that it replaces.
+    /// - Returns: whether records were replaced.
+    mutating func trim(_ counts: FeedCounts, _ gap: (UInt64) -> EventRecord) -> Bool {
+        var isTrimmed = false
+        while records > Self.maximumBacklog || !isCharged(counts) {
+            // Of a gap and one event, both: otherwise a gap would replace the gap.
+            replaceOldest(records == 2 && events < 2 ? 2 : (records + 1) / 2, gap)
+            isTrimmed = true
+        }
+        return isTrimmed
+    }
+
+    /// Charges the records.
+    ///
+    /// - Returns: false if there is no memory. A single event may exceed the memory of a feed, as long as all feeds together have some
+    ///   left; gaps always have memory.
+    private mutating func isCharged(_ counts: FeedCounts) -> Bool {
+        let (current, account) = charge ?? { ($0.chargeAnyway(0), $0) }(counts.account())
+        charge = (current, account)
+        if current.resize(to: bytes) { return true }
+        let events = events
+        guard events == 0 || events == 1 && counts.hasMemory else { return false }
+        charge = (account.chargeAnyway(bytes), account)
+        return true
+    }
+
+    /// The number of records that are events.
+    private var events: Int {
+        entries.count { if case .record(let record, _) = $0 { !record.isGap } else { false } }
+    }
+
+    private mutating func replaceOldest(_ number: Int, _ gap: (UInt64) -> EventRecord) {
+        var surplus = number
         let old = entries
-        removeAll()
+        (entries, records, bytes) = ([], 0, 0)
         for entry in old {
             guard surplus > 0, case .record(_, let position) = entry else {
                 append(entry)
@@ -94,6 +125,5 @@ struct FeedIntake: Sendable {
             // What was added before the last of them misses it.
             if surplus == 0 { append(.record(gap(position), position: position)) }
         }
-        return true
     }
 }

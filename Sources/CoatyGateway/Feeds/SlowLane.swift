@@ -36,7 +36,7 @@ final class SlowLane: Job {
     func append(_ record: EventRecord, at position: UInt64, _ gap: (UInt64) -> EventRecord) {
         let isTrimmed = intake.withLock { intake in
             intake.append(.record(record, position: position))
-            return intake.trim(gap)
+            return intake.trim(counts, gap)
         }
         if isTrimmed { counts.noteBacklog() }
         workers.schedule(self)

@@ -105,6 +105,7 @@ extension FeedHub {
             objects: objects,
             resumeWindow: resumeWindow,
             resumeMemory: 1 << 20,
+            eventMemory: Limits().feedMemory,
             sessions: TrafficSessions(),
             rawSessions: RawSessions(maximum: 1, open: manager.openRawSession),
             workers: ClosesOutboundQueues.made.workers,
@@ -254,6 +255,10 @@ extension ClientSubscription {
 extension OutboundFrame {
     /// The whole frame.
     var text: [UInt8] { Array(parts.joined()) }
+}
+
+extension FeedCounts {
+    convenience init(logger: Logger) { self.init(memory: Limits().feedMemory, logger: logger) }
 }
 
 extension Feed {

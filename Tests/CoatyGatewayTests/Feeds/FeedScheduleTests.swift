@@ -211,6 +211,34 @@ import Testing
         await workers.stop()
     }
 
+    /// Feeds share the memory for events that wait, and one of them can't take all of it.
+    @Test func memoryOfBacklogsIsBounded() async throws {
+        let workers = WorkerPool(name: "test", threads: 1)
+        let counts = FeedCounts(memory: 1 << 20, logger: Logger(label: "test"))
+        let feeds = (0..<3).map { _ in
+            Feed(isResumable: true, memory: ReplayBuffer(limit: 1 << 10), workers: workers, counts: counts)
+        }
+        let client = Client(workers, Made.options { $0.buffer = 4096 }, nil)
+        feeds[0].update(.standing)
+        feeds[0].add(client.subscription)
+        for number in 1...300 { feeds[0].deliver(try Made.event(1, number, padding: 4000)) }
+        #expect((1 << 17...1 << 19).contains(counts.usedMemory) && counts.droppedBacklogs > 0)
+        for number in 1...300 { feeds[1].deliver(try Made.event(1, number, padding: 4000)) }
+        // Of the reserve, the third gets what is guaranteed.
+        let dropped = counts.droppedBacklogs
+        for number in 1...3 { feeds[2].deliver(try Made.event(1, number, padding: 4000)) }
+        #expect(counts.droppedBacklogs == dropped && counts.usedMemory <= 1 << 20)
+        workers.start()
+        try await untilTrue("the last event has arrived") { try client.transport.delivered.last?.event == 300 }
+        #expect(try client.transport.delivered.prefix(2).map(\.content) == [.ok, .gap(nil)])
+        try await untilTrue("nothing waits") { counts.usedMemory == 0 }
+        // A single event may exceed the share of a feed.
+        feeds[0].deliver(try Made.event(1, 301, padding: 1 << 20))
+        try await untilTrue("the large event has arrived") { try client.transport.delivered.last?.event == 301 }
+        client.outbound.close()
+        await workers.stop()
+    }
+
     // MARK: - Expensive filters
 
     /// An event for which a filter takes too many steps is left out, and a row of them ends the subscription. Others of the feed get

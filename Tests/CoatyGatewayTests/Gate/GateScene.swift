@@ -32,6 +32,7 @@ struct GateScene {
             objects: objects,
             resumeWindow: .seconds(60),
             resumeMemory: 1 << 20,
+            eventMemory: Limits().feedMemory,
             sessions: TrafficSessions(),
             rawSessions: RawSessions(maximum: 1, open: manager.openRawSession),
             workers: ClosesOutboundQueues.made.workers,
