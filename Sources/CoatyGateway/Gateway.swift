@@ -131,9 +131,12 @@ public final class Gateway: Sendable {
         try await start("observing sessions", observers, stopLimit: .milliseconds(700))
         let workers = WorkerPool(name: "events", threads: WorkerPool.eventWorkers)
         try await start("event workers", workers, stopLimit: .milliseconds(200))
-        let objects = ObjectRegistry(manager: manager, logger: logger)
+        let objects = ObjectRegistry(manager: manager, limits: settings.limits, logger: logger)
         try await start("objects", objects, stopLimit: .milliseconds(200))
-        let queries = Queries()
+        let queries = Queries(
+            maximumSteps: settings.limits.querySteps,
+            timeout: .milliseconds(settings.limits.queryTimeout)
+        )
         try await start("queries", queries, stopLimit: .milliseconds(50))
         try await start("broker session", agent, stopLimit: .milliseconds(1500))
 

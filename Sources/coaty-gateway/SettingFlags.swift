@@ -29,6 +29,11 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-memory")) var maximumMemory: String?
     @Option(help: help("maximum-memory-per-client")) var maximumMemoryPerClient: String?
     @Option(help: help("maximum-replay-memory")) var maximumReplayMemory: String?
+    @Option(help: help("maximum-registry-memory")) var maximumRegistryMemory: String?
+    @Option(help: help("maximum-registry-objects")) var maximumRegistryObjects: String?
+    @Option(help: help("maximum-registry-object-size")) var maximumRegistryObjectSize: String?
+    @Option(help: help("maximum-query-steps")) var maximumQuerySteps: String?
+    @Option(help: help("query-timeout")) var queryTimeout: String?
     @Option(help: help("maximum-connections")) var maximumConnections: String?
     @Option(help: help("maximum-connections-per-client")) var maximumConnectionsPerClient: String?
     @Option(help: help("maximum-unauthenticated-connections")) var maximumUnauthenticatedConnections: String?
@@ -69,73 +74,18 @@ struct SettingFlags: ParsableArguments {
     @Option(help: .hidden) var outboxBytes: String?
     @Option(help: .hidden) var resumeMemory: String?
 
-    /// The flags that were given, by the names of settings.
+    /// The flags that were given, by the names of settings: that of `maximumMemory`, which is stored as `_maximumMemory`, is `maximum-memory`.
     var values: [String: String] {
-        [
-            "host": host,
-            "port": port,
-            "access": access,
-            "audit-log": auditLog,
-            "allowed-origins": allowedOrigins,
-            "allowed-hosts": allowedHosts,
-            "namespace": namespace,
-            "name": name,
-            "broker": broker,
-            "broker-ca-file": brokerCaFile,
-            "broker-certificate-file": brokerCertificateFile,
-            "broker-key-file": brokerKeyFile,
-            "broker-keepalive": brokerKeepalive,
-            "broker-connect-timeout": brokerConnectTimeout,
-            "broker-filters-per-packet": brokerFiltersPerPacket,
-            "topic-dialect": topicDialect,
-            "broker-discovery": brokerDiscovery,
-            "embedded-broker-listen": embeddedBrokerListen,
-            "embedded-broker-announcement": embeddedBrokerAnnouncement,
-            "state-directory": stateDirectory,
-            "resume-window": resumeWindow,
-            "websocket-compression": websocketCompression,
-            "log-level": logLevel,
-            "maximum-memory": maximumMemory,
-            "maximum-memory-per-client": maximumMemoryPerClient,
-            "maximum-replay-memory": maximumReplayMemory,
-            "maximum-connections": maximumConnections,
-            "maximum-connections-per-client": maximumConnectionsPerClient,
-            "maximum-unauthenticated-connections": maximumUnauthenticatedConnections,
-            "maximum-unauthenticated-connections-per-client": maximumUnauthenticatedConnectionsPerClient,
-            "maximum-subscriptions": maximumSubscriptions,
-            "maximum-subscriptions-per-client": maximumSubscriptionsPerClient,
-            "maximum-feeds-per-client": maximumFeedsPerClient,
-            "maximum-pending-requests": maximumPendingRequests,
-            "maximum-pending-requests-per-client": maximumPendingRequestsPerClient,
-            "maximum-outbox-bytes": maximumOutboxBytes,
-            "maximum-outbox-bytes-per-client": maximumOutboxBytesPerClient,
-            "maximum-identities": maximumIdentities,
-            "maximum-identities-per-client": maximumIdentitiesPerClient,
-            "maximum-broker-connections-per-client": maximumBrokerConnectionsPerClient,
-            "maximum-io-nodes": maximumIoNodes,
-            "maximum-io-nodes-per-client": maximumIoNodesPerClient,
-            "maximum-advertised-objects": maximumAdvertisedObjects,
-            "maximum-advertised-objects-per-client": maximumAdvertisedObjectsPerClient,
-            "maximum-queries": maximumQueries,
-            "maximum-queries-per-client": maximumQueriesPerClient,
-            "maximum-outbox-publications": maximumOutboxPublications,
-            "maximum-event-size": maximumEventSize,
-            "maximum-event-values": maximumEventValues,
-            "maximum-raw-connections": maximumRawConnections,
-            "maximum-subscriptions-per-connection": maximumSubscriptionsPerConnection,
-            "maximum-streams": maximumStreams,
-            "maximum-work-rate": maximumWorkRate,
-            "maximum-body-size": maximumBodySize,
-            "maximum-header-size": maximumHeaderSize,
-            "maximum-timeout": maximumTimeout,
-            "request-timeout": requestTimeout,
-            "connection-timeout": connectionTimeout,
-            "drain-delay": drainDelay,
-            "http-threads": httpThreads,
-            "outbox-publications": outboxPublications,
-            "outbox-bytes": outboxBytes,
-            "resume-memory": resumeMemory,
-        ].compactMapValues(\.self)
+        var values: [String: String] = [:]
+        for child in Mirror(reflecting: self).children {
+            guard let label = child.label, let flag = child.value as? Option<String?> else { continue }
+            values[Self.setting(of: label.dropFirst())] = flag.wrappedValue
+        }
+        return values
+    }
+
+    private static func setting(of property: Substring) -> String {
+        property.reduce(into: "") { $0 += $1.isUppercase ? "-\($1.lowercased())" : String($1) }
     }
 
     private static func help(_ name: String) -> ArgumentHelp {

@@ -132,6 +132,17 @@ import Testing
         #expect(Set(flags).subtracting(["config", "version"]).count == listed.count)
     }
 
+    @Test func everyFlagSetsItsSetting() throws {
+        // Whatever else they do, these refuse a text.
+        for bound in Limits.bounds {
+            for name in [bound.name, bound.formerName].compactMap(\.self) {
+                let process = try GatewayProcess(unready: ["--\(name)", "x"])
+                #expect(try process.waitForEnd() != 0)
+                #expect(process.log.contains("--\(name): must be a whole number"), "\(name)")
+            }
+        }
+    }
+
     @Test func aWrongFlagEndsTheGatewayWithAReason() throws {
         let process = try GatewayProcess(unready: ["--port", "x"])
         #expect(try process.waitForEnd() != 0)

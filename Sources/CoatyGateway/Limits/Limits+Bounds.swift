@@ -30,6 +30,15 @@ extension Limits {
             atTheBound: "the oldest events are dropped; a client that resumes after them gets a gap",
             optional: \.replayMemory
         ),
+        Bound(
+            "maximum-registry-memory",
+            .bytes,
+            in: 1 << 20...1 << 40,
+            "Maximum bytes of the object registry",
+            derivation: "an eighth of the accounted memory",
+            atTheBound: "the objects that were heard of longest ago are removed; `complete` is false",
+            optional: \.objectMemory
+        ),
     ]
 
     private static let otherBounds = [
@@ -82,6 +91,38 @@ extension Limits {
             "Maximum number of streams over HTTP",
             atTheBound: "503 `too-many-connections`",
             \.streams
+        ),
+        Bound(
+            "maximum-registry-objects",
+            .number,
+            in: 1...1_000_000,
+            "Maximum number of objects in the object registry",
+            atTheBound: "the objects that were heard of longest ago are removed; `complete` is false",
+            \.registryObjects
+        ),
+        Bound(
+            "maximum-registry-object-size",
+            .bytes,
+            in: 1024...16 << 20,
+            "Maximum size of an object in the object registry",
+            atTheBound: "the object is not kept; `complete` is false",
+            \.objectSize
+        ),
+        Bound(
+            "maximum-query-steps",
+            .number,
+            in: 10_000...1_000_000_000,
+            "Maximum steps of a query of the object registry, about 50 ns each",
+            atTheBound: "422 `query-too-expensive`",
+            \.querySteps
+        ),
+        Bound(
+            "query-timeout",
+            .milliseconds,
+            in: 100...60_000,
+            "Time from the request to the result of a query of the object registry",
+            atTheBound: "503 `query-timeout`",
+            \.queryTimeout
         ),
         Bound(
             "maximum-work-rate",

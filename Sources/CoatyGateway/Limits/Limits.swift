@@ -16,6 +16,16 @@ struct Limits: Sendable {
     var memoryPerClient: Int?
     /// Bytes of events kept for clients that resume; nil for a sixteenth of ``accountedMemory``, at most 16 MiB.
     var replayMemory: Int?
+    /// Objects that the object registry lists and remembers.
+    var registryObjects = 10_000
+    /// Bytes of the object registry; nil for an eighth of ``accountedMemory``.
+    var objectMemory: Int?
+    /// Bytes of an object in the registry.
+    var objectSize = 1 << 20
+    /// Steps of one query of the object registry.
+    var querySteps = 20_000_000
+    /// Milliseconds from the request to the result of such a query.
+    var queryTimeout = 10_000
     /// Steps of work per second for all clients. A step is about 50 ns.
     var workRate = 20_000_000
     /// Publications that may be queued for the broker, by all clients.
@@ -72,7 +82,12 @@ extension Limits {
     /// The bytes that are accounted: 70 %. The rest is for fragmentation and for what the C libraries hold.
     var accountedMemory: Int { memory / 10 * 7 }
     /// The part of ``accountedMemory`` for the object registry.
-    var registryMemory: Int { accountedMemory / 8 }
+    var registryMemory: Int { objectMemory ?? accountedMemory / 8 }
+    /// The bytes of objects in it. The rest is for what the registry needs for each object, and for objects that were removed lately.
+    var registryBytes: Int {
+        let rest = registryObjects * ObjectTable.bytesPerObject + ObjectTable.maximumRemovedBytes
+        return max(registryMemory / 2, registryMemory - rest)
+    }
     /// The part for events that wait for the fan-out workers.
     var feedMemory: Int { accountedMemory / 16 }
     /// The part for messages of the broker that are being received and parsed.

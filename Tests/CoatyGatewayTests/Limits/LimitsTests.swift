@@ -138,18 +138,6 @@ private enum LimitsDocument {
                     "\(IoNodeRegistry.maximumEventValues)", "the event is dropped",
                 ],
                 [
-                    "objects in the registry", "\(ObjectRegistry.maximumObjects)",
-                    "the oldest are removed; `complete` is false",
-                ],
-                [
-                    "bytes of the registry", "\(ObjectRegistry.maximumBytes)",
-                    "the oldest are removed; `complete` is false",
-                ],
-                [
-                    "bytes of an object in the registry", "\(ObjectRegistry.maximumObjectBytes)",
-                    "it is not kept; `complete` is false",
-                ],
-                [
                     "requests that a client may answer", "\(AnswerRights.maximumRequests)",
                     "the oldest can no longer be answered",
                 ],

@@ -10,7 +10,7 @@ import Testing
 @Suite final class ObjectSearchTests: ObjectTableScene {
     private func find(
         _ items: KeyValuePairs<String, String>,
-        steps: Int = Queries.maximumSteps
+        steps: Int = Limits().querySteps
     ) throws -> (ids: [String], total: Int, steps: Int) {
         let selection = try ObjectSelection(QueryParameters(items: items.map { (name: $0.key, value: $0.value) }))
         var search = ObjectSearch(selection, in: table.content, nil)

@@ -213,7 +213,7 @@ import Testing
         try join("a")
         try hear(Self.json("x"), from: "a")
         deadvertise("a")
-        let large = #","p":"\#(String(repeating: "p", count: ObjectRegistry.maximumObjectBytes))""#
+        let large = #","p":"\#(String(repeating: "p", count: Limits().objectSize))""#
         try hear(Self.json("x", .CoatyObject, large), from: "a")
         try join("a")
         #expect(ids == ["a"] && !table.content.isComplete)

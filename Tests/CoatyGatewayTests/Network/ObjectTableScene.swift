@@ -48,7 +48,9 @@ class ObjectTableScene {
     func hear(_ json: String, from agent: String, isAdvertised: Bool = true) throws -> Bool {
         now += 1
         let view = try Payload(Array(#"{ "object": \#(json) }"#.utf8)).json["object"]
-        guard let version = ObjectHeader(try #require(view)).flatMap(ObjectVersion.init) else { return false }
+        guard let header = ObjectHeader(try #require(view)),
+            let version = ObjectVersion(header, maximumSize: Limits().objectSize)
+        else { return false }
         return table.take(version, from: CoatyUUID(wire: agent), isAdvertised: isAdvertised, now: now)
     }
 

@@ -192,7 +192,7 @@ import Testing
 
     @Test func tooLargeObjectIsNotListed() throws {
         try hear(Self.json("x"), from: "a")
-        let large = #","p":"\#(String(repeating: "p", count: ObjectRegistry.maximumObjectBytes))""#
+        let large = #","p":"\#(String(repeating: "p", count: Limits().objectSize))""#
         try hear(Self.json("y", .CoatyObject, large), from: "a")
         #expect(ids == ["x"] && !table.content.isComplete)
         try hear(Self.json("x", .CoatyObject, large), from: "a")
@@ -236,7 +236,7 @@ import Testing
         }
         #expect(table.content.departed.agents.count == DepartedAgents.maximumDeparted)
         #expect(table.content.departed.agents.first?.identity == Array(Self.json("5", .Identity).utf8))
-        let large = #","p":"\#(String(repeating: "p", count: ObjectRegistry.maximumObjectBytes - 100))""#
+        let large = #","p":"\#(String(repeating: "p", count: Limits().objectSize - 100))""#
         for id in ["a", "b", "c", "d", "e"] {
             try hear(Self.json(id, .Identity, large), from: id)
             deadvertise(id)

@@ -92,16 +92,18 @@ struct ObjectVersion: Sendable {
     /// A copy of the JSON text; nil if it is too large to be listed.
     let bytes: [UInt8]?
 
-    /// - Parameter object: an object of a validated event.
+    /// - Parameters:
+    ///   - object: an object of a validated event.
+    ///   - maximumSize: the size up to which objects are listed, in bytes.
     /// - Returns: nil if such objects are not listed.
-    init?(_ object: ObjectHeader) {
+    init?(_ object: ObjectHeader, maximumSize: Int) {
         guard object.coreType != .Log else { return nil }
         objectId = object.objectId
         coreType = object.coreType
         objectType = object.objectType
         parentObjectId = object.parentObjectId
         let bytes = object.json.bytes
-        self.bytes = bytes.count <= ObjectRegistry.maximumObjectBytes ? Array(bytes) : nil
+        self.bytes = bytes.count <= maximumSize ? Array(bytes) : nil
     }
 
     func hasSameText(as object: AliveObject) -> Bool {

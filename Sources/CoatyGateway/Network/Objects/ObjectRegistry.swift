@@ -9,12 +9,6 @@ import Synchronization
 /// returns with the same identity, its objects return with it; see ``ObjectTable``. Log objects are not listed: they record
 /// events, and no agent deadvertises them.
 final class ObjectRegistry: Component {
-    /// How many objects are known at most. See ``ObjectTable`` for what makes room.
-    static let maximumObjects = 10_000
-    /// How many bytes they have at most.
-    static let maximumBytes = 64 << 20
-    /// How many bytes an object may have; a larger one is left out.
-    static let maximumObjectBytes = 1 << 20
     /// How long agents may take to show themselves after a reconnect; then they count as gone.
     static let confirmationTime = Duration.seconds(10)
     /// How many ids of a Deadvertise event are removed before others can read.
@@ -33,6 +27,8 @@ final class ObjectRegistry: Component {
     private let manager: CommunicationManager
     private let clock: any Clock<Duration>
     private let logger: Logger
+    /// Maximum size of an object, in bytes; a larger one is not kept.
+    private let maximumSize: Int
     private let table: Mutex<ObjectTable>
     private let looking = Mutex(Looking())
     private let asks: AsyncStream<Void>
@@ -40,20 +36,19 @@ final class ObjectRegistry: Component {
 
     /// - Parameters:
     ///   - manager: the gateway's own agent.
-    ///   - maximumObjects: how many objects are known at most.
-    ///   - maximumBytes: how many bytes they have at most.
+    ///   - limits: bound the objects. See ``ObjectTable`` for what makes room.
     ///   - clock: measures the time that agents have to show themselves.
     init(
         manager: CommunicationManager,
-        maximumObjects: Int = maximumObjects,
-        maximumBytes: Int = maximumBytes,
+        limits: Limits = Limits(),
         clock: any Clock<Duration> = ContinuousClock(),
         logger: Logger
     ) {
         self.manager = manager
         self.clock = clock
         self.logger = logger
-        table = Mutex(ObjectTable(maximumObjects: maximumObjects, maximumBytes: maximumBytes))
+        maximumSize = limits.objectSize
+        table = Mutex(ObjectTable(maximumObjects: limits.registryObjects, maximumBytes: limits.registryBytes))
         (asks, ask) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -158,7 +153,7 @@ final class ObjectRegistry: Component {
         table.withLock { $0.hear(from: agent) }
         var isBack = false
         // One at a time, so that nobody waits for all of them.
-        for version in objects.lazy.compactMap(ObjectHeader.init).compactMap(ObjectVersion.init) {
+        for version in objects.lazy.compactMap(ObjectHeader.init).compactMap(version) {
             if take(version, from: agent, isAdvertised: false) { isBack = true }
         }
         if isBack { ask.yield() }
@@ -176,10 +171,12 @@ final class ObjectRegistry: Component {
         table.withLock { $0.take(version, from: agent, isAdvertised: isAdvertised, now: Self.now) }
     }
 
+    private func version(_ object: ObjectHeader) -> ObjectVersion? { ObjectVersion(object, maximumSize: maximumSize) }
+
     private func take(_ event: AdvertiseEvent) {
         guard let agent = event.sourceId else { return }
         table.withLock { $0.hear(from: agent) }
-        guard let version = ObjectVersion(event.object) else { return }
+        guard let version = version(event.object) else { return }
         // The agent was presumed to have left, so its objects were removed, and it need not advertise them again.
         if take(version, from: agent, isAdvertised: true) { ask.yield() }
     }

@@ -12,6 +12,8 @@ struct ObjectTable: Sendable {
     /// Maximum number of removed objects whose last version is kept, and their maximum size in bytes.
     static let maximumRemoved = 1_000
     static let maximumRemovedBytes = 4 << 20
+    /// What an object needs besides its bytes: ids, types and the entries of indexes.
+    static let bytesPerObject = 512
     /// Maximum number of departed agents that are known to have forgotten objects.
     static let maximumIncompleteAgents = 100_000
 

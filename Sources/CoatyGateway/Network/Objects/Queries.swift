@@ -20,16 +20,17 @@ protocol Query: Sendable {
 final class Queries: Component {
     /// The number of threads.
     static let workers = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
-    /// Steps of a query. A step is about 50 ns.
-    static let maximumSteps = 20_000_000
-    /// Maximum time from the request to the result.
-    static let timeout = Duration.seconds(10)
-
     private let pool = WorkerPool(name: "queries", threads: workers)
     private let maximumSteps: Int
     private let timeout: Duration
 
-    init(maximumSteps: Int = maximumSteps, timeout: Duration = timeout) {
+    /// - Parameters:
+    ///   - maximumSteps: steps of a query.
+    ///   - timeout: the maximum time from the request to the result.
+    init(
+        maximumSteps: Int = Limits().querySteps,
+        timeout: Duration = .milliseconds(Limits().queryTimeout)
+    ) {
         self.maximumSteps = maximumSteps
         self.timeout = timeout
     }
