@@ -25,6 +25,8 @@ final class ClientConnections: Sendable {
         var delivered: Int
         /// Events dropped because clients read too slowly, since the gateway started.
         var dropped: Int
+        /// Gaps because filters were too expensive, since the gateway started.
+        var leftOut: Int
         /// Events queued because clients read too slowly, without events that throttling holds back.
         var queued = 0
         /// Bytes queued, including those of events that throttling holds back.
@@ -42,6 +44,7 @@ final class ClientConnections: Sendable {
         /// Totals of the connections that have been removed.
         var delivered = 0
         var dropped = 0
+        var leftOut = 0
     }
 
     private let state = Mutex(State())
@@ -64,6 +67,7 @@ final class ClientConnections: Sendable {
             guard state.connections.removeValue(forKey: number) != nil else { return }
             state.delivered += statistics.delivered
             state.dropped += statistics.dropped
+            state.leftOut += statistics.leftOut
         }
     }
 
@@ -80,12 +84,18 @@ final class ClientConnections: Sendable {
     /// The current counts over all connections.
     var statistics: Statistics {
         let now = state.withLock(\.self)
-        var sum = Statistics(connections: now.connections.count, delivered: now.delivered, dropped: now.dropped)
+        var sum = Statistics(
+            connections: now.connections.count,
+            delivered: now.delivered,
+            dropped: now.dropped,
+            leftOut: now.leftOut
+        )
         for (number, (outbound, transport)) in now.connections {
             let statistics = outbound.statistics
             sum.queuedBytes += statistics.queuedBytes
             sum.delivered += statistics.delivered
             sum.dropped += statistics.dropped
+            sum.leftOut += statistics.leftOut
             sum.subscriptions += statistics.subscriptions.count
             for subscription in statistics.subscriptions where subscription.isSlow {
                 sum.queued += subscription.queued

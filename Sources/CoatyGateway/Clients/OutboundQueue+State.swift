@@ -31,6 +31,8 @@ extension OutboundQueue {
         var delivered = 0
         /// Events dropped since the connection opened.
         var dropped = 0
+        /// Gaps that were queued because the client's filter was too expensive.
+        var leftOut = 0
         /// Why the connection ends after the queued replies; nil while it stays open.
         var finishing: ConnectionEnd?
         /// The requests that the client may answer; nil if it can't answer over this connection.

@@ -180,6 +180,7 @@ final class OutboundQueue: Job {
         state.withLock { state in
             guard let condition = state.condition(of: subscription), !condition.hasEnded else { return }
             var item = subscription.currentView == view ? item : .gap(nil, nil)
+            if case .leftOut = item { state.leftOut += 1 }
             guard condition.isThrottled, item.charge(to: state.memory) else {
                 return deliver(item, to: subscription, condition, &state)
             }
@@ -299,6 +300,8 @@ final class OutboundQueue: Job {
         let delivered: Int
         /// Events dropped since the connection opened.
         let dropped: Int
+        /// Gaps because the client's filter was too expensive, since the connection opened.
+        let leftOut: Int
         /// Bytes of events and responses that are queued, also of those that throttling holds back.
         let queuedBytes: Int
         let subscriptions: [SubscriptionStatistics]
@@ -309,6 +312,7 @@ final class OutboundQueue: Job {
             Statistics(
                 delivered: state.delivered,
                 dropped: state.dropped,
+                leftOut: state.leftOut,
                 queuedBytes: state.bytes + state.responseBytes,
                 subscriptions: state.queues.values.compactMap(SubscriptionStatistics.init)
             )
@@ -337,7 +341,8 @@ final class OutboundQueue: Job {
     private func clear(_ state: inout State) {
         var closed = State(state.account)
         closed.isClosed = true
-        (closed.lastSerial, closed.delivered, closed.dropped) = (state.lastSerial, state.delivered, state.dropped)
+        (closed.lastSerial, closed.delivered) = (state.lastSerial, state.delivered)
+        (closed.dropped, closed.leftOut) = (state.dropped, state.leftOut)
         state = closed
     }
 

@@ -92,10 +92,10 @@ class GatewayView {
     return isAway
   }
 
-  #drawFacts({ version, started, broker, events, streams, requests }) {
+  #drawFacts({ version, started, broker, events, streams, memory: held, requests }) {
     const { facts, state, memory } = this.#ui
     const isOnline = broker.state === "online"
-    const isCounted = streams.queuedBytes / streams.maximumQueuedBytes
+    const isCounted = held.charged / held.maximumCharged
     setText(this.#ui.about, `Version ${version} · up for ${lasting(started)}`)
     setText(state, isOnline ? "Online" : "Offline")
     state.dataset.kind = isOnline ? "ok" : "bad"
@@ -114,7 +114,7 @@ class GatewayView {
       dropped: count(streams.dropped),
       queued: count(streams.queued),
       requests: `${count(requests.pending)} · ${count(requests.total)} in total`,
-      memory: `${bytes(streams.queuedBytes)} of ${bytes(streams.maximumQueuedBytes)}`,
+      memory: `${bytes(held.charged)} of ${bytes(held.maximumCharged)}`,
     })) setText(facts[name], text)
     facts.outbox.classList.toggle("attention", events.queued > 0 && !isOnline)
     facts.dropped.classList.toggle("attention", streams.dropped > 0)

@@ -35,8 +35,11 @@ struct StatusResource: Sendable {
             },"events":{"received":\(session.received),"published":\(session.published),"deferred":\(session.deferred),\
             "queued":\(session.queued),"queuedBytes":\(session.queuedBytes),"invalid":\(session.invalid)},\
             "streams":{"connections":\(streams.connections),"subscriptions":\(streams.subscriptions),\
-            "delivered":\(streams.delivered),"dropped":\(streams.dropped),"queued":\(streams.queued),\
+            "delivered":\(streams.delivered),"dropped":\(streams.dropped),"leftOut":\(streams.leftOut),\
+            "queued":\(streams.queued),\
             "queuedBytes":\(streams.queuedBytes),"maximumQueuedBytes":\(memory.maximumCharged)},\
+            "feeds":{"queuedBytes":\(memory.feeds),"maximumQueuedBytes":\(memory.maximumFeeds),\
+            "overflows":\(status.feedOverflows)},\
             "memory":{"resident":\(memory.resident),"maximumResident":\(memory.maximumResident),\
             "charged":\(memory.charged),"maximumCharged":\(memory.maximumCharged),"closedConnections":\(memory.closed)},\
             "refused":{"ownShare":\(memory.refusedOwn),"all":\(memory.refusedAll)},\

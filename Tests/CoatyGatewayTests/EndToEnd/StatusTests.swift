@@ -16,7 +16,10 @@ import Testing
             let received, published, deferred, queued, queuedBytes, invalid: Int
         }
         struct Streams: Decodable {
-            let connections, subscriptions, delivered, dropped, queued, queuedBytes, maximumQueuedBytes: Int
+            let connections, subscriptions, delivered, dropped, leftOut, queued, queuedBytes, maximumQueuedBytes: Int
+        }
+        struct Feeds: Decodable {
+            let queuedBytes, maximumQueuedBytes, overflows: Int
         }
         struct Memory: Decodable {
             let resident, maximumResident, charged, maximumCharged, closedConnections: Int
@@ -40,6 +43,7 @@ import Testing
         let broker: Broker
         let events: Events
         let streams: Streams
+        let feeds: Feeds
         let requests: Requests
         let memory: Memory
         let refused: Refused
@@ -94,7 +98,8 @@ import Testing
         #expect(now.events.queuedBytes == 0 && now.events.deferred == before.events.deferred)
         #expect(now.events.invalid - before.events.invalid == 1)
         #expect(now.streams.connections == 2 && now.streams.subscriptions == 3 && now.streams.dropped == 0)
-        #expect(now.streams.maximumQueuedBytes > 128 << 20)
+        #expect(now.streams.maximumQueuedBytes > 128 << 20 && now.streams.leftOut == 0)
+        #expect(now.feeds.queuedBytes == 0 && now.feeds.maximumQueuedBytes > 20 << 20 && now.feeds.overflows == 0)
         // What the connections and subscriptions hold by themselves.
         #expect(now.memory.charged > 0 && now.memory.charged < 1 << 20)
         #expect(now.memory.maximumResident == 512 << 20 && now.memory.resident < now.memory.maximumResident)

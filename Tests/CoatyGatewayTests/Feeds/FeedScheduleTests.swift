@@ -281,6 +281,7 @@ import Testing
         #expect(frames.map(\.content) == [.ok, .gap(nil), .gap(nil), .error])
         #expect(frames[1].cursor?.position == 1 && frames[2].cursor?.position == 3)
         #expect(slow.transport.frames[1].contains(#""reason":"filter-steps""#))
+        #expect(slow.outbound.statistics.leftOut == 2)
         #expect(slow.transport.frames[3].contains("filter-too-expensive"))
         #expect(try restricted.transport.delivered.map(\.content) == [.ok, .gap(nil)])
         for client in [slow, other, restricted] { client.outbound.close() }

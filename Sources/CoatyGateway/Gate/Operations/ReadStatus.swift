@@ -6,6 +6,8 @@ struct ReadStatus: Operation {
         let session: CommunicationStatistics
         let streams: ClientConnections.Statistics
         let memory: MemoryStatus
+        /// How often the oldest events of a feed were replaced by a gap.
+        let feedOverflows: Int
         let pendingRequests: Int
         let totalRequests: Int
         /// Whether the client may know of other clients' subscriptions.
@@ -20,7 +22,8 @@ struct ReadStatus: Operation {
         Outcome(
             session: network.manager.statistics,
             streams: network.feeds.streams.statistics,
-            memory: MemoryStatus(network.accounts, network.residentMemory),
+            memory: MemoryStatus(network.accounts, network.residentMemory, network.feeds.counts),
+            feedOverflows: network.feeds.counts.droppedBacklogs,
             pendingRequests: network.requestCount.pending,
             totalRequests: network.requestCount.total,
             maySeeClients: permit.allows(AccessRequest(verb: .administer, pattern: .clients))
@@ -56,12 +59,16 @@ struct MemoryStatus: Sendable {
     let resident, maximumResident: Int
     /// Bytes held for clients, and their maximum.
     let charged, maximumCharged: Int
+    /// Bytes of events that wait for the workers, and their maximum.
+    let feeds, maximumFeeds: Int
     /// Connections that were closed because the memory was used up.
     let closed: Int
     /// What clients were refused at their own limit, and at that of all clients.
     let refusedOwn, refusedAll: Int
 
-    init(_ accounts: Accounts, _ memory: ResidentMemory?) {
+    init(_ accounts: Accounts, _ memory: ResidentMemory?, _ counts: FeedCounts) {
+        feeds = counts.usedMemory
+        maximumFeeds = accounts.limits.feedMemory
         resident = memory?.used ?? 0
         maximumResident = accounts.limits.memory
         charged = accounts.memory.used
