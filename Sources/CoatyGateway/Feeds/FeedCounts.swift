@@ -10,7 +10,7 @@ final class FeedCounts: Sendable {
     private let backlogs = Atomic(0)
     private let memory: MemoryAccount
     /// Maximum bytes of one lane of a feed.
-    private let limit: Int
+    let limit: Int
 
     /// - Parameter memory: the bytes for all feeds.
     init(memory: Int, logger: Logger) {

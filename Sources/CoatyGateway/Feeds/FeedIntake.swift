@@ -103,7 +103,8 @@ struct FeedIntake: Sendable {
         if current.resize(to: bytes) { return true }
         let events = events
         guard events == 0 || events == 1 && counts.hasMemory else { return false }
-        charge = (account.chargeAnyway(bytes), account)
+        // Not more than the share, so that others still have memory. While it is parsed, the event belongs to another part.
+        charge = (account.chargeAnyway(min(bytes, counts.limit)), account)
         return true
     }
 

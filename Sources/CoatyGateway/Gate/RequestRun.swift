@@ -25,7 +25,7 @@ protocol ResponseSink: Sendable {
 /// sink has no room, or when the client cancels it. The broker's thread only appends a response to the intake; the run's turns
 /// judge the responses and build their texts, in their order. An end that is due waits for the responses that came before it.
 final class RequestRun: Job {
-    /// Maximum number of responses that wait for a turn, and of their bytes. Beyond that, the request ends.
+    /// Maximum number of responses that wait for a turn, and of their bytes. Beyond that, or without memory, the request ends.
     static let maximumBacklog = 1024
     static let maximumBacklogBytes = 4 << 20
     /// Steps that it takes to pass on a response, besides judging it.
@@ -63,6 +63,8 @@ final class RequestRun: Job {
 
     let ticket: JobTicket
     private let client: WorkRate
+    /// What the arrivals are charged.
+    private let charge: Charge
     private let options: RequestOptions
     private let ownId: CoatyUUID
     private let sink: any ResponseSink
@@ -81,10 +83,12 @@ final class RequestRun: Job {
         visible: @escaping @Sendable (Payload) -> Payload?,
         count: RequestCount,
         client: WorkRate,
+        memory: MemoryAccount,
         workers: WorkerPool
     ) {
         ticket = JobTicket(client: client)
         self.client = client
+        charge = memory.chargeAnyway(0)
         self.options = options
         self.ownId = ownId
         self.sink = sink
@@ -100,6 +104,7 @@ final class RequestRun: Job {
     /// - Parameters:
     ///   - count: counts the request, even if it can't be published.
     ///   - client: the client that pays for judging the responses, which wait while it is overdrawn.
+    ///   - memory: is charged the responses that wait.
     ///   - workers: judge the responses.
     ///   - isFiltered: whether the sink is to report that responses may have been withheld.
     ///   - visible: returns the part of a response that the client may see; nil if it must not see anything. A hidden response
@@ -113,6 +118,7 @@ final class RequestRun: Job {
         into sink: any ResponseSink,
         count: RequestCount,
         client: WorkRate,
+        memory: MemoryAccount,
         workers: WorkerPool,
         isFiltered: Bool = false,
         visible: @escaping @Sendable (Payload) -> Payload? = { $0 },
@@ -126,6 +132,7 @@ final class RequestRun: Job {
             visible: visible,
             count: count,
             client: client,
+            memory: memory,
             workers: workers
         )
         do throws(CommunicationError) {
@@ -171,7 +178,8 @@ final class RequestRun: Job {
             let bytes = state.bytes + arrival.payload.footprint
             guard
                 state.arrivals.isEmpty
-                    || state.arrivals.count < Self.maximumBacklog && bytes <= Self.maximumBacklogBytes
+                    || state.arrivals.count < Self.maximumBacklog && bytes <= Self.maximumBacklogBytes,
+                charge.resize(to: bytes)
             else {
                 state.due = .overflow
                 return
@@ -196,7 +204,10 @@ final class RequestRun: Job {
             let (arrival, due) = state.withLock { state -> (Arrival?, ServerFrame.EndReason?) in
                 guard !state.isDone else { return (nil, nil) }
                 let arrival = state.arrivals.popFirst()
-                state.bytes -= arrival?.payload.footprint ?? 0
+                if let arrival {
+                    state.bytes -= arrival.payload.footprint
+                    _ = charge.resize(to: state.bytes)
+                }
                 return (arrival, state.due)
             }
             guard let arrival else {
@@ -267,6 +278,7 @@ final class RequestRun: Job {
             defer {
                 state.isDone = true
                 (state.arrivals, state.bytes) = ([], 0)
+                _ = charge.resize(to: 0)
             }
             return (!state.isDone, state.request.take(), state.deadline.take())
         }

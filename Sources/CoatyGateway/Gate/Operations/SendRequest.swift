@@ -86,6 +86,7 @@ struct PermittedRequest: Sendable {
             into: sink,
             count: network.requestCount,
             client: account.work,
+            memory: account.memory,
             workers: network.feeds.workers,
             isFiltered: view.isRestricted,
             visible: { [view, pattern = operation.request.pattern] in view.visible($0, of: pattern) },
