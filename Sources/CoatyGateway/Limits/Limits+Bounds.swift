@@ -177,7 +177,7 @@ extension Limits {
             .seconds,
             in: 0...2,
             "Time from a signal to stop until the gateway refuses clients; `/readyz` answers 503 from the signal on",
-            atTheBound: "the stop begins; it takes no longer with a delay, since pending requests have 2 seconds in all",
+            atTheBound: "the stop begins; a delay does not prolong it, since pending requests have 2 seconds in all",
             \.drainDelay
         ),
         Bound(

@@ -27,8 +27,8 @@ import Coaty
         let names = GatewaySettings.all.flatMap { [$0.name, $0.formerName].compactMap(\.self) }
         #expect(Set(names).count == names.count)
         for bound in Limits.bounds {
-            let isNamed =
-                bound.name.hasPrefix("maximum-") || bound.name.hasSuffix("-timeout") || bound.name.hasSuffix("-threads")
+            let endings = ["-timeout", "-delay", "-threads"]
+            let isNamed = bound.name.hasPrefix("maximum-") || endings.contains(where: bound.name.hasSuffix)
             #expect(isNamed, "\(bound.name)")
             if let value = bound.value(Limits()) { #expect(bound.range.contains(value), "\(bound.name)") }
         }
