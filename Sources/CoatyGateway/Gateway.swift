@@ -110,8 +110,9 @@ public final class Gateway: Sendable {
 
     private func startChildren() async throws -> (url: String, broker: String) {
         if case .open(let warning?) = mode { logger.warning("\(warning)") }
+        let trafficSessions = TrafficSessions(feeds: settings.limits[.brokerConnections].total)
         let brokerSessions =
-            settings.limits[.ioNodes].total + settings.limits[.identities].total + TrafficSessions.maximum
+            settings.limits[.ioNodes].total + settings.limits[.identities].total + trafficSessions.maximum
             + settings.limits.rawConnections
         let limit = try DescriptorLimit(agents: brokerSessions)
         var broker = try await brokerOptions()
@@ -125,7 +126,6 @@ public final class Gateway: Sendable {
         communication.maximumEventValues = settings.limits.eventValues
         let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
         let (manager, routing) = (agent.communicationManager, agent.routing)
-        let trafficSessions = TrafficSessions()
         let rawSessions = RawSessions(maximum: settings.limits.rawConnections, open: manager.openRawSession)
         let observers = ObservingSessions(traffic: trafficSessions, raw: rawSessions)
         try await start("observing sessions", observers, stopLimit: .milliseconds(700))
@@ -156,8 +156,7 @@ public final class Gateway: Sendable {
             routing: routing,
             objects: objects,
             resumeWindow: settings.resumeWindow,
-            resumeMemory: settings.limits.replayBytes,
-            eventMemory: settings.limits.feedMemory,
+            limits: settings.limits,
             sessions: trafficSessions,
             rawSessions: rawSessions,
             workers: workers,

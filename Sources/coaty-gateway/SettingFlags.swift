@@ -41,6 +41,7 @@ struct SettingFlags: ParsableArguments {
     var maximumUnauthenticatedConnectionsPerClient: String?
     @Option(help: help("maximum-subscriptions")) var maximumSubscriptions: String?
     @Option(help: help("maximum-subscriptions-per-client")) var maximumSubscriptionsPerClient: String?
+    @Option(help: help("maximum-feeds")) var maximumFeeds: String?
     @Option(help: help("maximum-feeds-per-client")) var maximumFeedsPerClient: String?
     @Option(help: help("maximum-pending-requests")) var maximumPendingRequests: String?
     @Option(help: help("maximum-pending-requests-per-client")) var maximumPendingRequestsPerClient: String?
@@ -48,6 +49,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-outbox-bytes-per-client")) var maximumOutboxBytesPerClient: String?
     @Option(help: help("maximum-identities")) var maximumIdentities: String?
     @Option(help: help("maximum-identities-per-client")) var maximumIdentitiesPerClient: String?
+    @Option(help: help("maximum-broker-connections")) var maximumBrokerConnections: String?
     @Option(help: help("maximum-broker-connections-per-client")) var maximumBrokerConnectionsPerClient: String?
     @Option(help: help("maximum-io-nodes")) var maximumIoNodes: String?
     @Option(help: help("maximum-io-nodes-per-client")) var maximumIoNodesPerClient: String?

@@ -8,10 +8,6 @@ import Synchronization
 ///
 /// A feed whose last subscription has ended stays for the resume window, so that its clients can resume.
 final class FeedHub: Sendable {
-    /// Maximum number of feeds. Each may be a subscription at the broker.
-    static let maximumFeeds = 10_000
-    /// Maximum number of feeds in use that have their own broker session.
-    static let maximumTrafficFeeds = 8
     /// Maximum number of unused feeds that keep their own session: each such session may receive all events of the network.
     static let maximumUnusedTrafficFeeds = 2
     /// Traffic feeds have a replay buffer of their own, with the total size divided by this. In a shared buffer, traffic would
@@ -28,6 +24,10 @@ final class FeedHub: Sendable {
     }
 
     private struct State {
+        /// Maximum number of feeds. Each may be a subscription at the broker.
+        let maximumFeeds: Int
+        /// Maximum number of feeds in use that have their own broker session.
+        let maximumTrafficFeeds: Int
         var entries: [Observation: Entry] = [:]
         /// Unused feeds with the time when they are closed, in order of that time. May hold stale
         /// entries of feeds that are used again or were removed.
@@ -40,16 +40,16 @@ final class FeedHub: Sendable {
 
         /// Returns the problem if a subscription needs one more feed and there is no room for it; otherwise nil.
         ///
-        /// - Parameter sessions: the current number of traffic sessions.
-        func refusal(of request: Observation, sessions: Int) -> Problem? {
+        /// - Parameter sessions: those that observe traffic.
+        func refusal(of request: Observation, sessions: TrafficSessions) -> Problem? {
             guard entries[request].map({ $0.users == 0 && request.isTraffic }) ?? true else { return nil }
             guard request.isTraffic else {
-                return entries.count - unused >= FeedHub.maximumFeeds ? Problems.tooManyFeeds : nil
+                return entries.count - unused >= maximumFeeds ? Problems.tooManyFeeds : nil
             }
             let used = entries.count { $0.key.isTraffic && $0.value.users > 0 }
-            guard used < FeedHub.maximumTrafficFeeds else { return Problems.tooManyTrafficFeeds }
+            guard used < maximumTrafficFeeds else { return Problems.tooManyTrafficFeeds }
             // An unused feed still has its session.
-            return entries[request] != nil || sessions < TrafficSessions.maximum ? nil : Problems.tooManyTrafficFeeds
+            return entries[request] != nil || sessions.hasRoom ? nil : Problems.tooManyTrafficFeeds
         }
 
         /// Removes and returns the longest unused feed with its own session, if too many such feeds are unused.
@@ -98,12 +98,11 @@ final class FeedHub: Sendable {
     let rawSessions: RawSessions
     private let replayBuffer: ReplayBuffer
     private let trafficReplayBuffer: ReplayBuffer
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     /// - Parameters:
     ///   - resumeWindow: how long an unused feed stays.
-    ///   - resumeMemory: total size of the replay buffers, in bytes.
-    ///   - eventMemory: total size of the events that have not been delivered yet, in bytes.
+    ///   - limits: bound the feeds, the replay buffers, and the events that have not been delivered yet.
     ///   - sessions: counts the sessions that observe traffic.
     ///   - rawSessions: observe raw events.
     ///   - workers: judge events for subscriptions and responses for requests.
@@ -113,15 +112,20 @@ final class FeedHub: Sendable {
         routing: RoutingAdmin,
         objects: ObjectRegistry,
         resumeWindow: Duration,
-        resumeMemory: Int,
-        eventMemory: Int,
+        limits: Limits,
         sessions: TrafficSessions,
         rawSessions: RawSessions,
         workers: WorkerPool,
         logger: Logger
     ) {
         self.workers = workers
-        counts = FeedCounts(memory: eventMemory, logger: logger)
+        counts = FeedCounts(memory: limits.feedMemory, logger: logger)
+        state = Mutex(
+            State(
+                maximumFeeds: limits[.feeds].total,
+                maximumTrafficFeeds: limits[.brokerConnections].total
+            )
+        )
         self.manager = manager
         self.ioNodes = ioNodes
         self.routing = routing
@@ -129,8 +133,9 @@ final class FeedHub: Sendable {
         self.resumeWindow = resumeWindow
         trafficSessions = sessions
         self.rawSessions = rawSessions
-        trafficReplayBuffer = ReplayBuffer(limit: resumeMemory / Self.trafficPart)
-        replayBuffer = ReplayBuffer(limit: resumeMemory - resumeMemory / Self.trafficPart)
+        let bytes = limits.replayBytes
+        trafficReplayBuffer = ReplayBuffer(limit: bytes / Self.trafficPart)
+        replayBuffer = ReplayBuffer(limit: bytes - bytes / Self.trafficPart)
     }
 
     /// Returns the problem if an observation is not possible now; nil if it is.
@@ -139,7 +144,7 @@ final class FeedHub: Sendable {
         case .ioValue(let id): ioNodes.actor(id) == nil ? Problems.notRegistered("IO actor") : nil
         case .ioState(let id): ioNodes.agent(ofPoint: id) == nil ? Problems.notRegistered("IO point") : nil
         case .routing(let id): routing.isKnown(id) ? nil : Problems.unknownContext(id)
-        default: state.withLock { $0.refusal(of: request.shared, sessions: trafficSessions.count) }
+        default: state.withLock { $0.refusal(of: request.shared, sessions: trafficSessions) }
         }
     }
 
@@ -190,14 +195,14 @@ final class FeedHub: Sendable {
     /// - Throws: `Problem` if there is no room, even if ``refusal(of:)`` returned nil before.
     private func use(_ request: Observation, by client: ClientKey) throws(Problem) -> Feed {
         let (feed, upstream, displaced) = try state.withLock { state throws(Problem) in
-            if let problem = state.refusal(of: request, sessions: trafficSessions.count) { throw problem }
+            if let problem = state.refusal(of: request, sessions: trafficSessions) { throw problem }
             if var entry = state.entries[request] {
                 if entry.users == 0 { state.unused -= 1 }
                 entry.users += 1
                 state.entries[request] = entry
                 return (entry.feed, FeedUpstream?.none, Feed?.none)
             }
-            let displaced = state.entries.count >= Self.maximumFeeds ? state.removeOldestUnused() : nil
+            let displaced = state.entries.count >= state.maximumFeeds ? state.removeOldestUnused() : nil
             let feed = Feed(
                 isResumable: true,
                 memory: request.isTraffic ? trafficReplayBuffer : replayBuffer,
@@ -280,7 +285,7 @@ final class FeedHub: Sendable {
 
 extension Problems {
     static let tooManyTrafficFeeds = tooManySubscriptions(
-        "The gateway observes \(FeedHub.maximumTrafficFeeds) other choices of events already, or has not yet done with earlier ones."
+        "The gateway observes as many other choices of events as it may, or has not yet done with earlier ones."
     )
     static let tooManyFeeds = tooManySubscriptions("The maximum number of feeds is in use.")
     static let withdrawn = notFound(detail: "What is to be observed is no longer there.")

@@ -5,8 +5,6 @@ import Synchronization
 ///
 /// A thread blocked in the resolver or in connect(2) can outlive its subscriptions by minutes.
 final class TrafficSessions: Component {
-    /// Maximum number of sessions, including those that are closing. At the maximum, no further set of events can be observed.
-    static let maximum = FeedHub.maximumTrafficFeeds + FeedHub.maximumUnusedTrafficFeeds
     /// How long ``stop()`` waits for sessions to close. Longer than an orderly close, which the binding limits to 2 s.
     static let leaveTimeout = Duration.milliseconds(600)
     private static let pollInterval = Duration.milliseconds(20)
@@ -20,11 +18,19 @@ final class TrafficSessions: Component {
         deinit { sessions.current.subtract(1, ordering: .relaxed) }
     }
 
+    /// Maximum number of sessions, including those that are closing. At the maximum, no further set of events can be observed.
+    let maximum: Int
     private let current = Atomic(0)
+
+    /// - Parameter feeds: maximum number of feeds in use that have their own session.
+    init(feeds: Int) { maximum = feeds + FeedHub.maximumUnusedTrafficFeeds }
 
     var count: Int { current.load(ordering: .relaxed) }
 
-    /// Adds a session to the count. Callers check ``count`` first, under the same lock.
+    /// Whether there may be another session.
+    var hasRoom: Bool { count < maximum }
+
+    /// Adds a session to the count. Callers check ``hasRoom`` first, under the same lock.
     func take() -> Place {
         current.add(1, ordering: .relaxed)
         return Place(self)

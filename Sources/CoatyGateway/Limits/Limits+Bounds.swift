@@ -225,14 +225,12 @@ extension Resource {
         }
     }
 
-    /// Whether the total can be set.
-    private var hasFixedTotal: Bool { self == .feeds || self == .brokerConnections }
-
     fileprivate var bounds: [Bound] {
         let range =
             switch self {
             case .outbox: 1...1 << 40
             case .identities, .ioNodes: 0...1000
+            case .brokerConnections: 1...100
             default: 1...1_000_000
             }
         let total = Bound(
@@ -249,10 +247,10 @@ extension Resource {
             total.unit,
             in: 1...range.upperBound,
             "\(help); for one client",
-            derivation: hasFixedTotal ? "half of \(Limits()[self].total)" : "half of the total",
+            derivation: "half of the total",
             atTheBound: "429 `\(problem.type)`",
             optional: \Limits[self].perClient
         )
-        return hasFixedTotal ? [perClient] : [total, perClient]
+        return [total, perClient]
     }
 }

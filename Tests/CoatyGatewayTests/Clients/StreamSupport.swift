@@ -104,9 +104,8 @@ extension FeedHub {
             routing: RoutingAdmin(manager: manager, routers: [], feed: RoutingFeed()),
             objects: objects,
             resumeWindow: resumeWindow,
-            resumeMemory: 1 << 20,
-            eventMemory: Limits().feedMemory,
-            sessions: TrafficSessions(),
+            limits: Made.limits,
+            sessions: TrafficSessions(feeds: Made.limits[.brokerConnections].total),
             rawSessions: RawSessions(maximum: 1, open: manager.openRawSession),
             workers: ClosesOutboundQueues.made.workers,
             logger: log
@@ -160,6 +159,13 @@ struct Told: Equatable, CustomStringConvertible {
 
 /// Creates events with the keys of objects and the numbers that a test chooses.
 enum Made {
+    /// Limits with a small replay buffer.
+    static var limits: Limits {
+        var limits = Limits()
+        limits.replayMemory = 1 << 20
+        return limits
+    }
+
     static func objectId(_ key: Int) -> String {
         let digits = String(key)
         return "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits

@@ -211,7 +211,7 @@ import Testing
 
     @Test func numberOfFeedsIsBounded() async throws {
         let hub = await hub(.zero)
-        let ends = (0..<FeedHub.maximumFeeds).map { number in
+        let ends = (0..<Limits()[.feeds].total).map { number in
             hub.subscribe(subscription("l"), to: .raw(WireName("t/\(number)")))
         }
         #expect(hub.refusal(of: .raw(WireName("other")))?.status == 503)
@@ -224,7 +224,7 @@ import Testing
     /// Unused feeds make room for new ones.
     @Test func unusedFeedsDoNotCountTowardsBound() async throws {
         let hub = await hub(.seconds(3600))
-        for number in 0..<FeedHub.maximumFeeds {
+        for number in 0..<Limits()[.feeds].total {
             hub.subscribe(subscription("l"), to: .raw(WireName("t/\(number)")))()
         }
         for number in 0..<3 {

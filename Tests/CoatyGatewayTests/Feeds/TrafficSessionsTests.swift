@@ -69,17 +69,18 @@ import Testing
     }
 
     @Test func sessionsAreBoundedForSuccessiveSubscriptions() async throws {
-        for choice in Self.choices.prefix(TrafficSessions.maximum) {
+        let maximum = Limits()[.brokerConnections].total + FeedHub.maximumUnusedTrafficFeeds
+        for choice in Self.choices.prefix(maximum) {
             #expect(hub.refusal(of: choice) == nil)
             hub.subscribe(outbound.open(id: "a"), to: choice)()
         }
-        #expect(bindings.count == TrafficSessions.maximum)
+        #expect(bindings.count == maximum)
         let last = try #require(Self.choices.last)
         #expect(hub.refusal(of: last)?.status == 503)
         // A subscription that passed the check earlier is refused, too.
         hub.subscribe(outbound.open(id: "b"), to: last)()
         try await untilTrue("it is refused") { try delivered("b") == [.error] }
-        #expect(bindings.count == TrafficSessions.maximum)
+        #expect(bindings.count == maximum)
         bindings.end()
         try await untilTrue("there is room again") { hub.refusal(of: last) == nil }
         let end = hub.subscribe(outbound.open(id: "c"), to: last)
@@ -94,8 +95,8 @@ import Testing
             }
             return await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(bindings.count == FeedHub.maximumTrafficFeeds)
-        let refused = Self.choices.count - FeedHub.maximumTrafficFeeds
+        #expect(bindings.count == Limits()[.brokerConnections].total)
+        let refused = Self.choices.count - Limits()[.brokerConnections].total
         try await untilTrue("the others are refused") { try delivered("a").count { $0 == .error } == refused }
         for end in ends { end() }
     }

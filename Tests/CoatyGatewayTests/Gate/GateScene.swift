@@ -31,9 +31,8 @@ struct GateScene {
             routing: routing,
             objects: objects,
             resumeWindow: .seconds(60),
-            resumeMemory: 1 << 20,
-            eventMemory: Limits().feedMemory,
-            sessions: TrafficSessions(),
+            limits: Made.limits,
+            sessions: TrafficSessions(feeds: Made.limits[.brokerConnections].total),
             rawSessions: RawSessions(maximum: 1, open: manager.openRawSession),
             workers: ClosesOutboundQueues.made.workers,
             logger: log

@@ -18,11 +18,6 @@ import Coaty
         }
     }
 
-    @Test func totalsOfFeedsAreThoseOfTheHub() {
-        #expect(Limits()[.feeds].total == FeedHub.maximumFeeds)
-        #expect(Limits()[.brokerConnections].total == FeedHub.maximumTrafficFeeds)
-    }
-
     @Test func namesAreUniqueAndFollowOneScheme() {
         let names = GatewaySettings.all.flatMap { [$0.name, $0.formerName].compactMap(\.self) }
         #expect(Set(names).count == names.count)
@@ -111,8 +106,6 @@ private enum LimitsDocument {
     static var fixed: String {
         table(["what", "bound", "at the bound"]) {
             [
-                ["feeds", "\(FeedHub.maximumFeeds)", "503 `too-many-subscriptions`"],
-                ["selections of traffic", "\(FeedHub.maximumTrafficFeeds)", "503 `too-many-subscriptions`"],
                 [
                     "events queued for a subscription (`buffer`)", "\(SubscriptionOptions.maximumBuffer)",
                     "400; the default is \(SubscriptionOptions.defaultBuffer)",
