@@ -21,8 +21,7 @@ final class ClientSubscription: Sendable {
     /// Whether there is a view. Read for each event without a lock.
     private let isJudged: Atomic<Bool>
     private let holdings = Mutex<[any AnyObject & Sendable]>([])
-    /// The work that is done for the client; nil if nobody pays for it.
-    private let work = Mutex<WorkRate?>(nil)
+    private let payer = Mutex<WorkRate?>(nil)
     private let isRemoved = Atomic(false)
 
     init(
@@ -48,14 +47,20 @@ final class ClientSubscription: Sendable {
     /// - Parameter view: what the client may see, as the item was judged. If that has changed since, a gap is queued instead.
     func take(_ item: QueuedItem, seenBy view: AccessView?) { outbound.append(item, to: self, seenBy: view) }
 
-    /// Charges work for the subscription to a client from now on.
-    func charge(_ rate: WorkRate) { work.withLock { $0 = rate } }
+    /// Charges work for the subscription to a client. Call it before the subscription is added to a feed.
+    func charge(_ client: WorkRate) {
+        payer.withLock { $0 = client }
+        outbound.ticket.charge(to: client)
+    }
+
+    /// The client that pays for the subscription; nil if nobody does.
+    var work: WorkRate? { payer.withLock(\.self) }
 
     /// Charges steps that were spent for the subscription.
     ///
     /// - Returns: whether further work for its client has to wait for that of others.
     func spend(_ steps: Int) -> Bool {
-        guard let rate = work.withLock(\.self) else { return false }
+        guard let rate = work else { return false }
         rate.spend(steps)
         return rate.isOverdrawn
     }
@@ -72,17 +77,25 @@ final class ClientSubscription: Sendable {
     /// Ends the subscription at once with an `error` frame, and discards its queued events.
     func refuse(_ problem: Problem) { outbound.refuse(self, problem) }
 
-    /// Returns the item to queue for a record; nil if the client does not want it.
+    /// Returns the item to queue for a record of a snapshot or replay; nil if the client does not want it. The client pays for that.
     func item(_ record: EventRecord) -> QueuedItem? {
+        var steps = Self.recordSteps + record.size / Self.bytesPerStep
+        defer { work?.spend(steps) }
         switch record.content {
         case .gap: return .gap(nil, record.cursor)
         case .nothing: return nil
         case .event(let event):
             var reading = EventReading(record, event)
+            defer { steps += reading.takeSteps() }
             let verdict = reading.verdict(options.filter, kind)
             return reading.isNothing(verdict) ? nil : reading.item(verdict, options, currentView)
         }
     }
+
+    /// Steps that it takes to read a record, besides judging it.
+    private static let recordSteps = 20
+    /// Bytes of a record that are read and copied in one step.
+    private static let bytesPerStep = 256
 
     /// Whether the feed has removed the subscription.
     var hasLeft: Bool { isRemoved.load(ordering: .acquiring) }

@@ -13,6 +13,10 @@ struct Audience: Sendable {
     static let expensiveSteps = 1000
     /// Number of steps that cost less than it would to charge them.
     private static let cheapSteps = 50
+    /// Steps that it takes to deliver an event, besides judging it.
+    private static let deliverySteps = 20
+    /// Bytes of an event that are copied in one step.
+    private static let copiedPerStep = 256
     /// Number of subscriptions between two looks at the clock.
     private static let stride = 16
 
@@ -26,6 +30,8 @@ struct Audience: Sendable {
 
     private struct Member {
         let subscription: ClientSubscription
+        /// Pays for the subscription.
+        let client: WorkRate?
         /// Records up to this position are not delivered.
         let start: UInt64
         /// The current row of events for which the filter was too expensive, and how many of them count.
@@ -68,6 +74,9 @@ struct Audience: Sendable {
     /// The subscriptions whose filter was expensive for the record, or whose clients have used up their share of work.
     private var expensive: [ObjectIdentifier: ClientSubscription] = [:]
 
+    /// The steps of deliveries to one client that are not charged yet.
+    private var bill: (client: WorkRate, steps: Int)?
+
     var isDelivering: Bool { delivery != nil }
 
     var subscriptions: [ClientSubscription] {
@@ -83,7 +92,7 @@ struct Audience: Sendable {
         guard var group = groups.removeValue(forKey: number) else { return }
         if group.members.count > 2 * group.count + 16 { compact(&group, number) }
         places[ObjectIdentifier(subscription)] = (number, group.members.count)
-        group.members.append(Member(subscription: subscription, start: start))
+        group.members.append(Member(subscription: subscription, client: subscription.work, start: start))
         group.count += 1
         groups[number] = group
     }
@@ -175,6 +184,7 @@ struct Audience: Sendable {
                 break
             }
         }
+        chargeDeliveries()
         return exhausted
     }
 
@@ -190,7 +200,7 @@ struct Audience: Sendable {
         guard let group = groups[number] else { return true }
         if current.verdict == nil, let verdict = current.reading?.verdict(group.key.filter, group.key.kind) {
             current.verdict = verdict
-            charge(current.reading?.steps ?? 0, to: group)
+            charge(current.reading?.takeSteps() ?? 0, to: group)
             if case .tooExpensive = verdict {} else { groups[number]?.row += 1 }
         }
         if let verdict = current.verdict, current.reading?.isNothing(verdict) ?? false { return true }
@@ -222,6 +232,18 @@ struct Audience: Sendable {
         }
     }
 
+    /// Charges what it takes to deliver an event to a member, at the next change of the client.
+    private mutating func charge(_ steps: Int, to member: Member) {
+        guard let client = member.client else { return }
+        if bill?.client !== client { chargeDeliveries() }
+        bill = (client, steps + (bill?.steps ?? 0))
+    }
+
+    private mutating func chargeDeliveries() {
+        guard let (client, steps) = bill.take() else { return }
+        client.spend(steps)
+    }
+
     /// Notes that an event was left out for a member of a group.
     ///
     /// - Returns: whether there were too many of them.
@@ -235,15 +257,22 @@ struct Audience: Sendable {
     }
 
     /// - Returns: the item for the member; nil if it receives nothing.
-    private func deliver(_ current: inout Delivery, to member: Member, of group: Group) -> QueuedItem? {
+    private mutating func deliver(_ current: inout Delivery, to member: Member, of group: Group) -> QueuedItem? {
         let subscription = member.subscription
         let view = subscription.currentView
         guard let verdict = current.verdict else {
             let gap = QueuedItem.gap(nil, current.record.cursor)
+            charge(Self.deliverySteps, to: member)
             subscription.take(gap, seenBy: view)
             return gap
         }
-        guard let item = current.reading?.item(verdict, subscription.options, view) else { return nil }
+        let item = current.reading?.item(verdict, subscription.options, view)
+        let steps = current.reading?.takeSteps() ?? 0
+        guard let item else {
+            if steps > 0 { charge(steps, to: member) }
+            return nil
+        }
+        charge(steps + Self.deliverySteps + item.size / Self.copiedPerStep, to: member)
         // Of a row, only the first is reported: a client that resumes behind it gets the others again.
         if case .leftOut = item, member.row == group.row { return item }
         subscription.take(item, seenBy: view)

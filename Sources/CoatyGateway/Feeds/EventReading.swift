@@ -50,8 +50,8 @@ struct EventReading: Sendable {
     /// The text that most subscriptions receive.
     private var plain: EventBody?
     private var bodies: [Projection: EventBody] = [:]
-    /// The steps that the last verdict has taken.
-    private(set) var steps = 0
+    /// The steps that were taken since the last ``takeSteps()``.
+    private var steps = 0
 
     init(_ record: EventRecord, _ event: ObservedEvent) {
         self.record = record
@@ -72,9 +72,14 @@ struct EventReading: Sendable {
         return subjects
     }
 
+    /// Returns the steps that were taken since the last call.
+    mutating func takeSteps() -> Int {
+        defer { steps = 0 }
+        return steps
+    }
+
     /// Judges a filter and a kind of objects.
     mutating func verdict(_ filter: CompiledCondition?, _ kind: Observation.ObjectKind?) -> Verdict {
-        steps = 0
         guard let change = event.change else {
             guard let filter else { return .matches }
             return verdict { (reading, budget) throws(WorkExceeded) in
@@ -150,6 +155,7 @@ struct EventReading: Sendable {
             // Few events are seen in part, so that nothing is kept for them.
             var reading = EventReading(record, part)
             let verdict = reading.verdict(options.filter, nil)
+            steps += reading.takeSteps()
             return item(verdict, options, part, .part(permissions: view.permissions.serial))
         case .change(let visibility): return item(verdict, options, visibility)
         }

@@ -129,7 +129,7 @@ extension Limits {
             .number,
             in: 1_000_000...1_000_000_000,
             "Maximum steps of evaluation per second for all clients, about 50 ns each; one client gets at most half",
-            atTheBound: "filters of the client wait for their turn, or leave events out with a gap",
+            atTheBound: "replays, snapshots, responses and queries of the client wait, its events come later",
             \.workRate
         ),
         Bound(

@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Random schedules of a feed with pools of one and of four threads, against a model: events, offline periods, subscriptions that
-/// join, resume, read slowly and leave, and changes of what they may see.
+/// join, resume, read slowly and leave, changes of what they may see, and clients that are overdrawn now and then.
 @Suite struct FeedScheduleTests {
     /// What a client has seen and may see.
     private final class Client {
@@ -21,7 +21,12 @@ import Testing
         /// The number of frames when it left; nil while it is there.
         var left: Int?
 
-        init(_ workers: WorkerPool, _ options: SubscriptionOptions, _ view: AccessView?) {
+        init(
+            _ workers: WorkerPool,
+            _ options: SubscriptionOptions,
+            _ view: AccessView?,
+            _ work: WorkRate? = nil
+        ) {
             outbound = OutboundQueue(
                 transport,
                 account: .single(),
@@ -29,6 +34,7 @@ import Testing
                 hasOneSubscription: false
             )
             subscription = outbound.open(id: "s", options: options, wanted: nil, view: view)
+            if let work { subscription.charge(work) }
             isFiltered = options.filter != nil
             since = options.since
             views = [(0, view != nil)]
@@ -64,6 +70,10 @@ import Testing
             workers: workers,
             counts: FeedCounts(logger: Logger(label: "test"))
         )
+        // Of two clients; for others, nobody pays.
+        let rate = [1_000_000, 10_000_000, 1_000_000_000].randomElement(using: &random) ?? 0
+        let total = WorkBucket(stepsPerSecond: rate)
+        let payers = [WorkRate(within: total), WorkRate(within: total), nil]
         if Bool.random(using: &random) { feed.update(.standing) }
         var clients: [Client] = []
         var gaps: Set<Int> = []
@@ -81,7 +91,8 @@ import Testing
                 $0.filter = Bool.random(using: &random) ? filters.randomElement(using: &random) : nil
                 $0.buffer = Int.random(in: 1...2, using: &random) == 1 ? 4096 : Int.random(in: 1...10, using: &random)
             }
-            let client = Client(workers, options, Bool.random(using: &random) ? view : nil)
+            let payer = payers[Int.random(in: 0..<3, using: &random)]
+            let client = Client(workers, options, Bool.random(using: &random) ? view : nil, payer)
             client.transport.setRoom(Bool.random(using: &random) ? .max : Int.random(in: 0...5, using: &random))
             feed.add(client.subscription)
             clients.append(client)

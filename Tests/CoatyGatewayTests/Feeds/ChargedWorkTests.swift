@@ -1,0 +1,58 @@
+import Coaty
+import Logging
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+/// What feeds do for a client is charged to it.
+@Suite(.closesOutboundQueues) struct ChargedWorkTests {
+    private let feed = Feed(isResumable: true, memory: ReplayBuffer(limit: 1 << 20))
+    /// One client gets 1,000 steps a second.
+    private let total = WorkBucket(stepsPerSecond: 2_000)
+
+    init() { feed.update(.standing) }
+
+    private func client(_ work: WorkRate, since: FeedCursor? = nil, filter: String? = nil) throws -> SteeredTransport {
+        let transport = SteeredTransport()
+        let condition = try filter.map(Made.condition)
+        let subscription = OutboundQueue(transport).open(
+            id: "s",
+            options: Made.options { ($0.since, $0.filter) = (since, condition) }
+        )
+        subscription.charge(work)
+        feed.add(subscription)
+        return transport
+    }
+
+    @Test func deliveriesAreCharged() async throws {
+        let (all, none) = (WorkRate(within: total), WorkRate(within: total))
+        let receiving = try client(all)
+        let other = try client(none, filter: #"["n",["LessThan",0]]"#)
+        try await settled()
+        for number in 1...20 { feed.deliver(try Made.event(1, number)) }
+        try await settled()
+        #expect(try receiving.delivered.compactMap(\.event) == Array(1...20))
+        #expect(try other.delivered.compactMap(\.event) == [])
+        #expect(all.isOverdrawn && !none.isOverdrawn)
+    }
+
+    /// A client that resumes too much waits; another one does not.
+    @Test func replaysAreChargedAndWait() async throws {
+        let greedy = WorkRate(within: total)
+        let modest = WorkRate(within: WorkBucket(stepsPerSecond: 1_000_000_000))
+        let first = try client(modest)
+        try await settled()
+        for number in 1...20 { feed.deliver(try Made.event(1, number)) }
+        try await settled()
+        let since = try #require(try first.delivered.first?.cursor)
+        let replayed = try client(greedy, since: since)
+        try await untilTrue("the replay has ended") { try replayed.delivered.compactMap(\.event).count == 20 }
+        #expect(greedy.isOverdrawn)
+        let waiting = try client(greedy, since: since)
+        let prompt = try client(modest, since: since)
+        try await untilTrue("the other has all") { try prompt.delivered.compactMap(\.event).count == 20 }
+        #expect(try waiting.delivered.compactMap(\.event) == [])
+        try await untilTrue("the client has paid") { try waiting.delivered.compactMap(\.event).count == 20 }
+    }
+}
