@@ -120,14 +120,18 @@ struct Audience: Sendable {
         }
     }
 
-    /// Removes and returns the subscriptions that are to wait for others from now on.
-    mutating func removeExpensive() -> [ClientSubscription] {
+    /// Removes the subscriptions that are to wait for others from now on.
+    ///
+    /// - Parameter position: the last record that was delivered.
+    /// - Returns: them, and the position of the last record that each has received: that of a new snapshot may be later.
+    mutating func removeExpensive(behind position: UInt64) -> [(subscription: ClientSubscription, position: UInt64)] {
         guard !expensive.isEmpty else { return [] }
         // Others have left meanwhile.
-        let subscriptions = expensive.filter { places[$0.key] != nil }.values
+        let present = expensive.keys.compactMap { places[$0] }
         expensive = [:]
-        for subscription in subscriptions { remove(subscription) }
-        return Array(subscriptions)
+        let members = present.compactMap { groups[$0.group]?.members[$0.index] }
+        for member in members { remove(member.subscription) }
+        return members.map { ($0.subscription, max($0.start, position)) }
     }
 
     mutating func removeAll() { self = Audience() }

@@ -210,11 +210,11 @@ final class Feed: Job {
 
     /// Moves the subscriptions whose filters were expensive for the last record to the slow lane, behind this record.
     private func moveExpensive(_ turns: inout Turns) {
-        let subscriptions = turns.audience.removeExpensive()
-        guard !subscriptions.isEmpty else { return }
+        let moving = turns.audience.removeExpensive(behind: turns.position)
+        guard !moving.isEmpty else { return }
         let lane = turns.slowLane ?? SlowLane(workers: workers, counts: counts)
         turns.slowLane = lane
-        for subscription in subscriptions { lane.add(subscription, behind: turns.position) }
+        for (subscription, position) in moving { lane.add(subscription, behind: position) }
     }
 
     private func apply(_ entry: FeedIntake.Entry, _ turns: inout Turns) {

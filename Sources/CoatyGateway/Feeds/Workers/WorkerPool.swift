@@ -152,8 +152,11 @@ final class WorkerPool: Component {
 
     /// Lets a client have turns again when it has paid.
     private func hold(_ client: WorkRate, for nanoseconds: Int64) {
-        let deadline = Deadline(after: .nanoseconds(nanoseconds)) { [weak self] in self?.release(client) }
-        state.withLock { $0.second.hold(client, until: deadline) }
+        state.withLock { state in
+            // Under the lock: it may be over before it is kept, and must not replace the one that follows then.
+            let deadline = Deadline(after: .nanoseconds(nanoseconds)) { [weak self] in self?.release(client) }
+            state.second.hold(client, until: deadline)
+        }
     }
 
     private func release(_ client: WorkRate) {
