@@ -24,7 +24,7 @@ struct Bound: Sendable {
 }
 
 extension Bound {
-    init(
+    init<Value: BoundValue>(
         _ name: String,
         formerly formerName: String? = nil,
         _ unit: Unit,
@@ -32,7 +32,7 @@ extension Bound {
         _ help: String,
         derivation: String? = nil,
         atTheBound: String,
-        _ path: any WritableKeyPath<Limits, Int> & Sendable
+        _ path: any WritableKeyPath<Limits, Value> & Sendable
     ) {
         self.init(
             name: name,
@@ -42,31 +42,8 @@ extension Bound {
             help: help,
             derivation: derivation,
             atTheBound: atTheBound,
-            value: { $0[keyPath: path] },
-            set: { $0[keyPath: path] = $1 }
-        )
-    }
-
-    init(
-        _ name: String,
-        formerly formerName: String? = nil,
-        _ unit: Unit,
-        in range: ClosedRange<Int>,
-        _ help: String,
-        derivation: String?,
-        atTheBound: String,
-        optional path: any WritableKeyPath<Limits, Int?> & Sendable
-    ) {
-        self.init(
-            name: name,
-            formerName: formerName,
-            unit: unit,
-            range: range,
-            help: help,
-            derivation: derivation,
-            atTheBound: atTheBound,
-            value: { $0[keyPath: path] },
-            set: { $0[keyPath: path] = $1 }
+            value: { $0[keyPath: path].number },
+            set: { $0[keyPath: path] = Value($1) }
         )
     }
 
@@ -87,4 +64,18 @@ extension Bound {
             set(&settings.limits, value)
         }
     }
+}
+
+/// The type of a bound in ``Limits``: a number, or an optional one if its default is derived from other bounds.
+protocol BoundValue {
+    init(_ number: Int)
+    var number: Int? { get }
+}
+
+extension Int: BoundValue {
+    var number: Int? { self }
+}
+
+extension Int?: BoundValue {
+    var number: Int? { self }
 }

@@ -18,7 +18,7 @@ extension Limits {
             "Maximum memory that one client makes the gateway hold",
             derivation: "a quarter of the part for clients",
             atTheBound: "429 `too-much-memory`; events are dropped as `overflow` says, with a gap",
-            optional: \.memoryPerClient
+            \.memoryPerClient
         ),
         Bound(
             "maximum-replay-memory",
@@ -28,7 +28,7 @@ extension Limits {
             "Maximum bytes of the replay buffer, a quarter of it for traffic",
             derivation: "16777216, less if maximum-memory is below 366 MiB",
             atTheBound: "the oldest events are dropped; a client that resumes after them gets a gap",
-            optional: \.replayMemory
+            \.replayMemory
         ),
         Bound(
             "maximum-registry-memory",
@@ -37,7 +37,7 @@ extension Limits {
             "Maximum bytes of the object registry",
             derivation: "an eighth of the accounted memory",
             atTheBound: "the objects that were heard of longest ago are removed; `complete` is false",
-            optional: \.objectMemory
+            \.objectMemory
         ),
     ]
 
@@ -58,7 +58,7 @@ extension Limits {
             "Maximum size of an event that is received from the broker",
             derivation: "16777216, less if maximum-memory is below 256 MiB",
             atTheBound: "the event is dropped, with a gap; if much more of it comes, the broker connection is closed",
-            optional: \.eventSize
+            \.eventSize
         ),
         Bound(
             "maximum-event-values",
@@ -249,7 +249,7 @@ extension Resource {
             "\(help); for one client",
             derivation: "half of the total",
             atTheBound: "429 `\(problem.type)`",
-            optional: \Limits[self].perClient
+            \Limits[self].perClient
         )
         return [total, perClient]
     }
