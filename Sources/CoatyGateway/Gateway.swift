@@ -127,7 +127,7 @@ public final class Gateway: Sendable {
         let agent = try await GatewayAgent(settings: settings, communication: communication, logger: logger)
         let (manager, routing) = (agent.communicationManager, agent.routing)
         let rawSessions = RawSessions(maximum: settings.limits.rawConnections, open: manager.openRawSession)
-        let observers = ObservingSessions(traffic: trafficSessions, raw: rawSessions)
+        let observers = ComponentGroup(components: [trafficSessions, rawSessions])
         try await start("observing sessions", observers, stopLimit: .milliseconds(700))
         let workers = WorkerPool(name: "events", threads: WorkerPool.eventWorkers)
         try await start("event workers", workers, stopLimit: .milliseconds(200))
@@ -146,7 +146,7 @@ public final class Gateway: Sendable {
             limit: settings.limits[.identities].total,
             logger: logger
         )
-        let agents = ClientAgents(ioNodes: ioNodes, identities: identities)
+        let agents = ComponentGroup(components: [ioNodes, identities])
         try await start("agents of clients", agents, stopLimit: .milliseconds(1300))
 
         let accounts = Accounts(limits(limit), logger: logger)
@@ -212,9 +212,8 @@ public final class Gateway: Sendable {
             router: healthRouter(services, manager),
             logger: logger
         )
-        let drainDelay = Duration.seconds(settings.limits.drainDelay)
-        let service = RESTService(server: rest, health: health, drainDelay: drainDelay)
-        try await start("REST", service, stopLimit: .milliseconds(2700) - drainDelay)
+        let service = RESTService(server: rest, health: health, drainDelay: drain.delay)
+        try await start("REST", service, stopLimit: .milliseconds(2700) - drain.delay)
 
         let listener = PortListener(
             host: settings.host,
@@ -227,7 +226,7 @@ public final class Gateway: Sendable {
             logger: logger
         )
         try await start("listener", listener, stopLimit: .milliseconds(300))
-        try await start("drain", drain, stopLimit: drainDelay + .milliseconds(50))
+        try await start("drain", drain, stopLimit: drain.delay + .milliseconds(50))
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         return ("http://\(host):\(listener.port ?? settings.port)", broker.address)
     }

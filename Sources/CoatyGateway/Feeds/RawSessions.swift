@@ -93,17 +93,3 @@ final class RawSessions: Component {
         }
     }
 }
-
-/// The sessions that only observe, which stop together.
-struct ObservingSessions: Component {
-    let traffic: TrafficSessions
-    let raw: RawSessions
-
-    func start() async {}
-
-    func stop() async {
-        async let left: Void = raw.stop()
-        await traffic.stop()
-        await left
-    }
-}

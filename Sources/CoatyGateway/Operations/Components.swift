@@ -3,9 +3,25 @@ import HTTPServer
 import Synchronization
 import WebSocketServer
 
+/// Components that stop at the same time, to share the time of a stop.
+struct ComponentGroup: Component {
+    let components: [any Component]
+
+    func start() async throws {
+        for component in components { try await component.start() }
+    }
+
+    func stop() async {
+        await withTaskGroup { group in
+            for component in components { group.addTask { await component.stop() } }
+        }
+    }
+}
+
 /// The first step of a stop: `/readyz` answers 503 while the gateway still serves, so that load balancers send no further clients.
 final class Drain: Component {
-    private let delay: Duration
+    /// How long the gateway still serves.
+    let delay: Duration
     private let hasBegun = Atomic(false)
 
     init(delay: Duration) { self.delay = delay }
