@@ -79,7 +79,7 @@ final class ClientSubscription: Sendable {
 
     /// Returns the item to queue for a record of a snapshot or replay; nil if the client does not want it. The client pays for that.
     func item(_ record: EventRecord) -> QueuedItem? {
-        var steps = Self.recordSteps + record.size / Self.bytesPerStep
+        var steps = WorkRate.steps(toPass: record.size)
         defer { work?.spend(steps) }
         switch record.content {
         case .gap: return .gap(nil, record.cursor)
@@ -91,11 +91,6 @@ final class ClientSubscription: Sendable {
             return reading.isNothing(verdict) ? nil : reading.item(verdict, options, currentView)
         }
     }
-
-    /// Steps that it takes to read a record, besides judging it.
-    private static let recordSteps = 20
-    /// Bytes of a record that are read and copied in one step.
-    private static let bytesPerStep = 256
 
     /// Whether the feed has removed the subscription.
     var hasLeft: Bool { isRemoved.load(ordering: .acquiring) }

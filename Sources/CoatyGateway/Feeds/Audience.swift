@@ -13,10 +13,6 @@ struct Audience: Sendable {
     static let expensiveSteps = 1000
     /// Number of steps that cost less than it would to charge them.
     private static let cheapSteps = 50
-    /// Steps that it takes to deliver an event, besides judging it.
-    private static let deliverySteps = 20
-    /// Bytes of an event that are copied in one step.
-    private static let copiedPerStep = 256
     /// Number of subscriptions between two looks at the clock.
     private static let stride = 16
 
@@ -266,7 +262,7 @@ struct Audience: Sendable {
         let view = subscription.currentView
         guard let verdict = current.verdict else {
             let gap = QueuedItem.gap(nil, current.record.cursor)
-            charge(Self.deliverySteps, to: member)
+            charge(WorkRate.steps(toPass: 0), to: member)
             subscription.take(gap, seenBy: view)
             return gap
         }
@@ -276,7 +272,7 @@ struct Audience: Sendable {
             if steps > 0 { charge(steps, to: member) }
             return nil
         }
-        charge(steps + Self.deliverySteps + item.size / Self.copiedPerStep, to: member)
+        charge(steps + WorkRate.steps(toPass: item.size), to: member)
         // Of a row, only the first is reported: a client that resumes behind it gets the others again.
         if case .leftOut = item, member.row == group.row { return item }
         subscription.take(item, seenBy: view)

@@ -28,10 +28,6 @@ final class RequestRun: Job {
     /// Maximum number of responses that wait for a turn, and of their bytes. Beyond that, or without memory, the request ends.
     static let maximumBacklog = 1024
     static let maximumBacklogBytes = 4 << 20
-    /// Steps that it takes to pass on a response, besides judging it.
-    private static let responseSteps = 20
-    /// Bytes of a response that are copied in one step.
-    private static let copiedPerStep = 256
 
     /// A response, as it was received.
     private struct Arrival: Sendable {
@@ -63,7 +59,7 @@ final class RequestRun: Job {
 
     let ticket: JobTicket
     private let client: WorkRate
-    /// What the arrivals are charged.
+    /// The charge of the arrivals.
     private let charge: Charge
     private let options: RequestOptions
     private let ownId: CoatyUUID
@@ -104,7 +100,7 @@ final class RequestRun: Job {
     /// - Parameters:
     ///   - count: counts the request, even if it can't be published.
     ///   - client: the client that pays for judging the responses, which wait while it is overdrawn.
-    ///   - memory: is charged the responses that wait.
+    ///   - memory: the account to which queued responses are charged.
     ///   - workers: judge the responses.
     ///   - isFiltered: whether the sink is to report that responses may have been withheld.
     ///   - visible: returns the part of a response that the client may see; nil if it must not see anything. A hidden response
@@ -227,7 +223,7 @@ final class RequestRun: Job {
         var budget = WorkBudget(steps: CompiledCondition.maximumSteps)
         defer {
             let judged = CompiledCondition.maximumSteps - budget.left
-            client.spend(judged + Self.responseSteps + payload.bytes.count / Self.copiedPerStep)
+            client.spend(judged + WorkRate.steps(toPass: payload.bytes.count))
         }
         let isAwaited: Bool
         do throws(WorkExceeded) {

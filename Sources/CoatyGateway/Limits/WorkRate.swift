@@ -3,8 +3,8 @@ import Synchronization
 /// The work that is done for one client, compared with what it may cost.
 ///
 /// A client is overdrawn if it has used more than half of the rate of all clients, or if they have used it all and the client more than a
-/// 64th. Work is charged after it is done, so a client may owe some; it never owes more than a second's. While it does, what it
-/// still wants waits: see ``WorkerPool``.
+/// 64th. Work is charged after it is done, so a client may owe some, but never more than a second's. While a client is overdrawn, its
+/// further work waits: see ``WorkerPool``.
 final class WorkRate: Sendable {
     private let total: WorkBucket
     private let share: WorkBucket
@@ -15,6 +15,11 @@ final class WorkRate: Sendable {
         share = WorkBucket(stepsPerSecond: total.stepsPerSecond / 2)
         guaranteed = WorkBucket(stepsPerSecond: total.stepsPerSecond / 64)
     }
+
+    /// Returns the steps that it takes to pass on an event or a response, besides judging it.
+    ///
+    /// - Parameter bytes: the bytes that are read or copied.
+    static func steps(toPass bytes: Int) -> Int { 20 + bytes / 256 }
 
     /// Charges steps that were spent for the client.
     func spend(_ steps: Int, at now: Int64 = WorkBucket.now()) {
