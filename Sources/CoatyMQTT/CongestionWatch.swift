@@ -5,7 +5,7 @@
 struct CongestionWatch {
     typealias Instant = ContinuousClock.Instant
 
-    /// How long the buffer must have been full. Until then, the buffers of both ends take what comes.
+    /// How long the buffer must have been full. A shorter burst fits into the buffers of both ends.
     static let patience = Duration.milliseconds(200)
     /// After how long without a full buffer the broker is taken to have written everything. The kernel makes room in steps, and at the end of
     /// each the buffer is not full for a moment.

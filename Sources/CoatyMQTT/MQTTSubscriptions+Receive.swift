@@ -18,7 +18,7 @@ extension MQTTSubscriptions {
         return (selectors, name)
     }
 
-    /// What a topic says of its message.
+    /// The kind of message on a topic.
     private enum Meaning {
         case origin(InboundMessage.Origin)
         /// An event of another namespace, which a wildcard has brought in.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the kernel knows of the bytes that arrive at a TCP socket.
+/// The kernel's counts of the bytes that arrive at a TCP socket.
 struct ReceiveBuffer {
     let socket: Int32
 
@@ -27,7 +27,7 @@ struct ReceiveBuffer {
             .milliseconds(info { $0.loadUnaligned(fromByteOffset: Self.lastDataReceived, as: UInt32.self) } ?? 0)
         }
 
-        /// Number of bytes that were read from the socket since it was connected; nil if the kernel does not tell.
+        /// Number of bytes that were read from the socket since it was connected; nil if the kernel does not report it.
         var bytesRead: Int? {
             var unread: Int32 = 0
             guard ioctl(socket, UInt(FIONREAD), &unread) == 0 else { return nil }

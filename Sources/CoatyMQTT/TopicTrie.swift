@@ -2,7 +2,7 @@ import Coaty
 
 /// Topic filters with wildcards, found by the topics that they match (MQTT 3.1.1, section 4.7). Levels are compared byte by byte.
 ///
-/// A look-up costs what the levels of the topic cost, not what the filters cost that do not match.
+/// The cost of a look-up depends on the levels of the topic and on the filters that match, not on the other filters.
 struct TopicTrie {
     typealias Key = WireName
 

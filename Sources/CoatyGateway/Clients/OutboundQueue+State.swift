@@ -1,12 +1,11 @@
 import DequeModule
 
 extension OutboundQueue {
-    /// What is queued for the connection, and who pays for it.
+    /// The queues of a connection, and the account that they are charged to.
     struct State {
-        /// Who pays for the connection.
+        /// The account of the client.
         var account: ClientAccount
-        /// What is held for the connection: queued events and responses, with those that throttling holds back, and replies, until
-        /// they are sent.
+        /// Counts the events, responses and replies of the connection until they are sent, including throttled events.
         var memory: MemoryAccount
         var replies: Deque<(frame: ServerFrame, id: String?, charge: Charge)> = []
         var replyBytes = 0
@@ -43,10 +42,10 @@ extension OutboundQueue {
             memory = account.connection()
         }
 
-        /// Charges another account from now on. What is held already stays charged to the one before.
+        /// Charges another account from now on. Queued items stay charged to the previous account.
         mutating func move(to account: ClientAccount) { (self.account, memory) = (account, account.connection()) }
 
-        /// What decides about an item for a queue.
+        /// The state of a queue that decides how an item is delivered.
         struct Condition {
             let hasEnded: Bool
             let isThrottled: Bool

@@ -286,7 +286,7 @@ final class OutboundQueue: Job {
     /// The account of the client.
     var account: ClientAccount { state.withLock(\.account) }
 
-    /// What is held for the connection.
+    /// Counts the bytes that are held for the connection.
     var memory: MemoryAccount { state.withLock(\.memory) }
 
     /// Charges another account from now on, since the client has authenticated.

@@ -50,7 +50,7 @@ enum QueuedItem: Sendable {
         }
     }
 
-    /// What the item is charged until it is sent; nil if it is not, or needs not be.
+    /// The charge of the item until it is sent; nil if there is none yet, or if none is needed.
     var charge: Charge? {
         switch self {
         case .event(let event): event.charge
@@ -98,7 +98,7 @@ struct QueuedEvent: Sendable {
     /// The request that the client may answer once the event has been delivered.
     let request: DeliveredRequest?
     let body: EventBody
-    /// What the event is charged to its client until it is sent.
+    /// The charge to the client until the event is sent.
     var charge: Charge?
 
     /// The bytes that the event counts in the bounds of a queue.

@@ -7,7 +7,7 @@ struct QueueRoom {
     let others: Int
     /// Maximum bytes queued for all subscriptions of the connection; a single item may exceed it if nothing else is queued.
     let limit: Int
-    /// What queued items are charged to.
+    /// The account of the connection, to which queued items are charged.
     let memory: MemoryAccount
 }
 

@@ -40,7 +40,7 @@ struct SubscriptionSource: Sendable {
 struct SubscriptionReading: Sendable {
     let subscription: ClientSubscription
     let generation: Int
-    /// What the items are charged to.
+    /// The account of the connection, to which the items are charged.
     private let memory: MemoryAccount
     var source: SubscriptionSource
     /// Number of items that may be read.

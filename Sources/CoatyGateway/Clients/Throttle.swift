@@ -24,7 +24,7 @@ struct Throttle: Sendable {
     private var bytes = 0
     /// Cursor of the last item taken.
     private var last: FeedCursor?
-    /// What the running intervals are charged, in steps; nil if nothing.
+    /// The charge of the running intervals, taken for several at once; nil if there are none.
     private var charge: Charge?
 
     init(interval: Duration) {

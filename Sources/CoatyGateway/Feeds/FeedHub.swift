@@ -150,7 +150,7 @@ final class FeedHub: Sendable {
 
     /// Starts a subscription.
     ///
-    /// - Parameter client: who subscribes. A new feed of raw events uses the broker session of this client.
+    /// - Parameter client: the subscriber. A new feed of raw events uses the broker session of this client.
     /// - Returns: a closure that ends the subscription; call it once.
     func subscribe(
         _ subscription: ClientSubscription,

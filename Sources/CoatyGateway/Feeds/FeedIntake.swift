@@ -27,7 +27,7 @@ struct FeedIntake: Sendable {
     private var entries: Deque<Entry> = []
     private var records = 0
     private var bytes = 0
-    /// What the records are charged, and to which account; nil until there was one.
+    /// The charge of the records, and its account; nil until there was a record.
     private var charge: (Charge, account: MemoryAccount)?
     /// Subscriptions that were removed. They are applied before the entries.
     var leaves: [ClientSubscription] = []

@@ -18,7 +18,7 @@ struct FeedUpstream {
     private let onFailure: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - client: who has opened the feed.
+    ///   - client: the client whose subscription opens the feed.
     ///   - session: counts the feed's own session, if it has one.
     init(
         hub: FeedHub,

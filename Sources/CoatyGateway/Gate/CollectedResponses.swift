@@ -20,13 +20,13 @@ final class CollectedResponses: ResponseSink {
     }
 
     private let pending: PendingResponse
-    /// What the body is charged until it is sent.
+    /// The charge of the body until it is sent.
     private let charge: Charge
     private let unanswered: @Sendable () -> HTTPResponse?
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - charge: resized to what the collected bytes cost.
+    ///   - charge: resized to the size of the body.
     ///   - unanswered: the HTTP response if no response was received before the timeout; nil to send an empty list.
     init(
         _ pending: PendingResponse,

@@ -61,7 +61,7 @@ final class MemoryAccount: Sendable {
         return Charge(self, bytes)
     }
 
-    /// Charges bytes without regard to the limits, for what is bounded elsewhere and can't be refused.
+    /// Charges bytes without regard to the limits, if they can't be refused and have another bound.
     func chargeAnyway(_ bytes: Int) -> Charge {
         tally.addAnyway(bytes)
         return Charge(self, bytes)
@@ -131,8 +131,8 @@ final class Charge: Sendable {
 final class SharedBytes: Sendable {
     /// The bytes, with what their allocation costs.
     let capacity: Int
-    /// Invariant: the total is charged whenever this is above 0. Whoever makes it 1 has charged before, and whoever makes it 0
-    /// gives back afterwards, so that the total may count too much for a moment, but never too little.
+    /// Invariant: the total is charged whenever this is above 0. The first holder charges it before it is counted here, and the last
+    /// one gives the bytes back afterwards, so that the total may be too high for a moment, but never too low.
     private let holders = Atomic(0)
 
     /// - Parameter capacity: the allocated bytes.
