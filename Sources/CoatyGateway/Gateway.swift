@@ -191,8 +191,7 @@ public final class Gateway: Sendable {
             accounts: accounts,
             workers: workers,
             connections: hub.streams,
-            authenticator: Authenticator(access: access, log: audit),
-            maximumTimeout: settings.limits.timeout
+            authenticator: Authenticator(access: access, log: audit, maximumFailures: settings.limits.failedAttempts)
         )
         let refusals = ConnectionRefusals(logger: logger)
         let streams = WebSocketServer(
@@ -272,13 +271,13 @@ public final class Gateway: Sendable {
         )
         // Each of them receives every Discover event.
         var broker = broker
-        broker.maximumMessageSize = min(broker.maximumMessageSize, IoNodeRegistry.maximumEventSize)
+        broker.maximumMessageSize = min(broker.maximumMessageSize, settings.limits.agentEventSize)
         var options = CommunicationOptions(
             namespace: settings.namespace,
             outboxLimits: limits,
             mqttClientOptions: broker
         )
-        options.maximumEventValues = min(settings.limits.eventValues, IoNodeRegistry.maximumEventValues)
+        options.maximumEventValues = min(settings.limits.eventValues, settings.limits.agentEventValues)
         return options
     }
 
@@ -291,7 +290,7 @@ public final class Gateway: Sendable {
         TwoWayResource(services: services).register(in: &router)
         IoNodesResource(gate: gate).register(in: &router)
         IoValuesResource(gate: gate).register(in: &router)
-        ContextsResource(gate: gate, maximumTimeout: settings.limits.timeout).register(in: &router)
+        ContextsResource(gate: gate).register(in: &router)
         RulesResource(gate: gate).register(in: &router)
         HealthResource(manager: manager, access: gate.access, drain: drain).register(in: &router)
         InfoResource(gate: gate, brokerAddress: brokerAddress, isBrokerEmbedded: settings.broker == nil)

@@ -28,6 +28,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("log-level")) var logLevel: String?
     @Option(help: help("maximum-memory")) var maximumMemory: String?
     @Option(help: help("maximum-memory-per-client")) var maximumMemoryPerClient: String?
+    @Option(help: help("minimum-memory-per-client")) var minimumMemoryPerClient: String?
     @Option(help: help("maximum-replay-memory")) var maximumReplayMemory: String?
     @Option(help: help("maximum-registry-memory")) var maximumRegistryMemory: String?
     @Option(help: help("maximum-registry-objects")) var maximumRegistryObjects: String?
@@ -71,6 +72,19 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("connection-timeout")) var connectionTimeout: String?
     @Option(help: help("drain-delay")) var drainDelay: String?
     @Option(help: help("http-threads")) var httpThreads: String?
+    @Option(help: help("maximum-buffered-events")) var maximumBufferedEvents: String?
+    @Option(help: help("maximum-filter-properties")) var maximumFilterProperties: String?
+    @Option(help: help("maximum-filter-values")) var maximumFilterValues: String?
+    @Option(help: help("maximum-fields")) var maximumFields: String?
+    @Option(help: help("maximum-batch-publications")) var maximumBatchPublications: String?
+    @Option(help: help("maximum-agent-name-size")) var maximumAgentNameSize: String?
+    @Option(help: help("maximum-io-node-points")) var maximumIoNodePoints: String?
+    @Option(help: help("maximum-io-node-size")) var maximumIoNodeSize: String?
+    @Option(help: help("maximum-agent-event-size")) var maximumAgentEventSize: String?
+    @Option(help: help("maximum-agent-event-values")) var maximumAgentEventValues: String?
+    @Option(help: help("maximum-answerable-requests")) var maximumAnswerableRequests: String?
+    @Option(help: help("maximum-answerable-requests-per-client")) var maximumAnswerableRequestsPerClient: String?
+    @Option(help: help("maximum-failed-attempts")) var maximumFailedAttempts: String?
     // Former names.
     @Option(help: .hidden) var outboxPublications: String?
     @Option(help: .hidden) var outboxBytes: String?

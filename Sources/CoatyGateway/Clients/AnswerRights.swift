@@ -7,8 +7,6 @@ import Synchronization
 /// An anonymous client has its own for each connection. The connections of a token share theirs, so that a client may reconnect
 /// between a request and its answer. Its lock is a leaf: nothing else is locked while it is held.
 final class AnswerRights: Sendable {
-    /// Maximum number of requests; the oldest are forgotten first.
-    static let maximumRequests = 1024
     /// Maximum number of answers to a Discover event: an agent answers once for each of its objects. Other requests are answered
     /// once.
     static let maximumResolves = 1000
@@ -29,9 +27,14 @@ final class AnswerRights: Sendable {
 
     /// How long a request can be answered. Nothing on the wire says how long an agent waits for answers.
     private let window: Duration
+    private let limit: Int
     private let state = Mutex(State())
 
-    init(window: Duration) { self.window = window }
+    /// - Parameter limit: the maximum number of requests; the oldest are forgotten first.
+    init(window: Duration, limit: Int) {
+        self.window = window
+        self.limit = limit
+    }
 
     /// Notes that a request was delivered. A later delivery of the same request gives no further right.
     func insert(_ request: DeliveredRequest) {
@@ -47,7 +50,7 @@ final class AnswerRights: Sendable {
             )
             state.order.append(key)
             while let oldest = state.order.first,
-                state.order.count > Self.maximumRequests || state.rights[oldest].map({ $0.deadline <= .now }) ?? true
+                state.order.count > limit || state.rights[oldest].map({ $0.deadline <= .now }) ?? true
             {
                 state.order.removeFirst()
                 state.rights[oldest] = nil

@@ -2,23 +2,19 @@ import Coaty
 
 /// Filter conditions from clients. Their cost is bounded, because each is evaluated for every event.
 extension CompiledCondition {
-    /// Maximum number of property conditions in a filter.
-    static let maximumProperties = 100
-    /// Maximum number of JSON values in a filter, those of operands and names of properties included.
-    static let maximumValues = 10_000
     /// Maximum number of evaluation steps for one event. A condition that needs more does not match.
     static let maximumSteps = 10_000
 
     /// Reads a condition that a client sent.
     ///
     /// - Throws: `PayloadError`
-    init(ofClient view: JSONView) throws(PayloadError) {
+    init(ofClient view: JSONView, limits: Limits) throws(PayloadError) {
         try view.checkValues()
-        var values = Self.maximumValues
-        guard view.countsValues(&values) else { throw view.invalid("has more than \(Self.maximumValues) values") }
+        var values = limits.filterValues
+        guard view.countsValues(&values) else { throw view.invalid("has more than \(limits.filterValues) values") }
         let condition = try ObjectFilterCondition(view)
-        guard condition.leafCount <= Self.maximumProperties else {
-            throw view.invalid("is about more than \(Self.maximumProperties) properties")
+        guard condition.leafCount <= limits.filterProperties else {
+            throw view.invalid("is about more than \(limits.filterProperties) properties")
         }
         self.init(condition)
     }

@@ -10,8 +10,6 @@ final class ClientServices: Sendable {
     let workers: WorkerPool
     let connections: ClientConnections
     let authenticator: Authenticator
-    /// Maximum timeout of a request, in milliseconds.
-    let maximumTimeout: Int
     /// The requests that the clients with a token may answer, by the token's subject.
     private let rights = Mutex<[Principal.Subject: AnswerRights]>([:])
 
@@ -20,26 +18,25 @@ final class ClientServices: Sendable {
         accounts: Accounts,
         workers: WorkerPool,
         connections: ClientConnections,
-        authenticator: Authenticator,
-        maximumTimeout: Int
+        authenticator: Authenticator
     ) {
         self.gate = gate
         self.accounts = accounts
         self.workers = workers
         self.connections = connections
         self.authenticator = authenticator
-        self.maximumTimeout = maximumTimeout
     }
 
     /// Returns the requests that a principal may answer. The connections of a token share them; an anonymous connection gets its
     /// own.
     func answerRights(of principal: Principal) -> AnswerRights {
         // A request of this gateway waits no longer than this, and an agent is expected not to, either.
-        let window = Duration.milliseconds(maximumTimeout)
-        guard principal.subject != .anonymous else { return AnswerRights(window: window) }
+        let window = Duration.milliseconds(accounts.limits.timeout)
+        let limit = accounts.limits.answerableRequestsPerClient
+        guard principal.subject != .anonymous else { return AnswerRights(window: window, limit: limit) }
         return rights.withLock { rights in
             if let known = rights[principal.subject] { return known }
-            let new = AnswerRights(window: window)
+            let new = AnswerRights(window: window, limit: limit)
             rights[principal.subject] = new
             return new
         }

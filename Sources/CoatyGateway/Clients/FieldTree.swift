@@ -2,8 +2,6 @@ import Coaty
 
 /// The object properties that a client selected, as a tree that follows the nesting of the object.
 struct FieldTree: Sendable, Hashable {
-    /// Maximum number of properties that a client can select.
-    static let maximumFields = 100
     /// Maximum nesting depth of a property.
     static let maximumDepth = 16
 

@@ -43,7 +43,7 @@ extension SocketSession {
     /// `{"op":"authenticate","id":…,"token":…}`: as the first frame, or later with a new token of the same subject.
     func authenticate(_ frame: ClientFrame) throws {
         try frame.json.refuseMembers(besides: ClientFrame.members.union(["token"]))
-        let token = try FrameParameters(frame: frame.json).required("token")
+        let token = try FrameParameters(frame: frame.json, limits: services.accounts.limits).required("token")
         let current = store.state.withLock(\.principal)
         guard !services.authenticator.access.policy.isOpen else { return outbound.reply(.ok, id: frame.id) }
         let principal: Principal

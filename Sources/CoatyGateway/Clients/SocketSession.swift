@@ -146,7 +146,7 @@ final class SocketSession: WebSocketEndpoint.Client {
     // MARK: - Subscriptions and requests
 
     private func subscribe(_ frame: ClientFrame) throws {
-        let parameters = FrameParameters(frame: frame.json)
+        let parameters = FrameParameters(frame: frame.json, limits: services.accounts.limits)
         let event = try parameters.required("event")
         if let eventParameters = Observation.Event(rawValue: event)?.parameters {
             let members = ClientFrame.members.union(["event"]).union(eventParameters).union(
@@ -172,8 +172,8 @@ final class SocketSession: WebSocketEndpoint.Client {
         try frame.json.refuseMembers(
             besides: ClientFrame.members.union(["event", "operation", "data", "limit", "timeout", "until"])
         )
-        let parameters = FrameParameters(frame: frame.json)
-        let options = try RequestOptions(parameters, maximumTimeout: services.maximumTimeout)
+        let parameters = FrameParameters(frame: frame.json, limits: services.accounts.limits)
+        let options = try RequestOptions(parameters)
         let principal = try principal
         let name = try parameters.required("event")
         let operation = try parameters.level("operation")?.text
@@ -274,7 +274,7 @@ final class SocketSession: WebSocketEndpoint.Client {
 
     private func respond(_ frame: ClientFrame) throws {
         try frame.json.refuseMembers(besides: ClientFrame.members.union(["event", "correlationId", "data"]))
-        let parameters = FrameParameters(frame: frame.json)
+        let parameters = FrameParameters(frame: frame.json, limits: services.accounts.limits)
         let correlationId = CoatyUUID(wire: try parameters.required("correlationId"))
         let event = try parameters.required("event")
         guard let response = ObservedRequests.responses.first(where: { $0.name == event }) else {
@@ -298,10 +298,11 @@ final class SocketSession: WebSocketEndpoint.Client {
 
     private func identify(_ frame: ClientFrame) throws {
         try frame.json.refuseMembers(besides: ClientFrame.members.union(["name"]))
-        let parameters = FrameParameters(frame: frame.json)
+        let parameters = FrameParameters(frame: frame.json, limits: services.accounts.limits)
         let name = try parameters.required("name")
-        guard name.utf8.count <= Limits.maximumNameLength else {
-            throw parameters.invalid("name", "must be at most \(Limits.maximumNameLength) bytes")
+        let maximumSize = parameters.limits.agentNameSize
+        guard name.utf8.count <= maximumSize else {
+            throw parameters.invalid("name", "must be at most \(maximumSize) bytes")
         }
         let principal = try principal
         try store.state.withLock { state in

@@ -12,8 +12,6 @@ struct SubscriptionOptions: Sendable {
         case close
     }
 
-    /// Maximum value of `buffer`.
-    static let maximumBuffer = 4096
     static let defaultBuffer = 256
     /// Maximum value of the `throttle` parameter, in milliseconds.
     static let maximumThrottle = 3_600_000
@@ -49,12 +47,13 @@ struct SubscriptionOptions: Sendable {
         }
         if let properties = try parameters.properties("fields") {
             guard observation.carriesJSON else { throw parameters.invalid("fields", "does not apply to octets") }
-            guard (1...FieldTree.maximumFields).contains(properties.count),
+            let maximum = parameters.limits.fields
+            guard (1...maximum).contains(properties.count),
                 properties.allSatisfy({ !$0.names.contains("") && 1...FieldTree.maximumDepth ~= $0.names.count })
             else {
                 throw parameters.invalid(
                     "fields",
-                    "must be 1 to \(FieldTree.maximumFields) properties, nested no deeper than \(FieldTree.maximumDepth)"
+                    "must be 1 to \(maximum) properties, nested no deeper than \(FieldTree.maximumDepth)"
                 )
             }
             fields = FieldTree(properties)
@@ -65,7 +64,8 @@ struct SubscriptionOptions: Sendable {
             }
             throttle = .milliseconds(milliseconds)
         }
-        buffer = try parameters.integer("buffer", in: 1...Self.maximumBuffer) ?? Self.defaultBuffer
+        let maximumBuffer = parameters.limits.buffer
+        buffer = try parameters.integer("buffer", in: 1...maximumBuffer) ?? min(Self.defaultBuffer, maximumBuffer)
         overflow = try parameters.choice("overflow") ?? .dropOldest
         if let text = try parameters.text("since") {
             guard observation.isResumable else { throw parameters.invalid("since", "does not apply to a state") }

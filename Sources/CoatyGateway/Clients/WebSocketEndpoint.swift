@@ -27,7 +27,7 @@ final class WebSocketEndpoint: WebSocketHandler {
 
     func handshake(_ request: borrowing WebSocketHandshake) -> WebSocketDecision {
         do {
-            let parameters = QueryParameters(items: request.queryItems)
+            let parameters = QueryParameters(items: request.queryItems, limits: services.accounts.limits)
             let principal = try principal(of: request, parameters)
             let path = request.path
             if path == Self.path {

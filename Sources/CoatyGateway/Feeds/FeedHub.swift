@@ -81,7 +81,7 @@ final class FeedHub: Sendable {
     }
 
     /// The requests that were observed recently, for answers.
-    let requests = ObservedRequests()
+    let requests: ObservedRequests
 
     /// Judge events for subscriptions and responses for requests.
     let workers: WorkerPool
@@ -119,6 +119,7 @@ final class FeedHub: Sendable {
         logger: Logger
     ) {
         self.workers = workers
+        requests = ObservedRequests(limit: limits.answerableRequests)
         counts = FeedCounts(memory: limits.feedMemory, logger: logger)
         state = Mutex(
             State(

@@ -10,8 +10,6 @@ final class ObservedRequests: Sendable {
     /// The events that answer a request.
     static let responses = [CommunicationEventType.resolve, .retrieve, .complete, .return]
 
-    /// Maximum number of requests.
-    static let maximumRequests = 10_000
     /// Maximum size of all requests in memory, in bytes.
     static let maximumBytes = 16 << 20
 
@@ -21,7 +19,11 @@ final class ObservedRequests: Sendable {
         var bytes = 0
     }
 
+    private let limit: Int
     private let state = Mutex(State())
+
+    /// - Parameter limit: the maximum number of requests.
+    init(limit: Int) { self.limit = limit }
 
     func insert<Event: RequestEvent>(_ request: EventRequest, _ event: Event) {
         guard let id = event.correlationId else { return }
@@ -33,7 +35,7 @@ final class ObservedRequests: Sendable {
             state.requests[id] = request
             state.order.append((id, size))
             state.bytes += size
-            while state.order.count > Self.maximumRequests || state.bytes > Self.maximumBytes,
+            while state.order.count > limit || state.bytes > Self.maximumBytes,
                 let oldest = state.order.popFirst()
             {
                 state.requests[oldest.id] = nil

@@ -6,6 +6,8 @@ import HTTPServer
 /// The functions return nil if the parameter is absent, unless it is required. They throw ``InvalidParameter`` or
 /// `PayloadError` with the name of an invalid parameter and the reason.
 protocol ClientParameters {
+    /// Bound the values.
+    var limits: Limits { get }
     func text(_ name: String) throws -> String?
     func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int?
     func boolean(_ name: String) throws -> Bool?
@@ -60,11 +62,15 @@ extension ClientParameters {
 /// Parameters in the query of an HTTP request. Unknown parameters are ignored.
 struct QueryParameters: ClientParameters {
     let items: [(name: String, value: String)]
+    let limits: Limits
 
-    init(items: [(name: String, value: String)]) { self.items = items }
+    init(items: [(name: String, value: String)], limits: Limits) {
+        self.items = items
+        self.limits = limits
+    }
 
-    init(_ request: borrowing HTTPRequest) {
-        items = request.queryItems.map { ($0.name, $0.value) }
+    init(_ request: borrowing HTTPRequest, limits: Limits) {
+        self.init(items: request.queryItems.map { ($0.name, $0.value) }, limits: limits)
     }
 
     func text(_ name: String) throws -> String? {
@@ -90,7 +96,7 @@ struct QueryParameters: ClientParameters {
     func condition(_ name: String) throws -> CompiledCondition? {
         guard let text = try text(name) else { return nil }
         do throws(PayloadError) {
-            return try CompiledCondition(ofClient: Payload(Array(text.utf8)).json)
+            return try CompiledCondition(ofClient: Payload(Array(text.utf8)).json, limits: limits)
         } catch {
             let reason =
                 switch error {
@@ -116,6 +122,7 @@ struct QueryParameters: ClientParameters {
 /// Parameters in a client frame.
 struct FrameParameters: ClientParameters {
     let frame: JSONView
+    let limits: Limits
 
     func text(_ name: String) throws -> String? {
         guard let view = frame.member(named: name) else { return nil }
@@ -134,7 +141,7 @@ struct FrameParameters: ClientParameters {
     }
 
     func condition(_ name: String) throws -> CompiledCondition? {
-        try frame.member(named: name).map { view in try CompiledCondition(ofClient: view) }
+        try frame.member(named: name).map { view in try CompiledCondition(ofClient: view, limits: limits) }
     }
 
     func texts(_ name: String) throws -> [String]? {

@@ -16,6 +16,9 @@ final class Gate: Sendable {
         self.audit = audit
     }
 
+    /// The bounds of what a request may hold.
+    var limits: Limits { network.accounts.limits }
+
     /// Performs an operation, on the caller's thread.
     ///
     /// - Throws: `Problem` with status 401, 403 or 404 if it is not allowed; the operation's own errors.

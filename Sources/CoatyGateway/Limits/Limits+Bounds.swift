@@ -1,6 +1,6 @@
 extension Limits {
     /// All bounds that can be set, in the order of the documentation.
-    static let bounds: [Bound] = memoryBounds + Resource.allCases.flatMap(\.bounds) + otherBounds
+    static let bounds: [Bound] = memoryBounds + Resource.allCases.flatMap(\.bounds) + otherBounds + requestBounds
 
     private static let memoryBounds = [
         Bound(
@@ -19,6 +19,14 @@ extension Limits {
             derivation: "a quarter of the part for clients",
             atTheBound: "429 `too-much-memory`; events are dropped as `overflow` says, with a gap",
             \.memoryPerClient
+        ),
+        Bound(
+            "minimum-memory-per-client",
+            .bytes,
+            in: 0...1 << 30,
+            "Memory that a client gets even if others hold much, as long as the reserve lasts",
+            atTheBound: "beyond it, a client gets what others leave",
+            \.minimumMemory
         ),
         Bound(
             "maximum-replay-memory",
@@ -187,6 +195,114 @@ extension Limits {
             "Number of threads that serve HTTP connections",
             atTheBound: "requests wait for each other",
             \.httpThreads
+        ),
+    ]
+
+    /// What one request may hold, and what follows from one.
+    private static let requestBounds = [
+        Bound(
+            "maximum-buffered-events",
+            .number,
+            in: 1...1_000_000,
+            "Maximum of `buffer`: of the events that a subscription may queue",
+            atTheBound: "400 `invalid-parameter`; the default of `buffer` is 256",
+            \.buffer
+        ),
+        Bound(
+            "maximum-filter-properties",
+            .number,
+            in: 1...10_000,
+            "Maximum number of property conditions in a filter",
+            atTheBound: "400 `invalid-value`",
+            \.filterProperties
+        ),
+        Bound(
+            "maximum-filter-values",
+            .number,
+            in: 10...1_000_000,
+            "Maximum number of JSON values in a filter",
+            atTheBound: "400 `invalid-value`",
+            \.filterValues
+        ),
+        Bound(
+            "maximum-fields",
+            .number,
+            in: 1...10_000,
+            "Maximum number of properties in `fields`",
+            atTheBound: "400 `invalid-parameter`",
+            \.fields
+        ),
+        Bound(
+            "maximum-batch-publications",
+            .number,
+            in: 1...1_000_000,
+            "Maximum number of publications in a batch",
+            atTheBound: "413 `content-too-large`",
+            \.batchPublications
+        ),
+        Bound(
+            "maximum-agent-name-size",
+            .bytes,
+            in: 1...4096,
+            "Maximum size of the name of an identity or IO node",
+            atTheBound: "400 `invalid-value`",
+            \.agentNameSize
+        ),
+        Bound(
+            "maximum-io-node-points",
+            .number,
+            in: 1...10_000,
+            "Maximum number of IO sources and IO actors of an IO node",
+            atTheBound: "400 `invalid-value`",
+            \.ioNodePoints
+        ),
+        Bound(
+            "maximum-io-node-size",
+            .bytes,
+            in: 1024...8 << 20,
+            "Maximum size of the registration of an IO node",
+            atTheBound: "413 `content-too-large`",
+            \.ioNodeSize
+        ),
+        Bound(
+            "maximum-agent-event-size",
+            .bytes,
+            in: 1024...256 << 20,
+            "Maximum size of an event that an identity or IO node receives",
+            atTheBound: "the event is dropped",
+            \.agentEventSize
+        ),
+        Bound(
+            "maximum-agent-event-values",
+            .number,
+            in: 1000...100_000_000,
+            "Maximum number of JSON values in an event that an identity or IO node receives",
+            atTheBound: "the event is dropped",
+            \.agentEventValues
+        ),
+        Bound(
+            "maximum-answerable-requests",
+            .number,
+            in: 1...1_000_000,
+            "Maximum number of observed requests that clients may answer",
+            atTheBound: "the oldest can no longer be answered",
+            \.answerableRequests
+        ),
+        Bound(
+            "maximum-answerable-requests-per-client",
+            .number,
+            in: 1...1_000_000,
+            "Maximum number of observed requests that clients may answer; for one client",
+            atTheBound: "the oldest can no longer be answered by it",
+            \.answerableRequestsPerClient
+        ),
+        Bound(
+            "maximum-failed-attempts",
+            .number,
+            in: 1...1_000_000,
+            "Maximum number of failed authentications of an address in a minute",
+            atTheBound: "429 `too-many-attempts`",
+            \.failedAttempts
         ),
     ]
 }

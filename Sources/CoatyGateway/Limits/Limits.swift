@@ -7,9 +7,6 @@ struct Limits: Sendable {
         var perClient: Int?
     }
 
-    /// Maximum length of the name of an identity or an IO node, in bytes. It is sent in response to every Discover event.
-    static let maximumNameLength = 256
-
     /// Bytes of resident memory beyond those at start.
     var memory = 512 << 20
     /// Bytes that one client may hold; nil for a quarter of ``clientMemory``.
@@ -52,6 +49,34 @@ struct Limits: Sendable {
     var connectionTimeout = 30
     /// Seconds for which the gateway still serves after a signal to stop.
     var drainDelay = 0
+    /// Events that a subscription may queue.
+    var buffer = 4096
+    /// Property conditions of a filter.
+    var filterProperties = 100
+    /// JSON values of a filter, those of operands and names of properties included.
+    var filterValues = 10_000
+    /// Properties that a client can select.
+    var fields = 100
+    /// Publications of a batch.
+    var batchPublications = 10_000
+    /// Bytes of the name of an identity or an IO node. It is sent in response to every Discover event.
+    var agentNameSize = 256
+    /// IO sources and IO actors of a node, together.
+    var ioNodePoints = 1000
+    /// Bytes of the registration of an IO node.
+    var ioNodeSize = 256 << 10
+    /// Bytes of an event that an identity or an IO node receives. Each of them receives every Discover event.
+    var agentEventSize = 2 << 20
+    /// JSON values of such an event.
+    var agentEventValues = 100_000
+    /// Observed requests that are kept to be answered.
+    var answerableRequests = 10_000
+    /// Delivered requests that one client may answer.
+    var answerableRequestsPerClient = 1024
+    /// Failed authentications of an address in a minute.
+    var failedAttempts = 10
+    /// Bytes that a client gets even if others hold much, as long as the reserve lasts.
+    var minimumMemory = 256 << 10
     /// Threads that serve HTTP connections.
     var httpThreads = 2
 
@@ -76,9 +101,6 @@ struct Limits: Sendable {
 // MARK: - Memory
 
 extension Limits {
-    /// Bytes that a client gets even if others hold much, as long as the reserve lasts.
-    static let guaranteedMemory = 256 << 10
-
     /// The bytes that are accounted: 70 %. The rest is for fragmentation and for what the C libraries hold.
     var accountedMemory: Int { memory / 10 * 7 }
     /// The part of ``accountedMemory`` for the object registry.
@@ -110,7 +132,7 @@ extension Limits {
         Quota(
             total: clientMemory,
             perClient: memoryPerClient ?? clientMemory / 4,
-            guaranteed: Self.guaranteedMemory,
+            guaranteed: minimumMemory,
             reserve: clientMemory / 10
         )
     }

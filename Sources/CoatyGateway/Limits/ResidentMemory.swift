@@ -80,7 +80,7 @@ final class ResidentMemory: Component {
     /// Closes one connection: of the client that holds the most, or of the next one. Nobody within the guaranteed share is closed.
     private func closeGreediest(_ used: Int) {
         let clients = accounts.clients.map { (client: $0.client, bytes: $0.memory.used) }
-            .filter { $0.bytes > Limits.guaranteedMemory }.sorted { $0.bytes > $1.bytes }
+            .filter { $0.bytes > accounts.limits.minimumMemory }.sorted { $0.bytes > $1.bytes }
         guard let greedy = clients.first(where: { close($0.client) }) else { return }
         let count = state.withLock { state in
             state.closed += 1

@@ -8,7 +8,7 @@ struct AgentsResource: Sendable {
     func register(in router: inout GatewayRouter) {
         router.on(.get, "/v1/agents") { request, principal in
             do {
-                let isOnline = try QueryParameters(request).boolean("online")
+                let isOnline = try QueryParameters(request, limits: gate.limits).boolean("online")
                 return .listing { isWanted in
                     let query = ReadAgents(isOnline: isOnline, isWanted: isWanted)
                     return Self.list(try await gate.perform(query, by: principal))

@@ -3,17 +3,15 @@ import HTTPServer
 
 /// `POST /v1/batch`: publications as a JSON array or as NDJSON lines; each has its own result.
 struct BatchResource: Sendable {
-    static let maximumPublications = 10_000
-
     let gate: Gate
 
     private static let unsupportedMediaType = Problems.unsupportedMediaType(
         "application/json or application/x-ndjson"
     ).response()
-    private static let tooMany = Problems.contentTooLarge("A batch may have \(maximumPublications) publications.")
-        .response()
 
     func register(in router: inout GatewayRouter) {
+        let maximum = gate.limits.batchPublications
+        let tooMany = Problems.contentTooLarge("A batch may have \(maximum) publications.").response()
         router.on(.post, "/v1/batch") { request, principal in
             let texts: [ArraySlice<UInt8>]
             if request.hasContentType("application/x-ndjson") {
@@ -27,7 +25,7 @@ struct BatchResource: Sendable {
             } else {
                 return .response(Self.unsupportedMediaType)
             }
-            guard texts.count <= Self.maximumPublications else { return .response(Self.tooMany) }
+            guard texts.count <= maximum else { return .response(tooMany) }
             var json = Array(#"{"results":"#.utf8)
             JSONText.appendArray(texts, to: &json) { $1 += outcome(of: $0, principal) }
             json.append(UInt8(ascii: "}"))

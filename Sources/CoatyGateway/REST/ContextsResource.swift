@@ -7,8 +7,6 @@ struct ContextsResource: Sendable {
     static let defaultTimeout = 2000
 
     let gate: Gate
-    /// In milliseconds.
-    let maximumTimeout: Int
 
     func register(in router: inout GatewayRouter) {
         router.on(.get, Self.path) { [gate] _, principal in
@@ -47,8 +45,10 @@ struct ContextsResource: Sendable {
     ) -> HTTPReply {
         let id = request.contextId
         do {
+            let limits = gate.limits
+            let maximumTimeout = limits.timeout
             let timeout =
-                try QueryParameters(request).integer("timeout", in: 1...maximumTimeout)
+                try QueryParameters(request, limits: limits).integer("timeout", in: 1...maximumTimeout)
                 ?? min(Self.defaultTimeout, maximumTimeout)
             let ifMatch = try request.ifMatch
             let body = try Payload(request.body).json

@@ -16,13 +16,14 @@ struct EventStreamResource: Sendable {
     func register(in router: inout GatewayRouter) {
         router.on(.get, Self.path) { request, principal in
             do {
-                var items = QueryParameters(request).items
+                let limits = services.accounts.limits
+                var items = QueryParameters(request, limits: limits).items
                 // A reconnecting client sends its latest cursor; `since` in its address is older.
                 if let last = request.header("Last-Event-ID"), !last.isEmpty {
                     items.removeAll { $0.name == "since" }
                     items.append(("since", last))
                 }
-                let parameters = QueryParameters(items: items)
+                let parameters = QueryParameters(items: items, limits: limits)
                 let event = request.parameters["event"] ?? ""
                 guard let observation = try Observation(event: event, parameters) else {
                     throw Problems.notFound(request.path)

@@ -8,16 +8,17 @@ struct IoNodesResource: Sendable {
     private static let path = "/v1/io/nodes"
     private static let headers = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
     private static let withdrawn = HTTPResponse(status: 204)
-    private static let tooLarge = Problems.contentTooLarge(
-        "The registration of an IO node may have \(IoNodeRequest.maximumSize) bytes."
-    ).response()
 
     func register(in router: inout GatewayRouter) {
+        let limits = gate.limits
+        let tooLarge = Problems.contentTooLarge(
+            "The registration of an IO node may have \(limits.ioNodeSize) bytes."
+        ).response()
         router.on(.post, Self.path) { [gate] request, principal in
             guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
-            guard request.body.count <= IoNodeRequest.maximumSize else { return .response(Self.tooLarge) }
+            guard request.body.count <= limits.ioNodeSize else { return .response(tooLarge) }
             do throws(PayloadError) {
-                let registration = RegisterIoNode(request: try IoNodeRequest(Payload(request.body)))
+                let registration = RegisterIoNode(request: try IoNodeRequest(Payload(request.body), limits))
                 return .awaiting {
                     let (node, lease) = try await gate.perform(registration, by: principal)
                     return HTTPResponse(

@@ -13,7 +13,7 @@ struct ObjectsResource: Sendable {
     func register(in router: inout GatewayRouter) {
         router.on(.get, Self.path) { request, principal in
             do {
-                let selection = try ObjectSelection(QueryParameters(request))
+                let selection = try ObjectSelection(QueryParameters(request, limits: gate.limits))
                 return .listing { isWanted in
                     let query = ReadObjects(selection: selection, isWanted: isWanted)
                     return Self.list(try await gate.perform(query, by: principal))

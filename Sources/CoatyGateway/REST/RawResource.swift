@@ -15,7 +15,7 @@ struct RawResource: Sendable {
                 return .response(Self.unsupportedMediaType)
             }
             let (topic, body) = (request.parameters["topic"] ?? "", request.body)
-            let parameters = QueryParameters(request)
+            let parameters = QueryParameters(request, limits: gate.limits)
             return .performing {
                 let retain = try parameters.boolean("retain") ?? false
                 guard MQTTTopicRules.isPublishable(topic) else {

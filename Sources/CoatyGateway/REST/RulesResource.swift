@@ -48,7 +48,7 @@ struct RulesResource: Sendable {
         }
         router.on(.get, Self.path + "/explain") { [gate] request, principal in
             let id = request.contextId
-            let parameters = QueryParameters(request)
+            let parameters = QueryParameters(request, limits: gate.limits)
             do {
                 let operation = ExplainAssociation(
                     id: id,

@@ -29,7 +29,7 @@ struct TwoWayResource: Sendable {
     ) -> HTTPReply {
         guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
         do {
-            let options = try RequestOptions(QueryParameters(request), maximumTimeout: services.maximumTimeout)
+            let options = try RequestOptions(QueryParameters(request, limits: services.accounts.limits))
             guard
                 let eventRequest = try EventRequest(event: event, operation: operation, payload: Payload(request.body))
             else { return .response(Problems.notFound(request.path).response()) }

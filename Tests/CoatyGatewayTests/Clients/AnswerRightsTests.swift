@@ -5,7 +5,8 @@ import Testing
 
 /// How often, and for how long, a client may answer a request.
 @Suite struct AnswerRightsTests {
-    private let rights = AnswerRights(window: .seconds(60))
+    private static let limit = 1024
+    private let rights = AnswerRights(window: .seconds(60), limit: Self.limit)
 
     private func request(_ id: Int, isDiscover: Bool = false) -> DeliveredRequest {
         DeliveredRequest(correlationId: CoatyUUID(wire: "\(id)"), isDiscover: isDiscover)
@@ -32,14 +33,14 @@ import Testing
     }
 
     @Test func oldestRequestsAreForgotten() {
-        for id in 0...AnswerRights.maximumRequests { rights.insert(request(id)) }
+        for id in 0...Self.limit { rights.insert(request(id)) }
         #expect(!take(0))
         #expect(take(1))
-        #expect(take(AnswerRights.maximumRequests))
+        #expect(take(Self.limit))
     }
 
     @Test func requestCannotBeAnsweredAfterTheWindow() {
-        let rights = AnswerRights(window: .zero)
+        let rights = AnswerRights(window: .zero, limit: Self.limit)
         rights.insert(request(1))
         #expect(!rights.contains(CoatyUUID(wire: "1")))
         #expect(!rights.take(CoatyUUID(wire: "1")))

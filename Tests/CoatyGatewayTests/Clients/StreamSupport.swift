@@ -225,7 +225,7 @@ enum Made {
     }
 
     static func condition(_ text: String) throws -> CompiledCondition {
-        try CompiledCondition(ofClient: Payload(Array(text.utf8)).json)
+        try CompiledCondition(ofClient: Payload(Array(text.utf8)).json, limits: Limits())
     }
 
     /// Returns the size, in bytes, of the record of an event with a two-digit number. Sizes of equal records differ by some bytes.

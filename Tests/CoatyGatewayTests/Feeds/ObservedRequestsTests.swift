@@ -8,7 +8,7 @@ import Testing
 /// Requests that clients may answer, and the bounds on how many are kept.
 @Suite struct ObservedRequestsTests {
     private let scene: GateScene
-    private let rights = AnswerRights(window: .seconds(60))
+    private let rights = AnswerRights(window: .seconds(60), limit: 10)
 
     private var requests: ObservedRequests { scene.hub.requests }
 
@@ -59,10 +59,10 @@ import Testing
     }
 
     @Test func oldestRequestIsEvictedBeyondMaximumCount() throws {
-        for number in 0...ObservedRequests.maximumRequests { try see("r\(number)") }
+        for number in 0...Limits().answerableRequests { try see("r\(number)") }
         #expect(!isKept("r0"))
         #expect(isKept("r1"))
-        #expect(try fault("r\(ObservedRequests.maximumRequests)") != nil)
+        #expect(try fault("r\(Limits().answerableRequests)") != nil)
     }
 
     @Test func oldestRequestIsEvictedBeyondMaximumBytes() throws {

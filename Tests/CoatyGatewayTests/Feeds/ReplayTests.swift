@@ -115,7 +115,7 @@ import Testing
         let outbound = OutboundQueue(transport)
         var options = SubscriptionOptions()
         // A client that has caught up may fall behind again.
-        options.buffer = SubscriptionOptions.maximumBuffer
+        options.buffer = Limits().buffer
         feed.add(outbound.open(id: "a", options: options)) {
             ObjectSnapshot((0..<500).map { Made.alive($0, 0) }, cursor: $0())
         }

@@ -20,11 +20,11 @@ import Testing
     }
 
     private func query(_ items: KeyValuePairs<String, String>) -> QueryParameters {
-        QueryParameters(items: items.map { (name: $0.key, value: $0.value) })
+        QueryParameters(items: items.map { (name: $0.key, value: $0.value) }, limits: Limits())
     }
 
     private func frame(_ text: String) throws -> FrameParameters {
-        FrameParameters(frame: try Payload(Array(text.utf8)).json)
+        FrameParameters(frame: try Payload(Array(text.utf8)).json, limits: Limits())
     }
 
     // MARK: - What is observed
@@ -51,7 +51,7 @@ import Testing
         ("traffic", ["events": "iovalue,return,advertise,return"], .traffic([.ioValue, .return, .advertise])),
     ])
     func aRequestIsReadFromBoth(_ event: String, _ items: [String: String], _ expected: Observation) throws {
-        let query = QueryParameters(items: items.map { (name: $0.key, value: $0.value) })
+        let query = QueryParameters(items: items.map { (name: $0.key, value: $0.value) }, limits: Limits())
         #expect(try Observation(event: event, query) == expected)
         var text: [UInt8] = []
         for (name, value) in items {
@@ -64,7 +64,10 @@ import Testing
             default: JSONText.append(value, to: &text)
             }
         }
-        let frame = FrameParameters(frame: try Payload(text.isEmpty ? Array("{}".utf8) : text + "}".utf8).json)
+        let frame = FrameParameters(
+            frame: try Payload(text.isEmpty ? Array("{}".utf8) : text + "}".utf8).json,
+            limits: Limits()
+        )
         #expect(try Observation(event: event, frame) == expected)
         #expect(expected.event.rawValue == event && expected.event.parameters.isSuperset(of: items.keys))
     }
@@ -92,7 +95,7 @@ import Testing
         let frame = try frame(text)
         #expect(fault { _ = try Observation(event: event, frame) } == "/" + name)
         let items = frame.frame.members.map { (name: $0.key.string ?? "", value: $0.value.string ?? "") }
-        #expect(fault { _ = try Observation(event: event, QueryParameters(items: items)) } == name)
+        #expect(fault { _ = try Observation(event: event, QueryParameters(items: items, limits: Limits())) } == name)
     }
 
     @Test func valuesOfTheWrongKindAreRefused() throws {
@@ -144,13 +147,13 @@ import Testing
     @Test(arguments: [
         ("filter", #""x""#), ("filter", "[]"), ("filter", #"["n",["Nonsense",1]]"#), ("fields", ""), ("fields", "a..b"),
         ("fields", ",a"), ("fields", String(repeating: "a.", count: FieldTree.maximumDepth) + "a"),
-        ("fields", String(repeating: "a,", count: FieldTree.maximumFields) + "a"), ("throttle", "0"),
+        ("fields", String(repeating: "a,", count: Limits().fields) + "a"), ("throttle", "0"),
         ("throttle", "3600001"), ("throttle", "x"), ("throttle", "1.5"), ("buffer", "0"), ("buffer", "4097"),
         ("buffer", "-1"), ("buffer", "+1"), ("overflow", "drop"), ("overflow", ""), ("since", ""), ("since", "garbage"),
         ("encoding", "hex"), ("filter", "{"),
     ])
     func anOptionThatCannotBeUsedIsNamed(_ name: String, _ value: String) {
-        let query = QueryParameters(items: [(name: name, value: value)])
+        let query = QueryParameters(items: [(name: name, value: value)], limits: Limits())
         #expect(fault { _ = try SubscriptionOptions(query, of: Self.channel) } == name)
     }
 
@@ -172,7 +175,7 @@ import Testing
             let conditions = Array(repeating: #"["n",["Equals",1]]"#, count: count).joined(separator: ",")
             return #"{"and":[{"not":{"or":[["n",["Equals",2]]]}},\#(conditions)]}"#
         }
-        let limit = CompiledCondition.maximumProperties
+        let limit = Limits().filterProperties
         for (count, isRefused) in [(limit - 1, false), (limit, true), (limit + 50, true)] {
             let query = query(["filter": filter(count)])
             #expect(fault { _ = try SubscriptionOptions(query, of: Self.channel) } == (isRefused ? "filter" : nil))

@@ -58,8 +58,7 @@ struct GateScene {
             accounts: accounts,
             workers: hub.workers,
             connections: hub.streams,
-            authenticator: Authenticator(access: access, log: audit),
-            maximumTimeout: 60_000
+            authenticator: Authenticator(access: access, log: audit, maximumFailures: Limits().failedAttempts)
         )
     }
 

@@ -368,7 +368,7 @@ struct GateWorld {
             { gate, principal in publication.flatMap { gate.refusal(of: Publish(publication: $0), by: principal) } }
         }
         func send(_ request: EventRequest?) -> (Gate, Principal) -> Problem? {
-            let options = try? RequestOptions(QueryParameters(items: []), maximumTimeout: 1000)
+            let options = try? RequestOptions(QueryParameters(items: [], limits: Limits()))
             return { gate, principal in
                 guard let request, let options else { return nil }
                 return gate.refusal(of: SendRequest(request: request, options: options), by: principal)

@@ -172,7 +172,7 @@ final class ObservedSubscription {
         let permitted = try scene.gate.perform(Observe(observation: observation), by: .token(token))
         var options = SubscriptionOptions()
         options.since = since
-        options.buffer = SubscriptionOptions.maximumBuffer
+        options.buffer = Limits().buffer
         let subscription = outbound.open(id: "s", options: options, wanted: observation, view: permitted.view)
         cancel = permitted.start(subscription)
     }

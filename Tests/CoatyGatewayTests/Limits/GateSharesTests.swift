@@ -64,7 +64,7 @@ import Testing
         let request = try #require(try EventRequest(event: "discover", operation: nil, payload: payload))
         let operation = SendRequest(
             request: request,
-            options: try RequestOptions(QueryParameters(items: []), maximumTimeout: 1000)
+            options: try RequestOptions(QueryParameters(items: [], limits: Limits()))
         )
         do {
             let permitted = try scene.gate.perform(operation, by: .anonymous)

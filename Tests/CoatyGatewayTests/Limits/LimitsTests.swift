@@ -23,7 +23,9 @@ import Coaty
         #expect(Set(names).count == names.count)
         for bound in Limits.bounds {
             let endings = ["-timeout", "-delay", "-threads"]
-            let isNamed = bound.name.hasPrefix("maximum-") || endings.contains(where: bound.name.hasSuffix)
+            let isNamed =
+                bound.name.hasPrefix("maximum-") || bound.name.hasPrefix("minimum-")
+                || endings.contains(where: bound.name.hasSuffix)
             #expect(isNamed, "\(bound.name)")
             if let value = bound.value(Limits()) { #expect(bound.range.contains(value), "\(bound.name)") }
         }
@@ -76,11 +78,7 @@ import Coaty
             .deletingLastPathComponent().deletingLastPathComponent()
         let url = root.appending(path: "docs/limits.md")
         let text = try String(contentsOf: url, encoding: .utf8)
-        let updated = try replacing(
-            "settings",
-            LimitsDocument.settings,
-            in: replacing("fixed", LimitsDocument.fixed, in: text)
-        )
+        let updated = try replacing("settings", LimitsDocument.settings, in: text)
         if ProcessInfo.processInfo.environment["COATY_UPDATE_DOCUMENTS"] == "1" {
             try updated.write(to: url, atomically: true, encoding: .utf8)
         } else {
@@ -100,53 +98,6 @@ private enum LimitsDocument {
     static var settings: String {
         table(["setting", "default", "unit", "what", "at the bound"]) {
             Limits.bounds.map { ["`\($0.name)`", $0.defaultText, $0.unit.rawValue, $0.help, $0.atTheBound] }
-        }
-    }
-
-    static var fixed: String {
-        table(["what", "bound", "at the bound"]) {
-            [
-                [
-                    "events queued for a subscription (`buffer`)", "\(SubscriptionOptions.maximumBuffer)",
-                    "400; the default is \(SubscriptionOptions.defaultBuffer)",
-                ],
-                ["properties of a filter", "\(CompiledCondition.maximumProperties)", "400 `invalid-value`"],
-                ["JSON values in a filter", "\(CompiledCondition.maximumValues)", "400 `invalid-value`"],
-                ["selected fields", "\(FieldTree.maximumFields)", "400 `invalid-parameter`"],
-                [
-                    "bytes of the name of an identity or IO node", "\(Limits.maximumNameLength)",
-                    "400 `invalid-value`",
-                ],
-                ["bytes of the id of a frame", "\(SocketSession.maximumIdLength)", "`error` 400"],
-                ["bytes of a name that is published or observed", "\(WireName.maximumLength)", "400"],
-                ["publications in a batch", "\(BatchResource.maximumPublications)", "413 `content-too-large`"],
-                ["points of an IO node", "\(IoNodeRequest.maximumPoints)", "400 `invalid-value`"],
-                ["bytes of an IO node", "\(IoNodeRequest.maximumSize)", "413 `content-too-large`"],
-                [
-                    "bytes of an event that an identity or IO node receives", "\(IoNodeRegistry.maximumEventSize)",
-                    "the event is dropped",
-                ],
-                [
-                    "JSON values in an event that an identity or IO node receives",
-                    "\(IoNodeRegistry.maximumEventValues)", "the event is dropped",
-                ],
-                [
-                    "requests that a client may answer", "\(AnswerRights.maximumRequests)",
-                    "the oldest can no longer be answered",
-                ],
-                [
-                    "requests that are kept to be answered", "\(ObservedRequests.maximumRequests)",
-                    "the oldest can no longer be answered",
-                ],
-                [
-                    "failed authentications of an address per minute", "\(FailedAttempts.limit)",
-                    "429 `too-many-attempts`",
-                ],
-                [
-                    "memory that a client gets as long as the reserve lasts, in bytes", "\(Limits.guaranteedMemory)",
-                    "beyond it, a client gets what others leave",
-                ],
-            ]
         }
     }
 

@@ -26,7 +26,7 @@ import Testing
 
     private func node(_ members: String = "") throws -> LeasedIoNode {
         let body = #"{"contextName":"c","ioSources":[{"name":"s","valueType":"t"}]\#(members)}"#
-        return try registry.node(IoNodeRequest(Payload(Array(body.utf8))))
+        return try registry.node(IoNodeRequest(Payload(Array(body.utf8)), Limits()))
     }
 
     /// Longer than all tests that block a thread of the pool together.

@@ -12,7 +12,9 @@ import Testing
         _ items: KeyValuePairs<String, String>,
         steps: Int = Limits().querySteps
     ) throws -> (ids: [String], total: Int, steps: Int) {
-        let selection = try ObjectSelection(QueryParameters(items: items.map { (name: $0.key, value: $0.value) }))
+        let selection = try ObjectSelection(
+            QueryParameters(items: items.map { (name: $0.key, value: $0.value) }, limits: Limits())
+        )
         var search = ObjectSearch(selection, in: table.content, nil)
         var budget = WorkBudget(steps: steps)
         while true {

@@ -4,18 +4,20 @@ import Synchronization
 /// Finds the principal of a request or connection by its credentials.
 final class Authenticator: Sendable {
     private struct State {
-        var failures = FailedAttempts()
+        var failures: FailedAttempts
         var tickets = Tickets()
     }
 
     let access: AccessControl
     private let log: AuditLog
     /// Its lock is a leaf.
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    init(access: AccessControl, log: AuditLog) {
+    /// - Parameter maximumFailures: the failed authentications of an address in a minute.
+    init(access: AccessControl, log: AuditLog, maximumFailures: Int) {
         self.access = access
         self.log = log
+        state = Mutex(State(failures: FailedAttempts(limit: maximumFailures)))
     }
 
     /// Returns the principal of an `Authorization` field, or of a ticket.

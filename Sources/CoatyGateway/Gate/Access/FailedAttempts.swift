@@ -1,19 +1,21 @@
 /// Throttles failed authentications by client address.
 ///
-/// An address whose clients have failed ``limit`` times within a minute gets another answer until the minute is over. Valid tokens are
+/// An address whose clients have failed `limit` times within a minute gets another answer until the minute is over. Valid tokens are
 /// accepted all the time: behind a proxy all clients have one address, and must not be able to lock each other out. Guessing a token
 /// of 256 random bits is hopeless at any rate.
 struct FailedAttempts: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Number of failures after which an address is refused.
-    static let limit = 10
     /// Time in which failures are counted, from the first one on.
     static let period = Duration.seconds(60)
     /// Maximum number of addresses whose failures are counted; a further one replaces the oldest.
     static let maximumAddresses = 10_000
 
+    /// Number of failures after which an address is refused.
+    private let limit: Int
     private var failures = ExpiringTable<ClientAddress, Int>(lifetime: period, capacity: maximumAddresses)
+
+    init(limit: Int) { self.limit = limit }
 
     /// Records a failed authentication.
     ///
@@ -25,7 +27,7 @@ struct FailedAttempts: Sendable {
             failures.insert(source, 1, at: now)
             return nil
         }
-        guard failure.value < Self.limit else {
+        guard failure.value < limit else {
             return max(1, Int(((failure.expires - now) / .seconds(1)).rounded(.up)))
         }
         failures.update(source, failure.value + 1)

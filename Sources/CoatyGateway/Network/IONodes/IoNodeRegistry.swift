@@ -14,10 +14,6 @@ final class IoNodeRegistry: Component {
     static let maximumWaiting = 1000
     /// How many bodies of the largest size may wait for the broker for one node.
     static let waitingBodies = 4
-    /// Maximum size of an event that the agent of an IO node or an identity accepts, in bytes, and of the JSON values in it. Each of
-    /// these agents receives every Discover event.
-    static let maximumEventSize = 2 << 20
-    static let maximumEventValues = 100_000
 
     /// Calls a function after a time, unless what it returns is released before. The function must not block.
     typealias Timer = @Sendable (Duration, @escaping @Sendable () -> Void) -> any AnyObject & Sendable

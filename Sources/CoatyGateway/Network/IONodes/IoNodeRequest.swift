@@ -4,12 +4,9 @@ import Foundation
 
 /// What a client wants to register: `{contextName, ioSources?, ioActors?, characteristics?, objectId?, name?, leaseDuration?}`.
 struct IoNodeRequest: Sendable {
-    /// The most IO sources and IO actors of a node, together.
-    static let maximumPoints = 1000
-    /// The most bytes of a request, and the deepest nesting of the characteristics and of a point, each counted from its own
-    /// value. What a node costs grows with size and depth, and is paid on a thread that serves other requests too; points
-    /// go through a general decoder, which is dearer.
-    static let maximumSize = 256 << 10
+    /// The deepest nesting of the characteristics and of a point, each counted from its own value. What a node costs grows with
+    /// size and depth, and is paid on a thread that serves other requests too; points go through a general decoder, which is
+    /// dearer.
     static let maximumDepth = 8
     static let maximumPointDepth = 4
     /// The longest update rate: in the field rates are integers of 32 bits.
@@ -23,15 +20,16 @@ struct IoNodeRequest: Sendable {
     let name: String?
     let leaseDuration: Duration
 
+    /// - Parameter limits: bound the name and the number of points.
     /// - Throws: ``PayloadError`` with the place in the request that is wrong.
-    init(_ payload: Payload) throws(PayloadError) {
+    init(_ payload: Payload, _ limits: Limits) throws(PayloadError) {
         let body = payload.json
         try body.refuseMembers(
             besides: ["contextName", "ioSources", "ioActors", "characteristics", "objectId", "name", "leaseDuration"]
         )
         name = try body["name"].map { view throws(PayloadError) in
-            guard let name = view.string, name.utf8.count <= Limits.maximumNameLength else {
-                throw view.invalid("must be a string of at most \(Limits.maximumNameLength) bytes")
+            guard let name = view.string, name.utf8.count <= limits.agentNameSize else {
+                throw view.invalid("must be a string of at most \(limits.agentNameSize) bytes")
             }
             return name
         }
@@ -44,10 +42,10 @@ struct IoNodeRequest: Sendable {
         let nodeId = try ids.take(body["objectId"], or: "/objectId")
         let sources = try Self.list(body["ioSources"])
         let actors = try Self.list(body["ioActors"])
-        guard 1...Self.maximumPoints ~= sources.count + actors.count else {
+        guard 1...limits.ioNodePoints ~= sources.count + actors.count else {
             throw .invalid(
                 pointer: sources.isEmpty ? "/ioActors" : "/ioSources",
-                reason: "must hold 1 to \(Self.maximumPoints) points, together with the other list"
+                reason: "must hold 1 to \(limits.ioNodePoints) points, together with the other list"
             )
         }
         var object: [String: AnyCodable] = [

@@ -4,19 +4,20 @@ import Testing
 @testable import CoatyGateway
 
 @Suite struct FailedAttemptsTests {
+    private static let limit = 10
     private static let start = ContinuousClock.now
-    private var attempts = FailedAttempts()
+    private var attempts = FailedAttempts(limit: Self.limit)
 
     private mutating func attempt(from address: String = "192.0.2.1", at seconds: Double = 0) -> Int? {
         attempts.retryAfter(failureFrom: address, at: Self.start + .seconds(seconds))
     }
 
     private mutating func failUntilRefused(from address: String = "192.0.2.1", at seconds: Double = 0) {
-        for _ in 0..<FailedAttempts.limit { #expect(attempt(from: address, at: seconds) == nil) }
+        for _ in 0..<Self.limit { #expect(attempt(from: address, at: seconds) == nil) }
     }
 
     @Test mutating func refusesUntilTheMinuteIsOver() {
-        for second in 0..<FailedAttempts.limit { #expect(attempt(at: Double(second)) == nil) }
+        for second in 0..<Self.limit { #expect(attempt(at: Double(second)) == nil) }
         #expect(attempt(at: 9) == 51)
         #expect(attempt(at: 9.5) == 51)
         #expect(attempt(at: 59.999) == 1)
@@ -38,7 +39,7 @@ import Testing
     }
 
     @Test mutating func addressesOfOneIPv6NetworkAreCountedTogether() {
-        for host in 0..<FailedAttempts.limit { #expect(attempt(from: "2001:db8:0:1::\(host)") == nil) }
+        for host in 0..<Self.limit { #expect(attempt(from: "2001:db8:0:1::\(host)") == nil) }
         #expect(attempt(from: "2001:db8:0:1:ffff::1") != nil)
         #expect(attempt(from: "2001:db8:0:2::1") == nil)
     }

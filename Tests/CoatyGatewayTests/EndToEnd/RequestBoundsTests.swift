@@ -1,0 +1,53 @@
+import TestSupport
+import Testing
+
+/// The bounds of what one request may hold are those that are set.
+@Suite struct RequestBoundsTests {
+    @Test(arguments: [
+        ("maximum-buffered-events", "/v1/sse/channel?channelId=c&buffer=3", "buffer"),
+        ("maximum-fields", "/v1/sse/channel?channelId=c&fields=a,b,c", "fields"),
+        (
+            "maximum-filter-properties",
+            "/v1/sse/channel?channelId=c&filter="
+                + #"{"and":[["a",["Exists"]],["b",["Exists"]],["c",["Exists"]]]}"#.percentEncoded,
+            "filter"
+        ),
+        ("maximum-timeout", "/v1/discover?timeout=3", "timeout"),
+    ])
+    func parametersAreBoundedByTheirSetting(setting: String, target: String, parameter: String) throws {
+        let scene = try Scene(["--\(setting)", "2"])
+        let isStream = target.hasPrefix("/v1/sse")
+        let answer = try isStream ? scene.gateway.request("GET", target) : scene.gateway.post(target, "{}")
+        #expect(answer.status == 400 && answer.json?["parameter"] as? String == parameter, "\(answer.text)")
+        #expect((answer.json?["detail"] as? String)?.contains("2") == true, "\(answer.text)")
+    }
+
+    @Test func bodiesAreBoundedByTheirSettings() throws {
+        let scene = try Scene([
+            "--maximum-batch-publications", "2", "--maximum-io-node-points", "1", "--maximum-io-node-size", "2000",
+            "--maximum-agent-name-size", "3",
+        ])
+        let one = #"{"event":"deadvertise","data":{"objectIds":["x"]}}"#
+        #expect(try scene.gateway.post("/v1/batch", "[\(one),\(one)]").status == 200)
+        #expect(try scene.gateway.post("/v1/batch", "[\(one),\(one),\(one)]").problem == "content-too-large")
+
+        func node(points: Int, name: String = "n") throws -> RawConnection.Response {
+            let list = (0..<points).map { #"{"name":"s\#($0)","valueType":"t"}"# }.joined(separator: ",")
+            let body = #"{"contextName":"c","name":"\#(name)","ioSources":[\#(list)]}"#
+            return try scene.gateway.post("/v1/io/nodes", body)
+        }
+        #expect(try node(points: 1).status == 201)
+        #expect(try node(points: 2).json?["pointer"] as? String == "/ioSources")
+        #expect(try node(points: 1, name: "long").json?["pointer"] as? String == "/name")
+        #expect(try node(points: 200).problem == "content-too-large")
+    }
+
+    @Test func failedAttemptsAreBoundedByTheirSetting() throws {
+        let scene = try AccessScene(
+            AccessFile(tokens: [.init("reader", "admin")]),
+            ["--maximum-failed-attempts", "2"]
+        )
+        let statuses = try (0..<3).map { _ in try scene.get("/v1/status", as: "nobody").status }
+        #expect(statuses == [401, 401, 429])
+    }
+}
