@@ -32,7 +32,8 @@ SCRATCH := .build-$(SANITIZE)
 SANITIZER_FLAGS := --sanitize=$(SANITIZE)
 endif
 REPORTS := $(CURDIR)/$(SCRATCH)/reports
-SANITIZER_OPTIONS := TSAN_OPTIONS="log_path=$(REPORTS)/thread" ASAN_OPTIONS="log_path=$(REPORTS)/address" \
+SANITIZER_OPTIONS := TSAN_OPTIONS="log_path=$(REPORTS)/thread suppressions=$(CURDIR)/Tests/Sanitizers/races.txt" \
+	ASAN_OPTIONS="log_path=$(REPORTS)/address" \
 	LSAN_OPTIONS="suppressions=$(CURDIR)/Tests/Sanitizers/leaks.txt:print_suppressions=0"
 
 # See the file.
