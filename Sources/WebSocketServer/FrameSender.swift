@@ -77,4 +77,13 @@ final class FrameSender {
         if isLast { session.sentBytes += progress.queued.frame.count }
         return .sent(length, isWhole: isLast)
     }
+
+    /// Sends a close frame, without the closing handshake of libwebsockets.
+    func write(_ close: WebSocketConnection.Close, to wsi: OpaquePointer) {
+        let content = [UInt8(close.code >> 8), UInt8(truncatingIfNeeded: close.code)] + close.reason.utf8
+        let frame = [0x88, UInt8(content.count)] + content
+        payload.copyBytes(from: frame)
+        let start = payload.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        lws_write(wsi, start, frame.count, LWS_WRITE_HTTP)
+    }
 }

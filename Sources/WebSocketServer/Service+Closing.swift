@@ -19,6 +19,11 @@ extension Service {
             limitClosing(wsi)
         }
         connection.shut()
+        guard session.reading != .ended else {
+            // The timer cuts it.
+            sender.write(close, to: wsi)
+            return
+        }
         var reason = Array(close.reason.utf8)
         cws_close(wsi, close.code, &reason, reason.count)
     }

@@ -14,6 +14,7 @@ extension Service {
 
     func received(_ bytes: UnsafeRawBufferPointer, _ session: Session, _ wsi: OpaquePointer) {
         guard case .open(let connection) = session.phase, connection.isOpen else { return }
+        limitTurn(session, wsi, received: bytes.count)
         let isMarked = isMarked(wsi)
         // What is not put back is given up with its memory.
         var message =
@@ -29,12 +30,12 @@ extension Service {
         }
         let limit = configuration.maximumMessageSize
         guard message.bytes.count + bytes.count <= limit else {
-            connection.close(code: 1009, reason: Self.tooBig)
+            refuse(session, connection, wsi, code: 1009, reason: Self.tooBig)
             return
         }
         let isLast = lws_is_final_fragment(wsi) != 0
         guard message.append(bytes, isLast: isLast, limit: limit) else {
-            connection.close(code: 1013, reason: Self.noMemory)
+            refuse(session, connection, wsi, code: 1013, reason: Self.noMemory)
             return
         }
         guard isLast else {
@@ -58,6 +59,29 @@ extension Service {
         deliver(payload, on: connection, isBinary: lws_frame_is_binary(wsi) != 0)
     }
 
+    /// Closes a connection in the middle of a message.
+    ///
+    /// In its closing handshake libwebsockets reads all that comes, and asks nobody.
+    private func refuse(
+        _ session: Session,
+        _ connection: WebSocketConnection,
+        _ wsi: OpaquePointer,
+        code: UInt16,
+        reason: String
+    ) {
+        session.reading = .ended
+        lws_rx_flow_control(wsi, 0)
+        connection.close(code: code, reason: reason)
+    }
+
+    /// Pauses the connection if this turn has taken long enough: it reads on in the next.
+    private func limitTurn(_ session: Session, _ wsi: OpaquePointer, received count: Int) {
+        guard turn.isOver(afterReceiving: count), session.reading == .on else { return }
+        session.reading = .paused
+        turn.paused.append(session.id)
+        lws_rx_flow_control(wsi, 0)
+    }
+
     /// Sets the timer for the message that has begun, unless it goes off before. One timer serves all messages of a connection.
     private func limitMessage(_ session: Session, _ wsi: OpaquePointer) {
         guard !session.isMessageTimed else { return }
@@ -71,7 +95,7 @@ extension Service {
         guard let deadline = session.inbound?.deadline else { return }
         guard deadline > .now else {
             session.inbound = nil
-            connection.close(code: 1008, reason: Self.tooSlow)
+            refuse(session, connection, wsi, code: 1008, reason: Self.tooSlow)
             return
         }
         // It was set for an earlier message.

@@ -29,6 +29,8 @@ final class Service {
     /// Sessions on WebSocket.
     var openCount = 0
     private var lastID: UInt64 = 0
+    /// What was received since the service thread last waited for events.
+    var turn = ReadingTurn()
     var phase = Mailbox.Phase.running
 
     init(
@@ -72,6 +74,7 @@ final class Service {
         guard let engine else { return }
         while phase < .ending || !sessions.isEmpty {
             engine.step()
+            beginReadingTurn()
         }
         mailbox.shut()
         engine.destroy()
@@ -124,6 +127,15 @@ final class Service {
             break
         }
         return 0
+    }
+
+    /// Lets those read on that were paused.
+    private func beginReadingTurn() {
+        for id in turn.begin() {
+            guard let session = sessions[id], let wsi = session.wsi, session.reading == .paused else { continue }
+            session.reading = .on
+            lws_rx_flow_control(wsi, 1)
+        }
     }
 
     // MARK: Mailbox

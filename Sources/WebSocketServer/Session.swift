@@ -24,6 +24,15 @@ final class Session {
     var inbound: InboundMessage?
     /// Whether the timer goes off in time for the deadline of `inbound`.
     var isMessageTimed = false
+    enum Reading {
+        case on
+        /// Nothing is read until the next turn.
+        case paused
+        /// The rest of a message that was refused is not read: the connection is cut when the time to close it is over.
+        case ended
+    }
+
+    var reading = Reading.on
     /// What was agreed to about compression; nil where it was not.
     var agreedCompression: String?
     /// How often libwebsockets has asked whether to agree to compression: once for each offer.

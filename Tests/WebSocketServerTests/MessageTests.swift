@@ -76,6 +76,31 @@ import WebSocketServer
         #expect(fixture.handler.current.messages.count == 1)
     }
 
+    /// Reading it would take turns from the others, and a peer could keep the server at it until the close times out.
+    @Test func restOfARefusedMessageIsNotRead() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.maximumMessageSize = 10_000
+        configuration.closeTimeout = .seconds(1)
+        let fixture = try Fixture(configuration)
+        let client = try fixture.open()
+        let length = 256 << 20
+        let head: [UInt8] =
+            [0x82, 0xff] + (0..<8).map { UInt8(truncatingIfNeeded: length >> (56 - 8 * $0)) } + [0, 0, 0, 0]
+        let part = [UInt8](repeating: 1, count: 1 << 20)
+        try client.sendRaw(head + part.prefix(100_000))
+        #expect(try client.receive() == .close(code: 1009, reason: "message too big"))
+        var taken = 0
+        do {
+            while taken < length - part.count {
+                try client.sendRaw(part)
+                taken += part.count
+            }
+        } catch {}
+        // What the socket buffers of both sides hold.
+        #expect(taken < 64 << 20)
+        #expect(fixture.handler.waits { $0.closes.values.first == 1009 })
+    }
+
     @Test func textThatIsNotUTF8Closes() throws {
         let fixture = try Fixture()
         let client = try fixture.open()

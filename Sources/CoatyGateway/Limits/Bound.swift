@@ -67,7 +67,7 @@ extension Bound {
 }
 
 /// The type of a bound in ``Limits``: a number, or an optional one if its default is derived from other bounds.
-protocol BoundValue {
+protocol BoundValue: SendableMetatype {
     init(_ number: Int)
     var number: Int? { get }
 }

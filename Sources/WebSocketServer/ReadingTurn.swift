@@ -1,0 +1,29 @@
+/// What the service thread receives before it looks after timers, the mailbox and what is to be sent.
+///
+/// When 1,024 or more sockets are readable, libuv polls up to 48 times before it does anything else, and one read can hold
+/// hundreds of frames. Who comes after the turn is over is paused, and has received at least something.
+struct ReadingTurn {
+    /// The cost of a turn: one for each part of a message, and one for each KiB in it.
+    private static let limit = 4096
+
+    private var cost = 0
+    /// The connections that read on in the next turn.
+    var paused: [UInt64] = []
+
+    /// Counts a part of a message.
+    ///
+    /// - Returns: whether its connection must wait for the next turn.
+    mutating func isOver(afterReceiving bytes: Int) -> Bool {
+        cost += 1 + bytes / 1024
+        return cost > Self.limit
+    }
+
+    /// Begins the next turn.
+    ///
+    /// - Returns: the connections that were paused in the last one.
+    mutating func begin() -> [UInt64] {
+        cost = 0
+        defer { paused = [] }
+        return paused
+    }
+}
