@@ -4,7 +4,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// Nodes that come, change and go, with a router that associates all that is compatible.
-@ControllerActor @Suite(.timeLimit(.minutes(1))) struct BasicIoRouterTests {
+@ControllerActor @Suite(.timeLimit(.minutes(3))) struct BasicIoRouterTests {
     private typealias Scene = RouterScene<BasicIoRouter>
 
     @Test func tellsTheLargestRateToAllActorsOfASource() async throws {
