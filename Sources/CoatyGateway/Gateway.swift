@@ -22,6 +22,7 @@ public final class Gateway: Sendable {
     private let access: AccessControl
     private let audit: AuditLog
     private let drain: Drain
+    private let metrics = Metrics()
 
     /// Limits what the allocator keeps for itself. Call it at the start of the process.
     public static func prepareProcess() { ResidentMemory.prepareAllocator() }
@@ -176,8 +177,15 @@ public final class Gateway: Sendable {
             identities: identities,
             accounts: accounts,
             residentMemory: memory,
-            requestCount: RequestCount()
+            requestCount: RequestCount(),
+            metrics: metrics
         )
+        let counts = OperationCounts()
+        metrics.add(counts)
+        metrics.add(hub)
+        metrics.add(manager)
+        metrics.add(network.requestCount)
+        metrics.add(accounts, memory, hub.counts)
         // The nodes of a removed token must not stay until their leases end.
         _ = access.observe { [access] in
             let policy = access.policy
@@ -187,7 +195,7 @@ public final class Gateway: Sendable {
             }
         }
         let services = ClientServices(
-            gate: Gate(network, access: access, audit: audit),
+            gate: Gate(network, access: access, audit: audit, counts: counts),
             accounts: accounts,
             workers: workers,
             connections: hub.streams,
@@ -211,6 +219,9 @@ public final class Gateway: Sendable {
             router: healthRouter(services, manager),
             logger: logger
         )
+        metrics.add(rest)
+        metrics.add(streams)
+        metrics.add(ProcessMetrics.write)
         let service = RESTService(server: rest, health: health, drainDelay: drain.delay)
         try await start("REST", service, stopLimit: .milliseconds(2700) - drain.delay)
 
@@ -301,6 +312,7 @@ public final class Gateway: Sendable {
             isBrokerEmbedded: settings.broker == nil,
             started: created
         ).register(in: &router)
+        MetricsResource(gate: gate).register(in: &router)
         ContractResource().register(in: &router)
         let console = ConsoleResource()
         console.register(in: &router)

@@ -18,8 +18,16 @@ final class Exchange {
     var phase: Phase
     /// Whether an answer has begun, so that its end must be told.
     var hasBegunAnswer = false
+    /// The status of the answer; 0 as long as there is none.
+    var status = 0
+    /// The index of the endpoint; nil if there is none.
+    let endpoint: Int?
+    /// When the head had come, by ``RequestTimes/now()``.
+    let begin = RequestTimes.now()
     let connection: RequestDeadlines.Connection
-    let method: HTTPMethod
+    /// Nil for a method that no route can have.
+    let requestMethod: HTTPMethod?
+    var method: HTTPMethod { requestMethod ?? .get }
     let parameters: PathParameters
     let queryItems: [HTTPRequest.QueryItem]
     /// Header fields of every answer.
@@ -38,8 +46,9 @@ final class Exchange {
 
     init(
         phase: Phase,
+        endpoint: Int?,
         connection: RequestDeadlines.Connection,
-        method: HTTPMethod,
+        method: HTTPMethod?,
         parameters: PathParameters,
         queryItems: [HTTPRequest.QueryItem],
         answerHeaders: [(name: String, value: String)],
@@ -48,8 +57,9 @@ final class Exchange {
         declaredLength: UInt64
     ) {
         self.phase = phase
+        self.endpoint = endpoint
         self.connection = connection
-        self.method = method
+        requestMethod = method
         self.parameters = parameters
         self.queryItems = queryItems
         self.answerHeaders = answerHeaders
@@ -65,6 +75,11 @@ final class Exchange {
         guard case .reading = phase else { return .taken }
         let declaredLength = declaredLength > 0 ? Int(clamping: declaredLength) : nil
         return body?.append(bytes, declaredLength: declaredLength, limit: limit) ?? .taken
+    }
+
+    /// Whether the response is a stream, which is counted when it begins.
+    var isStream: Bool {
+        if case .streaming = phase { true } else { false }
     }
 
     /// Hands the whole body over. The memory for it is given back when this returns.

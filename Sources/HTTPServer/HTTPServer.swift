@@ -131,6 +131,9 @@ public final class HTTPServer: Sendable {
         logger.debug("HTTP server stopped")
     }
 
+    /// How the routes were used since the start.
+    public var routeStatistics: [RouteStatistics] { processor.times.statistics }
+
     /// The counters now.
     public var statistics: Statistics {
         let counters = processor.counters

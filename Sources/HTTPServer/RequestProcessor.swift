@@ -8,6 +8,7 @@ import Synchronization
 /// response. A response queued in the first call ends the connection.
 final class RequestProcessor: Sendable {
     let counters = Counters()
+    let times: RequestTimes
     let openAnswers = OpenAnswers()
     let deadlines: RequestDeadlines
     /// Nil if the process has no descriptors left.
@@ -29,6 +30,7 @@ final class RequestProcessor: Sendable {
         deadlines = RequestDeadlines(configuration)
         refusals = Refusals(prefix: configuration.problemTypePrefix)
         routes = RouteTree(router, refusals: refusals)
+        times = RequestTimes(templates: routes.pathTemplates)
         admission = router.admission
         let methods = HTTPMethod.allCases.map(\.rawValue).joined(separator: ", ")
         serverOptions = HTTPResponse(status: 204, headers: [("Allow", methods)])
@@ -74,6 +76,7 @@ final class RequestProcessor: Sendable {
         var answerHeaders: [(name: String, value: String)] = []
         var context: (any Sendable & AnyObject)?
         var budget: (any HTTPServer.ByteBudget)?
+        var endpoint: Int?
         var refusal = refusalOfUnreadable(connection, head)
         let phase: Exchange.Phase
         if let refusal {
@@ -81,6 +84,7 @@ final class RequestProcessor: Sendable {
         } else {
             let match = head.hasMalformedQuery ? .answered(refusals.malformedTarget) : match(method, target)
             var outcome = match.outcome
+            endpoint = match.endpoint
             switch admit(connection, watched, method, target, match) {
             case .admit(let headers, let admitted, let granted):
                 answerHeaders = headers
@@ -102,8 +106,9 @@ final class RequestProcessor: Sendable {
         }
         let exchange = Exchange(
             phase: phase,
+            endpoint: endpoint,
             connection: watched,
-            method: method ?? .get,
+            method: method,
             parameters: parameters,
             queryItems: head.queryItems,
             answerHeaders: configuration.keepsConnections ? answerHeaders : answerHeaders + [("Connection", "close")],
@@ -187,16 +192,18 @@ final class RequestProcessor: Sendable {
     /// A part of the body.
     func receive(_ bytes: UnsafeRawBufferPointer, _ connection: OpaquePointer, _ exchange: Exchange) -> MHD_Result {
         let refusal: [UInt8]
+        let status: Int
         switch exchange.receive(bytes, limit: configuration.maximumBodySize) {
         case .taken: return .YES
         // A chunked body that has grown too large.
-        case .tooLong: refusal = refusals.contentTooLargeMessage
-        case .overBudget: refusal = refusals.overBudgetMessage
+        case .tooLong: (refusal, status) = (refusals.contentTooLargeMessage, 413)
+        case .overBudget: (refusal, status) = (refusals.overBudgetMessage, 503)
         }
         // libmicrohttpd takes no response amid a body, so this one goes past it; nothing else is being sent, and a fresh response
         // fits into the socket's buffer. MHD_NO closes the connection.
         counters.refused.add(1, ordering: .relaxed)
         exchange.phase = .answered
+        exchange.status = status
         _ = refusal.withUnsafeBytes { message in
             send(cmhd_descriptor(connection), message.baseAddress, message.count, Int32(MSG_NOSIGNAL))
         }
@@ -302,6 +309,7 @@ final class RequestProcessor: Sendable {
         begin(exchange)
         boundSocket(cmhd_descriptor(connection))
         exchange.phase = .streaming(stream)
+        times.record(endpoint: exchange.endpoint, exchange.requestMethod, status: status, since: exchange.begin)
         var headers = headers + exchange.answerHeaders
         if exchange.method == .head {
             stream.finish()
@@ -338,6 +346,7 @@ final class RequestProcessor: Sendable {
     private func queue(_ response: HTTPResponse, _ connection: OpaquePointer, _ exchange: Exchange) -> MHD_Result {
         begin(exchange)
         exchange.phase = .answered
+        exchange.status = response.status
         let response = response.adding(exchange.answerHeaders)
         return withExtendedLifetime(response) {
             guard let raw = response.raw else { return .NO }
@@ -364,6 +373,14 @@ final class RequestProcessor: Sendable {
             stream.close()
             openAnswers.remove(stream)
         case .reading, .discarding, .answered: break
+        }
+        if !exchange.isStream {
+            times.record(
+                endpoint: exchange.endpoint,
+                exchange.requestMethod,
+                status: exchange.status,
+                since: exchange.begin
+            )
         }
         exchange.connection.answerEnds()
         if exchange.hasBegunAnswer { openAnswers.ended() }

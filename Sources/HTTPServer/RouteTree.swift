@@ -96,6 +96,9 @@ final class RouteTree: Sendable {
     /// Returns the path of an endpoint as it was registered.
     func pathTemplate(ofEndpoint index: Int) -> String { endpoints[index].template }
 
+    /// The paths of all endpoints as they were registered.
+    var pathTemplates: [String] { endpoints.map(\.template) }
+
     /// Returns the methods that the path of an endpoint allows, as in `Allow`.
     func allow(ofEndpoint index: Int) -> String { endpoints[index].allow }
 

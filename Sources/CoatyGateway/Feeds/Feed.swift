@@ -185,8 +185,9 @@ final class Feed: Job {
         let limit = TurnLimit()
         return turns.withLock { turns in
             while true {
-                let (leaves, entry) = intake.withLock { $0.next(withEntry: !turns.audience.isDelivering) }
+                let (leaves, entry, waitingSince) = intake.withLock { $0.next(withEntry: !turns.audience.isDelivering) }
                 for subscription in leaves { remove(subscription, &turns) }
+                if let waitingSince { counts.noteWait(since: waitingSince) }
                 if let entry {
                     apply(entry, &turns)
                 } else if !turns.audience.isDelivering {
@@ -282,7 +283,9 @@ final class Feed: Job {
         var start = SubscriptionStart()
         if let since = subscription.options.since {
             let isKnown = since.epoch == epoch && since.position <= now.position
-            if !isKnown || !replayBuffer.isComplete(behind: since) { start.snapshot = snapshot() }
+            let isComplete = isKnown && replayBuffer.isComplete(behind: since)
+            counts.note(isComplete ? .complete : isKnown ? .gap : .unknown)
+            if !isComplete { start.snapshot = snapshot() }
             if start.snapshot != nil {
                 start.gap = .gap(nil, nil)
             } else {

@@ -1,3 +1,4 @@
+import HTTPServer
 import Logging
 import Synchronization
 
@@ -6,7 +7,20 @@ final class FeedCounts: Sendable {
     /// Bytes that a feed gets even if others hold much, as long as the reserve lasts.
     private static let guaranteedBytes = 64 << 10
 
+    /// How a subscription resumes.
+    enum Replay: Int, CaseIterable {
+        /// With all events behind its cursor.
+        case complete
+        /// With a gap, because the oldest events behind its cursor are no longer there.
+        case gap
+        /// With a gap, because the cursor is that of another feed, or of another run of the gateway.
+        case unknown
+    }
+
     private let logger: Logger
+    private let replays = InlineArray<3, Atomic<Int>> { _ in Atomic(0) }
+    /// How long events wait until a turn applies them.
+    let waits = DurationHistogram()
     private let backlogs = Atomic(0)
     private let memory: MemoryAccount
     /// Maximum bytes of one lane of a feed.
@@ -30,6 +44,16 @@ final class FeedCounts: Sendable {
 
     /// How often older events of a feed were replaced by a gap, because the workers did not keep up.
     var droppedBacklogs: Int { backlogs.load(ordering: .relaxed) }
+
+    func replays(_ outcome: Replay) -> Int { replays[outcome.rawValue].load(ordering: .relaxed) }
+
+    /// Records how long an entry has waited.
+    func noteWait(since begin: ContinuousClock.Instant) {
+        let (seconds, attoseconds) = (ContinuousClock.now - begin).components
+        waits.record(nanoseconds: Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000))
+    }
+
+    func note(_ outcome: Replay) { replays[outcome.rawValue].add(1, ordering: .relaxed) }
 
     func noteBacklog() {
         let count = backlogs.add(1, ordering: .relaxed).newValue

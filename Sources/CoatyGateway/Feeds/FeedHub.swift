@@ -139,6 +139,9 @@ final class FeedHub: Sendable {
         replayBuffer = ReplayBuffer(limit: bytes - bytes / Self.trafficPart)
     }
 
+    /// The number of feeds, with those that nobody uses and that wait for clients to resume.
+    var count: Int { state.withLock { $0.entries.count } }
+
     /// Returns the problem if an observation is not possible now; nil if it is.
     func refusal(of request: Observation) -> Problem? {
         switch request {

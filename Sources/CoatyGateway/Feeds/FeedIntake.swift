@@ -25,6 +25,8 @@ struct FeedIntake: Sendable {
     /// The position of the last record.
     private(set) var position: UInt64 = 0
     private var entries: Deque<Entry> = []
+    /// When the first entry was appended since an entry was last taken.
+    private var waitingSince: ContinuousClock.Instant?
     private var records = 0
     private var bytes = 0
     /// The charge of the records, and its account; nil until there was a record.
@@ -48,6 +50,7 @@ struct FeedIntake: Sendable {
             bytes += record.size
         }
         entries.append(entry)
+        if waitingSince == nil { waitingSince = .now }
     }
 
     /// Whether the last entry is a gap that is not applied yet.
@@ -68,9 +71,14 @@ struct FeedIntake: Sendable {
     /// Removes the subscriptions that have left, and the next entry.
     ///
     /// - Parameter withEntry: whether an entry can be applied now.
-    mutating func next(withEntry: Bool) -> (leaves: [ClientSubscription], entry: Entry?) {
+    /// - Returns: also the time since which an entry has waited, if it was not returned before.
+    mutating func next(
+        withEntry: Bool
+    ) -> (leaves: [ClientSubscription], entry: Entry?, waitingSince: ContinuousClock.Instant?) {
         defer { leaves = [] }
-        return (leaves, withEntry ? popFirst() : nil)
+        guard withEntry, let entry = popFirst() else { return (leaves, nil, nil) }
+        defer { waitingSince = nil }
+        return (leaves, entry, waitingSince)
     }
 
     mutating func removeAll() { (entries, records, bytes, charge) = ([], 0, 0, nil) }

@@ -52,8 +52,9 @@ final class SlowLane: Job {
         let limit = TurnLimit()
         return audience.withLock { audience in
             while true {
-                let (leaves, entry) = intake.withLock { $0.next(withEntry: !audience.isDelivering) }
+                let (leaves, entry, waitingSince) = intake.withLock { $0.next(withEntry: !audience.isDelivering) }
                 for subscription in leaves { audience.remove(subscription) }
+                if let waitingSince { counts.noteWait(since: waitingSince) }
                 if let entry {
                     apply(entry, &audience)
                 } else if !audience.isDelivering {

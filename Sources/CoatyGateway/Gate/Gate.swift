@@ -9,11 +9,13 @@ final class Gate: Sendable {
     let access: AccessControl
     private let network: Network
     private let audit: AuditLog
+    private let counts: OperationCounts
 
-    init(_ network: Network, access: AccessControl, audit: AuditLog) {
+    init(_ network: Network, access: AccessControl, audit: AuditLog, counts: OperationCounts) {
         self.network = network
         self.access = access
         self.audit = audit
+        self.counts = counts
     }
 
     /// The bounds of what a request may hold.
@@ -23,13 +25,13 @@ final class Gate: Sendable {
     ///
     /// - Throws: `Problem` with status 401, 403 or 404 if it is not allowed; the operation's own errors.
     func perform<Performed: Operation>(_ operation: Performed, by principal: Principal) throws -> Performed.Outcome {
-        let (target, permit, claims) = try admit(operation, principal)
+        let (target, permit, claims) = try admitCounted(operation, principal)
         do {
             let outcome = try operation.execute(on: target, in: network, under: permit)
-            if operation.isAudited { audit.performed(claims, by: principal) }
+            end(operation, claims, principal)
             return outcome
         } catch {
-            if operation.isAudited { audit.performed(claims, by: principal, error: error) }
+            end(operation, claims, principal, error)
             throw error
         }
     }
@@ -41,15 +43,38 @@ final class Gate: Sendable {
         _ operation: Performed,
         by principal: Principal
     ) async throws -> Performed.Outcome {
-        let (target, permit, claims) = try admit(operation, principal)
+        let (target, permit, claims) = try admitCounted(operation, principal)
         do {
             let outcome = try await operation.execute(on: target, in: network, under: permit)
-            if operation.isAudited { audit.performed(claims, by: principal) }
+            end(operation, claims, principal)
             return outcome
         } catch {
-            if operation.isAudited { audit.performed(claims, by: principal, error: error) }
+            end(operation, claims, principal, error)
             throw error
         }
+    }
+
+    private func admitCounted<Asked: ControlledOperation>(
+        _ operation: Asked,
+        _ principal: Principal
+    ) throws(Problem) -> (target: Asked.Target, permit: Permit, claims: [AccessRequest]) {
+        do throws(Problem) {
+            return try admit(operation, principal)
+        } catch {
+            counts.count(operation.kind, .denied)
+            throw error
+        }
+    }
+
+    /// An operation was executed, or has thrown an error.
+    private func end(
+        _ operation: some ControlledOperation,
+        _ claims: [AccessRequest],
+        _ principal: Principal,
+        _ error: (any Error)? = nil
+    ) {
+        counts.count(operation.kind, error.map(OperationCounts.Outcome.init) ?? .done)
+        if operation.isAudited { audit.performed(claims, by: principal, error: error) }
     }
 
     /// Returns what a principal may see now of the answers to a request.

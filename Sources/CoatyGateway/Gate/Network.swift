@@ -18,4 +18,5 @@ struct Network: Sendable {
     var residentMemory: ResidentMemory?
     /// Counts the requests of clients.
     let requestCount: RequestCount
+    let metrics: Metrics
 }

@@ -6,6 +6,9 @@ protocol ControlledOperation: Sendable {
     /// What the operation is about, looked up before the decision: a registered node, a known request, or nothing.
     associatedtype Target: Sendable = Void
 
+    /// What the operation counts as.
+    var kind: OperationKind { get }
+
     /// Looks up what the operation is about. Has no effect.
     ///
     /// - Returns: nil if it does not exist.

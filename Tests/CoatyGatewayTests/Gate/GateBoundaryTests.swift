@@ -14,6 +14,9 @@ import Testing
         "Gate/Operations/IoPointOperations.swift", "Gate/Operations/Observe.swift",
         "Gate/Operations/Publish.swift", "Gate/Operations/ReadObjects.swift", "Gate/Operations/ReadStatus.swift",
         "Gate/Operations/RoutingOperations.swift", "Gate/Operations/SendRequest.swift",
+        "Gate/Operations/ReadMetrics.swift",
+        // Counts, for whoever may read the metrics.
+        "Operations/Metrics/GatewayMetrics.swift",
         // Puts the parts together, and reports whether the gateway is online.
         "Gateway.swift", "Operations/HealthResource.swift",
     ]

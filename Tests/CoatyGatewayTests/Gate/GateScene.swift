@@ -49,10 +49,10 @@ struct GateScene {
             routing: routing,
             identities: ClientIdentities(options: options, limit: 10, logger: log),
             accounts: accounts,
-            requestCount: RequestCount()
+            requestCount: RequestCount(), metrics: Metrics()
         )
         let audit = try AuditLog(.none, logger: log)
-        gate = Gate(network, access: access, audit: audit)
+        gate = Gate(network, access: access, audit: audit, counts: OperationCounts())
         services = ClientServices(
             gate: gate,
             accounts: accounts,

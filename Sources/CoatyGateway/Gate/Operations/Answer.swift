@@ -29,6 +29,8 @@ struct Answer: Operation {
     }
 
     var unknown: Problem { Problems.noSuchRequestObserved }
+    var kind: OperationKind { OperationKind(verb: .answer, pattern: pattern) }
+
     var concealment: AccessRequest? {
         AccessRequest(verb: .answer, pattern: pattern, target: pattern == .call ? .anyOperation : .anyObject)
     }

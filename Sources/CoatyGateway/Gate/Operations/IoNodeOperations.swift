@@ -22,6 +22,8 @@ extension IoNodeRegistry {
 
 /// Registers an IO node.
 struct RegisterIoNode: AsyncOperation {
+    var kind: OperationKind { OperationKind(verb: .register, pattern: .nodes) }
+
     let request: IoNodeRequest
 
     var isAudited: Bool { true }
@@ -62,6 +64,7 @@ struct RegisterIoNode: AsyncOperation {
 
 /// Lists the registered IO nodes.
 struct ReadIoNodes: Operation {
+    var kind: OperationKind { OperationKind(verb: .read, pattern: .nodes) }
     var admission: AdmissionRule {
         .filtered(AccessRequest(verb: .read, pattern: .nodes, target: .anyContext, isOfOthers: true))
     }
@@ -91,6 +94,7 @@ protocol IoNodeOperation: ControlledOperation where Target == IoNodeRegistry.Own
 }
 
 extension IoNodeOperation {
+    var kind: OperationKind { OperationKind(verb: Self.verb, pattern: .nodes) }
     var concealment: AccessRequest? { AccessRequest(verb: Self.verb, pattern: .nodes, target: .anyContext) }
     var unknown: Problem { Problems.notRegistered("IO node") }
 
@@ -140,6 +144,8 @@ struct WithdrawIoNode: AsyncOperation, IoNodeOperation {
 
 /// Gives a connection an identity, with its own agent.
 struct Identify: AsyncOperation {
+    var kind: OperationKind { OperationKind(verb: .register, pattern: .identity) }
+
     let name: String
 
     var isAudited: Bool { true }

@@ -17,6 +17,7 @@ protocol IoPointOperation: Operation where Target == (point: Point, node: IoNode
 }
 
 extension IoPointOperation {
+    var kind: OperationKind { OperationKind(verb: Self.verb, pattern: .iovalue) }
     var concealment: AccessRequest? { AccessRequest(verb: Self.verb, pattern: .iovalue, target: .anyContext) }
     var unknown: Problem { Problems.notRegistered(Self.name) }
 

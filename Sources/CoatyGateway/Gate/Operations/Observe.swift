@@ -17,6 +17,8 @@ struct Observe: Operation {
         case network
     }
 
+    var kind: OperationKind { OperationKind(verb: .observe, pattern: observation.pattern) }
+
     func resolve(in network: Network) -> Target? {
         switch observation {
         case .ioValue(let id):
@@ -114,6 +116,26 @@ struct PermittedObservation: Sendable {
         subscription.hold(holdings)
         subscription.charge(account.work)
         return feeds.subscribe(subscription, to: observation, by: account.client)
+    }
+}
+
+extension Observation {
+    fileprivate var pattern: AccessPattern {
+        switch self {
+        case .advertise, .objects: .advertise
+        case .deadvertise: .deadvertise
+        case .channel: .channel
+        case .update: .update
+        case .discover: .discover
+        case .query: .query
+        case .call: .call
+        case .raw: .raw
+        case .associate: .associate
+        case .routing: .routing
+        case .ioValue: .iovalue
+        case .ioState: .iostate
+        case .traffic: .traffic
+        }
     }
 }
 

@@ -7,6 +7,8 @@ struct Publish: Operation {
     /// The identity that publishes; nil for the gateway's.
     var identity: ClientIdentity?
 
+    var kind: OperationKind { OperationKind(verb: .publish, pattern: publication.pattern) }
+
     var payload: Payload? {
         switch publication {
         case .advertise(let event): event.payload
@@ -107,6 +109,15 @@ extension Network {
 }
 
 extension PublicationRequest {
+    fileprivate var pattern: AccessPattern {
+        switch self {
+        case .advertise: .advertise
+        case .deadvertise: .deadvertise
+        case .channel: .channel
+        case .raw: .raw
+        }
+    }
+
     /// The bytes of the payload, for each publication that the event becomes.
     fileprivate var size: Int {
         switch self {

@@ -3,6 +3,8 @@ import HTTPServer
 
 /// Lists the objects currently in the network.
 struct ReadObjects: AsyncOperation {
+    var kind: OperationKind { OperationKind(verb: .read, pattern: .objects) }
+
     let selection: ObjectSelection
     /// Whether the client still waits.
     let isWanted: @Sendable () -> Bool
@@ -41,6 +43,8 @@ struct ReadObjects: AsyncOperation {
 
 /// Reads one object.
 struct ReadObject: Operation {
+    var kind: OperationKind { OperationKind(verb: .read, pattern: .objects) }
+
     let id: CoatyUUID
 
     var concealment: AccessRequest? { AccessRequest(verb: .read, pattern: .objects, target: .anyObject) }
@@ -59,6 +63,8 @@ struct ReadObject: Operation {
 
 /// Lists the agents of the network.
 struct ReadAgents: AsyncOperation {
+    var kind: OperationKind { OperationKind(verb: .read, pattern: .agents) }
+
     /// Whether to list the agents that are online, or those that are not; nil for all.
     let isOnline: Bool?
     /// Whether the client still waits.

@@ -2,6 +2,8 @@ import Coaty
 
 /// Reads the state of the gateway's own session, and its counters.
 struct ReadStatus: Operation {
+    var kind: OperationKind { OperationKind(verb: .read, pattern: .status) }
+
     struct Outcome {
         let session: CommunicationStatistics
         let streams: ClientConnections.Statistics
@@ -33,6 +35,8 @@ struct ReadStatus: Operation {
 
 /// Reads the identity, the namespace and the session state of the gateway.
 struct ReadInfo: Operation {
+    var kind: OperationKind { OperationKind(verb: .read, pattern: .info) }
+
     struct Outcome {
         /// The identity object as JSON text.
         let identity: [UInt8]

@@ -3,6 +3,7 @@ import HTTPServer
 
 /// Lists the routed IO contexts.
 struct ReadContexts: AsyncOperation {
+    var kind: OperationKind { OperationKind(verb: .read, pattern: .contexts) }
     var admission: AdmissionRule { .filtered(.context(.read, .anyContext)) }
 
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
@@ -30,6 +31,7 @@ protocol ContextOperation: AsyncOperation where Target == WireName {
 }
 
 extension ContextOperation {
+    var kind: OperationKind { OperationKind(verb: Self.verb, pattern: .contexts) }
     var concealment: AccessRequest? { .context(Self.verb, .anyContext) }
     var unknown: Problem { Problems.unknownContext(id) }
 
@@ -56,6 +58,8 @@ struct ReadContext: ContextOperation {
 
 /// Updates an IO context, which may also be one that the gateway has not heard of.
 struct UpdateContext: AsyncOperation {
+    var kind: OperationKind { OperationKind(verb: .route, pattern: .contexts) }
+
     let id: CoatyUUID
     let change: RoutingAdmin.ContextChange
     let ifMatch: IfMatch?

@@ -10,6 +10,7 @@ struct SendRequest: Operation {
     /// The identity that publishes; nil for the gateway's.
     var identity: ClientIdentity?
 
+    var kind: OperationKind { OperationKind(verb: .request, pattern: request.pattern) }
     var admission: AdmissionRule { .standing }
 
     var payload: Payload? { request.payload }

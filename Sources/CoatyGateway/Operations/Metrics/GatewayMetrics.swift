@@ -1,0 +1,211 @@
+import Coaty
+import HTTPServer
+import WebSocketServer
+
+/// Where the metrics of the gateway come from. docs/operations.md describes each.
+extension Metrics {
+    func add(_ server: HTTPServer) {
+        add { text in
+            let routes = server.routeStatistics
+            func labels(_ route: HTTPServer.RouteStatistics) -> MetricsText.Labels {
+                [("route", route.pathTemplate), ("method", route.method?.rawValue ?? "other")]
+            }
+            text.counter(
+                "http_requests_total",
+                "HTTP requests by route, method and status. Status 0: the client left before the answer.",
+                routes.flatMap { route in
+                    route.responses.map { response in
+                        let status = response.status == 599 ? "other" : "\(response.status)"
+                        return (labels(route) + [("status", status)], Double(response.count))
+                    }
+                }
+            )
+            text.histogram(
+                "http_request_duration_seconds",
+                "Time from the head of a request to the end of its response, or to the head of a stream.",
+                routes.map { (labels($0), $0.durations) }
+            )
+            let statistics = server.statistics
+            text.gauge("http_connections", "Open HTTP connections.", statistics.connections)
+            text.gauge("http_streams", "Open event streams and NDJSON responses.", statistics.streams)
+            text.gauge("http_pending_requests", "Requests that wait for their response.", statistics.pending)
+            text.counter(
+                "http_rejected_connections_total",
+                "HTTP connections that were refused because too many were open.",
+                statistics.rejectedConnections
+            )
+        }
+    }
+
+    func add(_ server: WebSocketServer) {
+        add { text in
+            let statistics = server.statistics
+            text.gauge("websocket_connections", "Open WebSockets.", statistics.open)
+            text.counter(
+                "websocket_handshakes_total",
+                "WebSocket handshakes by result.",
+                [
+                    ([("result", "accepted")], Double(statistics.accepted)),
+                    ([("result", "refused")], Double(statistics.refused)),
+                    ([("result", "timeout")], Double(statistics.handshakeTimeouts)),
+                ]
+            )
+            text.counter(
+                "websocket_messages_total",
+                "WebSocket messages by direction.",
+                [
+                    ([("direction", "in")], Double(statistics.messagesReceived)),
+                    ([("direction", "out")], Double(statistics.messagesSent)),
+                ]
+            )
+            text.counter(
+                "websocket_bytes_total",
+                "Bytes of WebSocket messages by direction, as they are sent.",
+                [
+                    ([("direction", "in")], Double(statistics.bytesReceived)),
+                    ([("direction", "out")], Double(statistics.bytesSent)),
+                ]
+            )
+        }
+    }
+
+    func add(_ counts: OperationCounts) {
+        add { text in
+            text.counter(
+                "operations_total",
+                "Operations of clients by verb, pattern and outcome.",
+                counts.all.map { kind, outcome, count in
+                    let labels: MetricsText.Labels = [
+                        ("verb", kind.verb.rawValue), ("pattern", kind.pattern.rawValue), ("outcome", "\(outcome)"),
+                    ]
+                    return (labels, Double(count))
+                }
+            )
+        }
+    }
+
+    func add(_ feeds: FeedHub) {
+        add { text in
+            let streams = feeds.streams.statistics
+            text.gauge("feeds", "Different observations of clients.", feeds.count)
+            text.gauge("subscriptions", "Subscriptions of clients.", streams.subscriptions)
+            text.gauge("stream_connections", "Connections that have subscriptions.", streams.connections)
+            text.counter("events_delivered_total", "Events handed to the connections of clients.", streams.delivered)
+            text.counter(
+                "events_dropped_total",
+                "Events that a client did not get, by reason. A gap stands in their place.",
+                [
+                    ([("reason", "slow_client")], Double(streams.dropped)),
+                    ([("reason", "expensive_filter")], Double(streams.leftOut)),
+                ]
+            )
+            text.counter(
+                "feed_overflows_total",
+                "How often a gap replaced the oldest events of a feed, because the workers did not keep up.",
+                feeds.counts.droppedBacklogs
+            )
+            text.counter(
+                "replays_total",
+                "Subscriptions that resume, by outcome: complete, gap (the oldest are gone), or unknown (cursor).",
+                FeedCounts.Replay.allCases.map { ([("outcome", "\($0)")], Double(feeds.counts.replays($0))) }
+            )
+            text.gauge("queued_events", "Events queued for slow clients.", streams.queued)
+            text.gauge("queued_bytes", "Bytes of events queued for slow clients.", streams.queuedBytes)
+            text.histogram(
+                "event_wait_seconds",
+                "Time that events wait in a feed until a worker delivers them.",
+                [([], feeds.counts.waits.snapshot)]
+            )
+        }
+    }
+
+    func add(_ manager: CommunicationManager) {
+        add { text in
+            let session = manager.statistics
+            text.gauge("broker_connected", "1 if the gateway is online.", session.state == .online ? 1 : 0)
+            text.counter("broker_reconnects_total", "Broker connections after the first.", session.reconnects)
+            text.counter("broker_messages_received_total", "Messages from the broker.", session.received)
+            text.counter(
+                "broker_messages_invalid_total",
+                "Messages that were dropped because they are no valid events, or too large.",
+                session.invalid
+            )
+            text.counter("broker_messages_published_total", "Publications sent to the broker.", session.published)
+            text.counter(
+                "broker_messages_deferred_total",
+                "Publications that were accepted while the gateway was offline.",
+                session.deferred
+            )
+            text.gauge("broker_queued_messages", "Publications queued for the broker.", session.queued)
+            text.gauge("broker_queued_bytes", "Bytes of publications queued for the broker.", session.queuedBytes)
+            text.gauge(
+                "broker_refused_subscriptions",
+                "Subscriptions that the broker refuses.",
+                session.refusedSubscriptions
+            )
+        }
+    }
+
+    func add(_ requests: RequestCount) {
+        add { text in
+            text.counter("requests_total", "Coaty requests of clients: discover, query, update, call.", requests.total)
+            text.gauge("pending_requests", "Coaty requests that wait for responses.", requests.pending)
+        }
+    }
+
+    func add(_ accounts: Accounts, _ resident: ResidentMemory, _ feeds: FeedCounts) {
+        add { text in
+            let memory = MemoryStatus(accounts, resident, feeds)
+            text.gauge(
+                "memory_bytes",
+                "Memory by part: resident beyond that at start, held for clients, events that wait in feeds.",
+                [
+                    ([("part", "resident")], Double(memory.resident)), ([("part", "clients")], Double(memory.charged)),
+                    ([("part", "feeds")], Double(memory.feeds)),
+                ]
+            )
+            text.gauge(
+                "memory_limit_bytes",
+                "Maximum memory by part.",
+                [
+                    ([("part", "resident")], Double(memory.maximumResident)),
+                    ([("part", "clients")], Double(memory.maximumCharged)),
+                    ([("part", "feeds")], Double(memory.maximumFeeds)),
+                ]
+            )
+            text.counter(
+                "memory_closed_connections_total",
+                "Connections that were closed because the memory was used up.",
+                memory.closed
+            )
+            let resources = Resource.allCases.filter { $0 != .unauthenticated }
+            text.gauge(
+                "resource_used",
+                "What all clients have of a resource.",
+                resources.map { ([("resource", $0.label)], Double(accounts.used($0))) }
+            )
+            text.gauge(
+                "resource_limit",
+                "What all clients can have of a resource.",
+                resources.map { ([("resource", $0.label)], Double(accounts.limits[$0].total)) }
+            )
+            text.counter(
+                "limits_reached_total",
+                "How often a client was refused something, by limit and by whether its own share (own) or everything (all) is used up.",
+                accounts.refusals.all.sorted { "\($0.key)" < "\($1.key)" }.map { reason, count in
+                    let scope = reason.exhaustion == .own ? "own" : "all"
+                    return ([("limit", reason.kind.label), ("scope", scope)], Double(count))
+                }
+            )
+        }
+    }
+}
+
+extension Resource {
+    /// The name in metrics.
+    fileprivate var label: String { name.lowercased().replacing(" ", with: "_") }
+}
+
+extension Refusals.Kind {
+    fileprivate var label: String { description.lowercased().replacing(" ", with: "_") }
+}
