@@ -59,6 +59,7 @@ extension IoRouter {
     private func joined(_ period: Int, _ inbox: IoRouterInbox) {
         // Agents may have left unseen while this one was offline.
         unconfirmed = Set(table.nodes.map(\.id))
+        session?.others.join(period)
         discover(inbox)
         do {
             // After a reconnect the communication manager advertises it again.

@@ -1,8 +1,8 @@
 /// Routes the values of an IO context: associates the IO sources with the IO actors of its IO nodes, as a subclass decides.
 ///
 /// The option `ioContext` is its context. The router advertises the context, answers Discover events for it, accepts Updates
-/// of it, and dissolves all associations when the communication manager stops. Only changes are published. An agent may have
-/// several routers, each for a context of its own.
+/// of it, and dissolves all associations when the communication manager stops, unless another router of the same context is
+/// online, which upholds them. Only changes are published. An agent may have several routers, each for a context of its own.
 ///
 /// A router decides on an executor of its own. Changes that arrive while it decides are applied afterwards, in their order;
 /// until then its properties show the state before. Code of the application, which is ``shouldAssociate(source:sourceNode:actor:actorNode:)``
@@ -50,6 +50,8 @@ open class IoRouter: Controller {
     var confirmationClock: any Clock<Duration> = ContinuousClock()
     /// The open requests for IO nodes.
     var requests: [PendingRequest] = []
+    /// The other routers of the context when the communication manager began to stop.
+    private var upholders: [CoatyUUID] = []
 
     /// What lasts until the communication manager stops.
     struct Session {
@@ -209,7 +211,9 @@ open class IoRouter: Controller {
         isIncomplete = false
         let session = Session(
             inbox: IoRouterInbox(ioContextName: name),
-            others: OtherIoRouters(ownId: manager.identityId, ioContextName: name, logger: logger),
+            others: OtherIoRouters(ownId: manager.identityId, ioContextName: name, logger: logger) {
+                [weak manager] in manager?.onlinePeriod
+            },
             answer: IoContextAnswer(logger: logger)
         )
         publisher = AssociatePublisher(
@@ -227,9 +231,11 @@ open class IoRouter: Controller {
         observe(ioContext, session)
     }
 
-    /// Ends the evaluation that is under way. All associations are dissolved before the agent leaves.
+    /// Ends the evaluation that is under way. All associations are dissolved before the agent leaves, unless another router of the
+    /// context upholds them.
     open override func onCommunicationManagerStopping() {
         super.onCommunicationManagerStopping()
+        upholders = session?.others.confirmed ?? []
         (session, requests, unconfirmed, confirmation) = (nil, [], [], nil)
         jobs.cancel()
     }
@@ -237,7 +243,17 @@ open class IoRouter: Controller {
     override func beforeLeaving() async {
         // Behind the job that was under way, which has published all of its changes or made none.
         await jobs.add { [self] in
-            if let (empty, changes) = try? await worker.change(table, { table, _ in table.removeAll() }) {
+            // What is dissolved here would stay dissolved: the other routers publish only what changes for them, and which of the
+            // associations are also theirs is not known.
+            if !upholders.isEmpty, table.associationCount > 0 {
+                container.logger.info(
+                    "associations are left to another router of the IO context",
+                    metadata: [
+                        "router": "\(registeredName)", "associations": "\(table.associationCount)",
+                        "agent": "\(DropLog.short(upholders[0].string))",
+                    ]
+                )
+            } else if let (empty, changes) = try? await worker.change(table, { table, _ in table.removeAll() }) {
                 await publish(changes, of: empty)
             }
             await publisher?.finish()

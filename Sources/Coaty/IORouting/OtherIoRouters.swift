@@ -9,23 +9,50 @@ final class OtherIoRouters: Sendable {
     private let ownId: CoatyUUID
     private let ioContextName: String
     private let logger: Logger
-    private let ids = Mutex<[CoatyUUID]>([])
+    private let period: @Sendable () -> Int?
+    private let state = Mutex(State())
     private let notes = DoublingCounter()
 
-    init(ownId: CoatyUUID, ioContextName: String, logger: Logger) {
+    private struct State {
+        var routers: [(id: CoatyUUID, lastHeard: Int?)] = []
+        var joined: Int?
+    }
+
+    /// - Parameter period: returns the current online period; nil while the agent is offline.
+    init(ownId: CoatyUUID, ioContextName: String, logger: Logger, period: @escaping @Sendable () -> Int?) {
         self.ownId = ownId
         self.ioContextName = ioContextName
         self.logger = logger
+        self.period = period
     }
 
-    var all: [CoatyUUID] { ids.withLock(\.self) }
+    var all: [CoatyUUID] { state.withLock { $0.routers.map(\.id) } }
+
+    /// Those that have been heard since the agent was last offline: nobody reported who left meanwhile.
+    var confirmed: [CoatyUUID] {
+        state.withLock { state in
+            state.routers.filter { router in
+                guard let joined = state.joined, let lastHeard = router.lastHeard else { return false }
+                return lastHeard >= joined
+            }
+            .map(\.id)
+        }
+    }
+
+    /// Records that an online period has begun.
+    func join(_ period: Int) { state.withLock { $0.joined = period } }
 
     /// Notes who acts as a router of the context.
     func note(_ id: CoatyUUID?) {
         guard let id, id != ownId else { return }
-        let isNew = ids.withLock { ids in
-            guard !ids.contains(id), ids.count < Self.maximumCount else { return false }
-            ids.append(id)
+        let period = period()
+        let isNew = state.withLock { state in
+            if let index = state.routers.firstIndex(where: { $0.id == id }) {
+                state.routers[index].lastHeard = period
+                return false
+            }
+            guard state.routers.count < Self.maximumCount else { return false }
+            state.routers.append((id, period))
             return true
         }
         guard isNew, let count = notes.increment() else { return }
@@ -39,6 +66,6 @@ final class OtherIoRouters: Sendable {
     }
 
     func remove(_ gone: [CoatyUUID]) {
-        ids.withLock { $0.removeAll(where: gone.contains) }
+        state.withLock { $0.routers.removeAll { gone.contains($0.id) } }
     }
 }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Two gateways at the same broker, of which clients see one after the other.
+/// Two gateways at the same broker, of which clients and routers see one after the other.
 @Suite(.frameChecks) struct TwoGatewaysTests {
     // MARK: - Cursors
 
@@ -48,5 +48,79 @@ import Testing
         let known = try other.frameClient()
         try known.subscribe("k", Self.channel + #","since":"\#(cursors[1][100])""#)
         #expect(try number(known.next(of: "k").object) == 101)
+    }
+
+    // MARK: - Routers
+
+    private static let names = ["None": "normal", "Sample": "normal", "Throttle": "normal"]
+
+    private static let agents = (0..<2).map { _ in UUID().uuidString.lowercased() }
+    private static let nodes = (0..<2).map { _ in UUID().uuidString.lowercased() }
+
+    /// Advertises the IO nodes of agents that do not depend on either gateway.
+    private func advertiseNodes(_ agent: MQTTTestClient) throws {
+        let sources = RoutingScene.ids.filter { Self.names[$0.key] != nil }.sorted { $0.key < $1.key }.map { name, id in
+            #"{"coreType":"IoSource","objectType":"coaty.IoSource","name":"\#(name)","objectId":"\#(id)","#
+                + #""valueType":"\#(RoutingScene.valueType)","updateRate":5000}"#
+        }
+        try agent.publish(
+            "coaty/3/-/ADV:IoNode/\(Self.agents[0])",
+            #"{"object":{"coreType":"IoNode","objectType":"coaty.IoNode","objectId":"\#(Self.nodes[0])","#
+                + #""name":"TemperatureMeasurement","parentObjectId":"\#(Self.agents[0])","ioActors":[],"#
+                + #""ioSources":[\#(sources.joined(separator: ","))]}}"#
+        )
+        try agent.publish(
+            "coaty/3/-/ADV:IoNode/\(Self.agents[1])",
+            #"{"object":{"coreType":"IoNode","objectType":"coaty.IoNode","objectId":"\#(Self.nodes[1])","#
+                + #""name":"TemperatureMeasurement","parentObjectId":"\#(Self.agents[1])","ioSources":[],"#
+                + #""ioActors":[\#(RoutingScene.actor("normal"))],"#
+                + #""characteristics":{"isResponsibleForOperatingState":"normal"}}}"#
+        )
+    }
+
+    private static let associations = ["None normal 5000", "Sample normal 5000", "Throttle normal 5000"]
+
+    @Test(arguments: [0, 1]) func aStoppingGatewayLeavesAssociationsToTheOtherRouter(leaving: Int) throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let agent = try MQTTTestClient(port: broker.port)
+        try agent.subscribe("coaty/#")
+        let file = FileManager.default.temporaryDirectory.appending(path: "two-\(UUID().uuidString).yaml")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try "{routing: {contexts: [{context: \(RoutingScene.context("normal")), rules: [\(RoutingScene.rule)]}]}}"
+            .write(to: file, atomically: false, encoding: .utf8)
+        func context(_ gateway: GatewayProcess) throws -> [String: Any] {
+            let response = try gateway.request("GET", RoutingScene.path)
+            return response.status == 200 ? response.json ?? [:] : [:]
+        }
+        func associations(_ gateway: GatewayProcess) throws -> [String] {
+            RoutingScene.associations(try context(gateway)["associations"])
+        }
+        // The agents advertise their nodes again for the second one, which the first knows already.
+        var gateways: [GatewayProcess] = []
+        for _ in 0..<2 {
+            let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)", "--config", file.path])
+            gateways.append(gateway)
+            try waitUntil("it is ready") { try gateway.request("GET", "/readyz").status == 200 }
+            try advertiseNodes(agent)
+            try waitUntil("it routes") { try associations(gateway) == Self.associations }
+        }
+        let ids = try gateways.map { try #require(try context($0)["router"] as? String) }
+        try waitUntil("each knows the other") {
+            try (context(gateways[0])["otherRouters"] as? [String])?.contains(ids[1]) == true
+                && (context(gateways[1])["otherRouters"] as? [String])?.contains(ids[0]) == true
+        }
+        let staying = 1 - leaving
+        #expect(try gateways[leaving].stop() == 0)
+        try agent.waitFor { $0.topic == "coaty/3/-/DAD/\(ids[leaving])" }
+        func dissolved() -> [String] { RoutingScene.associates(agent.messages).filter { $0.hasPrefix("-") } }
+        #expect(dissolved() == [])
+        #expect(gateways[leaving].log.contains("associations are left to another router"))
+        #expect(try associations(gateways[staying]) == Self.associations)
+        try waitUntil("the other has gone") { try context(gateways[staying])["otherRouters"] as? [String] == [] }
+        // The last router dissolves them.
+        #expect(try gateways[staying].stop() == 0)
+        try agent.waitFor { $0.topic == "coaty/3/-/DAD/\(ids[staying])" }
+        #expect(dissolved().sorted() == ["-None normal", "-Sample normal", "-Throttle normal"])
     }
 }

@@ -187,6 +187,8 @@ extension ContextDirectory.State {
 
     /// Gives everything time to show itself: nobody reported what has left while the gateway was offline.
     mutating func doubt(until deadline: Duration) {
+        // Those that are still there answer again.
+        otherRouters = [:]
         for id in Array(contexts.keys) { contexts[id]?.doubt(until: deadline) }
         nodes.doubt(until: deadline)
     }
