@@ -23,7 +23,7 @@ final class RoutingScene {
     let agent: MQTTTestClient
     private(set) var gateway: GatewayProcess
     let folder = FileManager.default.temporaryDirectory.appending(path: "routing-\(UUID().uuidString)")
-    private let arguments: [String]
+    let arguments: [String]
 
     init(state: Bool = false) throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -6,9 +6,9 @@ import Testing
 @testable import CoatyGateway
 
 @Suite struct RoutingStoreTests {
-    private static let id = "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
+    static let id = "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
 
-    private static func context(_ state: String, rules: [String] = []) throws -> HostedContext {
+    static func context(_ state: String, rules: [String] = []) throws -> HostedContext {
         let object =
             #"{"coreType":"IoContext","objectType":"coaty.test.TemperatureIoContext","objectId":"\#(id)","#
             + #""name":"TemperatureMeasurement","operatingState":"\#(state)"}"#
@@ -19,14 +19,14 @@ import Testing
         )
     }
 
-    private static func configuration(_ contexts: HostedContext...) -> RoutingConfiguration {
+    fileprivate static func configuration(_ contexts: HostedContext...) -> RoutingConfiguration {
         var configuration = RoutingConfiguration()
         configuration.contexts = contexts
         return configuration
     }
 
     /// A state directory, and a log of what its stores say.
-    private final class Folder: Sendable {
+    final class Folder: Sendable {
         let path = FileManager.default.temporaryDirectory.appending(path: "state-\(UUID().uuidString)").path
         let log = LineJournal()
 
@@ -140,14 +140,14 @@ import Testing
         try await store.save(Self.context("second")).value
         try folder.put("torn".utf8, at: folder.file.path)
         let next = try folder.store(configured)
-        _ = await next.load()
+        _ = try await next.load()
         try await next.save(Self.context("third")).value
         #expect(try await folder.restart(configured) == "third")
         try folder.put("torn".utf8, at: folder.file.path)
         #expect(try await folder.restart(configured) == "first")
         // From here on the current file is whole again.
         let last = try folder.store(configured)
-        _ = await last.load()
+        _ = try await last.load()
         try await last.save(Self.context("fourth")).value
         try await last.save(Self.context("fifth")).value
         try folder.put("torn".utf8, at: folder.file.path)
@@ -212,7 +212,7 @@ import Testing
         let folder = Folder()
         let configured = try Self.context("normal", rules: ["a"])
         try await folder.store(configured).save(Self.context("emergency", rules: ["b"])).value
-        let text = String(decoding: try StateFile.read(folder.file.path), as: UTF8.self)
+        let text = String(decoding: try StateFile.read(folder.file.path).text, as: UTF8.self)
         let flawed =
             isContextFlawed
             ? text.replacing(#""name":"TemperatureMeasurement""#, with: #""name":"Other""#)

@@ -11,6 +11,8 @@ struct GatewayAgent: Component {
 
     let routing: RoutingAdmin
     private let container: Container
+    /// Held as long as the agent exists.
+    private let lock: StateLock?
 
     var communicationManager: CommunicationManager { container.communicationManager }
 
@@ -20,10 +22,11 @@ struct GatewayAgent: Component {
     @ControllerActor
     init(settings: GatewaySettings, communication: CommunicationOptions, logger: Logger) async throws {
         let directory = settings.routing.contexts.isEmpty ? nil : settings.stateDirectory
+        lock = try directory.map(StateLock.init)
         let store = try directory.map { directory in
             try RoutingStore(directory: directory, configuration: settings.routing, logger: logger)
         }
-        let contexts = await store?.load() ?? settings.routing.contexts
+        let contexts = try await store?.load() ?? settings.routing.contexts
         if store == nil, !contexts.isEmpty {
             logger.warning("without a state-directory, contexts and rules changed over REST are forgotten at a restart")
         }

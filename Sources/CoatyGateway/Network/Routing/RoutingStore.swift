@@ -48,11 +48,18 @@ final class RoutingStore: Sendable {
     }
 
     /// The contexts as they are to be routed: those of the configuration, with what is kept of them. What can't be read, or
-    /// no longer counts, is logged.
-    func load() async -> [HostedContext] {
-        await withCheckedContinuation { continuation in
+    /// no longer counts, is logged. Files of an older version are written in the current one.
+    ///
+    /// - Throws: ``RoutingStoreError`` if a newer gateway has written a file; no file has changed then.
+    func load() async throws -> [HostedContext] {
+        try await withCheckedThrowingContinuation { continuation in
             queue.async { [self] in
-                continuation.resume(returning: order.compactMap { configured[$0] }.map(load))
+                continuation.resume(
+                    with: Result {
+                        try order.forEach(refuseNewer)
+                        return order.compactMap { configured[$0] }.map(load)
+                    }
+                )
             }
         }
     }
@@ -102,9 +109,25 @@ final class RoutingStore: Sendable {
         }
     }
 
+    /// - Throws: ``RoutingStoreError`` if one of a context's files has a newer version. Also the previous one counts: the next write
+    ///   would replace it.
+    private func refuseNewer(_ id: CoatyUUID) throws {
+        let file = file(id)
+        for path in [file.path, file.previousPath] {
+            do throws(StateFile.Flaw) {
+                _ = try StateFile.read(path)
+            } catch .newer(let version) {
+                let flaw = StateFile.Flaw.newer(version: version)
+                throw RoutingStoreError(directory: directory, reason: "can't be used: \(path) \(flaw)")
+            } catch {
+                // Reported when it is loaded.
+            }
+        }
+    }
+
     private func load(_ configured: HostedContext) -> HostedContext {
         let metadata: Logger.Metadata = ["context": "\(configured.objectId)"]
-        guard let kept = read(configured.objectId) else { return configured }
+        guard let (kept, version) = read(configured.objectId) else { return configured }
         let (context, dropped, unusable): (HostedContext, [String], [(part: String, error: any Error)])
         do {
             (context, dropped, unusable) = try kept.applied(to: configured)
@@ -118,7 +141,11 @@ final class RoutingStore: Sendable {
                 metadata: metadata
             )
         }
-        guard !dropped.isEmpty else { return context }
+        let isOutdated = version < StateFile.version && unusable.isEmpty
+        if isOutdated {
+            logger.info("what was kept is written in version \(StateFile.version)", metadata: metadata)
+        }
+        guard !dropped.isEmpty || isOutdated else { return context }
         for part in dropped {
             logger.warning(
                 "the configuration of \(part) has changed: what was kept of it is dropped",
@@ -126,23 +153,24 @@ final class RoutingStore: Sendable {
             )
         }
         do {
-            // Else it would come back with the earlier configuration.
+            // Else what was dropped would come back with the earlier configuration.
             try write(context)
         } catch {
-            logger.error("what was dropped can't be removed: \(error)", metadata: metadata)
+            logger.error("what was kept can't be written again: \(error)", metadata: metadata)
         }
         return context
     }
 
     /// The current file or, where it is not whole, the previous one.
-    private func read(_ id: CoatyUUID) -> KeptContext? {
+    private func read(_ id: CoatyUUID) -> (kept: KeptContext, version: Int)? {
         let file = file(id)
         var isFlawed = false
         for (path, isCurrent) in [(file.path, true), (file.previousPath, false)] {
             do throws(StateFile.Flaw) {
-                let kept = try KeptContext(StateFile.read(path), of: id)
+                let content = try StateFile.read(path)
+                let kept = try KeptContext(content.text, of: id)
                 if !isCurrent { logger.warning("an earlier state is used", metadata: ["file": "\(path)"]) }
-                return kept
+                return (kept, content.version)
             } catch .missing {
                 // Nothing was ever kept, or the gateway was killed before the new file was in place.
                 continue

@@ -1,10 +1,15 @@
 import Glibc
 
-/// Two files of one state, the current one and the one before it, each with a checksum that tells whether it is whole.
+/// Two files of one state, the current one and the one before it, each with a header that has the version of the format and a
+/// checksum.
 ///
 /// A text is written to a third file, which then takes the place of the current one, so that at any moment a whole file is
 /// there. All calls block.
+///
+/// The header is `coaty-gateway state <version> <checksum>`, since version 2 followed by the version of the gateway that wrote it.
 struct StateFile: Sendable {
+    /// The version of the format that is written. Older ones are upgraded when they are read.
+    static let version = 2
     /// A larger text is refused: two of the largest request bodies fit.
     static let maximumSize = 32 << 20
 
@@ -17,19 +22,32 @@ struct StateFile: Sendable {
     enum Flaw: Error, CustomStringConvertible {
         case missing
         case damaged
+        /// It has a version that only a newer gateway can read.
+        case newer(version: Int)
         case unreadable(SystemCallError)
 
         var description: String {
             switch self {
             case .missing: "is missing"
             case .damaged: "is torn or was altered"
+            case .newer(let version):
+                "has version \(version), but this gateway reads versions up to \(StateFile.version): start the gateway that "
+                    + "wrote it, or move the file away"
             case .unreadable(let error): "cannot be read: \(error)"
             }
         }
     }
 
-    /// The text of one of the two files.
-    static func read(_ path: String) throws(Flaw) -> [UInt8] {
+    /// What one of the two files holds.
+    struct Content {
+        /// The text in the current version.
+        let text: [UInt8]
+        /// The version of the file.
+        let version: Int
+    }
+
+    /// Returns what one of the two files holds.
+    static func read(_ path: String) throws(Flaw) -> Content {
         let bytes: [UInt8]
         do throws(SystemCallError) {
             bytes = try contents(path)
@@ -38,8 +56,23 @@ struct StateFile: Sendable {
         }
         guard let lineEnd = bytes.firstIndex(of: UInt8(ascii: "\n")) else { throw .damaged }
         let text = Array(bytes[(lineEnd + 1)...])
-        guard bytes[...lineEnd].elementsEqual(header(text).utf8) else { throw .damaged }
-        return text
+        let header = String(decoding: bytes[..<lineEnd], as: UTF8.self)
+        guard header.hasPrefix(prefix) else { throw .damaged }
+        let fields = header.dropFirst(prefix.count).split(separator: " ", omittingEmptySubsequences: false)
+        guard let field = fields.first, let version = Int(field), version >= 1, field == "\(version)" else {
+            throw .damaged
+        }
+        // Nothing is known about what follows, not even a checksum.
+        guard version <= Self.version else { throw .newer(version: version) }
+        let writer = version == 1 ? nil : fields.last.map(String.init)
+        guard header == Self.header(text, version: version, writer: writer) else { throw .damaged }
+        return Content(text: upgraded(text, from: version), version: version)
+    }
+
+    /// Returns a text of an older version as one of the current version.
+    private static func upgraded(_ text: [UInt8], from version: Int) -> [UInt8] {
+        // Version 1 differs only in its header, which has no writer.
+        text
     }
 
     /// Makes a text the current one.
@@ -53,7 +86,8 @@ struct StateFile: Sendable {
         guard descriptor >= 0 else { throw SystemCallError(call: "open", code: errno) }
         do {
             defer { close(descriptor) }
-            var rest = (Array(Self.header(text).utf8) + text)[...]
+            let header = Self.header(text, version: Self.version, writer: Gateway.version)
+            var rest = (Array((header + "\n").utf8) + text)[...]
             while !rest.isEmpty {
                 let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
                 if count < 0, errno == EINTR { continue }
@@ -69,7 +103,13 @@ struct StateFile: Sendable {
         try Self.syncFolder(of: path)
     }
 
-    private static func header(_ text: [UInt8]) -> String { "coaty-gateway state 1 \(Fingerprint.of(text))\n" }
+    private static let prefix = "coaty-gateway state "
+
+    /// - Parameter writer: the version of the gateway that writes; nil in version 1.
+    static func header(_ text: [UInt8], version: Int, writer: String?) -> String {
+        guard let writer else { return "\(prefix)\(version) \(Fingerprint.of(text))" }
+        return "\(prefix)\(version) \(Fingerprint.of(Array(writer.utf8) + [UInt8(ascii: "\n")] + text)) \(writer)"
+    }
 
     private static func syncFolder(of path: String) throws(SystemCallError) {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
