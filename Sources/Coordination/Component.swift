@@ -23,6 +23,17 @@ public protocol Component: Sendable {
 
     /// Takes up work again after `pause()`.
     func resume() async
+
+    /// Receives what a child of its coordinator reports; see ``AnyCoordinator/send(_:)``.
+    ///
+    /// Called on the sender's thread, at any time between the start and the end of the child, also during a transition. It must not
+    /// block, and can call a coordinator only from a new `Task`.
+    func received(_ message: any Sendable, from child: AnyCoordinator)
+
+    /// Decides on a child that asks to be stopped; see ``AnyCoordinator/requestDismissal()``. Called as ``received(_:from:)`` is.
+    ///
+    /// - Returns: whether the coordinator stops the child now. If not, this component deals with it.
+    func childRequestedDismissal(_ child: AnyCoordinator) -> Bool
 }
 
 extension Component {
@@ -31,4 +42,10 @@ extension Component {
 
     /// Does nothing.
     public func resume() async {}
+
+    /// Ignores the message.
+    public func received(_ message: any Sendable, from child: AnyCoordinator) {}
+
+    /// Lets the coordinator stop the child.
+    public func childRequestedDismissal(_ child: AnyCoordinator) -> Bool { true }
 }

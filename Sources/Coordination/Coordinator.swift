@@ -100,10 +100,10 @@ public class AnyCoordinator: @unchecked Sendable {
     }
 
     /// Resumes the component, then the children that were paused together with it; one that was paused on its own
-    /// stays paused. Does nothing unless the coordinator is paused and its parent, if it has one, is not.
+    /// stays paused. Does nothing unless the coordinator is paused and its parent, if it has one, neither is nor pauses.
     public final func resume() async {
         await perform(on: self) {
-            if self.parent?.state != .paused { await self.reactivate() }
+            if self.parent?.phase.holdsBack != true { await self.reactivate() }
         }
     }
 
@@ -128,6 +128,56 @@ public class AnyCoordinator: @unchecked Sendable {
         await perform(on: child) {
             if child.parent === self { await child.deactivate() }
         }
+    }
+
+    /// Pauses `child` as ``pause()`` does. Does nothing if it is not a child of this coordinator.
+    public final func pause(_ child: AnyCoordinator) async {
+        await perform(on: child) {
+            if child.parent === self { await child.suspend(byParent: false) }
+        }
+    }
+
+    /// Resumes `child` as ``resume()`` does. Does nothing if it is not a child of this coordinator.
+    public final func resume(_ child: AnyCoordinator) async {
+        await perform(on: child) {
+            if child.parent === self, !self.phase.holdsBack { await child.reactivate() }
+        }
+    }
+
+    /// Whether `child` is a child of this coordinator. It is one from the beginning of its start to the end of its stop.
+    public final func hasChild(_ child: AnyCoordinator) -> Bool { child.parent === self }
+
+    /// Whether the coordinator is paused, on its own or by its parent.
+    public final var isPaused: Bool { state == .paused }
+}
+
+// MARK: - To the parent
+
+extension AnyCoordinator {
+    /// Reports something to the parent's component; see ``Component/received(_:from:)``. Can be called on any thread, and returns when
+    /// the component has received it.
+    ///
+    /// - Returns: whether there is a parent.
+    @discardableResult
+    public final func send(_ message: any Sendable) -> Bool {
+        guard let parent else { return false }
+        // A task that the component creates is a caller like any other, not part of a transition that may be running here.
+        Turn.$held.withValue([]) { parent.lifecycle.received(message, from: self) }
+        return true
+    }
+
+    /// Asks the parent to stop this coordinator, whose work has ended or can't go on. The parent's component decides; by default the
+    /// parent stops it. Can be called on any thread. Returns at once: a stop follows the transition that may be running.
+    ///
+    /// - Returns: whether there is a parent.
+    @discardableResult
+    public final func requestDismissal() -> Bool {
+        guard let parent else { return false }
+        Turn.$held.withValue([]) {
+            guard parent.lifecycle.childRequestedDismissal(self) else { return }
+            Task { await parent.stop(self) }
+        }
+        return true
     }
 }
 

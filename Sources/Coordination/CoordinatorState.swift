@@ -76,6 +76,14 @@ enum CoordinatorPhase {
         }
     }
 
+    /// Whether children stay paused.
+    var holdsBack: Bool {
+        switch self {
+        case .pausing, .paused, .resuming: true
+        case .inactive, .starting, .active, .resumingChildren, .stopping: false
+        }
+    }
+
     var acceptsChildren: Bool {
         switch self {
         case .starting, .active: true
