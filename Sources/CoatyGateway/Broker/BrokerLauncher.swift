@@ -105,8 +105,9 @@ extension BrokerLauncher {
             guard access(program, X_OK) == 0 else { throw EmbeddedBrokerError.executableNotFound(program) }
             return program
         }
-        let folders =
-            (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":") + ["/usr/sbin", "/usr/bin"]
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        // Without the type they would be inferred as arrays of characters.
+        let folders: [String] = path.split(separator: ":").map(String.init) + ["/usr/sbin", "/usr/bin"]
         guard let folder = folders.first(where: { access("\($0)/\(program)", X_OK) == 0 }) else {
             throw EmbeddedBrokerError.executableNotFound(program)
         }
