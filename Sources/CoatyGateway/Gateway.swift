@@ -29,15 +29,25 @@ public final class Gateway: Sendable {
 
     /// Creates a gateway without starting it.
     ///
+    /// - Parameter onFailure: called, on any thread, when a component that the gateway needs has ended for good. The gateway should be
+    ///   stopped then.
     /// - Throws: if the audit log can't be opened.
-    public init(settings: GatewaySettings, logger: Logger) throws {
+    public init(
+        settings: GatewaySettings,
+        logger: Logger,
+        onFailure: @escaping @Sendable () -> Void = {}
+    ) throws {
         self.settings = settings
         self.logger = logger
         mode = AccessMode(settings, generate: RandomSecret.token)
         access = AccessControl(mode.policy(dialect: settings.topicDialect))
         audit = try AuditLog(settings.auditLog, logger: logger)
         drain = Drain(delay: .seconds(settings.limits.drainDelay))
-        root = Coordinator(name: "gateway", component: GatewayRoot())
+        let component = GatewayRoot { name in
+            logger.critical("a component has ended for good: the gateway stops", metadata: ["component": "\(name)"])
+            onFailure()
+        }
+        root = Coordinator(name: "gateway", component: component)
     }
 
     /// Starts all components and serves clients.
@@ -98,7 +108,12 @@ public final class Gateway: Sendable {
     /// Starts a component below the root.
     ///
     /// - Parameter stopLimit: maximum time for it to stop. All of them together must be less than ``StopClock/limit``.
-    private func start(_ name: String, _ component: some Component, stopLimit: Duration) async throws {
+    @discardableResult
+    private func start(
+        _ name: String,
+        _ component: some Component,
+        stopLimit: Duration
+    ) async throws -> AnyCoordinator {
         let bounded = BoundedStop(
             name: name,
             component: component,
@@ -106,7 +121,9 @@ public final class Gateway: Sendable {
             clock: stopClock,
             logger: logger
         )
-        try await root.start(Coordinator(name: name, component: bounded))
+        let coordinator = Coordinator(name: name, component: bounded)
+        try await root.start(coordinator)
+        return coordinator
     }
 
     private func startChildren() async throws -> (url: String, broker: String) {
@@ -247,7 +264,8 @@ public final class Gateway: Sendable {
         var configuration = EmbeddedBroker.Configuration()
         configuration.listen = settings.embeddedBrokerListen
         let broker = EmbeddedBroker(configuration: configuration, logger: logger)
-        try await start("embedded broker", broker, stopLimit: .milliseconds(1000))
+        let coordinator = try await start("embedded broker", broker, stopLimit: .milliseconds(1000))
+        broker.whenGivenUp { [weak coordinator] in coordinator?.requestDismissal() }
         let address = broker.address ?? configuration.listen
         if settings.isEmbeddedBrokerAnnounced {
             let announcement = try MDNSAnnouncement(host: configuration.listen.host, port: address.port, logger: logger)

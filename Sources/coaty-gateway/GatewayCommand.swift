@@ -2,6 +2,7 @@ import ArgumentParser
 import CoatyGateway
 import Foundation
 import Logging
+import Synchronization
 
 /// Runs the gateway until SIGTERM or SIGINT.
 struct GatewayCommand: AsyncParsableCommand {
@@ -40,6 +41,8 @@ struct GatewayCommand: AsyncParsableCommand {
             try await serve(settings, logger)
         } catch is CancellationError {
             return
+        } catch let code as ExitCode {
+            throw code
         } catch {
             logger.critical("\(error)")
             throw ExitCode.failure
@@ -56,10 +59,18 @@ struct GatewayCommand: AsyncParsableCommand {
     }
 
     private func serve(_ settings: GatewaySettings, _ logger: Logger) async throws {
-        let gateway = try Gateway(settings: settings, logger: logger)
+        let (failures, failure) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
+        let gateway = try Gateway(settings: settings, logger: logger) { failure.yield() }
         let signals = TerminationSignals {
             StopWatchdog.start {
                 logger.critical("does not stop", metadata: ["components": "\(gateway.stoppingComponents)"])
+            }
+        }
+        let hasFailed = Atomic(false)
+        Task {
+            for await _ in failures {
+                hasFailed.store(true, ordering: .relaxed)
+                signals.begin()
             }
         }
         let reloading = ReloadSignal {
@@ -90,6 +101,7 @@ struct GatewayCommand: AsyncParsableCommand {
         // What was left behind must not run into the destruction of what it uses.
         if !(await gateway.stop()) { _exit(1) }
         withExtendedLifetime(reloading) {}
+        if hasFailed.load(ordering: .relaxed) { throw ExitCode.failure }
     }
 
     /// Returns a URL that a browser on this machine can open.

@@ -7,6 +7,7 @@ final class TerminationSignals: @unchecked Sendable {
     private let signals: AsyncStream<Void>
     /// A source that is released delivers nothing.
     private let sources: [any DispatchSourceSignal]
+    private let receive: @Sendable () -> Void
 
     /// - Parameter onFirst: called at the first signal, on a queue that no task needs.
     init(onFirst: @escaping @Sendable () -> Void) {
@@ -16,20 +17,29 @@ final class TerminationSignals: @unchecked Sendable {
         self.signals = signals
         let seen = DispatchQueue(label: "signals")
         // Safe: touched on the serial queue only.
-        nonisolated(unsafe) var count = 0
+        nonisolated(unsafe) var (count, hasBegun) = (0, false)
+        let begin: @Sendable () -> Void = {
+            guard !hasBegun else { return }
+            hasBegun = true
+            onFirst()
+            continuation.yield()
+        }
         sources = [SIGTERM, SIGINT].map { number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: seen)
             source.setEventHandler {
                 count += 1
                 if count > 1 { _exit(130) }
-                onFirst()
-                continuation.yield()
+                begin()
             }
             source.resume()
             return source
         }
+        receive = { seen.async(execute: begin) }
     }
+
+    /// Does what a first signal does; nothing if there was one.
+    func begin() { receive() }
 
     /// Waits for the first signal.
     func wait() async {

@@ -121,6 +121,31 @@ struct EmbeddedBrokerTests {
         #expect(!Self.processExists(killed))
     }
 
+    @Test func brokerThatKeepsDyingIsGivenUp() async throws {
+        let configuration = EmbeddedBroker.Configuration(
+            listen: EmbeddedBroker.Address(host: "127.0.0.1", port: 0),
+            maxRestarts: 2
+        )
+        let broker = EmbeddedBroker(configuration: configuration, logger: Logger(label: "test") { _ in LineJournal() })
+        let isGivenUp = Mutex(false)
+        let givenUp = AsyncStream.makeStream(of: Void.self)
+        broker.whenGivenUp {
+            isGivenUp.withLock { $0 = true }
+            givenUp.continuation.yield()
+        }
+        try await broker.start()
+        for _ in 0..<3 {
+            let isEarly = isGivenUp.withLock { $0 }
+            #expect(!isEarly)
+            let pid = try await eventually { broker.processID }
+            kill(pid, SIGKILL)
+            _ = try await eventually { broker.processID == pid ? nil : true }
+        }
+        for await _ in givenUp.stream { break }
+        #expect(broker.address == nil && broker.processID == nil)
+        await broker.stop()
+    }
+
     @Test func stopLeavesNoProcessAndNoDirectory() async throws {
         let broker = broker()
         try await broker.start()

@@ -34,10 +34,17 @@ final class BrokerSupervisor: Sendable {
     private let logger: Logger
     private let state = Mutex(State())
     private let stopSignal: StopSignal
+    private let onGivenUp: @Sendable () -> Void
 
-    init(configuration: EmbeddedBroker.Configuration, logger: Logger) throws {
+    /// - Parameter onGivenUp: called on the thread, which then has ended its work, when the broker is not restarted any more.
+    init(
+        configuration: EmbeddedBroker.Configuration,
+        logger: Logger,
+        onGivenUp: @escaping @Sendable () -> Void
+    ) throws {
         self.configuration = configuration
         self.logger = logger
+        self.onGivenUp = onGivenUp
         stopSignal = try StopSignal()
     }
 
@@ -96,13 +103,13 @@ extension BrokerSupervisor {
                 )
             }
             started.resume()
-            supervise(child, launcher, address)
+            let isGivenUp = supervise(child, launcher, address)
+            end()
+            if isGivenUp { onGivenUp() }
         } catch {
             end()
             started.resume(throwing: error)
-            return
         }
-        end()
     }
 
     private func end() {
@@ -165,30 +172,44 @@ extension BrokerSupervisor {
         }
     }
 
-    /// Returns after the broker was stopped on request; restarts it whenever it ends otherwise.
-    private func supervise(_ first: BrokerChild, _ launcher: BrokerLauncher, _ address: EmbeddedBroker.Address) {
+    /// Returns after the broker was stopped on request; restarts it if it ends otherwise.
+    ///
+    /// - Returns: whether the broker was given up instead.
+    private func supervise(_ first: BrokerChild, _ launcher: BrokerLauncher, _ address: EmbeddedBroker.Address) -> Bool
+    {
         var child: BrokerChild? = first
         var answeredSince = ContinuousClock.now
         var delay = Self.firstRestartDelay
+        var restarts = 0
         while true {
             if let running = child {
                 running.watch(for: nil, orUntil: stopSignal)
-                if isStopRequested { return end(running) }
+                if isStopRequested {
+                    end(running)
+                    return false
+                }
                 guard let status = running.exitStatus else { continue }
                 end(running)
                 child = nil
-                if ContinuousClock.now - answeredSince > Self.soundAfter { delay = Self.firstRestartDelay }
+                if ContinuousClock.now - answeredSince > Self.soundAfter {
+                    (delay, restarts) = (Self.firstRestartDelay, 0)
+                }
                 logger.warning("embedded broker ended by itself", metadata: ["status": "\(status)"])
             }
+            guard restarts < configuration.maxRestarts else {
+                logger.error("embedded broker is given up", metadata: ["restarts": "\(restarts)"])
+                return true
+            }
+            restarts += 1
             stopSignal.wait(for: delay)
-            if isStopRequested { return }
+            if isStopRequested { return false }
             delay = min(delay * 2, Self.maxRestartDelay)
             do {
                 child = try launch(launcher, address)
                 answeredSince = ContinuousClock.now
                 logger.info("embedded broker answers again", metadata: ["address": "\(address)"])
             } catch is CancellationError {
-                return
+                return false
             } catch {
                 logger.error("embedded broker cannot be restarted", metadata: ["error": "\(error)"])
             }

@@ -4,8 +4,8 @@ import Synchronization
 
 /// The broker that the gateway brings along: mosquitto as a child process with a private configuration.
 ///
-/// It is started on the wanted port or the next free one, restarted on the same port if it dies, and gone after
-/// `stop()`, and also when the gateway ends in any other way, SIGKILL included. (A gateway that is killed in the
+/// It is started on the wanted port or the next free one, restarted on the same port if it dies, given up if that does not help, and
+/// gone after `stop()`, and also when the gateway ends in any other way, SIGKILL included. (A gateway that is killed in the
 /// millisecond between starting `setpriv` and its asking for the parent-death signal does leave it behind.)
 ///
 /// It accepts anybody, which is safe as long as it listens on a loopback address, as it does by default.
@@ -28,11 +28,15 @@ final class EmbeddedBroker: Component {
         var maxPortAttempts = 32
         /// The path of mosquitto; nil looks in PATH and in /usr/sbin, where Debian keeps it.
         var executable: String?
+        /// How often a broker that dies is restarted before it is given up, unless it ran for ``BrokerSupervisor/soundAfter`` in
+        /// between. The pauses before seven restarts add up to 12.7 s.
+        var maxRestarts = 7
     }
 
     private let configuration: Configuration
     private let logger: Logger
     private let supervisor = Mutex<BrokerSupervisor?>(nil)
+    private let onGivenUp = Mutex<(@Sendable () -> Void)?>(nil)
 
     init(configuration: Configuration, logger: Logger) {
         self.configuration = configuration
@@ -45,11 +49,16 @@ final class EmbeddedBroker: Component {
     /// The process id of the broker; nil while none runs.
     var processID: Int32? { supervisor.withLock { $0 }?.processID }
 
+    /// Sets what is called, on the broker's thread, when the broker is given up.
+    func whenGivenUp(_ body: @escaping @Sendable () -> Void) { onGivenUp.withLock { $0 = body } }
+
     /// Starts the broker, and returns when it has answered an MQTT CONNECT.
     ///
     /// - Throws: ``EmbeddedBrokerError``; `CancellationError` if the task is cancelled or `stop()` called meanwhile.
     func start() async throws {
-        let supervisor = try BrokerSupervisor(configuration: configuration, logger: logger)
+        let supervisor = try BrokerSupervisor(configuration: configuration, logger: logger) { [weak self] in
+            self?.onGivenUp.withLock(\.self)?()
+        }
         self.supervisor.withLock { $0 = supervisor }
         do {
             try await supervisor.start()

@@ -78,8 +78,16 @@ struct StreamService: Component {
     func stop() async { await onBlockingThread { server.stop(within: Self.closeTimeout) } }
 }
 
-/// The root of the component tree, which does nothing itself.
+/// The root of the component tree. Without one of its children the gateway can't go on: when one asks for dismissal, the gateway stops.
 struct GatewayRoot: Component {
+    /// Called with the name of the child, on any thread.
+    var onDismissalRequest: @Sendable (String) -> Void = { _ in }
+
     func start() async {}
     func stop() async {}
+
+    func childRequestedDismissal(_ child: AnyCoordinator) -> Bool {
+        onDismissalRequest(child.name)
+        return false
+    }
 }

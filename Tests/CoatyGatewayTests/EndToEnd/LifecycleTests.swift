@@ -100,6 +100,31 @@ import Testing
         #expect(kill(broker, 0) != 0)
     }
 
+    @Test func stopsWhenItsOwnBrokerCannotBeRestarted() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "path-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let script = folder.appending(path: "mosquitto")
+        try "#!/bin/sh\nexec /usr/sbin/mosquitto \"$@\"\n".write(to: script, atomically: false, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: script.path)
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        let gateway = try GatewayProcess(
+            ["--embedded-broker-listen", "127.0.0.1:0"],
+            environment: ["PATH": "\(folder.path):\(path)"]
+        )
+        let stream = try gateway.stream("advertise?objectType=t")
+        try FileManager.default.removeItem(at: script)
+        kill(try #require(children(of: gateway.pid).first), SIGKILL)
+        // After 12.7 s. A supervisor sees from the exit code that it did not stop on request.
+        #expect(try gateway.waitForEnd() == 1)
+        #expect(gateway.log.contains(/error.*embedded broker is given up/))
+        #expect(gateway.log.contains(/critical.*has ended for good: the gateway stops.*embedded broker/))
+        guard case .text = try stream.receive(), case .close(4000, _) = try stream.receive() else {
+            Issue.record("expected a gap and a close with 4000")
+            return
+        }
+    }
+
     @Test func takesTheNextFreePortForItsOwnBroker() throws {
         let first = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
         let second = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:\(first.brokerPort)"])
