@@ -23,6 +23,7 @@ public final class Gateway: Sendable {
     private let audit: AuditLog
     private let drain: Drain
     private let metrics = Metrics()
+    private let pause = PauseState()
 
     /// Limits what the allocator keeps for itself. Call it at the start of the process.
     public static func prepareProcess() { ResidentMemory.prepareAllocator() }
@@ -195,7 +196,8 @@ public final class Gateway: Sendable {
             accounts: accounts,
             residentMemory: memory,
             requestCount: RequestCount(),
-            metrics: metrics
+            metrics: metrics,
+            control: GatewayControl(root: root)
         )
         let counts = OperationCounts()
         metrics.add(counts)
@@ -212,12 +214,14 @@ public final class Gateway: Sendable {
             }
         }
         let services = ClientServices(
-            gate: Gate(network, access: access, audit: audit, counts: counts),
+            gate: Gate(network, access: access, audit: audit, counts: counts, pause: pause),
             accounts: accounts,
             workers: workers,
             connections: hub.streams,
             authenticator: Authenticator(access: access, log: audit, maximumFailures: settings.limits.failedAttempts)
         )
+        let work = ClientWork(state: pause, connections: hub.streams, logger: logger)
+        try await start("work of clients", work, stopLimit: .milliseconds(10))
         let refusals = ConnectionRefusals(logger: logger)
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit, refusals),
@@ -321,7 +325,8 @@ public final class Gateway: Sendable {
         IoValuesResource(gate: gate).register(in: &router)
         ContextsResource(gate: gate).register(in: &router)
         RulesResource(gate: gate).register(in: &router)
-        HealthResource(manager: manager, access: gate.access, drain: drain).register(in: &router)
+        HealthResource(manager: manager, access: gate.access, drain: drain, pause: pause).register(in: &router)
+        AdminResource(gate: gate).register(in: &router)
         InfoResource(gate: gate, brokerAddress: brokerAddress, isBrokerEmbedded: settings.broker == nil)
             .register(in: &router)
         StatusResource(
@@ -346,7 +351,8 @@ public final class Gateway: Sendable {
     /// Returns the routes of connections whose first request asks about the health of the gateway.
     private func healthRouter(_ services: ClientServices, _ manager: CommunicationManager) -> Router {
         var router = GatewayRouter()
-        HealthResource(manager: manager, access: services.gate.access, drain: drain).register(in: &router)
+        HealthResource(manager: manager, access: services.gate.access, drain: drain, pause: pause)
+            .register(in: &router)
         admit(services, sharedPaths: [], in: &router)
         return router.router
     }

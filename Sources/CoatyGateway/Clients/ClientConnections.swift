@@ -40,6 +40,10 @@ final class ClientConnections: Sendable {
 
     private struct State {
         var connections: [Int: (outbound: OutboundQueue, transport: Transport)] = [:]
+        /// Streams of responses, which are not counted.
+        var responses: [Int: OutboundQueue] = [:]
+        /// What new connections are told; nil if there is nothing to tell.
+        var notice: ServerFrame.Notice?
         var lastNumber = 0
         /// Totals of the connections that have been removed.
         var delivered = 0
@@ -51,11 +55,35 @@ final class ClientConnections: Sendable {
 
     /// Adds a connection and returns its number.
     func add(_ outbound: OutboundQueue, _ transport: Transport) -> Int {
-        state.withLock { state in
+        let (number, notice) = state.withLock { state in
             state.lastNumber += 1
             state.connections[state.lastNumber] = (outbound, transport)
-            return state.lastNumber
+            return (state.lastNumber, state.notice)
         }
+        if let notice { outbound.reply(.notice(notice), id: nil) }
+        return number
+    }
+
+    /// Adds a stream of responses, which is told notices only.
+    ///
+    /// - Returns: a function that removes it.
+    func add(responses outbound: OutboundQueue) -> @Sendable () -> Void {
+        let (number, notice) = state.withLock { state in
+            state.lastNumber += 1
+            state.responses[state.lastNumber] = outbound
+            return (state.lastNumber, state.notice)
+        }
+        if let notice { outbound.reply(.notice(notice), id: nil) }
+        return { [weak self] in _ = self?.state.withLock { $0.responses.removeValue(forKey: number) } }
+    }
+
+    /// Sends a notice to all connections, and if the gateway is paused also to those that are opened later.
+    func announce(_ notice: ServerFrame.Notice) {
+        let connections = state.withLock { state in
+            state.notice = notice == .active ? nil : notice
+            return state.connections.values.map(\.outbound) + state.responses.values
+        }
+        for outbound in connections { outbound.reply(.notice(notice), id: nil) }
     }
 
     /// Removes a connection. Its outbound queue must be closed.
@@ -70,6 +98,9 @@ final class ClientConnections: Sendable {
             state.leftOut += statistics.leftOut
         }
     }
+
+    /// The number of connections and of streams of responses.
+    var count: Int { state.withLock { $0.connections.count + $0.responses.count } }
 
     /// Ends the connection of a client that has the most bytes queued.
     ///

@@ -7,7 +7,7 @@ import HTTPServer
 /// only one.
 struct ServerFrame: Sendable {
     enum Op: String, Sendable {
-        case ok, event, response, done, gap, error, pong
+        case ok, event, response, done, gap, error, pong, notice
     }
 
     let op: Op

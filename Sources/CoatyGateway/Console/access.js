@@ -44,7 +44,7 @@ export const questions = {
   },
   route: { contexts: object(context) },
   register: { nodes: object(context, { others }), identity: {} },
-  administer: { clients: {} },
+  administer: { clients: {}, gateway: {} },
 }
 
 export class Access {

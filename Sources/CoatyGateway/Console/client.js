@@ -1025,7 +1025,7 @@ export class CoatyEventSource extends EventTarget {
       this.#attempts = 0
       this.dispatchEvent(new Event("open"))
     })
-    for (const op of ["ok", "event", "gap", "done", "problem"]) {
+    for (const op of ["ok", "event", "gap", "done", "notice", "problem"]) {
       source.addEventListener(op, (/** @type {any} */ { data, lastEventId }) => {
         if (this.#isClosed) return
         if (lastEventId) this.#lastEventId = lastEventId

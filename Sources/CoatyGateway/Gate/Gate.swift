@@ -10,12 +10,20 @@ final class Gate: Sendable {
     private let network: Network
     private let audit: AuditLog
     private let counts: OperationCounts
+    private let pause: PauseState
 
-    init(_ network: Network, access: AccessControl, audit: AuditLog, counts: OperationCounts) {
+    init(
+        _ network: Network,
+        access: AccessControl,
+        audit: AuditLog,
+        counts: OperationCounts,
+        pause: PauseState = PauseState()
+    ) {
         self.network = network
         self.access = access
         self.audit = audit
         self.counts = counts
+        self.pause = pause
     }
 
     /// The bounds of what a request may hold.
@@ -23,9 +31,10 @@ final class Gate: Sendable {
 
     /// Performs an operation, on the caller's thread.
     ///
-    /// - Throws: `Problem` with status 401, 403 or 404 if it is not allowed; the operation's own errors.
+    /// - Throws: `Problem` with status 401, 403 or 404 if it is not allowed, with 503 if the gateway is paused; the operation's own
+    ///   errors.
     func perform<Performed: Operation>(_ operation: Performed, by principal: Principal) throws -> Performed.Outcome {
-        let (target, permit, claims) = try admitCounted(operation, principal)
+        let (target, permit, claims) = try admitNow(operation, principal)
         do {
             let outcome = try operation.execute(on: target, in: network, under: permit)
             end(operation, claims, principal)
@@ -43,7 +52,7 @@ final class Gate: Sendable {
         _ operation: Performed,
         by principal: Principal
     ) async throws -> Performed.Outcome {
-        let (target, permit, claims) = try admitCounted(operation, principal)
+        let (target, permit, claims) = try admitNow(operation, principal)
         do {
             let outcome = try await operation.execute(on: target, in: network, under: permit)
             end(operation, claims, principal)
@@ -54,16 +63,22 @@ final class Gate: Sendable {
         }
     }
 
-    private func admitCounted<Asked: ControlledOperation>(
+    private func admitNow<Asked: ControlledOperation>(
         _ operation: Asked,
         _ principal: Principal
     ) throws(Problem) -> (target: Asked.Target, permit: Permit, claims: [AccessRequest]) {
+        let admitted: (target: Asked.Target, permit: Permit, claims: [AccessRequest])
         do throws(Problem) {
-            return try admit(operation, principal)
+            admitted = try admit(operation, principal)
         } catch {
             counts.count(operation.kind, .denied)
             throw error
         }
+        guard !operation.isNewWork || !pause.isPaused else {
+            counts.count(operation.kind, .limited)
+            throw Problems.paused
+        }
+        return admitted
     }
 
     /// An operation was executed, or has thrown an error.

@@ -19,4 +19,6 @@ struct Network: Sendable {
     /// Counts the requests of clients.
     let requestCount: RequestCount
     let metrics: Metrics
+    /// What operators can do with the gateway.
+    var control = GatewayControl(root: nil)
 }

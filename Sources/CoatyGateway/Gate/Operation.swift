@@ -29,6 +29,8 @@ protocol ControlledOperation: Sendable {
     var unknown: Problem { get }
     /// Whether the audit log records the operation even if it is allowed.
     var isAudited: Bool { get }
+    /// Whether a paused gateway refuses the operation. Reading, and what belongs to earlier operations, goes on.
+    var isNewWork: Bool { get }
 }
 
 /// How the gate decides about an operation.
@@ -70,6 +72,7 @@ extension ControlledOperation {
     var concealment: AccessRequest? { nil }
     var unknown: Problem { Problems.notFound(detail: "It does not exist.") }
     var isAudited: Bool { false }
+    var isNewWork: Bool { ![.read, .answer, .administer].contains(kind.verb) }
 }
 
 extension ControlledOperation where Target == Void {

@@ -8,6 +8,7 @@ struct HealthResource: Sendable {
     let manager: CommunicationManager
     let access: AccessControl
     let drain: Drain
+    let pause: PauseState
 
     static let healthPath = "/healthz"
     static let readinessPath = "/readyz"
@@ -20,6 +21,7 @@ struct HealthResource: Sendable {
         router.onPublic(.get, Self.healthPath) { _ in .response(Self.healthy) }
         router.onPublic(.get, Self.readinessPath) { _ in
             if drain.isDraining { return .response(Problems.shuttingDown.response()) }
+            if pause.isPaused { return .response(Problems.paused.response()) }
             return .response(manager.isOnline ? Self.ready : notReady)
         }
     }

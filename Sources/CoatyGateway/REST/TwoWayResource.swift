@@ -71,6 +71,8 @@ struct TwoWayResource: Sendable {
         )
         let subscription = outbound.open(id: nil, isHeld: false)
         stream.onRoom { outbound.pump() }
+        let remove = services.connections.add(responses: outbound)
+        stream.onClose(remove)
         do throws(CommunicationError) {
             let run = try permitted.start(into: ResponseQueue(subscription: subscription, outbound: outbound))
             let ignore = services.judges(permitted, by: principal) { problem in

@@ -85,7 +85,7 @@ struct AccessQuestion: Sendable {
             return verb == .publish ? .topic(topic) : .topicFilter(topic)
         case .iovalue, .iostate, .associate, .routing, .nodes, .contexts:
             return try name("context", json).map { .context(WireName($0)) } ?? .anyContext
-        case .traffic, .agents, .status, .info, .identity, .clients: return .none
+        case .traffic, .agents, .status, .info, .identity, .clients, .gateway: return .none
         }
     }
 }

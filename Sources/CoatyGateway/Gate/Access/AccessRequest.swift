@@ -12,7 +12,7 @@ enum AccessPattern: String, Sendable, CaseIterable {
     case associate, iostate, routing, traffic
     case objects, agents, nodes, contexts, status, info
     case identity
-    case clients
+    case clients, gateway
 }
 
 /// The names that an operation touches, compared with the names of a grant.

@@ -62,7 +62,7 @@ extension Verb {
 
         case (.route, _): GrantRule(dimension: .contexts)
         case (.register, .nodes): GrantRule(dimension: .contexts, root: .object, hasOwners: true)
-        case (.register, .identity), (.administer, .clients): GrantRule()
+        case (.register, .identity), (.administer, .clients), (.administer, .gateway): GrantRule()
         default: nil
         }
     }

@@ -65,6 +65,7 @@ struct RegisterIoNode: AsyncOperation {
 /// Lists the registered IO nodes.
 struct ReadIoNodes: Operation {
     var kind: OperationKind { OperationKind(verb: .read, pattern: .nodes) }
+
     var admission: AdmissionRule {
         .filtered(AccessRequest(verb: .read, pattern: .nodes, target: .anyContext, isOfOthers: true))
     }
@@ -124,6 +125,8 @@ struct RenewIoNode: Operation, IoNodeOperation {
     /// Nil for the duration that the lease has.
     let duration: Duration?
 
+    var isNewWork: Bool { false }
+
     func execute(on target: Target, in network: Network, under permit: Permit) throws -> Lease {
         guard let lease = network.ioNodes.renew(target.node, for: duration) else { throw unknown }
         return lease
@@ -134,6 +137,8 @@ struct RenewIoNode: Operation, IoNodeOperation {
 struct WithdrawIoNode: AsyncOperation, IoNodeOperation {
     static let verb = Verb.register
     let id: CoatyUUID?
+
+    var isNewWork: Bool { false }
 
     var isAudited: Bool { true }
 

@@ -67,6 +67,8 @@ struct ReadIoValue: IoPointOperation {
     static let name = "IO actor"
     let id: CoatyUUID?
 
+    var isNewWork: Bool { false }
+
     static func point(_ id: CoatyUUID, in ioNodes: IoNodeRegistry) -> LeasedIoActor? { ioNodes.actor(id) }
 
     /// - Returns: nil if no value has been received yet.

@@ -4,6 +4,7 @@ import HTTPServer
 /// Lists the routed IO contexts.
 struct ReadContexts: AsyncOperation {
     var kind: OperationKind { OperationKind(verb: .read, pattern: .contexts) }
+
     var admission: AdmissionRule { .filtered(.context(.read, .anyContext)) }
 
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }

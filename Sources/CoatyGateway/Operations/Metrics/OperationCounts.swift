@@ -96,6 +96,7 @@ extension AccessPattern {
         case .info: 18
         case .identity: 19
         case .clients: 20
+        case .gateway: 21
         }
     }
 }

@@ -30,7 +30,7 @@ import Testing
         (#"{"observe":["traffic"]}"#), (#"{"route":["a*"]}"#),
         (#"{"read":["status","info"]}"#), (#"{"read":["agents"],"where":["object.x",["Exists"]]}"#),
         (#"{"answer":["call"],"operations":["\\*\\\\"],"where":["request.x",["In",[1]]]}"#),
-        (#"{"administer":["clients"]}"#), (#"{"register":["identity"]}"#),
+        (#"{"administer":["clients"]}"#), (#"{"administer":["gateway"]}"#), (#"{"register":["identity"]}"#),
         (#"{"read":["objects"],"types":["a/b"]}"#),
     ])
     func grantIsAccepted(_ grant: String) throws {
@@ -218,6 +218,7 @@ import Testing
             register nodes contexts object o
             register identity - - -
             administer clients - - -
+            administer gateway - - -
             """
         var lines: Set<String> = []
         for verb in Verb.allCases where verb != .route {

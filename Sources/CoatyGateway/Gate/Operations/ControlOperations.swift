@@ -1,0 +1,37 @@
+import Coordination
+import HTTPServer
+
+/// An operation on the gateway as a whole. It goes on while the gateway is paused, or nobody could resume it.
+protocol ControlOperation: ControlledOperation where Target == Void {}
+
+extension ControlOperation {
+    var kind: OperationKind { OperationKind(verb: .administer, pattern: .gateway) }
+
+    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+        [AccessRequest(verb: .administer, pattern: .gateway)]
+    }
+}
+
+/// Pauses or resumes the gateway.
+struct SetPaused: AsyncOperation, ControlOperation {
+    let isPaused: Bool
+
+    var isAudited: Bool { true }
+
+    /// - Returns: the number of requests that are pending.
+    /// - Throws: `Problem` with status 503 if the gateway stops.
+    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> Int {
+        guard let root = network.control.root else { throw Problems.shuttingDown }
+        if isPaused { await root.pause() } else { await root.resume() }
+        guard root.state == (isPaused ? .paused : .active) else { throw Problems.shuttingDown }
+        return network.requestCount.pending
+    }
+}
+
+/// Reads the coordinator tree.
+struct ReadTree: Operation, ControlOperation {
+    func execute(on target: Void, in network: Network, under permit: Permit) throws -> TreeNode {
+        guard let root = network.control.root else { throw Problems.shuttingDown }
+        return TreeNode(root)
+    }
+}

@@ -1,0 +1,32 @@
+import Coordination
+
+/// What an operator can do with the gateway as a whole. The gate lends it to operations.
+struct GatewayControl: Sendable {
+    /// The root of the coordinator tree; nil in a test without one.
+    let root: AnyCoordinator?
+}
+
+/// A coordinator as an operator sees it.
+struct TreeNode: Sendable {
+    let name: String
+    let state: CoordinatorState
+    let children: [TreeNode]
+
+    init(_ coordinator: AnyCoordinator) {
+        name = coordinator.name
+        state = coordinator.state
+        children = coordinator.children.map(TreeNode.init)
+    }
+
+    /// Appends the node as JSON text.
+    func append(to json: inout [UInt8]) {
+        json += #"{"name":"#.utf8
+        JSONText.append(name, to: &json)
+        json += #","state":"\#(state)","children":["#.utf8
+        for (index, child) in children.enumerated() {
+            if index > 0 { json.append(UInt8(ascii: ",")) }
+            child.append(to: &json)
+        }
+        json += "]}".utf8
+    }
+}
