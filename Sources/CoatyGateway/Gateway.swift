@@ -17,7 +17,9 @@ public final class Gateway: Sendable {
     private let created = CoatyTimestamp.nowMillis()
     private let logger: Logger
     private let root: Coordinator<GatewayRoot>
-    private let stopClock = StopClock()
+    private let stopClock: StopClock
+    private let heartbeat = Heartbeat()
+    private let spread: ReconnectSpread
     private let mode: AccessMode
     private let access: AccessControl
     private let audit: AuditLog
@@ -43,6 +45,8 @@ public final class Gateway: Sendable {
         mode = AccessMode(settings, generate: RandomSecret.token)
         access = AccessControl(mode.policy(dialect: settings.topicDialect))
         audit = try AuditLog(settings.auditLog, logger: logger)
+        stopClock = StopClock(timeout: settings.stopTimeout)
+        spread = ReconnectSpread(seconds: settings.limits.reconnectSpread)
         drain = Drain(delay: .seconds(settings.limits.drainDelay))
         let component = GatewayRoot { name in
             logger.critical("a component has ended for good: the gateway stops", metadata: ["component": "\(name)"])
@@ -93,8 +97,8 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Stops all components in order: refuses new work, completes pending work, closes WebSockets, leaves the network. Takes less than ten
-    /// seconds: a component that does not stop in its share of the time is left behind.
+    /// Stops all components in order: refuses new work, completes pending work, closes WebSockets, leaves the network. Takes less than the
+    /// stop timeout: a component that does not stop in its share of the time is left behind.
     ///
     /// - Returns: whether all components have stopped.
     @discardableResult
@@ -108,7 +112,7 @@ public final class Gateway: Sendable {
 
     /// Starts a component below the root.
     ///
-    /// - Parameter stopLimit: maximum time for it to stop. All of them together must be less than ``StopClock/limit``.
+    /// - Parameter stopLimit: maximum time for it to stop. All of them together must not be more than ``StopClock/limit``.
     @discardableResult
     private func start(
         _ name: String,
@@ -122,6 +126,7 @@ public final class Gateway: Sendable {
             clock: stopClock,
             logger: logger
         )
+        stopClock.reserve(stopLimit)
         let coordinator = Coordinator(name: name, component: bounded)
         try await root.start(coordinator)
         return coordinator
@@ -156,7 +161,7 @@ public final class Gateway: Sendable {
             maximumSteps: settings.limits.querySteps,
             timeout: .milliseconds(settings.limits.queryTimeout)
         )
-        try await start("queries", queries, stopLimit: .milliseconds(50))
+        try await start("queries", queries, stopLimit: .milliseconds(40))
         try await start("broker session", agent, stopLimit: .milliseconds(1500))
 
         let ioNodes = ioNodeRegistry(broker)
@@ -243,8 +248,12 @@ public final class Gateway: Sendable {
         metrics.add(rest)
         metrics.add(streams)
         metrics.add(ProcessMetrics.write)
-        let service = RESTService(server: rest, health: health, drainDelay: drain.delay)
-        try await start("REST", service, stopLimit: .milliseconds(2700) - drain.delay)
+        // What the stop timeout has beyond the default belongs to pending requests.
+        let drainTimeout = RESTService.drainTimeout - drain.delay + settings.stopTimeout - StopClock.defaultTimeout
+        let service = RESTService(server: rest, health: health, drainTimeout: drainTimeout) {
+            [heartbeat, spread] in heartbeat.announceStop(retryAfter: spread.delay)
+        }
+        try await start("REST", service, stopLimit: .milliseconds(700) + drainTimeout)
 
         let listener = PortListener(
             host: settings.host,
@@ -258,6 +267,9 @@ public final class Gateway: Sendable {
         )
         try await start("listener", listener, stopLimit: .milliseconds(300))
         try await start("drain", drain, stopLimit: drain.delay + .milliseconds(50))
+        if stopClock.reserved > stopClock.limit {
+            logger.warning("the parts of the stop add up to \(stopClock.reserved), more than \(stopClock.limit)")
+        }
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         return ("http://\(host):\(listener.port ?? settings.port)", broker.address)
     }
@@ -342,7 +354,7 @@ public final class Gateway: Sendable {
         ObjectsResource(gate: gate).register(in: &router)
         AgentsResource(gate: gate).register(in: &router)
         AccessResource(authenticator: services.authenticator).register(in: &router)
-        EventStreamResource(services: services, heartbeat: Heartbeat()).register(in: &router)
+        EventStreamResource(services: services, heartbeat: heartbeat).register(in: &router)
         WebSocketEndpoint.registerPlain(in: &router)
         admit(services, sharedPaths: console.publicPaths, in: &router)
         return router.router
@@ -395,6 +407,7 @@ public final class Gateway: Sendable {
         configuration.maximumStreams = settings.limits.streams
         configuration.threads = settings.limits.httpThreads
         configuration.stopTimeout = RESTService.sendTimeout
+        configuration.drainRetryAfter = 0...spread.seconds
         configuration.problemTypePrefix = Problems.typePrefix
         return configuration
     }
@@ -410,6 +423,7 @@ public final class Gateway: Sendable {
         configuration.subprotocols = [WebSocketEndpoint.subprotocol]
         configuration.allowsCompression = settings.isWebSocketCompressed
         configuration.stopCode = CloseCode.shuttingDown.rawValue
+        configuration.stopReason = { [spread] in spread.closeReason() }
         configuration.problemTypePrefix = Problems.typePrefix
         return configuration
     }

@@ -31,6 +31,9 @@ extension HTTPServer {
         public var streamQueueSize = 256 * 1024
         /// How long ``HTTPServer/stop()`` waits until answers and streams that have begun are sent.
         public var stopTimeout: Duration = .seconds(2)
+        /// The seconds in `Retry-After` of the responses to requests that come while the server drains; each response has a random one
+        /// of them, at least 1.
+        public var drainRetryAfter = 1...1
         /// What the `type` of the server's own problem details begins with.
         public var problemTypePrefix = "urn:problem:"
 

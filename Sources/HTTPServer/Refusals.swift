@@ -20,14 +20,18 @@ final class Refusals: Sendable {
     let headerTooLarge: HTTPResponse
     /// 501: a transfer coding other than chunked (RFC 9112, section 6.1).
     let unknownTransferCoding: HTTPResponse
-    /// 503: no new work, or no more of it.
-    let draining: HTTPResponse
+    /// 503: no new work, or no more of it. They differ in `Retry-After`.
+    private let drainings: [HTTPResponse]
     /// 503: as many requests wait or stream as may.
     let overloaded: HTTPResponse
 
     private let prefix: String
 
-    init(prefix: String) {
+    /// Returns one of the responses to a request while the server drains, so that clients do not all come back at once.
+    var draining: HTTPResponse { drainings.randomElement() ?? overloaded }
+
+    /// - Parameter drainRetryAfter: the values of `Retry-After` while the server drains, in seconds; 0 counts as 1.
+    init(prefix: String, drainRetryAfter: ClosedRange<Int> = 1...1) {
         self.prefix = prefix
         func problem(
             _ name: String,
@@ -93,8 +97,12 @@ final class Refusals: Sendable {
             "The only transfer coding is chunked.",
             [close]
         ).response()
-        draining = problem("shutting-down", "Service unavailable", 503, "The server is shutting down.", [close, retry])
-            .response()
+        let delays = max(1, drainRetryAfter.lowerBound)...max(1, drainRetryAfter.upperBound)
+        drainings = delays.map { seconds in
+            let retry = (name: "Retry-After", value: "\(seconds)")
+            return problem("shutting-down", "Service unavailable", 503, "The server is shutting down.", [close, retry])
+                .response()
+        }
         overloaded = problem(
             "too-many-pending-requests",
             "Service unavailable",

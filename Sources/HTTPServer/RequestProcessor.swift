@@ -28,7 +28,7 @@ final class RequestProcessor: Sendable {
     init(configuration: HTTPServer.Configuration, router: Router) {
         self.configuration = configuration
         deadlines = RequestDeadlines(configuration)
-        refusals = Refusals(prefix: configuration.problemTypePrefix)
+        refusals = Refusals(prefix: configuration.problemTypePrefix, drainRetryAfter: configuration.drainRetryAfter)
         routes = RouteTree(router, refusals: refusals)
         times = RequestTimes(templates: routes.pathTemplates)
         admission = router.admission

@@ -30,6 +30,9 @@ extension WebSocketServer {
 
         /// Close code of the connections that ``WebSocketServer/stop()`` closes; see ``WebSocketConnection/close(code:reason:)``.
         public var stopCode: UInt16 = 1001
+        /// Returns the reason with which one connection is closed at a stop, at most 123 bytes. Called for each connection, on the service
+        /// thread.
+        public var stopReason: @Sendable () -> String = { "going away" }
 
         /// Most open connections; a handshake beyond gets 503.
         public var maximumConnections = 10_000

@@ -155,7 +155,7 @@ final class Service {
                 break
             case .closing:
                 for case .open(let connection) in sessions.values.map(\.phase) {
-                    connection.close(code: configuration.stopCode, reason: "going away")
+                    connection.close(code: configuration.stopCode, reason: configuration.stopReason())
                 }
                 endIfDrained()
             case .ending:

@@ -62,7 +62,7 @@ struct GatewayCommand: AsyncParsableCommand {
         let (failures, failure) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
         let gateway = try Gateway(settings: settings, logger: logger) { failure.yield() }
         let signals = TerminationSignals {
-            StopWatchdog.start {
+            StopWatchdog.start(timeout: settings.stopTimeout) {
                 logger.critical("does not stop", metadata: ["components": "\(gateway.stoppingComponents)"])
             }
         }

@@ -71,6 +71,8 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("request-timeout")) var requestTimeout: String?
     @Option(help: help("connection-timeout")) var connectionTimeout: String?
     @Option(help: help("drain-delay")) var drainDelay: String?
+    @Option(help: help("stop-timeout")) var stopTimeout: String?
+    @Option(help: help("reconnect-spread")) var reconnectSpread: String?
     @Option(help: help("http-threads")) var httpThreads: String?
     @Option(help: help("maximum-buffered-events")) var maximumBufferedEvents: String?
     @Option(help: help("maximum-filter-properties")) var maximumFilterProperties: String?

@@ -3,15 +3,17 @@ import Glibc
 
 /// Ends the process if it does not stop in time, whatever holds it up: it needs neither a task nor a shared thread.
 enum StopWatchdog {
-    /// More than the gateway takes for a stop, less than the ten seconds for which supervisors commonly wait.
-    static let limit: TimeInterval = 9.8
+    /// What is left of the stop timeout for the report and the exit. It is less than what the gateway leaves for the watchdog.
+    private static let reserve = Duration.milliseconds(200)
 
     /// Starts the watchdog.
     ///
-    /// - Parameter report: called if the process is still there after ``limit``; then the process exits with status 1.
-    static func start(_ report: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - timeout: the time in which the process must have ended.
+    ///   - report: called shortly before; then the process exits with status 1.
+    static func start(timeout: Duration, _ report: @escaping @Sendable () -> Void) {
         let thread = Thread {
-            Thread.sleep(forTimeInterval: limit)
+            Thread.sleep(forTimeInterval: (timeout - reserve) / .seconds(1))
             // Nobody may read the log.
             signal(SIGALRM, SIG_DFL)
             alarm(1)

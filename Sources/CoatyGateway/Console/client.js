@@ -22,6 +22,8 @@ const maximumUnsentBytes = 8 * 1024 * 1024
 /** Milliseconds before the first attempt to reconnect; the delay doubles up to the longest one. */
 const firstDelay = 250
 const longestDelay = 10_000
+/** The longest delay that a gateway can ask for. */
+const longestRequestedDelay = 60_000
 /** Milliseconds between two checks of the connection. A connection that is not open at the first check is given up. */
 const watchInterval = 10_000
 /** Number of checks after which a frame without a reply counts as unanswered. */
@@ -92,6 +94,12 @@ async function current(token) {
 function retryDelay(/** @type {number} */ attempts) {
   const delay = Math.min(longestDelay, firstDelay * 2 ** Math.min(attempts, 16))
   return Math.round(delay * (1 + Math.random()) / 2)
+}
+
+/** Returns when a gateway that stops asks a client to connect again, in milliseconds; undefined if it does not. */
+function requestedDelay(/** @type {string} */ reason) {
+  const delay = /^retry-after=([0-9]{1,9})$/.exec(reason)?.[1]
+  return delay === undefined ? undefined : Math.min(Number(delay), longestRequestedDelay)
 }
 
 /**
@@ -725,7 +733,7 @@ export class CoatyClient extends EventTarget {
     socket.addEventListener("close", whileCurrent(({ code, reason }) => {
       const why = reason || `close code ${code}`
       if (isFinal(code)) this.#refused(why)
-      else this.#retry(why)
+      else this.#retry(why, requestedDelay(reason))
     }))
     // A close follows; without a listener node ends the process.
     socket.addEventListener("error", () => {})
@@ -851,11 +859,14 @@ export class CoatyClient extends EventTarget {
     if (socket && "terminate" in socket) /** @type {any} */ (socket).terminate()
   }
 
-  /** @param {string} reason */
-  #retry(reason) {
+  /**
+   * @param {string} reason
+   * @param {number} [requested] when the gateway asks the client to connect again, in milliseconds
+   */
+  #retry(reason, requested) {
     this.#abandon(() => disconnected(reason))
     for (const stream of [...this.#streams.values()]) stream.disconnected()
-    const delay = this.#delay()
+    const delay = requested ?? this.#delay()
     this.#retryTimer = setTimeout(() => this.#connect(), delay)
     if (this.#state === "online") this.#whenOnline = new Deferred()
     this.#change("connecting", { reason, delay })
@@ -976,6 +987,9 @@ export class CoatyEventSource extends EventTarget {
   #source
   #isClosed = false
   #attempts = 0
+  // When a gateway that stops has asked the client to connect again.
+  /** @type {number | undefined} */
+  #requestedDelay
   #lastEventId = ""
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #retryTimer
@@ -1029,6 +1043,7 @@ export class CoatyEventSource extends EventTarget {
       source.addEventListener(op, (/** @type {any} */ { data, lastEventId }) => {
         if (this.#isClosed) return
         if (lastEventId) this.#lastEventId = lastEventId
+        if (op === "notice") this.#requestedDelay = requestedDelay(`retry-after=${read(data).retryAfter}`)
         this.dispatchEvent(new MessageEvent(op, { data, lastEventId, origin: this.#url.origin }))
       })
     }
@@ -1048,7 +1063,8 @@ export class CoatyEventSource extends EventTarget {
     if (this.#isClosed) return
     this.#source = undefined
     if (isFinal) this.#isClosed = true
-    else this.#retryTimer = setTimeout(() => this.#connect(), retryDelay(this.#attempts++))
+    else this.#retryTimer = setTimeout(() => this.#connect(), this.#requestedDelay ?? retryDelay(this.#attempts++))
+    this.#requestedDelay = undefined
     const event = new Event("error")
     this.dispatchEvent(Object.assign(event, { error }))
   }

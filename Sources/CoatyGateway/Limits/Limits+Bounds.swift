@@ -185,8 +185,24 @@ extension Limits {
             .seconds,
             in: 0...2,
             "Time from a signal to stop until the gateway refuses clients; `/readyz` answers 503 from the signal on",
-            atTheBound: "the stop begins; a delay does not prolong it, since pending requests have 2 seconds in all",
+            atTheBound: "the stop begins; a delay does not prolong it, but leaves pending requests less time",
             \.drainDelay
+        ),
+        Bound(
+            "stop-timeout",
+            .seconds,
+            in: 10...300,
+            "Time from a signal to stop until the process has ended; pending requests get 2 seconds of 10, and all beyond 10",
+            atTheBound: "components that have not stopped are left behind, and the exit status is 1",
+            \.stopTimeout
+        ),
+        Bound(
+            "reconnect-spread",
+            .seconds,
+            in: 0...60,
+            "Time over which clients are asked to reconnect when the gateway stops: each gets a random delay",
+            atTheBound: "clients that do not understand the request reconnect as they like",
+            \.reconnectSpread
         ),
         Bound(
             "http-threads",

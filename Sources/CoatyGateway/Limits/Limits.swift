@@ -77,6 +77,10 @@ struct Limits: Sendable {
     var failedAttempts = 10
     /// Bytes that a client gets even if others hold much, as long as the reserve lasts.
     var minimumMemory = 256 << 10
+    /// Seconds from a signal to stop until the process has ended.
+    var stopTimeout = 10
+    /// Seconds over which the reconnects of clients are spread when the gateway stops.
+    var reconnectSpread = 5
     /// Threads that serve HTTP connections.
     var httpThreads = 2
 

@@ -38,7 +38,8 @@ final class Drain: Component {
 
 /// The REST API. Completes pending requests before it stops.
 struct RESTService: Component {
-    /// Maximum time for pending requests to complete, the drain delay included: the stop as a whole takes no longer with it.
+    /// Maximum time for pending requests to complete with the default stop timeout, the drain delay included: the stop as a whole
+    /// takes no longer with it.
     static let drainTimeout = Duration.seconds(2)
     /// Maximum time for answers that have begun to be sent.
     static let sendTimeout = Duration.milliseconds(500)
@@ -47,7 +48,10 @@ struct RESTService: Component {
     let server: HTTPServer
     /// Answers questions about the gateway's health, whatever the other does.
     let health: HTTPServer
-    let drainDelay: Duration
+    /// Maximum time for pending requests to complete.
+    let drainTimeout: Duration
+    /// Asks the clients of event streams to reconnect.
+    let announceStop: @Sendable () -> Void
 
     func start() async throws {
         try server.start()
@@ -57,8 +61,9 @@ struct RESTService: Component {
     func stop() async {
         server.drain()
         health.drain()
-        let deadline = ContinuousClock.now + Self.drainTimeout - drainDelay
+        let deadline = ContinuousClock.now + drainTimeout
         while server.statistics.pending > 0, .now < deadline { try? await Task.sleep(for: Self.pollInterval) }
+        announceStop()
         await onBlockingThread {
             server.stop()
             health.stop()

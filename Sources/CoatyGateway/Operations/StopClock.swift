@@ -5,19 +5,33 @@ import Synchronization
 
 /// The time that all components together have to stop, so that the process ends before a supervisor kills it.
 final class StopClock: Sendable {
-    /// Maximum time of a stop. Supervisors commonly wait for ten seconds.
-    static let limit = Duration.milliseconds(9500)
+    /// What is left of the stop timeout for the end of the process.
+    static let reserve = Duration.milliseconds(500)
+    /// The stop timeout that the limits of the components are made for. Supervisors commonly wait for ten seconds.
+    static let defaultTimeout = Duration.seconds(10)
 
     private struct State {
         var deadline: ContinuousClock.Instant?
         /// Names of the components whose `stop()` has not returned, in the order of the calls.
         var stopping: [String] = []
+        /// The sum of the limits of all components.
+        var reserved = Duration.zero
     }
 
-    private let limit: Duration
+    /// Maximum time of a stop.
+    let limit: Duration
     private let state = Mutex(State())
 
-    init(limit: Duration = StopClock.limit) { self.limit = limit }
+    init(limit: Duration) { self.limit = limit }
+
+    /// - Parameter timeout: the time in which the process must have ended.
+    convenience init(timeout: Duration = StopClock.defaultTimeout) { self.init(limit: timeout - Self.reserve) }
+
+    /// The sum of the limits of all components. Above ``limit``, the last components would have no time left if all others used theirs.
+    var reserved: Duration { state.withLock(\.reserved) }
+
+    /// Counts the limit of a component.
+    func reserve(_ limit: Duration) { state.withLock { $0.reserved += limit } }
 
     /// Names of the components that are stopping or were left behind.
     var stopping: [String] { state.withLock { $0.stopping } }

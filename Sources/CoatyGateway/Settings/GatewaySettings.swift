@@ -52,6 +52,9 @@ public struct GatewaySettings: Sendable {
 }
 
 extension GatewaySettings {
+    /// The time from a signal to stop until the process has ended.
+    public var stopTimeout: Duration { .seconds(limits.stopTimeout) }
+
     /// The limits of the gateway's own outbox.
     var outboxLimits: OutboxLimits {
         OutboxLimits(publications: limits.outboxPublications, bytes: limits[.outbox].total)

@@ -146,6 +146,31 @@ for (const code of [1001, 1009, 1013, 4000, 4001, 4499]) {
   })
 }
 
+test("The client reconnects when a gateway that stops has asked it to, once", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const client = connect(t, gateway.url)
+  client.subscribe({ event: "deadvertise" })
+  await gateway.told()
+  for (const [reason, isObeyed] of [
+    ["retry-after=1203", true], ["retry-after=0", true], ["retry-after=-1", false], ["retry-after=1.5", false],
+    ["retry-after=x", false], ["because", false],
+  ]) {
+    const changed = new Promise((resolve) => client.addEventListener("statechange", resolve, { once: true }))
+    for (const socket of gateway.server.clients) socket.close(4000, reason)
+    const began = performance.now()
+    const { delay } = (await within(changed, "close")).detail
+    if (isObeyed) assert.equal(delay, Number(reason.split("=")[1]))
+    else assert.ok(delay >= 125 && delay <= 10_000 && delay !== 1203, `${reason}: ${delay}`)
+    await gateway.told()
+    assert.ok(performance.now() - began >= delay - 5)
+    await state(client, "online")
+  }
+  // However long it asks for.
+  const changed = new Promise((resolve) => client.addEventListener("statechange", resolve, { once: true }))
+  for (const socket of gateway.server.clients) socket.close(4000, "retry-after=999999999")
+  assert.equal((await within(changed, "close")).detail.delay, 60_000)
+})
+
 for (const code of [4500, 4504, 4999]) {
   test(`The client does not reconnect after the close code ${code}`, async (t) => {
     const gateway = await scriptedGateway(t)

@@ -22,7 +22,7 @@ import Coaty
         let names = GatewaySettings.all.flatMap { [$0.name, $0.formerName].compactMap(\.self) }
         #expect(Set(names).count == names.count)
         for bound in Limits.bounds {
-            let endings = ["-timeout", "-delay", "-threads"]
+            let endings = ["-timeout", "-delay", "-spread", "-threads"]
             let isNamed =
                 bound.name.hasPrefix("maximum-") || bound.name.hasPrefix("minimum-")
                 || endings.contains(where: bound.name.hasSuffix)

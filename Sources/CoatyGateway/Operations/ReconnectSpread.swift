@@ -1,0 +1,12 @@
+/// When clients of a gateway that stops are asked to reconnect: each gets a random delay, so that they do not all come to the next
+/// gateway at once.
+struct ReconnectSpread: Sendable {
+    /// The longest delay, in seconds.
+    let seconds: Int
+
+    /// Returns the delay for one client, in milliseconds.
+    func delay() -> Int { Int.random(in: 0...seconds * 1000) }
+
+    /// Returns the reason in the close frame of a WebSocket; `docs/websocket.md` describes it.
+    func closeReason() -> String { "retry-after=\(delay())" }
+}
