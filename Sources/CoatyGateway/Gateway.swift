@@ -25,6 +25,9 @@ public final class Gateway: Sendable {
     private let audit: AuditLog
     private let drain: Drain
     private let metrics = Metrics()
+    private let readSettings: @Sendable () throws(ConfigurationError) -> GatewaySettings
+    /// Nil until all components have started.
+    private let reloader = Mutex<Reloader?>(nil)
     private let pause = PauseState()
 
     /// Limits what the allocator keeps for itself. Call it at the start of the process.
@@ -32,18 +35,25 @@ public final class Gateway: Sendable {
 
     /// Creates a gateway without starting it.
     ///
-    /// - Parameter onFailure: called, on any thread, when a component that the gateway needs has ended for good. The gateway should be
-    ///   stopped then.
+    /// - Parameters:
+    ///   - readSettings: reads the settings again for a reload; nil if they can't change.
+    ///   - onFailure: called, on any thread, when a component that the gateway needs has ended for good. The gateway should be stopped
+    ///     then.
     /// - Throws: if the audit log can't be opened.
     public init(
         settings: GatewaySettings,
         logger: Logger,
+        readSettings: (@Sendable () throws(ConfigurationError) -> GatewaySettings)? = nil,
         onFailure: @escaping @Sendable () -> Void = {}
     ) throws {
         self.settings = settings
         self.logger = logger
+        self.readSettings = readSettings ?? { () throws(ConfigurationError) -> GatewaySettings in settings }
         mode = AccessMode(settings, generate: RandomSecret.token)
-        access = AccessControl(mode.policy(dialect: settings.topicDialect))
+        access = AccessControl(
+            mode.policy(dialect: settings.topicDialect),
+            browserPolicy: settings.browserPolicy
+        )
         audit = try AuditLog(settings.auditLog, logger: logger)
         stopClock = StopClock(timeout: settings.stopTimeout)
         spread = ReconnectSpread(seconds: settings.limits.reconnectSpread)
@@ -77,24 +87,19 @@ public final class Gateway: Sendable {
         if case .token(let token, isGenerated: true) = mode { token } else { nil }
     }
 
-    /// Puts the access configuration of newly read settings in force, and opens the audit log again. Other settings need a restart.
+    /// Reads the settings again and puts them in force: all that have changed, or none. Logs the result.
     ///
-    /// A generated token stays valid as long as no access is configured. A reload never opens the gateway: a file may be empty while it
-    /// is being written.
+    /// Access, shares of clients, log level, rules, and the policy for web pages can change; another change needs a restart. The audit
+    /// log is opened again.
     ///
-    /// - Throws: ``ConfigurationError`` if the settings would open the gateway; nothing has changed then.
-    public func reload(_ settings: GatewaySettings) throws(ConfigurationError) {
-        let mode = AccessMode(settings) { generatedToken ?? RandomSecret.token() }
-        if case .open = mode, !access.policy.isOpen {
-            throw ConfigurationError(description: "access: is missing; only a restart can open the gateway")
+    /// - Returns: the names of the settings that have changed.
+    /// - Throws: ``ConfigurationError``; nothing has changed then.
+    @discardableResult
+    public func reload() async throws(ConfigurationError) -> [String] {
+        guard let reloader = reloader.withLock(\.self) else {
+            throw ConfigurationError(description: "the gateway has not started")
         }
-        access.replace(mode.policy(dialect: self.settings.topicDialect, replacing: access.policy))
-        logger.info("access configuration reloaded")
-        do {
-            try audit.reopen()
-        } catch {
-            logger.error("the audit log could not be opened again", metadata: ["error": "\(error)"])
-        }
+        return try await reloader.reload()
     }
 
     /// Stops all components in order: refuses new work, completes pending work, closes WebSockets, leaves the network. Takes less than the
@@ -202,7 +207,9 @@ public final class Gateway: Sendable {
             residentMemory: memory,
             requestCount: RequestCount(),
             metrics: metrics,
-            control: GatewayControl(root: root)
+            control: GatewayControl(root: root) { [weak self] () async throws(ConfigurationError) -> [String] in
+                try await self?.reload() ?? []
+            }
         )
         let counts = OperationCounts()
         metrics.add(counts)
@@ -230,7 +237,7 @@ public final class Gateway: Sendable {
         let refusals = ConnectionRefusals(logger: logger)
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit, refusals),
-            handler: WebSocketEndpoint(services: services, browserPolicy: settings.browserPolicy),
+            handler: WebSocketEndpoint(services: services),
             logger: logger
         )
         try await start("streams", StreamService(server: streams), stopLimit: .milliseconds(1200))
@@ -267,6 +274,16 @@ public final class Gateway: Sendable {
         )
         try await start("listener", listener, stopLimit: .milliseconds(300))
         try await start("drain", drain, stopLimit: drain.delay + .milliseconds(50))
+        let parts = Reloader.Parts(
+            access: access,
+            audit: audit,
+            accounts: accounts,
+            routing: routing,
+            generatedToken: generatedToken,
+            isStopping: { [drain] in drain.isDraining }
+        )
+        let reloader = Reloader(settings, parts, logger: logger, read: readSettings)
+        self.reloader.withLock { $0 = reloader }
         if stopClock.reserved > stopClock.limit {
             logger.warning("the parts of the stop add up to \(stopClock.reserved), more than \(stopClock.limit)")
         }
@@ -371,7 +388,6 @@ public final class Gateway: Sendable {
 
     private func admit(_ services: ClientServices, sharedPaths: Set<String>, in router: inout GatewayRouter) {
         let admission = RequestAdmission(
-            browserPolicy: settings.browserPolicy,
             authenticator: services.authenticator,
             accounts: services.accounts,
             publicPaths: router.publicPaths,

@@ -16,7 +16,7 @@ struct GatewayCommand: AsyncParsableCommand {
             Each option is also an environment variable (--host is COATY_GATEWAY_HOST) and a key of the configuration \
             file (host: 127.0.0.1). A flag overrides the environment, which overrides the file, which overrides the default \
             in parentheses. COATY_GATEWAY_TOKEN sets a token that lets a client do everything; it is no flag, because others could \
-            see it. SIGHUP reloads the access configuration.
+            see it. SIGHUP reloads the configuration (docs/operations.md).
             """,
         version: Gateway.version
     )
@@ -36,6 +36,7 @@ struct GatewayCommand: AsyncParsableCommand {
         }
         LoggingSystem.bootstrap(LogStream.handler)
         var logger = Logger(label: "coaty-gateway")
+        LogStream.level = settings.logLevel
         logger.logLevel = settings.logLevel
         do {
             try await serve(settings, logger)
@@ -60,7 +61,12 @@ struct GatewayCommand: AsyncParsableCommand {
 
     private func serve(_ settings: GatewaySettings, _ logger: Logger) async throws {
         let (failures, failure) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
-        let gateway = try Gateway(settings: settings, logger: logger) { failure.yield() }
+        let gateway = try Gateway(
+            settings: settings,
+            logger: logger,
+            readSettings: { () throws(ConfigurationError) in try self.settings() },
+            onFailure: { failure.yield() }
+        )
         let signals = TerminationSignals {
             StopWatchdog.start(timeout: settings.stopTimeout) {
                 logger.critical("does not stop", metadata: ["components": "\(gateway.stoppingComponents)"])
@@ -73,13 +79,9 @@ struct GatewayCommand: AsyncParsableCommand {
                 signals.begin()
             }
         }
-        let reloading = ReloadSignal {
-            do throws(ConfigurationError) {
-                try gateway.reload(try self.settings())
-            } catch {
-                logger.error("the access configuration was not reloaded", metadata: ["error": "\(error)"])
-            }
-        }
+        // Several signals are one, and one that comes before the gateway has started waits.
+        let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let reloading = ReloadSignal { reload.yield() }
         let starting = Task { try await gateway.start() }
         let stopping = Task {
             await signals.wait()
@@ -88,6 +90,10 @@ struct GatewayCommand: AsyncParsableCommand {
             logger.info("stopping")
         }
         let (url, broker) = try await starting.value
+        Task {
+            // It logs by itself what is wrong.
+            for await _ in reloads { _ = try? await gateway.reload() }
+        }
         let ready = "coaty-gateway ready on \(url) (broker \(broker))"
         var lines = ready + "\n"
         if let token = gateway.generatedToken { lines += "console \(Self.consoleURL(url))/#token=\(token)\n" }

@@ -17,12 +17,10 @@ final class WebSocketEndpoint: WebSocketHandler {
     }
 
     private let services: ClientServices
-    private let browserPolicy: BrowserPolicy
     private let clients = Mutex<[WebSocketConnection.ID: any Client]>([:])
 
-    init(services: ClientServices, browserPolicy: BrowserPolicy) {
+    init(services: ClientServices) {
         self.services = services
-        self.browserPolicy = browserPolicy
     }
 
     func handshake(_ request: borrowing WebSocketHandshake) -> WebSocketDecision {
@@ -67,6 +65,7 @@ final class WebSocketEndpoint: WebSocketHandler {
         _ parameters: QueryParameters
     ) throws -> Principal? {
         let host = request.header("Host")
+        let browserPolicy = services.authenticator.access.browserPolicy
         let sender = try browserPolicy.sender(ofHandshake: request.header("Origin"), host: host)
         let principal = try services.authenticator.principal(
             authorization: request.header("Authorization"),

@@ -3,7 +3,6 @@ import HTTPServer
 
 /// Decides about each HTTP request by its head, and finds the principal that it comes from.
 struct RequestAdmission: Sendable {
-    let browserPolicy: BrowserPolicy
     let authenticator: Authenticator
     let accounts: Accounts
     /// Templates of the routes that everybody may use.
@@ -15,6 +14,7 @@ struct RequestAdmission: Sendable {
         var headers: [(name: String, value: String)] = []
         do throws(Problem) {
             let path = head.pathTemplate ?? ""
+            let browserPolicy = authenticator.access.browserPolicy
             let sender = try browserPolicy.sender(of: head, isPublic: sharedPaths.contains(path))
             headers = BrowserPolicy.headers(for: sender)
             if let preflight = browserPolicy.preflight(head, from: sender) { return .answer(preflight) }

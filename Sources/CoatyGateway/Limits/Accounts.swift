@@ -9,6 +9,8 @@ final class Accounts: Sendable {
 
     fileprivate struct Table {
         var accounts: [ClientKey: ClientAccount] = [:]
+        /// The shares of new accounts; nil for those at start.
+        var shares: Limits?
         /// The number of accounts at which unused ones are removed.
         var sweep = Accounts.minimumSweep
     }
@@ -46,9 +48,22 @@ final class Accounts: Sendable {
         table.withLock { table in
             if let known = table.accounts[client] { return known }
             if table.accounts.count >= table.sweep { table.removeUnused() }
-            let new = ClientAccount(client, in: memory, totals, work, limits, refusals)
+            let new = ClientAccount(client, in: memory, totals, work, table.shares ?? limits, refusals)
             table.accounts[client] = new
             return new
+        }
+    }
+
+    /// Changes how much of each resource one client may have; the totals stay. What clients have more than that stays theirs.
+    func change(shares: Limits) {
+        var shares = shares
+        for resource in Resource.allCases { shares[resource].total = limits[resource].total }
+        table.withLock { table in
+            table.shares = shares
+            for account in table.accounts.values { account.change(shares: shares) }
+            for resource in Resource.allCases {
+                totals[resource.rawValue].change(reserve: shares.quota(of: resource).reserve)
+            }
         }
     }
 

@@ -20,6 +20,8 @@ struct Bound: Sendable {
     var derivation: String?
     /// What happens at the bound.
     let atTheBound: String
+    /// Whether a reload puts a change in force.
+    var isReloadable = false
     let value: @Sendable (Limits) -> Int?
     let set: @Sendable (inout Limits, Int) -> Void
 }
@@ -57,7 +59,8 @@ extension Bound {
             name: name,
             formerName: formerName,
             placeholder: unit.rawValue,
-            help: "\(help) (\(defaultText))."
+            help: "\(help) (\(defaultText)).",
+            isReloadable: isReloadable
         ) { settings, text throws(SettingError) in
             guard let value = Int(text), range.contains(value) else {
                 throw SettingError(reason: "must be a whole number from \(range.lowerBound) to \(range.upperBound)")

@@ -81,6 +81,13 @@ final class ClientAccount: Sendable {
     /// Creates the account of one of the client's connections.
     func connection() -> MemoryAccount { MemoryAccount(within: memory, limit: .max, owner: self) }
 
+    /// Changes how much of each resource the client may have.
+    func change(shares limits: Limits) {
+        for resource in Resource.allCases {
+            tallies[resource.rawValue].change(limit: limits.quota(of: resource).perClient)
+        }
+    }
+
     /// How much of a resource the client has.
     func used(_ resource: Resource) -> Int { tallies[resource.rawValue].used }
 

@@ -374,7 +374,7 @@ extension Resource {
             atTheBound: "503 `\(problem.type)`",
             \Limits[self].total
         )
-        let perClient = Bound(
+        var perClient = Bound(
             "maximum-\(setting)-per-client",
             total.unit,
             in: 1...range.upperBound,
@@ -383,6 +383,8 @@ extension Resource {
             atTheBound: "429 `\(problem.type)`",
             \Limits[self].perClient
         )
+        // What is held stays, also beyond a smaller share.
+        perClient.isReloadable = true
         return [total, perClient]
     }
 }

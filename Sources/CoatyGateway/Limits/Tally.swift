@@ -13,28 +13,37 @@ final class Tally: Sendable {
     }
 
     private let parent: Tally?
-    private let limit: Int
+    private let maximum: Atomic<Int>
     /// Up to this amount, the reserve of the levels above may be used.
     private let guaranteed: Int
     /// The part of the limit for those that hold at most their guaranteed amount.
-    private let reserve: Int
+    private let reserved: Atomic<Int>
     private let amount = Atomic(0)
+
+    private var limit: Int { maximum.load(ordering: .relaxed) }
+    private var reserve: Int { reserved.load(ordering: .relaxed) }
 
     /// Creates the top level.
     init(_ quota: Quota) {
         parent = nil
-        limit = quota.total
+        maximum = Atomic(quota.total)
         guaranteed = 0
-        reserve = quota.reserve
+        reserved = Atomic(quota.reserve)
     }
 
     /// Creates the level of a client, or of a part of one.
     init(within parent: Tally, limit: Int, guaranteed: Int = 0) {
         self.parent = parent
-        self.limit = limit
+        maximum = Atomic(limit)
         self.guaranteed = guaranteed
-        reserve = 0
+        reserved = Atomic(0)
     }
+
+    /// Changes the limit of a client. What is taken stays taken.
+    func change(limit: Int) { maximum.store(limit, ordering: .relaxed) }
+
+    /// Changes the reserve of the top level.
+    func change(reserve: Int) { reserved.store(reserve, ordering: .relaxed) }
 
     /// What is taken now.
     var used: Int { amount.load(ordering: .relaxed) }

@@ -1,5 +1,6 @@
 import Foundation
 public import Logging
+import Synchronization
 
 /// Writes log lines to standard error, each as one line.
 ///
@@ -7,7 +8,44 @@ public import Logging
 /// commands to a terminal.
 public struct LogStream: TextOutputStream, Sendable {
     /// Returns a log handler that writes to standard error.
-    public static func handler(label: String) -> any LogHandler { StreamLogHandler(label: label, stream: LogStream()) }
+    ///
+    /// Its level is ``level``, whatever a logger sets: copies of loggers are everywhere, and a reload changes all of them.
+    public static func handler(label: String) -> any LogHandler {
+        LevelledHandler(base: StreamLogHandler(label: label, stream: LogStream()))
+    }
+
+    /// The least grave messages that are written.
+    public static var level: Logger.Level {
+        get { Logger.Level.allCases[currentLevel.load(ordering: .relaxed)] }
+        set { currentLevel.store(Logger.Level.allCases.firstIndex(of: newValue) ?? 0, ordering: .relaxed) }
+    }
+
+    /// An index of `Logger.Level.allCases`.
+    private static let currentLevel = Atomic(Logger.Level.allCases.firstIndex(of: .info) ?? 0)
+
+    private struct LevelledHandler: LogHandler {
+        var base: StreamLogHandler
+
+        var logLevel: Logger.Level {
+            get { LogStream.level }
+            set {}
+        }
+        var metadata: Logger.Metadata {
+            get { base.metadata }
+            set { base.metadata = newValue }
+        }
+        var metadataProvider: Logger.MetadataProvider? {
+            get { base.metadataProvider }
+            set { base.metadataProvider = newValue }
+        }
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { base[metadataKey: key] }
+            set { base[metadataKey: key] = newValue }
+        }
+
+        func log(event: LogEvent) { base.log(event: event) }
+    }
 
     /// Writes one line, which must end with a newline.
     public func write(_ line: String) {

@@ -47,6 +47,9 @@ public struct GatewaySettings: Sendable {
     /// What the gateway routes; in the configuration file only.
     var routing = RoutingConfiguration()
 
+    /// The values that were given, as text, by the names of settings.
+    var given: [String: String] = [:]
+
     /// The defaults.
     public init() {}
 }
@@ -71,6 +74,8 @@ public struct Setting: Sendable {
     public let placeholder: String
     /// What it does, with the default.
     public let help: String
+    /// Whether a reload puts a change in force; otherwise it needs a restart.
+    var isReloadable = false
     let apply: @Sendable (inout GatewaySettings, String) throws(SettingError) -> Void
 
     /// The environment variable.
@@ -110,7 +115,8 @@ extension GatewaySettings {
             help: """
                 open lets everybody do everything, wherever the gateway listens. In the file, a mapping of tokens, roles and \
                 grants (see docs/access.md).
-                """
+                """,
+            isReloadable: true
         ) { settings, value throws(SettingError) in
             guard value == "open" else { throw SettingError(reason: "must be open, or a mapping in the file") }
             settings.isAccessOpen = true
@@ -121,7 +127,8 @@ extension GatewaySettings {
             help: """
                 Token of at least \(minimumTokenLength) characters that lets a client do everything. On addresses that others \
                 reach, and with a broker that others reach, the gateway makes one if none is set.
-                """
+                """,
+            isReloadable: true
         ) { settings, value throws(SettingError) in
             guard value.utf8.count >= minimumTokenLength, value.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else {
                 throw SettingError(reason: "must be at least \(minimumTokenLength) visible ASCII characters")
@@ -144,7 +151,8 @@ extension GatewaySettings {
             help: """
                 Origins, separated by commas, whose web pages may use the gateway besides its own console, such as \
                 https://app.example.com (none).
-                """
+                """,
+            isReloadable: true
         ) { settings, value throws(SettingError) in
             settings.browserPolicy.allowedOrigins = try list(
                 value,
@@ -158,7 +166,8 @@ extension GatewaySettings {
             help: """
                 Public host names, separated by commas, under which clients reach the gateway, such as that of a reverse \
                 proxy. Names that only a local network can have, and IP addresses, are always allowed (none).
-                """
+                """,
+            isReloadable: true
         ) { settings, value throws(SettingError) in
             settings.browserPolicy.allowedHosts = try list(value, "a host name without a port") { text in
                 text.contains(":") ? nil : HostName(authority: text)
@@ -295,7 +304,8 @@ extension GatewaySettings {
         Setting(
             name: "log-level",
             placeholder: "level",
-            help: "\(Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")) (info)."
+            help: "\(Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")) (info).",
+            isReloadable: true
         ) { settings, value throws(SettingError) in
             guard let level = Logger.Level(rawValue: value) else {
                 throw SettingError(

@@ -93,6 +93,7 @@ extension GatewaySettings {
     private mutating func apply(_ setting: Setting, _ value: String, from place: String) throws(ConfigurationError) {
         do throws(SettingError) {
             try setting.apply(&self, value)
+            given[setting.name] = value
         } catch {
             throw ConfigurationError(description: "\(place): \(error.reason)")
         }

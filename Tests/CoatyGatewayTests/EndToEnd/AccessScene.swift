@@ -126,7 +126,7 @@ final class AccessScene {
     func reload(_ file: AccessFile) throws {
         try signal(file.yaml)
         reloads += 1
-        try untilLogged("access configuration reloaded", reloads)
+        try untilLogged("] configuration reloaded", reloads)
     }
 
     /// Replaces the configuration file by one that the gateway refuses.
@@ -135,7 +135,7 @@ final class AccessScene {
     func reload(bad text: String) throws -> String {
         try signal(text)
         refusals += 1
-        let message = "the access configuration was not reloaded"
+        let message = "the configuration was not reloaded"
         try untilLogged(message, refusals)
         return gateway.log.split(separator: "\n").last { $0.contains(message) }.map(String.init) ?? ""
     }

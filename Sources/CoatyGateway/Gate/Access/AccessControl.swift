@@ -1,23 +1,26 @@
 import HTTPServer
 import Synchronization
 
-/// The access policy in force.
+/// The access policy in force, and the rules for web pages.
 ///
 /// Its lock is never held while another one is taken: changes are reported outside of it.
 final class AccessControl: Sendable {
     private struct State {
         var policy: Policy
+        var browserPolicy: BrowserPolicy
         var observers: [UInt64: @Sendable () -> Void] = [:]
         var lastObserver: UInt64 = 0
     }
 
     private let state: Mutex<State>
 
-    init(_ policy: Policy) {
-        state = Mutex(State(policy: policy))
+    init(_ policy: Policy, browserPolicy: BrowserPolicy = BrowserPolicy()) {
+        state = Mutex(State(policy: policy, browserPolicy: browserPolicy))
     }
 
     var policy: Policy { state.withLock(\.policy) }
+    /// Which web pages and host names may be used.
+    var browserPolicy: BrowserPolicy { state.withLock(\.browserPolicy) }
 
     /// Returns what a principal may do now.
     ///
@@ -27,10 +30,11 @@ final class AccessControl: Sendable {
         return permissions
     }
 
-    /// Puts another policy in force, and reports the change to all observers.
-    func replace(_ policy: Policy) {
+    /// Puts other policies in force, both at once, and reports the change to all observers.
+    func replace(_ policy: Policy, browserPolicy: BrowserPolicy? = nil) {
         let observers = state.withLock { state in
             state.policy = policy
+            if let browserPolicy { state.browserPolicy = browserPolicy }
             return state.observers.values
         }
         for observer in observers { observer() }

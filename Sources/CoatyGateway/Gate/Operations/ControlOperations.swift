@@ -35,3 +35,23 @@ struct ReadTree: Operation, ControlOperation {
         return TreeNode(root)
     }
 }
+
+/// Reads the configuration again and puts it in force.
+struct ReloadConfiguration: AsyncOperation, ControlOperation {
+    var isAudited: Bool { true }
+
+    /// - Returns: the names of the settings that have changed.
+    /// - Throws: `Problem` with status 422 if nothing was changed.
+    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> [String] {
+        do throws(ConfigurationError) {
+            return try await network.control.reload()
+        } catch {
+            throw Problem(
+                type: Problems.typePrefix + "invalid-configuration",
+                title: "Invalid configuration",
+                status: 422,
+                detail: error.description
+            )
+        }
+    }
+}

@@ -17,7 +17,7 @@ final class HostedRouter: RuleBasedIoRouter {
         let feed: RoutingFeed
         let store: RoutingStore?
         /// The context as it is configured.
-        let configured: HostedContext
+        var configured: HostedContext
     }
 
     private var expected: Expected?
@@ -28,6 +28,12 @@ final class HostedRouter: RuleBasedIoRouter {
     private var surroundings: Surroundings?
 
     func settle(in surroundings: Surroundings) { self.surroundings = surroundings }
+
+    /// Notes other configured rules.
+    func reconfigure(_ configured: HostedContext) {
+        surroundings?.configured = configured
+        surroundings?.store?.reconfigure(configured)
+    }
 
     override func onAssociationsChanged(_ changes: IoAssociationChanges) {
         guard let id = ioContext?.objectId else { return }

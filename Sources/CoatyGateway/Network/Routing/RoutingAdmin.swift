@@ -172,6 +172,18 @@ final class RoutingAdmin {
         }
     }
 
+    /// Puts the rules of a reloaded configuration in force, and forgets what was kept of the rules before.
+    ///
+    /// - Throws: if that can't be written to the state directory; the rules are in force then.
+    func reconfigure(_ configured: HostedContext) async throws {
+        let router = try hosted(configured.objectId)
+        try await turns.take(configured.objectId) {
+            router.reconfigure(configured)
+            await router.replaceRules(configured.rules)
+            try await router.keep()?.value
+        }
+    }
+
     /// Returns what another context or other rules would change.
     func evaluate(
         _ id: CoatyUUID,

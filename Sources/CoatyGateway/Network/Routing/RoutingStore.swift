@@ -10,14 +10,14 @@ import Synchronization
 /// what it replaced. A context's object and its rules count as two parts.
 final class RoutingStore: Sendable {
     private let directory: String
-    private let configured: [CoatyUUID: HostedContext]
     private let order: [CoatyUUID]
     private let logger: Logger
     /// Files are read and written here alone, because that blocks.
     private let queue = DispatchQueue(label: "routing store")
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     private struct State {
+        var configured: [CoatyUUID: HostedContext]
         /// What is to be written next, and what writes it. At most one a context: a later one takes the place of an earlier.
         var pending: [CoatyUUID: (context: HostedContext, writing: Task<Void, any Error>)] = [:]
         /// What the current files hold, as far as this process has written them. The same is not written twice: the previous
@@ -33,7 +33,8 @@ final class RoutingStore: Sendable {
     init(directory: String, configuration: RoutingConfiguration, logger: Logger) throws(RoutingStoreError) {
         self.directory = directory.hasSuffix("/") ? directory : directory + "/"
         order = configuration.contexts.map(\.objectId)
-        configured = Dictionary(configuration.contexts.map { ($0.objectId, $0) }, uniquingKeysWith: { $1 })
+        let configured = Dictionary(configuration.contexts.map { ($0.objectId, $0) }, uniquingKeysWith: { $1 })
+        state = Mutex(State(configured: configured))
         self.logger = logger
         if mkdir(directory, 0o700) != 0, errno != EEXIST {
             throw RoutingStoreError(directory: directory, reason: "cannot be made: \(errorText(errno))")
@@ -57,12 +58,16 @@ final class RoutingStore: Sendable {
                 continuation.resume(
                     with: Result {
                         try order.forEach(refuseNewer)
+                        let configured = state.withLock(\.configured)
                         return order.compactMap { configured[$0] }.map(load)
                     }
                 )
             }
         }
     }
+
+    /// Notes that the configuration has changed. What is kept from now on replaces the new one.
+    func reconfigure(_ context: HostedContext) { state.withLock { $0.configured[context.objectId] = context } }
 
     /// Keeps a context that the configuration has, and its rules; what is as configured is not kept. Of several calls the
     /// last one counts.
@@ -94,7 +99,7 @@ final class RoutingStore: Sendable {
     }
 
     private func write(_ context: HostedContext) throws {
-        guard let configured = configured[context.objectId] else {
+        guard let configured = state.withLock({ $0.configured[context.objectId] }) else {
             throw RoutingStoreError(directory: directory, reason: "keeps no context \(context.objectId)")
         }
         let text = try PayloadCoder.encode(KeptContext(context, replacing: configured))

@@ -7,6 +7,14 @@ struct AdminResource: Sendable {
     func register(in router: inout GatewayRouter) {
         router.on(.post, "/v1/admin/pause") { _, principal in set(true, principal) }
         router.on(.post, "/v1/admin/resume") { _, principal in set(false, principal) }
+        router.on(.post, "/v1/admin/reload") { _, principal in
+            .awaiting {
+                let names = try await gate.perform(ReloadConfiguration(), by: principal)
+                var json = Array(#"{"changed":"#.utf8)
+                JSONText.appendArray(names, to: &json) { JSONText.append($0, to: &$1) }
+                return .json(json + [UInt8(ascii: "}")])
+            }
+        }
         router.on(.get, "/v1/admin/tree") { _, principal in
             .performing {
                 var json: [UInt8] = []

@@ -4,6 +4,9 @@ import Coordination
 struct GatewayControl: Sendable {
     /// The root of the coordinator tree; nil in a test without one.
     let root: AnyCoordinator?
+    /// Reads the settings again and puts them in force. Returns the names of those that have changed.
+    var reload: @Sendable () async throws(ConfigurationError) -> [String] = { () async throws(ConfigurationError) in []
+    }
 }
 
 /// A coordinator as an operator sees it.

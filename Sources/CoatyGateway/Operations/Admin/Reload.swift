@@ -1,0 +1,191 @@
+import Coaty
+import Logging
+import Synchronization
+
+/// A change that is ready to be put in force, which can't fail any more.
+struct PreparedChange: Sendable {
+    /// The settings that change.
+    let names: [String]
+    let commit: @Sendable () -> Void
+}
+
+extension GatewaySettings {
+    /// The names of settings that differ from others.
+    func changes(from others: GatewaySettings) -> [Setting] {
+        Self.all.filter { given[$0.name] != others.given[$0.name] }
+    }
+
+    /// Checks that a reload can put the settings in force.
+    ///
+    /// - Throws: ``ConfigurationError`` that names all settings that need a restart.
+    func checkReload(from others: GatewaySettings) throws(ConfigurationError) {
+        var names = changes(from: others).filter { !$0.isReloadable }.map(\.name)
+        if routing.contextTexts != others.routing.contextTexts { names.append("routing.contexts") }
+        guard !names.isEmpty else { return }
+        throw ConfigurationError(
+            description: "reload not supported for \(names.joined(separator: ", ")): restart the gateway"
+        )
+    }
+}
+
+extension RoutingConfiguration {
+    /// The contexts without their rules, however they are written.
+    fileprivate var contextTexts: [String] {
+        contexts.map { (try? PayloadCoder.encode(AnyCodable($0.context.root))) ?? "" }
+    }
+
+    /// The contexts whose rules differ from those of another configuration.
+    func contexts(withOtherRulesThan other: RoutingConfiguration) -> [HostedContext] {
+        func text(_ context: HostedContext) -> [UInt8]? { try? RoutingAdmin.json(context.rules) }
+        let known = Dictionary(other.contexts.map { ($0.objectId, text($0)) }, uniquingKeysWith: { $1 })
+        return contexts.filter { known[$0.objectId] != text($0) }
+    }
+}
+
+/// Runs reloads one after the other.
+private actor ReloadQueue {
+    private var last: Task<Void, Never>?
+
+    func run<Result: Sendable>(_ body: @escaping @Sendable () async -> Result) async -> Result {
+        let previous = last
+        let task = Task {
+            await previous?.value
+            return await body()
+        }
+        last = Task { _ = await task.value }
+        return await task.value
+    }
+}
+
+/// Puts newly read settings in force while the gateway runs: all that have changed, or none.
+///
+/// Everything that can fail happens before anything changes. A part of the gateway that can take over new settings adds one element to
+/// ``prepare(_:from:)``.
+final class Reloader: Sendable {
+    typealias Read = @Sendable () throws(ConfigurationError) -> GatewaySettings
+
+    /// What settings are put in force in.
+    struct Parts: Sendable {
+        let access: AccessControl
+        let audit: AuditLog
+        let accounts: Accounts
+        let routing: RoutingAdmin
+        /// The token that the gateway has made at start; nil if it has not.
+        let generatedToken: String?
+        /// Whether the gateway stops.
+        let isStopping: @Sendable () -> Bool
+    }
+
+    private let parts: Parts
+    private let read: Read
+    private let logger: Logger
+    private let inForce: Mutex<GatewaySettings>
+    private let queue = ReloadQueue()
+
+    /// - Parameter read: reads the settings from where they came at start.
+    init(_ settings: GatewaySettings, _ parts: Parts, logger: Logger, read: @escaping Read) {
+        inForce = Mutex(settings)
+        self.parts = parts
+        self.logger = logger
+        self.read = read
+    }
+
+    /// Reads the settings and puts them in force. A second call waits for the first, and then reads the settings again.
+    ///
+    /// - Returns: the names of the settings that have changed.
+    /// - Throws: ``ConfigurationError``; nothing has changed then.
+    func reload() async throws(ConfigurationError) -> [String] {
+        let result = await queue.run { [self] () -> Result<[String], ConfigurationError> in
+            do throws(ConfigurationError) {
+                return .success(try await reloadNow())
+            } catch {
+                logger.error("the configuration was not reloaded", metadata: ["error": "\(error)"])
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    private func reloadNow() async throws(ConfigurationError) -> [String] {
+        guard !parts.isStopping() else { throw ConfigurationError(description: "the gateway stops") }
+        let settings = try read()
+        let current = inForce.withLock(\.self)
+        try settings.checkReload(from: current)
+        let changes = try prepare(settings, from: current)
+        let contexts = settings.routing.contexts(withOtherRulesThan: current.routing)
+        try await check(contexts)
+        // From here on nothing fails.
+        for context in contexts { await apply(context) }
+        for change in changes { change.commit() }
+        inForce.withLock { $0 = settings }
+        do {
+            try parts.audit.reopen()
+        } catch {
+            logger.error("the audit log could not be opened again", metadata: ["error": "\(error)"])
+        }
+        let names = changes.flatMap(\.names) + (contexts.isEmpty ? [] : ["routing"])
+        logger.info("configuration reloaded", metadata: ["changed": "\(names.joined(separator: ", "))"])
+        return names
+    }
+
+    /// Prepares all changes but those of rules. Certificates and other files that settings name belong here, too: read and check them
+    /// now, and swap them in `commit`.
+    private func prepare(
+        _ settings: GatewaySettings,
+        from current: GatewaySettings
+    ) throws(ConfigurationError) -> [PreparedChange] {
+        let changed = Set(settings.changes(from: current).map(\.name))
+        return [
+            try access(settings, from: current, changed),
+            PreparedChange(names: changed.filter { $0 == "log-level" }) { LogStream.level = settings.logLevel },
+            PreparedChange(names: changed.filter { $0.hasSuffix("-per-client") }.sorted()) {
+                [accounts = parts.accounts] in
+                accounts.change(shares: settings.limits)
+            },
+        ]
+    }
+
+    /// A generated token stays valid as long as no access is configured. A reload never opens the gateway: a file may be empty while
+    /// it is being written.
+    private func access(
+        _ settings: GatewaySettings,
+        from current: GatewaySettings,
+        _ changed: Set<String>
+    ) throws(ConfigurationError) -> PreparedChange {
+        let access = parts.access
+        let mode = AccessMode(settings) { parts.generatedToken ?? RandomSecret.token() }
+        if case .open = mode, !access.policy.isOpen {
+            throw ConfigurationError(description: "access: is missing; only a restart can open the gateway")
+        }
+        let policy = mode.policy(dialect: settings.topicDialect, replacing: access.policy)
+        var names = changed.intersection(["allowed-hosts", "allowed-origins", "token"])
+        if mode != AccessMode(current, generate: { parts.generatedToken ?? "" }) {
+            names.insert(GatewaySettings.accessName)
+        }
+        return PreparedChange(names: names.sorted()) {
+            access.replace(policy, browserPolicy: settings.browserPolicy)
+        }
+    }
+
+    /// Checks that the rules of contexts can be decided for what is there now.
+    private func check(_ contexts: [HostedContext]) async throws(ConfigurationError) {
+        for context in contexts {
+            do {
+                _ = try await parts.routing.evaluate(context.objectId, context: nil, rules: context.rules)
+            } catch {
+                throw ConfigurationError(description: "routing: the rules of \(context.name) can't be used: \(error)")
+            }
+        }
+    }
+
+    private func apply(_ context: HostedContext) async {
+        do {
+            try await parts.routing.reconfigure(context)
+        } catch {
+            logger.error(
+                "the rules of a reload are in force, but the state directory still has those before",
+                metadata: ["context": "\(context.objectId)", "error": "\(error)"]
+            )
+        }
+    }
+}
