@@ -18,6 +18,9 @@ SEEDS ?=
 # `Tests/Hostile/run --list` prints them) runs; all if it is empty.
 TESTS ?=
 
+# How many clients `make test-edge` has; each needs six file descriptors.
+EDGE_CLIENTS ?= 2000
+
 # Arguments of the gateway for `make run`.
 ARGS ?=
 
@@ -43,7 +46,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing test test-access test-websocket test-api test-browser test-brokers test-proxies test-hostile test-soak screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-hostile deps-bench deps-fuzz
+.PHONY: help run demo-routing test test-access test-websocket test-api test-browser test-brokers test-proxies test-hostile test-soak test-edge screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-hostile deps-edge deps-bench deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -106,6 +109,10 @@ test-soak: deps-hostile ## run under load with clients that come and go, some ho
 	swift build -c release --product coaty-gateway
 	Tests/Hostile/soak .build/soak "$$(swift build -c release --show-bin-path)/coaty-gateway" $(SOAK_SECONDS) $(SOAK_RATE)
 
+test-edge: deps-edge ## restart gateways behind haproxy one after the other, with 2000 clients that resume; EDGE_CLIENTS=200 takes fewer
+	swift build -c release --product coaty-gateway
+	Tests/Edge/rolling .build/edge "$$(swift build -c release --show-bin-path)/coaty-gateway" $(EDGE_CLIENTS)
+
 screenshots: deps-browser ## take the README's screenshots of the console anew
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
@@ -155,6 +162,9 @@ deps-proxies:
 
 deps-hostile:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies hostile)
+
+deps-edge:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies edge)
 
 deps-bench:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)
