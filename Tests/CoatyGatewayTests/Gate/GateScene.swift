@@ -49,7 +49,8 @@ struct GateScene {
             routing: routing,
             identities: ClientIdentities(options: options, limit: 10, logger: log),
             accounts: accounts,
-            requestCount: RequestCount(), metrics: Metrics()
+            requestCount: RequestCount(),
+            metrics: Metrics()
         )
         let audit = try AuditLog(.none, logger: log)
         gate = Gate(network, access: access, audit: audit, counts: OperationCounts())
