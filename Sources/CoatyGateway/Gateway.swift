@@ -266,9 +266,9 @@ public final class Gateway: Sendable {
             host: settings.host,
             port: settings.port,
             maximumUndecided: limit.undecided,
-            serveHTTP: rest.adopt,
-            serveHealth: health.adopt,
-            serveWebSocket: streams.adopt,
+            serveHTTP: { rest.adopt($0, peer: $1) },
+            serveHealth: { health.adopt($0, peer: $1) },
+            serveWebSocket: { streams.adopt($0, peer: $1) },
             refuse: refusals.refuse,
             logger: logger
         )

@@ -16,6 +16,9 @@ public struct HTTPRequestHead: ~Copyable {
     /// The IP address of the client, as it came with the connection; empty if it has none.
     public var peer: String { watched.peer }
 
+    /// The context that the connection was handed over with; nil if it had none.
+    public var connectionContext: (any Sendable & AnyObject)? { watched.context }
+
     /// Something that the admission keeps with the connection, for later requests on it; nil at first. A proxy may send requests
     /// of different clients on one connection.
     public var connectionState: (any Sendable & AnyObject)? {

@@ -71,8 +71,10 @@ public final class HTTPServer: Sendable {
     /// at once when it does not run. If ``Configuration/connectionLimit`` connections are open and none of them is idle,
     /// ``Configuration/refuse`` takes it over.
     ///
-    /// - Parameter peer: The numeric IP address of the client, for ``HTTPRequestHead/peer``; other text counts as empty.
-    public func adopt(_ descriptor: Int32, peer: String) {
+    /// - Parameters:
+    ///   - peer: The numeric IP address of the client, for ``HTTPRequestHead/peer``; other text counts as empty.
+    ///   - context: Something about the connection that its requests carry as ``HTTPRequestHead/connectionContext``.
+    public func adopt(_ descriptor: Int32, peer: String, context: (any Sendable & AnyObject)? = nil) {
         let isAdopted = state.withLock { state in
             guard case .running(let daemon) = state else {
                 close(descriptor)
@@ -82,6 +84,7 @@ public final class HTTPServer: Sendable {
                 if let refuse = configuration.refuse { refuse(descriptor) } else { close(descriptor) }
                 return false
             }
+            processor.contexts.withLock { $0[descriptor] = context }
             guard cmhd_add_connection(daemon, descriptor, peer) == .YES else {
                 processor.counters.dismiss()
                 return false

@@ -14,6 +14,8 @@ final class RequestDeadlines: Sendable {
         fileprivate let descriptor: Int32
         /// The IP address of the client; empty if it has none.
         let peer: String
+        /// See ``HTTPRequestHead/connectionContext``.
+        let context: (any Sendable & AnyObject)?
         /// When the body of the request must have come, in milliseconds of `now()`; `Int.max` while none is awaited.
         private let deadline: Atomic<Int>
         /// Since when no request is being answered, in milliseconds of `now()`; `Int.max` while one is. In the future for a new
@@ -26,9 +28,16 @@ final class RequestDeadlines: Sendable {
         /// See ``HTTPRequestHead/connectionState``. Invariant: only the thread of the connection uses it, while it reads a head.
         nonisolated(unsafe) var state: (any Sendable & AnyObject)?
 
-        fileprivate init(descriptor: Int32, peer: String, timeout: Int, timeoutAfterResponse: Int) {
+        fileprivate init(
+            descriptor: Int32,
+            peer: String,
+            context: (any Sendable & AnyObject)?,
+            timeout: Int,
+            timeoutAfterResponse: Int
+        ) {
             self.descriptor = descriptor
             self.peer = peer
+            self.context = context
             idleSince = Atomic(now() + RequestDeadlines.firstRequestTime)
             deadline = Atomic(now() + timeout)
             self.timeoutAfterResponse = timeoutAfterResponse
@@ -110,10 +119,11 @@ final class RequestDeadlines: Sendable {
     }
 
     /// Watches a connection until `remove`.
-    func add(_ descriptor: Int32, peer: String) -> Connection {
+    func add(_ descriptor: Int32, peer: String, context: (any Sendable & AnyObject)?) -> Connection {
         let connection = Connection(
             descriptor: descriptor,
             peer: peer,
+            context: context,
             timeout: requestTimeout * 1000,
             timeoutAfterResponse: (connectionTimeout + requestTimeout) * 1000
         )

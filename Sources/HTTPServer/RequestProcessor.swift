@@ -14,6 +14,9 @@ final class RequestProcessor: Sendable {
     /// Nil if the process has no descriptors left.
     private let departures = DepartureWatch()
     let isDraining = Atomic<Bool>(false)
+    /// The contexts of connections that libmicrohttpd has not begun to serve, by descriptor. If it closes one before that, the entry
+    /// stays until the next connection with the number replaces it.
+    let contexts = Mutex<[Int32: any Sendable & AnyObject]>([:])
     let refusals: Refusals
 
     /// The most bytes of a stream that the kernel takes beyond what it has sent.
@@ -43,7 +46,9 @@ final class RequestProcessor: Sendable {
             cmhd_peer(connection, start)
             return String(cString: start)
         }
-        context = Unmanaged.passRetained(deadlines.add(cmhd_descriptor(connection), peer: peer)).toOpaque()
+        let descriptor = cmhd_descriptor(connection)
+        let adopted = contexts.withLock { $0.removeValue(forKey: descriptor) }
+        context = Unmanaged.passRetained(deadlines.add(descriptor, peer: peer, context: adopted)).toOpaque()
     }
 
     /// A connection is done with; its descriptor is still open.

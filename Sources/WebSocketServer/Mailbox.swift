@@ -24,6 +24,7 @@ final class Mailbox: Sendable {
     struct Arrival {
         let descriptor: Int32
         let peer: String
+        let context: (any Sendable & AnyObject)?
     }
 
     struct Contents {

@@ -22,6 +22,7 @@ extension Service {
         let request = WebSocketHandshake(
             wsi: wsi,
             peer: session.peer,
+            context: session.context,
             target: target,
             offeredSubprotocols: offered,
             subprotocol: chosen

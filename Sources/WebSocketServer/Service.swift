@@ -193,7 +193,7 @@ final class Service {
             cutOldestPending()
         }
         lastID += 1
-        let session = Session(id: lastID, peer: arrival.peer)
+        let session = Session(id: lastID, peer: arrival.peer, context: arrival.context)
         sessions[session.id] = session
         let opaque = Unmanaged.passUnretained(session).toOpaque()
         guard let wsi = cws_adopt(engine.vhost, arrival.descriptor, opaque) else {

@@ -17,6 +17,8 @@ final class Session {
     let id: UInt64
     /// The IP address of the client; empty if it has none.
     let peer: String
+    /// See ``WebSocketHandshake/context``.
+    let context: (any Sendable & AnyObject)?
     var phase = Phase.handshaking
     /// Nil before libwebsockets knows the connection.
     var wsi: OpaquePointer?
@@ -44,9 +46,10 @@ final class Session {
     /// Payload bytes of the frames that were sent whole since the connection was last asked for one.
     var sentBytes = 0
 
-    init(id: UInt64, peer: String) {
+    init(id: UInt64, peer: String, context: (any Sendable & AnyObject)?) {
         self.id = id
         self.peer = peer
+        self.context = context
     }
 
     var compresses: Bool { agreedCompression != nil }

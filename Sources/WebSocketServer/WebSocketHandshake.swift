@@ -22,18 +22,23 @@ public struct WebSocketHandshake: ~Copyable {
     /// The IP address of the client, as it came with the connection; empty if it has none.
     public let peer: String
 
+    /// The context that the connection was handed over with; nil if it had none.
+    public let context: (any Sendable & AnyObject)?
+
     private let wsi: OpaquePointer
 
     /// Service thread only, while the request head is there.
     init(
         wsi: OpaquePointer,
         peer: String,
+        context: (any Sendable & AnyObject)?,
         target: RequestHead.Target,
         offeredSubprotocols: [String],
         subprotocol: String?
     ) {
         self.wsi = wsi
         self.peer = peer
+        self.context = context
         self.offeredSubprotocols = offeredSubprotocols
         self.subprotocol = subprotocol
         path = target.path

@@ -94,9 +94,11 @@ public final class WebSocketServer: Sendable {
     /// The descriptor belongs to the server in every case: where the server does not run, it is closed. Where too many
     /// wait for their handshake, ``Configuration/refuse`` takes the one that has waited longest.
     ///
-    /// - Parameter peer: The IP address of the client, for ``WebSocketHandshake/peer``; empty if it has none.
-    public func adopt(_ descriptor: Int32, peer: String) {
-        if let surplus = mailbox.adopt(Mailbox.Arrival(descriptor: descriptor, peer: peer)) {
+    /// - Parameters:
+    ///   - peer: The IP address of the client, for ``WebSocketHandshake/peer``; empty if it has none.
+    ///   - context: Something about the connection, for ``WebSocketHandshake/context``.
+    public func adopt(_ descriptor: Int32, peer: String, context: (any Sendable & AnyObject)? = nil) {
+        if let surplus = mailbox.adopt(Mailbox.Arrival(descriptor: descriptor, peer: peer, context: context)) {
             counters.update { $0.refused += 1 }
             if let refuse = configuration.refuse { refuse(surplus) } else { close(surplus) }
         }

@@ -25,4 +25,22 @@ import Testing
         }
         #expect(peers.value == [expected, expected])
     }
+
+    @Test func everyHeadHasTheContextOfItsConnection() throws {
+        let context = Box(7)
+        let found = Box<[Bool]>([])
+        let server = try TestServer(context: context) { router in
+            router.admission = { head in
+                let isSame = head.connectionContext === context
+                found.update { $0.append(isSame) }
+                return .admit(headers: [])
+            }
+        }
+        let connection = try server.connect()
+        for _ in 0..<2 {
+            try connection.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(try connection.readResponse().status == 404)
+        }
+        #expect(found.value == [true, true])
+    }
 }

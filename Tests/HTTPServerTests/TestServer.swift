@@ -15,6 +15,7 @@ final class TestServer: Sendable {
     init(
         _ configuration: HTTPServer.Configuration = .init(),
         peer: String = "127.0.0.1",
+        context: (any Sendable & AnyObject)? = nil,
         routes: (inout Router) -> Void
     ) throws {
         var router = Router()
@@ -37,7 +38,7 @@ final class TestServer: Sendable {
         let http = http
         runBeside(accepting) {
             while case let descriptor = accept(listener, nil, nil), descriptor >= 0 {
-                http.adopt(descriptor, peer: peer)
+                http.adopt(descriptor, peer: peer, context: context)
             }
         }
     }

@@ -16,7 +16,8 @@ final class Fixture: Sendable {
     init(
         _ configuration: WebSocketServer.Configuration = .init(),
         handler: RecordingHandler = RecordingHandler(),
-        peer: String = "127.0.0.1"
+        peer: String = "127.0.0.1",
+        context: (any Sendable & AnyObject)? = nil
     ) throws {
         self.handler = handler
         server = WebSocketServer(
@@ -31,7 +32,7 @@ final class Fixture: Sendable {
             while true {
                 let descriptor = accept(listener, nil, nil)
                 if descriptor < 0 { break }
-                server.adopt(descriptor, peer: peer)
+                server.adopt(descriptor, peer: peer, context: context)
             }
             accepting.leave()
         }
@@ -72,6 +73,7 @@ final class RecordingHandler: WebSocketHandler {
     struct Request: Sendable {
         var path: String
         var peer: String
+        var context: (any Sendable & AnyObject)?
         var queryItems: [String]
         var offered: [String]
         var chosen: String?
@@ -119,6 +121,7 @@ final class RecordingHandler: WebSocketHandler {
         let seen = Request(
             path: request.path,
             peer: request.peer,
+            context: request.context,
             queryItems: request.queryItems.map { "\($0.name)=\($0.value)" },
             offered: request.offeredSubprotocols,
             chosen: request.subprotocol,

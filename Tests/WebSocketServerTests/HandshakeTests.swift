@@ -111,6 +111,13 @@ import WebSocketServer
         #expect(fixture.handler.current.requests.map(\.peer) == [peer])
     }
 
+    @Test func handshakeHasTheContextOfItsConnection() throws {
+        let context = RecordingHandler()
+        let fixture = try Fixture(Self.configuration(), context: context)
+        _ = try fixture.open()
+        #expect(fixture.handler.current.requests.first?.context === context)
+    }
+
     @Test func pathWithoutQuery() throws {
         let fixture = try Fixture()
         _ = try fixture.open("/")
