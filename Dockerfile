@@ -36,7 +36,8 @@ ENV COATY_GATEWAY_HOST=0.0.0.0 \
 VOLUME /var/lib/coaty-gateway
 EXPOSE 8080
 # The base has no HTTP client, but bash, which opens TCP connections itself. It asks whether the gateway runs, not whether
-# its broker answers: a restart would not bring a broker back. /healthz needs no token.
+# its broker answers: a restart would not bring a broker back. /healthz needs no token. It can't speak TLS: with a certificate set
+# COATY_GATEWAY_PLAIN_PORT, which it then uses.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-    CMD ["bash", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/${COATY_GATEWAY_PORT:-8080}\" && printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -rt 2 _ status _ <&3 && [[ $status == 200 ]]"]
+    CMD ["bash", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/${COATY_GATEWAY_PLAIN_PORT:-${COATY_GATEWAY_PORT:-8080}}\" && printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -rt 2 _ status _ <&3 && [[ $status == 200 ]]"]
 ENTRYPOINT ["coaty-gateway"]

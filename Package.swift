@@ -30,7 +30,7 @@ let package = Package(
         .systemLibrary(name: "CAvahi"),
         .systemLibrary(name: "CEpoll"),
         .systemLibrary(name: "CMalloc"),
-        .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         // The files that the gateway serves.
         .target(name: "CEmbedded"),
 
@@ -233,7 +233,8 @@ let package = Package(
         .testTarget(
             name: "CoatyGatewayTests",
             dependencies: [
-                "CEmbedded", "CoatyGateway", "CoatyTestSupport", "coaty-gateway", "test-agent", "TestSupport",
+                "CEmbedded", "COpenSSL", "CoatyGateway", "CoatyTestSupport", "coaty-gateway", "test-agent",
+                "TestSupport",
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: strict

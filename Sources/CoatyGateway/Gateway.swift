@@ -29,6 +29,8 @@ public final class Gateway: Sendable {
     /// Nil until all components have started.
     private let reloader = Mutex<Reloader?>(nil)
     private let pause = PauseState()
+    /// Nil if the port is without TLS.
+    private let certificates: CertificateStore?
 
     /// Limits what the allocator keeps for itself. Call it at the start of the process.
     public static func prepareProcess() { ResidentMemory.prepareAllocator() }
@@ -39,7 +41,7 @@ public final class Gateway: Sendable {
     ///   - readSettings: reads the settings again for a reload; nil if they can't change.
     ///   - onFailure: called, on any thread, when a component that the gateway needs has ended for good. The gateway should be stopped
     ///     then.
-    /// - Throws: if the audit log can't be opened.
+    /// - Throws: if the audit log can't be opened, or the files for TLS can't be used.
     public init(
         settings: GatewaySettings,
         logger: Logger,
@@ -58,6 +60,7 @@ public final class Gateway: Sendable {
         stopClock = StopClock(timeout: settings.stopTimeout)
         spread = ReconnectSpread(seconds: settings.limits.reconnectSpread)
         drain = Drain(delay: .seconds(settings.limits.drainDelay))
+        certificates = try settings.transport.tls.map { files in try CertificateStore(files, logger: logger) }
         let component = GatewayRoot { name in
             logger.critical("a component has ended for good: the gateway stops", metadata: ["component": "\(name)"])
             onFailure()
@@ -89,8 +92,8 @@ public final class Gateway: Sendable {
 
     /// Reads the settings again and puts them in force: all that have changed, or none. Logs the result.
     ///
-    /// Access, shares of clients, log level, rules, and the policy for web pages can change; another change needs a restart. The audit
-    /// log is opened again.
+    /// Access, shares of clients, log level, rules, and the policy for web pages can change; another change needs a restart. The files for
+    /// TLS are loaded and the audit log is opened again.
     ///
     /// - Returns: the names of the settings that have changed.
     /// - Throws: ``ConfigurationError``; nothing has changed then.
@@ -143,7 +146,7 @@ public final class Gateway: Sendable {
         let brokerSessions =
             settings.limits[.ioNodes].total + settings.limits[.identities].total + trafficSessions.maximum
             + settings.limits.rawConnections
-        let limit = try DescriptorLimit(agents: brokerSessions)
+        let limit = try DescriptorLimit(agents: brokerSessions, isEncrypted: certificates != nil)
         var broker = try await brokerOptions()
         broker.maximumMessageSize = settings.limits.maximumEventSize
         broker.maximumPacketSize = broker.maximumMessageSize + MQTTClientOptions.maximumHeadSize
@@ -176,7 +179,7 @@ public final class Gateway: Sendable {
             logger: logger
         )
         let agents = ComponentGroup(components: [ioNodes, identities])
-        try await start("agents of clients", agents, stopLimit: .milliseconds(1300))
+        try await start("agents of clients", agents, stopLimit: .milliseconds(1100))
 
         let accounts = Accounts(limits(limit), logger: logger)
         let hub = FeedHub(
@@ -240,8 +243,6 @@ public final class Gateway: Sendable {
             handler: WebSocketEndpoint(services: services),
             logger: logger
         )
-        try await start("streams", StreamService(server: streams), stopLimit: .milliseconds(1200))
-
         let rest = HTTPServer(
             configuration: restConfiguration(limit, refusals),
             router: router(services, manager, brokerAddress: broker.address),
@@ -252,6 +253,28 @@ public final class Gateway: Sendable {
             router: healthRouter(services, manager),
             logger: logger
         )
+        let serve: @Sendable (ProtocolPeek, Int32, ConnectionOrigin) -> Void = { peek, descriptor, origin in
+            switch peek {
+            case .webSocket: streams.adopt(descriptor, peer: origin.peer, context: origin)
+            case .health: health.adopt(descriptor, peer: origin.peer, context: origin)
+            case .http, .undecided: rest.adopt(descriptor, peer: origin.peer, context: origin)
+            }
+        }
+        var reception = PortListener.Reception.serve(serve)
+        if let certificates {
+            let relay = TLSRelay(
+                certificates: certificates,
+                maximumHandshakes: limit.undecided,
+                userTimeout: settings.limits.connectionTimeout,
+                handlers: .init(serve: serve, refusePlainText: refusals.refusePlainText),
+                logger: logger
+            )
+            // Before the servers, so that it stops after them: what they have sent at their end still has to get through.
+            let tls = ComponentGroup(components: [certificates, relay])
+            try await start("TLS", tls, stopLimit: .milliseconds(150))
+            reception = .relay { relay.take($0, peer: $1) }
+        }
+        try await start("streams", StreamService(server: streams), stopLimit: .milliseconds(1200))
         metrics.add(rest)
         metrics.add(streams)
         metrics.add(ProcessMetrics.write)
@@ -266,19 +289,28 @@ public final class Gateway: Sendable {
             host: settings.host,
             port: settings.port,
             maximumUndecided: limit.undecided,
-            serveHTTP: { rest.adopt($0, peer: $1) },
-            serveHealth: { health.adopt($0, peer: $1) },
-            serveWebSocket: { streams.adopt($0, peer: $1) },
+            receive: reception,
             refuse: refusals.refuse,
             logger: logger
         )
-        try await start("listener", listener, stopLimit: .milliseconds(300))
+        try await start("listener", listener, stopLimit: .milliseconds(150))
+        if let port = settings.transport.plainPort {
+            let plain = PlainPort(
+                port: port,
+                configuration: healthConfiguration(refusals),
+                router: plainRouter(services, manager),
+                refuse: refusals.refuse,
+                logger: logger
+            )
+            try await start("plain port", plain, stopLimit: .milliseconds(200))
+        }
         try await start("drain", drain, stopLimit: drain.delay + .milliseconds(50))
         let parts = Reloader.Parts(
             access: access,
             audit: audit,
             accounts: accounts,
             routing: routing,
+            certificates: certificates,
             generatedToken: generatedToken,
             isStopping: { [drain] in drain.isDraining }
         )
@@ -288,7 +320,8 @@ public final class Gateway: Sendable {
             logger.warning("the parts of the stop add up to \(stopClock.reserved), more than \(stopClock.limit)")
         }
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
-        return ("http://\(host):\(listener.port ?? settings.port)", broker.address)
+        let scheme = certificates == nil ? "http" : "https"
+        return ("\(scheme)://\(host):\(listener.port ?? settings.port)", broker.address)
     }
 
     /// Returns the configured broker, which may have to be discovered; starts an embedded one if none is configured.
@@ -386,12 +419,20 @@ public final class Gateway: Sendable {
         return router.router
     }
 
+    /// Returns the routes of the plain port, for probes and whatever else is only for this machine.
+    private func plainRouter(_ services: ClientServices, _ manager: CommunicationManager) -> Router {
+        var router = GatewayRouter()
+        HealthResource(manager: manager, access: services.gate.access, drain: drain).register(in: &router)
+        return router.router
+    }
+
     private func admit(_ services: ClientServices, sharedPaths: Set<String>, in router: inout GatewayRouter) {
         let admission = RequestAdmission(
             authenticator: services.authenticator,
             accounts: services.accounts,
             publicPaths: router.publicPaths,
-            sharedPaths: sharedPaths
+            sharedPaths: sharedPaths,
+            hstsMaxAge: settings.transport.hstsMaxAge
         )
         router.admit { admission.admit($0) }
     }

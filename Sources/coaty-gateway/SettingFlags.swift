@@ -26,6 +26,12 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("resume-window")) var resumeWindow: String?
     @Option(help: help("websocket-compression")) var websocketCompression: String?
     @Option(help: help("log-level")) var logLevel: String?
+    @Option(help: help("tls-certificate-file")) var tlsCertificateFile: String?
+    @Option(help: help("tls-key-file")) var tlsKeyFile: String?
+    @Option(help: help("tls-client-ca-file")) var tlsClientCaFile: String?
+    @Option(help: help("tls-client-certificates")) var tlsClientCertificates: String?
+    @Option(help: help("hsts-max-age")) var hstsMaxAge: String?
+    @Option(help: help("plain-port")) var plainPort: String?
     @Option(help: help("maximum-memory")) var maximumMemory: String?
     @Option(help: help("maximum-memory-per-client")) var maximumMemoryPerClient: String?
     @Option(help: help("minimum-memory-per-client")) var minimumMemoryPerClient: String?

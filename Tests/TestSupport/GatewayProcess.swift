@@ -79,13 +79,15 @@ public final class GatewayProcess: Sendable {
     public var log: String { (try? String(contentsOfFile: directory + "/err", encoding: .utf8)) ?? "" }
 
     /// The port that the ready line names.
-    public var port: UInt16 { port(after: "ready on http://") }
+    public var port: UInt16 { port(after: "ready on http", "://") }
     /// The port of the broker that the ready line names.
-    public var brokerPort: UInt16 { port(after: "mqtt://") }
+    public var brokerPort: UInt16 { port(after: "mqtt", "://") }
 
-    private func port(after text: String) -> UInt16 {
+    private func port(after start: String, _ end: String) -> UInt16 {
         let line = readyLine.withLock(\.self)
-        guard let range = line.range(of: text) else { return 0 }
+        guard let scheme = line.range(of: start), let range = line[scheme.upperBound...].range(of: end) else {
+            return 0
+        }
         let authority = line[range.upperBound...].prefix { $0 != " " && $0 != ")" }
         return authority.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
     }

@@ -71,7 +71,7 @@ extension SocketSession {
         guard let places = store.state.withLock(\.places), places.account !== account || !places.isAuthenticated else {
             return
         }
-        let moved = try Places(account)
+        let moved = try Places(account, encryption: places.encryption)
         store.state.withLock { if $0.places != nil { $0.places = moved } }
         outbound.move(to: account)
         connection.budget = outbound.memory
@@ -121,25 +121,28 @@ extension SocketSession {
     /// The places that a client has for its connection.
     struct Places: Sendable {
         let account: ClientAccount
+        /// The bytes that the connection's encryption holds.
+        let encryption: Int
         private let connection: Place
         private let unauthenticated: Place?
         private let charge: Charge
 
         var isAuthenticated: Bool { unauthenticated == nil }
 
-        init(_ account: ClientAccount, isAuthenticated: Bool = true) throws(Problem) {
+        init(_ account: ClientAccount, isAuthenticated: Bool = true, encryption: Int) throws(Problem) {
             self.account = account
+            self.encryption = encryption
             unauthenticated = isAuthenticated ? nil : try account.take(.unauthenticated)
             connection = try account.take(.connections)
-            charge = try account.charge(SocketSession.cost)
+            charge = try account.charge(SocketSession.cost + encryption)
         }
 
         /// - Parameter principal: nil if the client has to authenticate first.
-        init(of principal: Principal?, address: String, in accounts: Accounts) throws(Problem) {
+        init(of principal: Principal?, address: String, encryption: Int, in accounts: Accounts) throws(Problem) {
             if let principal {
-                try self.init(accounts.account(of: principal))
+                try self.init(accounts.account(of: principal), encryption: encryption)
             } else {
-                try self.init(accounts.account(ofAddress: address), isAuthenticated: false)
+                try self.init(accounts.account(ofAddress: address), isAuthenticated: false, encryption: encryption)
             }
         }
     }

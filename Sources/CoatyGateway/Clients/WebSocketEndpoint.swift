@@ -29,8 +29,13 @@ final class WebSocketEndpoint: WebSocketHandler {
             let principal = try principal(of: request, parameters)
             let path = request.path
             if path == Self.path {
-                let address = request.peer
-                let places = try SocketSession.Places(of: principal, address: address, in: services.accounts)
+                let address = address(of: request)
+                let places = try SocketSession.Places(
+                    of: principal,
+                    address: address,
+                    encryption: ConnectionOrigin.of(request.context)?.encryptionCost ?? 0,
+                    in: services.accounts
+                )
                 return .accept { [self] connection in
                     add(SocketSession(connection, principal, address: address, places, services), connection)
                 }
@@ -58,6 +63,11 @@ final class WebSocketEndpoint: WebSocketHandler {
         }
     }
 
+    /// The address of the client.
+    private func address(of request: borrowing WebSocketHandshake) -> String {
+        ConnectionOrigin.of(request.context)?.peer ?? request.peer
+    }
+
     /// Returns the principal of a handshake; nil if the client has to authenticate in its first frame, as a page in a browser must,
     /// which can't send the header field.
     private func principal(
@@ -71,14 +81,14 @@ final class WebSocketEndpoint: WebSocketHandler {
             authorization: request.header("Authorization"),
             ticket: parameters.text("ticket"),
             origin: sender.origin,
-            address: request.peer
+            address: address(of: request)
         )
         if let principal { return principal }
         let policy = services.authenticator.access.policy
         guard policy.permissions(of: .anonymous) != nil else { return nil }
         do throws(Problem) {
             try browserPolicy.checkHost(host)
-            return Principal(.anonymous, address: request.peer, under: policy)
+            return Principal(.anonymous, address: address(of: request), under: policy)
         } catch {
             // A foreign page can't authenticate. Pages of a public name that can must do so before anything else.
             if policy.isOpen || request.path != Self.path { throw error }

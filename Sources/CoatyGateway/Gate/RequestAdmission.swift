@@ -9,14 +9,21 @@ struct RequestAdmission: Sendable {
     let publicPaths: Set<String>
     /// Templates of the routes that pages of every origin may load.
     let sharedPaths: Set<String>
+    /// In seconds; 0 sends no `Strict-Transport-Security`.
+    var hstsMaxAge = 0
 
     func admit(_ head: borrowing HTTPRequestHead) -> HTTPAdmission {
+        let origin = ConnectionOrigin.of(head.connectionContext)
         var headers: [(name: String, value: String)] = []
+        // Over http browsers ignore it (RFC 6797, section 8.1).
+        if hstsMaxAge > 0, origin?.isEncrypted == true {
+            headers.append(("Strict-Transport-Security", "max-age=\(hstsMaxAge)"))
+        }
         do throws(Problem) {
             let path = head.pathTemplate ?? ""
             let browserPolicy = authenticator.access.browserPolicy
             let sender = try browserPolicy.sender(of: head, isPublic: sharedPaths.contains(path))
-            headers = BrowserPolicy.headers(for: sender)
+            headers += BrowserPolicy.headers(for: sender)
             if let preflight = browserPolicy.preflight(head, from: sender) { return .answer(preflight) }
             let isPublic = head.pathTemplate == nil || publicPaths.contains(path)
             let access = authenticator.access.policy
@@ -31,7 +38,7 @@ struct RequestAdmission: Sendable {
             guard access.permissions(of: .anonymous) != nil || head.method == .options else {
                 throw Problems.unauthorized
             }
-            let anonymous = Principal(.anonymous, address: head.peer, under: access)
+            let anonymous = Principal(.anonymous, address: address(of: head), under: access)
             if head.method != .options { try hold(head, for: anonymous, nil, under: access) }
             return .admit(headers: headers, context: anonymous, budget: budget(of: head))
         } catch {
@@ -41,10 +48,15 @@ struct RequestAdmission: Sendable {
         }
     }
 
+    /// The address of the client.
+    private func address(of head: borrowing HTTPRequestHead) -> String {
+        ConnectionOrigin.of(head.connectionContext)?.peer ?? head.peer
+    }
+
     /// The memory for the request's body: that of the client that the connection is counted for, or of its address.
     private func budget(of head: borrowing HTTPRequestHead) -> MemoryAccount {
         if let state = head.connectionState as? ConnectionState { return state.memory }
-        return accounts.account(ofAddress: head.peer).connection()
+        return accounts.account(ofAddress: address(of: head)).connection()
     }
 
     /// - Returns: nil if the request has no credentials.
@@ -64,7 +76,7 @@ struct RequestAdmission: Sendable {
             // A URL may end up in a log: a ticket opens one stream, and nothing else.
             ticket: head.pathTemplate == EventStreamResource.path ? head.queryValue("ticket") : nil,
             origin: sender.origin,
-            address: head.peer
+            address: address(of: head)
         )
         if let principal { try hold(head, for: principal, authorization, under: policy) }
         return principal
@@ -86,7 +98,10 @@ struct RequestAdmission: Sendable {
             held = last.held
         } else {
             do throws(Problem) {
-                held = try ConnectionState.Held(accounts.account(of: principal))
+                held = try ConnectionState.Held(
+                    accounts.account(of: principal),
+                    encryption: ConnectionOrigin.of(head.connectionContext)?.encryptionCost ?? 0
+                )
             } catch {
                 var problem = error
                 problem.headers.append(("Connection", "close"))
@@ -110,9 +125,10 @@ private final class ConnectionState: Sendable {
         /// Charges the bodies of requests.
         let memory: MemoryAccount
 
-        init(_ account: ClientAccount) throws(Problem) {
+        /// - Parameter encryption: the bytes that its encryption holds.
+        init(_ account: ClientAccount, encryption: Int) throws(Problem) {
             place = try account.take(.connections)
-            charge = try account.charge(Self.cost)
+            charge = try account.charge(Self.cost + encryption)
             memory = account.connection()
         }
     }

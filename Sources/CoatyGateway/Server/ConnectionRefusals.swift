@@ -4,7 +4,7 @@ import HTTPServer
 import Logging
 import Synchronization
 
-/// Answers connections that no server takes: 503, sent without waiting, then the end of the connection.
+/// Answers connections that no server takes: 503, or 400 if the client speaks no TLS. Sent without waiting, then the connection ends.
 final class ConnectionRefusals: Sendable {
     /// How long a refused connection stays open. If it were closed while the client still sends, the client would lose the answer.
     static let lingerTime = Duration.seconds(1)
@@ -17,28 +17,43 @@ final class ConnectionRefusals: Sendable {
     }
 
     private let logger: Logger
-    private let message: [UInt8]
+    private let tooMany: [UInt8]
+    private let plainText: [UInt8]
     private let state = Mutex(State())
 
     init(logger: Logger) {
         self.logger = logger
-        let problem = Problem(
-            type: Problems.typePrefix + "too-many-connections",
-            title: "Too many connections",
-            status: 503,
-            detail: "The maximum number of connections is in use."
+        tooMany = Self.message(
+            "503 Service Unavailable\r\nRetry-After: 1",
+            Problem(
+                type: Problems.typePrefix + "too-many-connections",
+                title: "Too many connections",
+                status: 503,
+                detail: "The maximum number of connections is in use."
+            )
         )
+        plainText = Self.message(
+            "400 Bad Request",
+            Problem(
+                type: Problems.typePrefix + "tls-required",
+                title: "TLS required",
+                status: 400,
+                detail: "This port speaks TLS. Use https:// or wss:// in the URL."
+            )
+        )
+    }
+
+    private static func message(_ status: String, _ problem: Problem) -> [UInt8] {
         let body = problem.body
         let head = """
-            HTTP/1.1 503 Service Unavailable\r
+            HTTP/1.1 \(status)\r
             Content-Type: application/problem+json\r
-            Retry-After: 1\r
             Content-Length: \(body.count)\r
             Connection: close\r
             \r
 
             """
-        message = Array(head.utf8) + body
+        return Array(head.utf8) + body
     }
 
     /// The number of connections that were refused.
@@ -46,14 +61,24 @@ final class ConnectionRefusals: Sendable {
 
     /// Refuses a connection, and closes its descriptor. Does not wait.
     func refuse(_ descriptor: Int32) {
-        let (count, lingers) = state.withLock { state in
+        let count = state.withLock { state in
             state.count += 1
-            let lingers = state.lingering < Self.maximumLingering
-            if lingers { state.lingering += 1 }
-            return (state.count, lingers)
+            return state.count
         }
         if count & (count - 1) == 0 {
             logger.warning("refused a connection: too many are open", metadata: ["refused so far": "\(count)"])
+        }
+        end(descriptor, with: tooMany)
+    }
+
+    /// Answers a request without TLS on a port with TLS, and closes its descriptor. Does not wait.
+    func refusePlainText(_ descriptor: Int32) { end(descriptor, with: plainText) }
+
+    private func end(_ descriptor: Int32, with message: [UInt8]) {
+        let lingers = state.withLock { state in
+            guard state.lingering < Self.maximumLingering else { return false }
+            state.lingering += 1
+            return true
         }
         // What has not been read would reset the connection when it is closed.
         withUnsafeTemporaryAllocation(byteCount: 16 * 1024, alignment: 1) { buffer in

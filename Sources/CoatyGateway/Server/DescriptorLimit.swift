@@ -8,12 +8,14 @@ struct DescriptorLimit {
     struct TooFew: Error, CustomStringConvertible {
         let limit: Int
         let agents: Int
+        let isEncrypted: Bool
 
         var description: String {
             """
-            cannot start: the limit of open files is \(limit) (ulimit -Hn), and at least \(DescriptorLimit.minimum(agents: agents)) \
+            cannot start: the limit of open files is \(limit) (ulimit -Hn), and at least \(DescriptorLimit.minimum(agents: agents, isEncrypted: isEncrypted)) \
             are needed: \(DescriptorLimit.reserve) for the gateway, \(agents * DescriptorLimit.perAgent) for up to \(agents) \
-            broker connections of IO nodes, identities and subscriptions, \(5 * DescriptorLimit.minimumPart) for clients. Raise the \
+            broker connections of IO nodes, identities and subscriptions, \(DescriptorLimit.minimumForClients(isEncrypted)) \
+            for clients. Raise the \
             limit, or lower maximum-io-nodes and maximum-identities
             """
         }
@@ -25,7 +27,9 @@ struct DescriptorLimit {
     static let perAgent = 5
     /// Maximum number of connections of one kind, however many descriptors there are.
     static let maximumConnections = 10_000
-    /// Descriptors of one fifth of the connections, below which the gateway does not start.
+    /// Descriptors of a connection with TLS: the client's socket, and both ends of the socket pair to the server.
+    static let perEncryptedConnection = 3
+    /// A fifth of the connections, below which the gateway does not start.
     static let minimumPart = 64
 
     /// Maximum number of REST connections, and of WebSocket connections.
@@ -35,26 +39,36 @@ struct DescriptorLimit {
 
     /// Raises the soft limit of descriptors to the hard one, and divides the descriptors.
     ///
-    /// - Parameter agents: maximum number of IO nodes, client identities and others; descriptors for their sessions are
-    ///   reserved too.
-    init(agents: Int) throws(TooFew) {
+    /// - Parameters:
+    ///   - agents: maximum number of IO nodes, client identities and others; descriptors for their sessions are reserved too.
+    ///   - isEncrypted: whether the gateway terminates TLS.
+    init(agents: Int, isEncrypted: Bool) throws(TooFew) {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         getrlimit(resource, &limit)
         limit.rlim_cur = limit.rlim_max
         setrlimit(resource, &limit)
         getrlimit(resource, &limit)
-        try self.init(descriptors: Int(clamping: limit.rlim_cur), agents: agents)
+        try self.init(descriptors: Int(clamping: limit.rlim_cur), agents: agents, isEncrypted: isEncrypted)
     }
 
-    init(descriptors: Int, agents: Int) throws(TooFew) {
-        guard descriptors >= Self.minimum(agents: agents) else { throw TooFew(limit: descriptors, agents: agents) }
-        // Two fifths for each of the two protocols, one fifth for undecided connections.
-        let part = (descriptors - Self.reserve - agents * Self.perAgent) / 5
-        connections = min(2 * part, Self.maximumConnections)
-        undecided = min(part, PortListener.maximumUndecided)
+    init(descriptors: Int, agents: Int, isEncrypted: Bool = false) throws(TooFew) {
+        guard descriptors >= Self.minimum(agents: agents, isEncrypted: isEncrypted) else {
+            throw TooFew(limit: descriptors, agents: agents, isEncrypted: isEncrypted)
+        }
+        // At most a fifth for undecided connections, which have one descriptor each, and a half of the rest for each protocol.
+        let clients = descriptors - Self.reserve - agents * Self.perAgent
+        undecided = min(clients / 5, PortListener.maximumUndecided)
+        let perConnection = isEncrypted ? Self.perEncryptedConnection : 1
+        connections = min((clients - undecided) / 2 / perConnection, Self.maximumConnections)
     }
 
     /// The number of descriptors below which the gateway does not start.
-    static func minimum(agents: Int) -> Int { reserve + agents * perAgent + 5 * minimumPart }
+    static func minimum(agents: Int, isEncrypted: Bool = false) -> Int {
+        reserve + agents * perAgent + minimumForClients(isEncrypted)
+    }
+
+    private static func minimumForClients(_ isEncrypted: Bool) -> Int {
+        minimumPart * (isEncrypted ? 1 + 4 * perEncryptedConnection : 5)
+    }
 }

@@ -14,6 +14,14 @@ final class PortListener: Component {
     /// Pause before accepting again after descriptors ran out.
     static let exhaustionPause = Duration.milliseconds(100)
 
+    /// What becomes of an accepted connection.
+    enum Reception: Sendable {
+        /// Its first bytes identify the protocol.
+        case serve(@Sendable (ProtocolPeek, Int32, ConnectionOrigin) -> Void)
+        /// Taken over at once, as its bytes tell nothing before TLS is terminated; with the numeric IP address of the peer.
+        case relay(@Sendable (Int32, String) -> Void)
+    }
+
     private enum State {
         case idle
         case listening(port: UInt16, stop: StopSignal, ended: DispatchSemaphore)
@@ -22,36 +30,28 @@ final class PortListener: Component {
     private let host: String
     private let wantedPort: UInt16
     private let maximumUndecided: Int
-    private let serveHTTP: @Sendable (Int32, String) -> Void
-    private let serveHealth: @Sendable (Int32, String) -> Void
-    private let serveWebSocket: @Sendable (Int32, String) -> Void
+    private let receive: Reception
     private let refuse: @Sendable (Int32) -> Void
     private let logger: Logger
     private let state = Mutex(State.idle)
 
     /// - Parameters:
     ///   - maximumUndecided: maximum number of connections whose protocol is not yet known; one more refuses the oldest.
-    ///   - serveHTTP: takes over the descriptor of a connection; gets the numeric IP address of its peer, too.
-    ///   - serveHealth: the same, for connections whose first request asks about the health of the gateway.
-    ///   - serveWebSocket: takes over the descriptor of a connection; gets the numeric IP address of its peer, too.
+    ///   - receive: takes over the descriptors of connections.
     ///   - refuse: takes over the descriptor of a connection for which there is no room.
     init(
         host: String,
         port: UInt16,
         maximumUndecided: Int,
-        serveHTTP: @escaping @Sendable (Int32, String) -> Void,
-        serveHealth: @escaping @Sendable (Int32, String) -> Void,
-        serveWebSocket: @escaping @Sendable (Int32, String) -> Void,
+        receive: Reception,
         refuse: @escaping @Sendable (Int32) -> Void,
         logger: Logger
     ) {
         self.host = host
         wantedPort = port
         self.maximumUndecided = maximumUndecided
-        self.serveHTTP = serveHTTP
-        self.serveHealth = serveHealth
+        self.receive = receive
         self.refuse = refuse
-        self.serveWebSocket = serveWebSocket
         self.logger = logger
     }
 
@@ -82,15 +82,10 @@ final class PortListener: Component {
                 listener: socket.descriptor,
                 stop: stop,
                 maximumUndecided: maximumUndecided,
+                receive: receive,
                 refuse: refuse,
                 logger: logger
-            ) { [self] in
-                switch $0 {
-                case .webSocket: serveWebSocket($1, $2)
-                case .health: serveHealth($1, $2)
-                case .http, .undecided: serveHTTP($1, $2)
-                }
-            }
+            )
             loop.run()
             ended.signal()
         }
@@ -128,7 +123,7 @@ private struct AcceptLoop {
     private let maximumUndecided: Int
     private let refuse: (Int32) -> Void
     private let logger: Logger
-    private let serve: (ProtocolPeek, Int32, String) -> Void
+    private let receive: PortListener.Reception
     private let poller: Int32
     /// In the order of arrival, which is also the order of their deadlines.
     private var undecided: [Undecided] = []
@@ -141,9 +136,9 @@ private struct AcceptLoop {
         listener: Int32,
         stop: StopSignal,
         maximumUndecided: Int,
+        receive: PortListener.Reception,
         refuse: @escaping (Int32) -> Void,
-        logger: Logger,
-        serve: @escaping (ProtocolPeek, Int32, String) -> Void
+        logger: Logger
     ) {
         self.poller = poller
         self.listener = listener
@@ -151,7 +146,7 @@ private struct AcceptLoop {
         self.maximumUndecided = maximumUndecided
         self.refuse = refuse
         self.logger = logger
-        self.serve = serve
+        self.receive = receive
     }
 
     mutating func run() {
@@ -223,6 +218,10 @@ private struct AcceptLoop {
 
     /// Passes a new connection to its server, or waits for its first bytes.
     private mutating func take(_ descriptor: Int32, peer: String) {
+        guard case .serve(let serve) = receive else {
+            if case .relay(let relay) = receive { relay(descriptor, peer) }
+            return
+        }
         switch peek(descriptor) {
         case .undecided?:
             if undecided.count >= maximumUndecided {
@@ -235,19 +234,21 @@ private struct AcceptLoop {
             )
             // Edge-triggered: too few bytes must not wake the thread repeatedly.
             watch(descriptor, EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue)
-        case let decision?: serve(decision, descriptor, peer)
+        case let decision?: serve(decision, descriptor, ConnectionOrigin(peer: peer))
         case nil: close(descriptor)
         }
     }
 
     private mutating func decide(_ descriptor: Int32) {
-        guard let index = undecided.firstIndex(where: { $0.descriptor == descriptor }) else { return }
+        guard case .serve(let serve) = receive,
+            let index = undecided.firstIndex(where: { $0.descriptor == descriptor })
+        else { return }
         switch peek(descriptor) {
         case .undecided?: return
         case let decision?:
             let connection = undecided.remove(at: index)
             forget(descriptor)
-            serve(decision, descriptor, connection.peer)
+            serve(decision, descriptor, ConnectionOrigin(peer: connection.peer))
         case nil:
             undecided.remove(at: index)
             drop(descriptor)

@@ -17,6 +17,8 @@ public struct GatewaySettings: Sendable {
     /// A token of the role `admin`.
     var token: String?
     var auditLog = AuditLog.Destination.none
+    /// TLS, and the port without it.
+    var transport = TransportSettings()
     /// Which web pages and host names may be used.
     var browserPolicy = BrowserPolicy()
     /// The Coaty namespace that the gateway is in.
@@ -96,7 +98,7 @@ extension GatewaySettings {
     private static let minimumTokenLength = 16
 
     /// All settings, in the order of the help.
-    public static let all: [Setting] = general + Limits.bounds.map(\.setting)
+    public static let all: [Setting] = general + transportSettings + Limits.bounds.map(\.setting)
 
     private static let general: [Setting] = [
         Setting(name: "host", placeholder: "address", help: "Address to listen on (127.0.0.1).") {
@@ -316,12 +318,12 @@ extension GatewaySettings {
         },
     ]
 
-    private static func nonEmpty(_ value: String) throws(SettingError) -> String {
+    static func nonEmpty(_ value: String) throws(SettingError) -> String {
         guard !value.isEmpty else { throw SettingError(reason: "must not be empty") }
         return value
     }
 
-    private static func list<Element>(
+    static func list<Element>(
         _ value: String,
         _ form: String,
         _ read: (String) -> Element?
@@ -337,12 +339,12 @@ extension GatewaySettings {
         return elements
     }
 
-    private static func boolean(_ value: String) throws(SettingError) -> Bool {
+    static func boolean(_ value: String) throws(SettingError) -> Bool {
         guard let value = Bool(value) else { throw SettingError(reason: "must be true or false") }
         return value
     }
 
-    private static func integer<Number: FixedWidthInteger>(
+    static func integer<Number: FixedWidthInteger>(
         _ value: String,
         in range: ClosedRange<Number>
     ) throws(SettingError) -> Number {

@@ -47,6 +47,7 @@ extension GatewaySettings {
         guard !isAccessOpen || accessConfiguration == nil && token == nil else {
             throw ConfigurationError(description: "access: open excludes tokens and roles")
         }
+        try transport.check()
         try useMDNS()
         if tls != .init() {
             guard broker?.tls != nil else {

@@ -19,9 +19,14 @@ import Testing
             host: host,
             port: 0,
             maximumUndecided: 8,
-            serveHTTP: { descriptor, _ in close(descriptor) },
-            serveHealth: { continuation.yield(Connection(descriptor: $0, peer: $1, isWebSocket: false)) },
-            serveWebSocket: { continuation.yield(Connection(descriptor: $0, peer: $1, isWebSocket: true)) },
+            receive: .serve { peek, descriptor, origin in
+                guard peek != .http else {
+                    close(descriptor)
+                    return
+                }
+                let isWebSocket = peek == .webSocket
+                continuation.yield(Connection(descriptor: descriptor, peer: origin.peer, isWebSocket: isWebSocket))
+            },
             refuse: { close($0) },
             logger: Logger(label: "test")
         )

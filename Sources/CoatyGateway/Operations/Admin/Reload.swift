@@ -70,6 +70,8 @@ final class Reloader: Sendable {
         let audit: AuditLog
         let accounts: Accounts
         let routing: RoutingAdmin
+        /// Nil if the port is without TLS.
+        let certificates: CertificateStore?
         /// The token that the gateway has made at start; nil if it has not.
         let generatedToken: String?
         /// Whether the gateway stops.
@@ -128,21 +130,32 @@ final class Reloader: Sendable {
         return names
     }
 
-    /// Prepares all changes but those of rules. Certificates and other files that settings name belong here, too: read and check them
-    /// now, and swap them in `commit`.
+    /// Prepares all changes but those of rules. Files that settings name are read and checked now, and what they hold is swapped in
+    /// `commit`.
     private func prepare(
         _ settings: GatewaySettings,
         from current: GatewaySettings
     ) throws(ConfigurationError) -> [PreparedChange] {
         let changed = Set(settings.changes(from: current).map(\.name))
         return [
-            try access(settings, from: current, changed),
+            try access(settings, from: current, changed), try certificates(),
             PreparedChange(names: changed.filter { $0 == "log-level" }) { LogStream.level = settings.logLevel },
             PreparedChange(names: changed.filter { $0.hasSuffix("-per-client") }.sorted()) {
                 [accounts = parts.accounts] in
                 accounts.change(shares: settings.limits)
             },
         ]
+    }
+
+    /// The files for TLS are loaded again, whether they have changed or not.
+    private func certificates() throws(ConfigurationError) -> PreparedChange {
+        guard let certificates = parts.certificates else { return PreparedChange(names: []) {} }
+        do throws(CertificateError) {
+            let context = try certificates.prepare()
+            return PreparedChange(names: []) { certificates.commit(context) }
+        } catch {
+            throw ConfigurationError(description: error.description)
+        }
     }
 
     /// A generated token stays valid as long as no access is configured. A reload never opens the gateway: a file may be empty while

@@ -1,0 +1,201 @@
+import Coordination
+import Dispatch
+import Foundation
+import Glibc
+import Logging
+import Synchronization
+
+/// Terminates TLS on threads of its own. A server gets one end of a socket pair, on which it sees what it would see on the client's
+/// socket without TLS.
+final class TLSRelay: Component {
+    /// Maximum time for a handshake, and for the bytes after it that identify the protocol.
+    static let handshakeTimeout = Duration.seconds(10)
+    /// Maximum number of connections before their protocol is known; one more closes the oldest.
+    static let maximumHandshakes = 1024
+    /// Maximum time without progress for a client to take what is left when its connection ends.
+    static let flushTimeout = Duration.seconds(5)
+    /// How long a connection stays open after its end was sent.
+    static let lingerTime = Duration.seconds(1)
+    /// Maximum number of connections that linger on one thread; others are closed at once.
+    static let maximumLingering = 64
+    /// Time for running connections to take their end when the gateway stops.
+    static let stopTimeout = Duration.milliseconds(100)
+    /// Handshakes that a thread performs before it relays again: each takes up to a millisecond.
+    static let handshakesPerTurn = 4
+    /// Bytes that a connection holds: of OpenSSL for an idle one.
+    static let connectionCost = 16 << 10
+
+    /// What becomes of connections.
+    struct Handlers: Sendable {
+        /// Takes over the server's end of a connection.
+        let serve: @Sendable (ProtocolPeek, Int32, ConnectionOrigin) -> Void
+        /// Takes over the socket of a client that speaks no TLS.
+        let refusePlainText: @Sendable (Int32) -> Void
+    }
+
+    private let threads: [RelayThread]
+    private let next = Atomic<UInt>(0)
+
+    /// - Parameters:
+    ///   - maximumHandshakes: maximum number of connections before their protocol is known.
+    ///   - userTimeout: time that a client of HTTP may leave what was sent unacknowledged, in seconds.
+    init(
+        threads: Int = max(2, ProcessInfo.processInfo.activeProcessorCount),
+        certificates: CertificateStore,
+        maximumHandshakes: Int = TLSRelay.maximumHandshakes,
+        userTimeout: Int,
+        handlers: Handlers,
+        logger: Logger
+    ) {
+        self.threads = (0..<threads).map { number in
+            RelayThread(
+                name: "tls-\(number)",
+                certificates: certificates,
+                maximumHandshakes: max(1, maximumHandshakes / threads),
+                userTimeout: userTimeout,
+                handlers: handlers,
+                logger: logger
+            )
+        }
+    }
+
+    /// Takes over the socket of a client, from any thread. It is closed if the relay does not run.
+    func take(_ descriptor: Int32, peer: String) {
+        let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
+        threads[Int(number % UInt(threads.count))].take(RelayThread.Arrival(descriptor: descriptor, peer: peer))
+    }
+
+    func start() async throws {
+        var started: [RelayThread] = []
+        do {
+            for thread in threads {
+                try thread.start()
+                started.append(thread)
+            }
+        } catch {
+            for thread in started { thread.stop() }
+            throw error
+        }
+    }
+
+    func stop() async {
+        for thread in threads { thread.stop() }
+        await onBlockingThread { [threads] in
+            for thread in threads { thread.waitForEnd() }
+        }
+    }
+}
+
+/// What other threads leave for one thread of the relay.
+final class RelayThread: Sendable {
+    struct Arrival {
+        let descriptor: Int32
+        let peer: String
+    }
+
+    private struct State {
+        /// Written to in order to wake the thread; nil while it does not run.
+        var wake: Int32?
+        var arrivals: [Arrival] = []
+        var isStopping = false
+
+        func signal() {
+            guard let wake else { return }
+            var byte: UInt8 = 1
+            // A full pipe wakes the thread, too.
+            _ = write(wake, &byte, 1)
+        }
+    }
+
+    let certificates: CertificateStore
+    let maximumHandshakes: Int
+    let userTimeout: Int
+    let handlers: TLSRelay.Handlers
+    let logger: Logger
+    private let name: String
+    private let state = Mutex(State())
+    private let ended = DispatchGroup()
+
+    init(
+        name: String,
+        certificates: CertificateStore,
+        maximumHandshakes: Int,
+        userTimeout: Int,
+        handlers: TLSRelay.Handlers,
+        logger: Logger
+    ) {
+        self.name = name
+        self.certificates = certificates
+        self.maximumHandshakes = maximumHandshakes
+        self.userTimeout = userTimeout
+        self.handlers = handlers
+        self.logger = logger
+    }
+
+    func take(_ arrival: Arrival) {
+        let isTaken = state.withLock { state in
+            guard state.wake != nil, !state.isStopping else { return false }
+            state.arrivals.append(arrival)
+            if state.arrivals.count == 1 { state.signal() }
+            return true
+        }
+        if !isTaken { close(arrival.descriptor) }
+    }
+
+    /// The connections that came since the last call, and whether the thread is to end.
+    func takeArrivals() -> (arrivals: [Arrival], isStopping: Bool) {
+        state.withLock { state in
+            defer { state.arrivals.removeAll(keepingCapacity: true) }
+            return (state.arrivals, state.isStopping)
+        }
+    }
+
+    func start() throws {
+        let (reading, writing) = try pipeClosedOnExec()
+        for end in [reading, writing] { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
+        let poller = epollDescriptor()
+        guard poller >= 0 else {
+            let code = errno
+            close(reading)
+            close(writing)
+            throw SystemCallError(call: "epoll_create1", code: code)
+        }
+        state.withLock { state in
+            state.wake = writing
+            state.isStopping = false
+        }
+        ended.enter()
+        let thread = Thread { [self] in
+            blockBrokenPipeSignal()
+            let loop = RelayLoop(self, poller: poller, wake: reading)
+            loop.run()
+            let leftover = state.withLock { state in
+                state.wake = nil
+                defer { state.arrivals = [] }
+                return state.arrivals
+            }
+            for arrival in leftover { close(arrival.descriptor) }
+            for descriptor in [poller, reading, writing] { close(descriptor) }
+            ended.leave()
+        }
+        thread.name = name
+        thread.start()
+    }
+
+    func stop() {
+        state.withLock { state in
+            state.isStopping = true
+            state.signal()
+        }
+    }
+
+    func waitForEnd() { ended.wait() }
+
+    /// OpenSSL writes with write(2), which raises SIGPIPE if the client has gone.
+    private func blockBrokenPipeSignal() {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+    }
+}

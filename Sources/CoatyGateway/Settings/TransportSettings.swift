@@ -1,0 +1,92 @@
+/// How clients reach the gateway besides the address and the port.
+struct TransportSettings: Sendable, Equatable {
+    var certificateFile: String?
+    var keyFile: String?
+    var clientAuthoritiesFile: String?
+    var requiresClientCertificate: Bool?
+    /// In seconds; 0 sends no `Strict-Transport-Security`.
+    var hstsMaxAge = 0
+    /// A loopback port without TLS for probes; nil opens none.
+    var plainPort: UInt16?
+
+    /// The files for TLS; nil if the gateway terminates none.
+    var tls: TLSFiles? {
+        guard let certificateFile, let keyFile else { return nil }
+        return TLSFiles(
+            certificate: certificateFile,
+            key: keyFile,
+            clientAuthorities: clientAuthoritiesFile,
+            requiresClientCertificate: requiresClientCertificate ?? false
+        )
+    }
+
+    /// - Throws: ``ConfigurationError`` if settings do not go together.
+    func check() throws(ConfigurationError) {
+        guard (certificateFile == nil) == (keyFile == nil) else {
+            throw ConfigurationError(description: "tls-certificate-file and tls-key-file go together")
+        }
+        guard certificateFile != nil || clientAuthoritiesFile == nil && hstsMaxAge == 0 else {
+            throw ConfigurationError(description: "tls-client-ca-file, hsts-max-age: only with tls-certificate-file")
+        }
+        guard clientAuthoritiesFile != nil || requiresClientCertificate == nil else {
+            throw ConfigurationError(description: "tls-client-certificates: only with tls-client-ca-file")
+        }
+    }
+}
+
+extension GatewaySettings {
+    static let transportSettings: [Setting] = [
+        Setting(
+            name: "tls-certificate-file",
+            placeholder: "path",
+            help: """
+                PEM file of the gateway's certificate and those of intermediate authorities. With it the port speaks TLS 1.2 and \
+                1.3 only. A changed file is loaded within seconds, and on SIGHUP (none).
+                """
+        ) { settings, value throws(SettingError) in
+            settings.transport.certificateFile = try nonEmpty(value)
+        },
+        Setting(
+            name: "tls-key-file",
+            placeholder: "path",
+            help: "PEM file of the private key of the gateway's certificate, without a password (none)."
+        ) { settings, value throws(SettingError) in
+            settings.transport.keyFile = try nonEmpty(value)
+        },
+        Setting(
+            name: "tls-client-ca-file",
+            placeholder: "path",
+            help:
+                "PEM file of the authorities that sign client certificates; without it clients are asked for none (none)."
+        ) { settings, value throws(SettingError) in
+            settings.transport.clientAuthoritiesFile = try nonEmpty(value)
+        },
+        Setting(
+            name: "tls-client-certificates",
+            placeholder: "optional|required",
+            help: "Whether a client must have a certificate of tls-client-ca-file to connect (optional)."
+        ) { settings, value throws(SettingError) in
+            guard ["optional", "required"].contains(value) else {
+                throw SettingError(reason: "must be optional or required")
+            }
+            settings.transport.requiresClientCertificate = value == "required"
+        },
+        Setting(
+            name: "hsts-max-age",
+            placeholder: "seconds",
+            help: """
+                How long browsers are to use https only for the gateway's host name, sent as Strict-Transport-Security; 0 sends \
+                none (0).
+                """
+        ) { settings, value throws(SettingError) in
+            settings.transport.hstsMaxAge = try integer(value, in: 0...63_072_000)
+        },
+        Setting(
+            name: "plain-port",
+            placeholder: "port",
+            help: "Port on 127.0.0.1 without TLS for /healthz and /readyz, 0 takes a free one (none)."
+        ) { settings, value throws(SettingError) in
+            settings.transport.plainPort = try integer(value, in: 0...UInt16.max)
+        },
+    ]
+}

@@ -1,0 +1,52 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// New certificates without a restart.
+@Suite struct CertificateReloadTests {
+    private let certificates: TLSCertificates
+    private let gateway: GatewayProcess
+
+    init() throws {
+        certificates = try TLSCertificates()
+        try certificates.make("next", "subjectAltName=IP:127.0.0.1")
+        gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"] + certificates.flags)
+    }
+
+    private func digest() throws -> [UInt8] { try TLSClient(port: gateway.port).peerDigest }
+
+    private func replacePair() throws {
+        try certificates.replace("server.key", with: "next.key")
+        try certificates.replace("server.pem", with: "next.pem")
+    }
+
+    @Test func aChangedPairIsLoadedAndRunningConnectionsGoOn() throws {
+        let running = try TLSClient(port: gateway.port)
+        let old = running.peerDigest
+        #expect(try running.request("GET /v1/info").contains("200 OK"))
+        try replacePair()
+        try waitUntil("new clients get the new certificate", within: 15) { try digest() != old }
+        #expect(try running.request("GET /v1/info").contains("200 OK"))
+        #expect(gateway.log.contains("certificate loaded"))
+    }
+
+    @Test func aSignalLoadsAtOnce() throws {
+        let old = try digest()
+        try replacePair()
+        gateway.signal(SIGHUP)
+        // The check of the files comes later.
+        try waitUntil("new clients get the new certificate", within: 3) { try digest() != old }
+    }
+
+    @Test func halfAPairKeepsTheOldOneAndIsLoggedOnce() throws {
+        let old = try digest()
+        try certificates.replace("server.pem", with: "next.pem")
+        try waitUntil("it is logged", within: 15) { gateway.log.contains("the loaded certificate stays in force") }
+        #expect(try digest() == old)
+        // Two more checks.
+        Thread.sleep(forTimeInterval: 11)
+        #expect(gateway.log.components(separatedBy: "the loaded certificate stays in force").count == 2)
+        try certificates.replace("server.key", with: "next.key")
+        try waitUntil("the pair is complete", within: 15) { try digest() != old }
+    }
+}

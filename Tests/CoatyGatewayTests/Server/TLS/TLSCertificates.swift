@@ -1,0 +1,61 @@
+import Foundation
+
+/// Authorities, and certificates of the gateway and of clients, made by openssl for one test.
+final class TLSCertificates: Sendable {
+    let directory: URL
+
+    init() throws {
+        directory = FileManager.default.temporaryDirectory.appending(path: "tls-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        for authority in ["ca", "other-ca"] {
+            try openssl(
+                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=\(authority)"
+                    + " -keyout \(authority).key -out \(authority).pem"
+            )
+        }
+        try make("server", "subjectAltName=IP:127.0.0.1,DNS:localhost")
+        try make("client", "subjectAltName=DNS:client.example,URI:urn:client:1,email:client@example.com")
+        try make("stranger", "subjectAltName=DNS:client.example", authority: "other-ca")
+    }
+
+    deinit { try? FileManager.default.removeItem(at: directory) }
+
+    /// Flags that make a gateway speak TLS.
+    var flags: [String] { ["--tls-certificate-file", path("server.pem"), "--tls-key-file", path("server.key")] }
+
+    func path(_ file: String) -> String { directory.appending(path: file).path }
+
+    /// Makes a certificate and its key.
+    func make(_ name: String, _ extensions: String, authority: String = "ca") throws {
+        try openssl(
+            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=\(name) -keyout \(name).key -out \(name).csr"
+        )
+        try extensions.write(to: directory.appending(path: "\(name).ext"), atomically: true, encoding: .utf8)
+        try openssl(
+            "x509 -req -days 2 -in \(name).csr -CA \(authority).pem -CAkey \(authority).key -CAcreateserial"
+                + " -extfile \(name).ext -out \(name).pem"
+        )
+    }
+
+    /// Replaces a file in one step.
+    func replace(_ file: String, with other: String) throws {
+        try Data(contentsOf: directory.appending(path: other)).write(
+            to: directory.appending(path: file),
+            options: .atomic
+        )
+    }
+
+    private struct Failed: Error { let arguments: String }
+
+    private func openssl(_ arguments: String) throws {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/openssl")
+        process.arguments = arguments.split(separator: " ").map(String.init)
+        process.currentDirectoryURL = directory
+        process.standardError = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Failed(arguments: arguments) }
+    }
+}

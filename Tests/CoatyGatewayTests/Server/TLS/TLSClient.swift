@@ -1,0 +1,155 @@
+import COpenSSL
+import Foundation
+import Glibc
+import TestSupport
+
+/// A blocking TLS client. Every call is bounded by ten seconds.
+final class TLSClient {
+    enum Failure: Error, Equatable {
+        case socket(Int32)
+        case handshake
+        /// The peer has closed without close_notify.
+        case truncated
+        case failed(Int32)
+    }
+
+    let descriptor: Int32
+    private let context: OpaquePointer
+    private let ssl: OpaquePointer
+
+    /// Takes over a connected socket, and shakes hands.
+    ///
+    /// - Parameters:
+    ///   - authorities: PEM file that must have signed the peer's certificate; nil trusts every peer.
+    ///   - identity: paths without `.pem` and `.key` of the client's certificate.
+    init(descriptor: Int32, authorities: String? = nil, identity: String? = nil) throws {
+        self.descriptor = descriptor
+        // OpenSSL writes with write(2).
+        signal(SIGPIPE, SIG_IGN)
+        var limit = timeval(tv_sec: 10, tv_usec: 0)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+        }
+        guard let context = SSL_CTX_new(TLS_client_method()) else { throw Failure.handshake }
+        if let authorities {
+            SSL_CTX_load_verify_file(context, authorities)
+            SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+        }
+        guard let ssl = SSL_new(context) else { throw Failure.handshake }
+        self.context = context
+        self.ssl = ssl
+        if let identity {
+            SSL_use_certificate_file(ssl, identity + ".pem", SSL_FILETYPE_PEM)
+            SSL_use_PrivateKey_file(ssl, identity + ".key", SSL_FILETYPE_PEM)
+        }
+        SSL_set_fd(ssl, descriptor)
+        ERR_clear_error()
+        guard SSL_connect(ssl) == 1 else { throw Failure.handshake }
+    }
+
+    /// Connects to a port of 127.0.0.1.
+    convenience init(port: UInt16, authorities: String? = nil, identity: String? = nil) throws {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else { throw Failure.socket(errno) }
+        try self.init(descriptor: descriptor, authorities: authorities, identity: identity)
+    }
+
+    deinit {
+        SSL_free(ssl)
+        SSL_CTX_free(context)
+        close(descriptor)
+    }
+
+    /// The digest of the peer's certificate.
+    var peerDigest: [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 32)
+        if let certificate = SSL_get0_peer_certificate(ssl) { X509_digest(certificate, EVP_sha256(), &digest, nil) }
+        return digest
+    }
+
+    func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+    func send(_ bytes: [UInt8]) throws {
+        var sent = 0
+        while sent < bytes.count {
+            ERR_clear_error()
+            let count = bytes[sent...].withUnsafeBytes { SSL_write(ssl, $0.baseAddress, Int32($0.count)) }
+            guard count > 0 else { throw Failure.failed(SSL_get_error(ssl, count)) }
+            sent += Int(count)
+        }
+    }
+
+    /// Sends pieces of 1 KiB until no more is taken for 300 ms.
+    ///
+    /// - Returns: the number of bytes.
+    func sendUntilBlocked() -> Int {
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        let piece = [UInt8](repeating: 7, count: 1024)
+        var sent = 0
+        while true {
+            ERR_clear_error()
+            let count = SSL_write(ssl, piece, Int32(piece.count))
+            if count > 0 {
+                sent += Int(count)
+                continue
+            }
+            var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            if poll(&entry, 1, 300) == 0 { return sent }
+        }
+    }
+
+    /// Reads once.
+    ///
+    /// - Returns: the bytes; none after close_notify.
+    func read(atMost maximum: Int = 16 << 10) throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: maximum)
+        ERR_clear_error()
+        let count = SSL_read(ssl, &bytes, Int32(maximum))
+        if count > 0 { return Array(bytes[..<Int(count)]) }
+        switch SSL_get_error(ssl, count) {
+        case SSL_ERROR_ZERO_RETURN: return []
+        case SSL_ERROR_SSL where cssl_is_unexpected_end() == 1: throw Failure.truncated
+        case let code: throw Failure.failed(code)
+        }
+    }
+
+    func read(count: Int) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            let more = try read(atMost: min(16 << 10, count - bytes.count))
+            if more.isEmpty { throw Failure.truncated }
+            bytes += more
+        }
+        return bytes
+    }
+
+    /// Reads until what has come holds a text.
+    func read(until text: String) throws -> String {
+        var bytes: [UInt8] = []
+        while true {
+            let more = try read()
+            bytes += more
+            let all = String(decoding: bytes, as: UTF8.self)
+            if all.contains(text) { return all }
+            if more.isEmpty { throw Failure.truncated }
+        }
+    }
+
+    /// Sends a request and reads up to the end of a response with a JSON body.
+    func request(_ line: String, headers: String = "") throws -> String {
+        try send("\(line) HTTP/1.1\r\nHost: localhost\r\n\(headers)\r\n")
+        return try read(until: "}")
+    }
+
+    /// Sends close_notify.
+    func closeNotify() { SSL_shutdown(ssl) }
+}
