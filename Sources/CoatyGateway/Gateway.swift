@@ -240,7 +240,7 @@ public final class Gateway: Sendable {
         let refusals = ConnectionRefusals(logger: logger)
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit, refusals),
-            handler: WebSocketEndpoint(services: services),
+            handler: WebSocketEndpoint(services: services, addressing: settings.transport.addressing),
             logger: logger
         )
         let rest = HTTPServer(
@@ -289,6 +289,7 @@ public final class Gateway: Sendable {
             host: settings.host,
             port: settings.port,
             maximumUndecided: limit.undecided,
+            proxies: settings.transport.usesProxyProtocol ? settings.transport.addressing.trustedProxies : nil,
             receive: reception,
             refuse: refusals.refuse,
             logger: logger
@@ -432,7 +433,8 @@ public final class Gateway: Sendable {
             accounts: services.accounts,
             publicPaths: router.publicPaths,
             sharedPaths: sharedPaths,
-            hstsMaxAge: settings.transport.hstsMaxAge
+            hstsMaxAge: settings.transport.hstsMaxAge,
+            addressing: settings.transport.addressing
         )
         router.admit { admission.admit($0) }
     }

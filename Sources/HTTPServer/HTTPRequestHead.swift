@@ -35,6 +35,9 @@ public struct HTTPRequestHead: ~Copyable {
     /// The value of the first header field called `name`, in any case, without surrounding space.
     public func header(_ name: String) -> String? { headerValue(name, of: connection) }
 
+    /// The values of all header fields called `name`, in any case, joined by commas in their order; nil if there is no such field.
+    public func combinedHeader(_ name: String) -> String? { combinedHeaderValue(name, of: connection) }
+
     /// Calls a closure with the bytes of the value of the first header field called `name`, in any case, without surrounding space.
     ///
     /// - Returns: the result of the closure; nil if there is no such field.

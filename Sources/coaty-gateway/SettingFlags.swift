@@ -32,6 +32,9 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("tls-client-certificates")) var tlsClientCertificates: String?
     @Option(help: help("hsts-max-age")) var hstsMaxAge: String?
     @Option(help: help("plain-port")) var plainPort: String?
+    @Option(help: help("trusted-proxies")) var trustedProxies: String?
+    @Option(help: help("forwarded-header")) var forwardedHeader: String?
+    @Option(help: help("proxy-protocol")) var proxyProtocol: String?
     @Option(help: help("maximum-memory")) var maximumMemory: String?
     @Option(help: help("maximum-memory-per-client")) var maximumMemoryPerClient: String?
     @Option(help: help("minimum-memory-per-client")) var minimumMemoryPerClient: String?

@@ -17,9 +17,11 @@ final class WebSocketEndpoint: WebSocketHandler {
     }
 
     private let services: ClientServices
+    private let addressing: ClientAddressing
     private let clients = Mutex<[WebSocketConnection.ID: any Client]>([:])
 
-    init(services: ClientServices) {
+    init(services: ClientServices, addressing: ClientAddressing = .init()) {
+        self.addressing = addressing
         self.services = services
     }
 
@@ -65,7 +67,9 @@ final class WebSocketEndpoint: WebSocketHandler {
 
     /// The address of the client.
     private func address(of request: borrowing WebSocketHandshake) -> String {
-        ConnectionOrigin.of(request.context)?.peer ?? request.peer
+        let peer = ConnectionOrigin.of(request.context)?.peer ?? request.peer
+        guard let field = addressing.fieldName(forPeer: peer) else { return peer }
+        return addressing.client(behind: peer, request.header(field))
     }
 
     /// Returns the principal of a handshake; nil if the client has to authenticate in its first frame, as a page in a browser must,

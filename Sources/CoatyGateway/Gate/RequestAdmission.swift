@@ -11,6 +11,8 @@ struct RequestAdmission: Sendable {
     let sharedPaths: Set<String>
     /// In seconds; 0 sends no `Strict-Transport-Security`.
     var hstsMaxAge = 0
+    /// Finds clients behind proxies.
+    var addressing = ClientAddressing()
 
     func admit(_ head: borrowing HTTPRequestHead) -> HTTPAdmission {
         let origin = ConnectionOrigin.of(head.connectionContext)
@@ -50,7 +52,9 @@ struct RequestAdmission: Sendable {
 
     /// The address of the client.
     private func address(of head: borrowing HTTPRequestHead) -> String {
-        ConnectionOrigin.of(head.connectionContext)?.peer ?? head.peer
+        let peer = ConnectionOrigin.of(head.connectionContext)?.peer ?? head.peer
+        guard let field = addressing.fieldName(forPeer: peer) else { return peer }
+        return addressing.client(behind: peer, head.combinedHeader(field))
     }
 
     /// The memory for the request's body: that of the client that the connection is counted for, or of its address.
@@ -66,7 +70,7 @@ struct RequestAdmission: Sendable {
         under policy: Policy
     ) throws(Problem) -> Principal? {
         if let last = head.connectionState as? ConnectionState, last.isCurrent(policy),
-            head.withHeader("Authorization", last.isSame(as:)) == true
+            head.withHeader("Authorization", last.isSame(as:)) == true, last.principal.address == address(of: head)
         {
             return last.principal
         }
@@ -93,7 +97,10 @@ struct RequestAdmission: Sendable {
     ) throws(Problem) {
         let last = head.connectionState as? ConnectionState
         let held: ConnectionState.Held
-        if let last, last.principal.subject == principal.subject {
+        // Clients without a token are counted by their addresses, of which a proxy brings several on one connection.
+        if let last, last.principal.subject == principal.subject,
+            principal.subject != .anonymous || last.principal.address == principal.address
+        {
             guard authorization != nil || !last.isCurrent(policy) else { return }
             held = last.held
         } else {

@@ -30,6 +30,7 @@ final class PortListener: Component {
     private let host: String
     private let wantedPort: UInt16
     private let maximumUndecided: Int
+    private let proxies: [AddressRange]?
     private let receive: Reception
     private let refuse: @Sendable (Int32) -> Void
     private let logger: Logger
@@ -37,12 +38,15 @@ final class PortListener: Component {
 
     /// - Parameters:
     ///   - maximumUndecided: maximum number of connections whose protocol is not yet known; one more refuses the oldest.
+    ///   - proxies: the proxies from which every connection begins with a header of the PROXY protocol; others are closed. Nil without
+    ///     the protocol.
     ///   - receive: takes over the descriptors of connections.
     ///   - refuse: takes over the descriptor of a connection for which there is no room.
     init(
         host: String,
         port: UInt16,
         maximumUndecided: Int,
+        proxies: [AddressRange]? = nil,
         receive: Reception,
         refuse: @escaping @Sendable (Int32) -> Void,
         logger: Logger
@@ -50,6 +54,7 @@ final class PortListener: Component {
         self.host = host
         wantedPort = port
         self.maximumUndecided = maximumUndecided
+        self.proxies = proxies
         self.receive = receive
         self.refuse = refuse
         self.logger = logger
@@ -82,6 +87,7 @@ final class PortListener: Component {
                 listener: socket.descriptor,
                 stop: stop,
                 maximumUndecided: maximumUndecided,
+                proxies: proxies,
                 receive: receive,
                 refuse: refuse,
                 logger: logger
@@ -114,8 +120,16 @@ private struct AcceptLoop {
     /// A connection whose protocol is not yet known.
     private struct Undecided {
         let descriptor: Int32
-        let peer: String
+        var peer: String
+        /// Whether the header of the PROXY protocol has not come yet.
+        var awaitsHeader: Bool
         let deadline: ContinuousClock.Instant
+    }
+
+    private enum Decision {
+        case wait
+        case close
+        case handOver(() -> Void)
     }
 
     private let listener: Int32
@@ -123,6 +137,7 @@ private struct AcceptLoop {
     private let maximumUndecided: Int
     private let refuse: (Int32) -> Void
     private let logger: Logger
+    private let proxies: [AddressRange]?
     private let receive: PortListener.Reception
     private let poller: Int32
     /// In the order of arrival, which is also the order of their deadlines.
@@ -136,6 +151,7 @@ private struct AcceptLoop {
         listener: Int32,
         stop: StopSignal,
         maximumUndecided: Int,
+        proxies: [AddressRange]?,
         receive: PortListener.Reception,
         refuse: @escaping (Int32) -> Void,
         logger: Logger
@@ -146,6 +162,7 @@ private struct AcceptLoop {
         self.maximumUndecided = maximumUndecided
         self.refuse = refuse
         self.logger = logger
+        self.proxies = proxies
         self.receive = receive
     }
 
@@ -218,41 +235,78 @@ private struct AcceptLoop {
 
     /// Passes a new connection to its server, or waits for its first bytes.
     private mutating func take(_ descriptor: Int32, peer: String) {
-        guard case .serve(let serve) = receive else {
-            if case .relay(let relay) = receive { relay(descriptor, peer) }
+        if let proxies, !proxies.contains(where: { $0.contains(peer) }) {
+            logger.debug("connection from another address than the proxies' closed", metadata: ["address": "\(peer)"])
+            close(descriptor)
             return
         }
-        switch peek(descriptor) {
-        case .undecided?:
+        var connection = Undecided(
+            descriptor: descriptor,
+            peer: peer,
+            awaitsHeader: proxies != nil,
+            deadline: .now + PortListener.decisionTimeout
+        )
+        switch decide(&connection) {
+        case .wait:
             if undecided.count >= maximumUndecided {
                 let oldest = undecided.removeFirst().descriptor
                 forget(oldest)
                 refuse(oldest)
             }
-            undecided.append(
-                Undecided(descriptor: descriptor, peer: peer, deadline: .now + PortListener.decisionTimeout)
-            )
+            undecided.append(connection)
             // Edge-triggered: too few bytes must not wake the thread repeatedly.
             watch(descriptor, EPOLLIN.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue)
-        case let decision?: serve(decision, descriptor, ConnectionOrigin(peer: peer))
-        case nil: close(descriptor)
+        case .close: close(descriptor)
+        case .handOver(let handOver): handOver()
         }
     }
 
     private mutating func decide(_ descriptor: Int32) {
-        guard case .serve(let serve) = receive,
-            let index = undecided.firstIndex(where: { $0.descriptor == descriptor })
-        else { return }
-        switch peek(descriptor) {
-        case .undecided?: return
-        case let decision?:
-            let connection = undecided.remove(at: index)
-            forget(descriptor)
-            serve(decision, descriptor, ConnectionOrigin(peer: connection.peer))
-        case nil:
+        guard let index = undecided.firstIndex(where: { $0.descriptor == descriptor }) else { return }
+        switch decide(&undecided[index]) {
+        case .wait: return
+        case .close:
             undecided.remove(at: index)
             drop(descriptor)
+        case .handOver(let handOver):
+            undecided.remove(at: index)
+            // Before it is handed over: its number may then be that of another file.
+            forget(descriptor)
+            handOver()
         }
+    }
+
+    private func decide(_ connection: inout Undecided) -> Decision {
+        let descriptor = connection.descriptor
+        if connection.awaitsHeader {
+            switch readProxyHeader(descriptor) {
+            case .incomplete: return .wait
+            case .invalid: return .close
+            case .complete(_, let address):
+                connection.awaitsHeader = false
+                connection.peer = address ?? connection.peer
+            }
+        }
+        let peer = connection.peer
+        switch receive {
+        case .relay(let relay): return .handOver { relay(descriptor, peer) }
+        case .serve(let serve):
+            switch peek(descriptor) {
+            case .undecided?: return .wait
+            case let decision?: return .handOver { serve(decision, descriptor, ConnectionOrigin(peer: peer)) }
+            case nil: return .close
+            }
+        }
+    }
+
+    /// Takes the header of the PROXY protocol off a connection, if it is there as a whole.
+    private func readProxyHeader(_ descriptor: Int32) -> ProxyHeader {
+        var bytes = Array(repeating: UInt8(0), count: ProxyHeader.maximumLength)
+        let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_PEEK))
+        guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) ? .incomplete : .invalid }
+        let header = ProxyHeader(Array(bytes[..<count]))
+        if case .complete(let length, _) = header { recv(descriptor, &bytes, length, 0) }
+        return header
     }
 
     /// Returns nil if the connection is closed.

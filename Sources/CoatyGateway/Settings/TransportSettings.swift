@@ -8,6 +8,9 @@ struct TransportSettings: Sendable, Equatable {
     var hstsMaxAge = 0
     /// A loopback port without TLS for probes; nil opens none.
     var plainPort: UInt16?
+    /// The proxies before the gateway, and how they name their clients.
+    var addressing = ClientAddressing()
+    var usesProxyProtocol = false
 
     /// The files for TLS; nil if the gateway terminates none.
     var tls: TLSFiles? {
@@ -27,6 +30,9 @@ struct TransportSettings: Sendable, Equatable {
         }
         guard certificateFile != nil || clientAuthoritiesFile == nil && hstsMaxAge == 0 else {
             throw ConfigurationError(description: "tls-client-ca-file, hsts-max-age: only with tls-certificate-file")
+        }
+        guard !addressing.trustedProxies.isEmpty || addressing.field == .none && !usesProxyProtocol else {
+            throw ConfigurationError(description: "forwarded-header, proxy-protocol: only with trusted-proxies")
         }
         guard clientAuthoritiesFile != nil || requiresClientCertificate == nil else {
             throw ConfigurationError(description: "tls-client-certificates: only with tls-client-ca-file")
@@ -87,6 +93,42 @@ extension GatewaySettings {
             help: "Port on 127.0.0.1 without TLS for /healthz and /readyz, 0 takes a free one (none)."
         ) { settings, value throws(SettingError) in
             settings.transport.plainPort = try integer(value, in: 0...UInt16.max)
+        },
+        Setting(
+            name: "trusted-proxies",
+            placeholder: "addresses",
+            help: """
+                Addresses of reverse proxies, separated by commas, such as 10.0.0.0/8, whose word about their clients' addresses counts \
+                (none).
+                """
+        ) { settings, value throws(SettingError) in
+            settings.transport.addressing.trustedProxies = try value.split(separator: ",").map {
+                part throws(SettingError) in
+                guard let range = AddressRange(part.filter { $0 != " " }) else {
+                    throw SettingError(reason: "each entry must be an IP address, or one with the length of its prefix")
+                }
+                return range
+            }
+        },
+        Setting(
+            name: "forwarded-header",
+            placeholder: "none|forwarded|x-forwarded-for",
+            help: "The header field in which trusted proxies name their clients (none)."
+        ) { settings, value throws(SettingError) in
+            guard let field = ClientAddressing.Field(rawValue: value) else {
+                throw SettingError(reason: "must be none, forwarded or x-forwarded-for")
+            }
+            settings.transport.addressing.field = field
+        },
+        Setting(
+            name: "proxy-protocol",
+            placeholder: "true|false",
+            help: """
+                Whether every connection begins with a header of the PROXY protocol, version 2, from a trusted proxy; others are closed \
+                (false).
+                """
+        ) { settings, value throws(SettingError) in
+            settings.transport.usesProxyProtocol = try boolean(value)
         },
     ]
 }

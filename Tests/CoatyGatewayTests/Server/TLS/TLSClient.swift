@@ -49,6 +49,11 @@ final class TLSClient {
 
     /// Connects to a port of 127.0.0.1.
     convenience init(port: UInt16, authorities: String? = nil, identity: String? = nil) throws {
+        try self.init(descriptor: Self.connect(to: port), authorities: authorities, identity: identity)
+    }
+
+    /// Connects to a port of 127.0.0.1, and returns the socket.
+    static func connect(to port: UInt16) throws -> Int32 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -56,11 +61,11 @@ final class TLSClient {
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
         let result = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
         guard result == 0 else { throw Failure.socket(errno) }
-        try self.init(descriptor: descriptor, authorities: authorities, identity: identity)
+        return descriptor
     }
 
     deinit {
