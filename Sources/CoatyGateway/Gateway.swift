@@ -272,6 +272,7 @@ public final class Gateway: Sendable {
             // Before the servers, so that it stops after them: what they have sent at their end still has to get through.
             let tls = ComponentGroup(components: [certificates, relay])
             try await start("TLS", tls, stopLimit: .milliseconds(150))
+            metrics.add(relay, certificates)
             reception = .relay { relay.take($0, peer: $1) }
         }
         try await start("streams", StreamService(server: streams), stopLimit: .milliseconds(1200))
@@ -423,7 +424,8 @@ public final class Gateway: Sendable {
     /// Returns the routes of the plain port, for probes and whatever else is only for this machine.
     private func plainRouter(_ services: ClientServices, _ manager: CommunicationManager) -> Router {
         var router = GatewayRouter()
-        HealthResource(manager: manager, access: services.gate.access, drain: drain).register(in: &router)
+        HealthResource(manager: manager, access: services.gate.access, drain: drain, pause: pause).register(in: &router)
+        MetricsResource.registerPublic(metrics, in: &router)
         return router.router
     }
 

@@ -27,7 +27,7 @@ import Testing
         try replacePair()
         try waitUntil("new clients get the new certificate", within: 15) { try digest() != old }
         #expect(try running.request("GET /v1/info").contains("200 OK"))
-        #expect(gateway.log.contains("certificate loaded"))
+        try waitUntil("it is logged") { gateway.log.contains("certificate loaded") }
     }
 
     @Test func aSignalLoadsAtOnce() throws {

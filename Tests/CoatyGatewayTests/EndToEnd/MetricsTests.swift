@@ -61,8 +61,14 @@ import Testing
 
     /// docs/metrics.md lists exactly the metrics that there are.
     @Test func documentListsAllMetrics() throws {
-        let scene = try Scene()
-        let text = try scene.gateway.request("GET", "/metrics").text
+        let port = try FreePort.tcp()
+        let certificates = try TLSCertificates()
+        let gateway = try GatewayProcess(
+            ["--embedded-broker-listen", "127.0.0.1:0", "--plain-port", "\(port)"] + certificates.flags
+        )
+        try waitUntil("it serves") { try RawConnection(port: port).request("GET", "/healthz").status == 200 }
+        let text = try RawConnection(port: port).request("GET", "/metrics").text
+        withExtendedLifetime((gateway, certificates)) {}
         let types = text.split(separator: "\n").filter { $0.hasPrefix("# TYPE ") }.map { line in
             let words = line.split(separator: " ")
             return "\(words[2]) \(words[3])"

@@ -22,6 +22,12 @@ import Testing
         }
     }
 
+    @Test func metricsNeedNeitherTLSNorToken() throws {
+        let answer = try RawConnection(port: port).request("GET", "/metrics")
+        #expect(answer.status == 200)
+        #expect(answer.text.contains("# TYPE coaty_gateway_http_requests_total counter\n"))
+    }
+
     @Test func nothingElseIsThere() throws {
         for path in ["/v1/info", "/v1/status", "/", "/v1/ws", "/openapi.yaml"] {
             #expect(try RawConnection(port: port).request("GET", path).status == 404)

@@ -69,6 +69,25 @@ extension Metrics {
         }
     }
 
+    func add(_ relay: TLSRelay, _ certificates: CertificateStore) {
+        add { text in
+            let handshakes = relay.handshakes
+            text.counter(
+                "tls_handshakes_total",
+                "TLS connections by result: served, or failed before a request.",
+                [
+                    ([("result", "served")], Double(handshakes.served)),
+                    ([("result", "failed")], Double(handshakes.failed)),
+                ]
+            )
+            text.gauge(
+                "tls_certificate_expiry_timestamp_seconds",
+                "When the certificate in force expires, in seconds since 1970.",
+                Int(certificates.context.expiry)
+            )
+        }
+    }
+
     func add(_ counts: OperationCounts) {
         add { text in
             text.counter(

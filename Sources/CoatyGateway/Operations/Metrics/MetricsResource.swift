@@ -9,14 +9,20 @@ struct MetricsResource: Sendable {
     func register(in router: inout GatewayRouter) {
         router.on(.get, Self.path) { [gate] _, principal in
             // Not on the thread of the request: many locks are taken.
-            .awaiting {
-                let text = try gate.perform(ReadMetrics(), by: principal)
-                return HTTPResponse(
-                    status: 200,
-                    headers: [("Content-Type", MetricsText.mediaType), ("Cache-Control", "no-store")],
-                    body: text.bytes
-                )
-            }
+            .awaiting { Self.response(try gate.perform(ReadMetrics(), by: principal)) }
         }
+    }
+
+    /// Registers the metrics for everybody who reaches the port, which is only for this machine.
+    static func registerPublic(_ metrics: Metrics, in router: inout GatewayRouter) {
+        router.onPublic(.get, path) { _ in .awaiting { response(metrics.text) } }
+    }
+
+    private static func response(_ text: MetricsText) -> HTTPResponse {
+        HTTPResponse(
+            status: 200,
+            headers: [("Content-Type", MetricsText.mediaType), ("Cache-Control", "no-store")],
+            body: text.bytes
+        )
     }
 }

@@ -1,5 +1,6 @@
 import CEpoll
 import Glibc
+import Synchronization
 
 /// Creates a descriptor for epoll; -1 and `errno` if that fails.
 func epollDescriptor() -> Int32 { epoll_create1(Int32(EPOLL_CLOEXEC)) }
@@ -173,6 +174,7 @@ final class RelayLoop {
             isExhausted = true
             return remove(connection)
         }
+        thread.served.add(1, ordering: .relaxed)
         undecidedCount -= 1
         isExhausted = false
         boundSocket(connection.outer, isWebSocket: peek == .webSocket)
@@ -195,7 +197,10 @@ final class RelayLoop {
     private func remove(_ connection: RelayedConnection) {
         unwatchOuter(connection)
         if connection.watchedInner != nil { epoll_ctl(poller, EPOLL_CTL_DEL, connection.inner, nil) }
-        if connection.isUndecided { undecidedCount -= 1 }
+        if connection.isUndecided {
+            undecidedCount -= 1
+            thread.failed.add(1, ordering: .relaxed)
+        }
         if connection.isCountedAsLingering { lingeringCount -= 1 }
         timed.remove(connection.id)
         connections[connection.id] = nil

@@ -65,6 +65,13 @@ final class TLSRelay: Component {
         threads[Int(number % UInt(threads.count))].take(RelayThread.Arrival(descriptor: descriptor, peer: peer))
     }
 
+    /// Connections that were handed to a server, and those that ended before, since the start.
+    var handshakes: (served: Int, failed: Int) {
+        threads.reduce((0, 0)) {
+            ($0.0 + $1.served.load(ordering: .relaxed), $0.1 + $1.failed.load(ordering: .relaxed))
+        }
+    }
+
     func start() async throws {
         var started: [RelayThread] = []
         do {
@@ -112,6 +119,9 @@ final class RelayThread: Sendable {
     let userTimeout: Int
     let handlers: TLSRelay.Handlers
     let logger: Logger
+    /// Connections that were handed to a server, and those that ended before.
+    let served = Atomic(0)
+    let failed = Atomic(0)
     private let name: String
     private let state = Mutex(State())
     private let ended = DispatchGroup()
