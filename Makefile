@@ -109,8 +109,9 @@ test-soak: deps-hostile ## run under load with clients that come and go, some ho
 	swift build -c release --product coaty-gateway
 	Tests/Hostile/soak .build/soak "$$(swift build -c release --show-bin-path)/coaty-gateway" $(SOAK_SECONDS) $(SOAK_RATE)
 
-test-edge: deps-edge ## restart gateways behind haproxy one after the other, with 2000 clients that resume; EDGE_CLIENTS=200 takes fewer
+test-edge: deps-edge ## let Prometheus read the metrics, and restart gateways behind haproxy with 2000 clients; EDGE_CLIENTS=200 takes fewer
 	swift build -c release --product coaty-gateway
+	Tests/Edge/prometheus .build/prometheus "$$(swift build -c release --show-bin-path)/coaty-gateway"
 	Tests/Edge/rolling .build/edge "$$(swift build -c release --show-bin-path)/coaty-gateway" $(EDGE_CLIENTS)
 
 screenshots: deps-browser ## take the README's screenshots of the console anew
