@@ -220,12 +220,12 @@ public final class Gateway: Sendable {
         metrics.add(manager)
         metrics.add(network.requestCount)
         metrics.add(accounts, memory, hub.counts)
-        // The nodes of a removed token must not stay until their leases end.
+        // The nodes of a removed token must not stay until their leases end. Those of an expired one do, because its user may come back.
         _ = access.observe { [access] in
             let policy = access.policy
             ioNodes.withdraw { node in
-                guard let permissions = policy.permissions(of: node.owner) else { return false }
-                return permissions.decide(node.request(.register, .nodes, by: node.owner)).denial == nil
+                guard let permissions = node.owner.permissions(under: policy) else { return false }
+                return permissions.decide(node.request(.register, .nodes, by: node.owner.subject)).denial == nil
             }
         }
         let services = ClientServices(

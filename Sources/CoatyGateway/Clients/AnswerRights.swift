@@ -58,6 +58,9 @@ final class AnswerRights: Sendable {
         }
     }
 
+    /// Whether no request can be answered now.
+    var isEmpty: Bool { state.withLock { !$0.rights.values.contains(where: \.isValid) } }
+
     /// Returns whether a request can be answered now.
     func contains(_ id: CoatyUUID) -> Bool {
         let key = TextKey(id.string)

@@ -10,8 +10,8 @@ final class ClientServices: Sendable {
     let workers: WorkerPool
     let connections: ClientConnections
     let authenticator: Authenticator
-    /// The requests that the clients with a token may answer, by the token's subject.
-    private let rights = Mutex<[Principal.Subject: AnswerRights]>([:])
+    /// The requests that authenticated clients may answer.
+    private let rights = Mutex(SharedRights())
 
     init(
         gate: Gate,
@@ -34,15 +34,10 @@ final class ClientServices: Sendable {
         let window = Duration.milliseconds(accounts.limits.timeout)
         let limit = accounts.limits.answerableRequestsPerClient
         guard principal.subject != .anonymous else { return AnswerRights(window: window, limit: limit) }
-        return rights.withLock { rights in
-            if let known = rights[principal.subject] { return known }
-            let new = AnswerRights(window: window, limit: limit)
-            rights[principal.subject] = new
-            return new
-        }
+        return rights.withLock { $0.rights(of: principal.subject) { AnswerRights(window: window, limit: limit) } }
     }
 
-    /// Judges a pending request whenever the access policy changes.
+    /// Judges a pending request whenever the access policy changes, and when the principal expires.
     ///
     /// - Parameter onEnd: called with the problem if the request is no longer allowed.
     /// - Returns: a function that ends this.
@@ -59,9 +54,41 @@ final class ClientServices: Sendable {
                 onEnd(error)
             }
         }
-        let ignore = gate.access.observe(observer)
+        let ignore = gate.access.observe(principal, observer)
         // The policy may have changed between the decision and this.
         observer()
         return ignore
+    }
+}
+
+/// What the connections of each authenticated client share. What no connection has and holds nothing is removed: an identity provider
+/// has any number of users.
+private struct SharedRights: Sendable {
+    private static let minimumSweep = 64
+
+    private var rights: [Principal.Subject: AnswerRights] = [:]
+    /// The number of entries at which unused ones are removed.
+    private var sweep = minimumSweep
+
+    mutating func rights(of subject: Principal.Subject, _ make: () -> AnswerRights) -> AnswerRights {
+        if let known = rights[subject] { return known }
+        if rights.count >= sweep { removeUnused() }
+        let new = make()
+        rights[subject] = new
+        return new
+    }
+
+    /// Nobody can get a reference meanwhile: the owner has locked this.
+    private mutating func removeUnused() {
+        var unused: [Principal.Subject] = []
+        var index = rights.values.startIndex
+        while index != rights.values.endIndex {
+            if isKnownUniquelyReferenced(&rights.values[index]), rights.values[index].isEmpty {
+                unused.append(rights.keys[index])
+            }
+            rights.values.formIndex(after: &index)
+        }
+        for subject in unused { rights[subject] = nil }
+        sweep = max(Self.minimumSweep, 2 * rights.count)
     }
 }

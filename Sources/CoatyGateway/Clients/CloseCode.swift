@@ -1,3 +1,4 @@
+import HTTPServer
 import WebSocketServer
 
 /// The gateway's own close codes of WebSockets; docs/websocket.md lists all codes.
@@ -10,6 +11,8 @@ enum CloseCode: UInt16 {
     case shuttingDown = 4000
     /// The client reads too slowly: replies to its frames or a subscription with `overflow=close` have overflowed.
     case slowClient = 4001
+    /// The client's token has expired, or its key was withdrawn. The client can connect with a new one.
+    case tokenExpired = 4002
     /// What the connection's only subscription observes no longer exists.
     case gone = 4500
     /// The broker, or since a reload the access configuration, does not allow what the connection's only subscription observes.
@@ -28,6 +31,7 @@ enum CloseCode: UInt16 {
             case .done(.overflow): .slowClient
             // `withdrawn`; the others end requests, which no WebSocket has as its only one.
             case .done: .gone
+            case .expired: .tokenExpired
             case .refused(status: 401): .accessRemoved
             case .refused(status: 403): .refused
             case .refused(status: 503): .tryAgainLater
@@ -45,15 +49,26 @@ extension WebSocketConnection {
 enum ConnectionEnd: Equatable, Sendable {
     /// After the frame `done`.
     case done(ServerFrame.EndReason)
+    /// After the frame `error`, because the client's token has expired.
+    case expired
     /// After the frame `error` with a problem of this status.
     case refused(status: Int)
+
+    /// Returns the end because of a problem.
+    init(_ problem: Problem) { self = problem.isExpiry ? .expired : .refused(status: problem.status) }
 
     /// The reason in the close frame.
     var text: String {
         switch self {
         case .done(.overflow): "the client reads too slowly"
         case .done(let reason): reason.rawValue
+        case .expired: "token expired"
         case .refused: "refused"
         }
     }
+}
+
+extension Problem {
+    /// Whether the client's token has expired: with a new one it may go on.
+    var isExpiry: Bool { type == Problems.tokenExpired.type }
 }

@@ -166,7 +166,7 @@ final class OutboundQueue: Job {
     func refuse(_ subscription: ClientSubscription, _ problem: Problem) {
         state.withLock { state in
             guard close(subscription, &state) != .over else { return }
-            if hasOneSubscription { state.finishing = .refused(status: problem.status) }
+            if hasOneSubscription { state.finishing = ConnectionEnd(problem) }
             queueReply(.error(problem), subscription.id, &state)
             write(&state)
         }

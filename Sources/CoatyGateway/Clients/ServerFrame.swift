@@ -66,6 +66,13 @@ extension ServerFrame {
         return ServerFrame(.ok, members: Array(#""cursor":"\#(cursor)""#.utf8), cursor: cursor)
     }
 
+    /// Returns the confirmation of an authentication, with the time at which the token expires and the milliseconds until then.
+    static func authenticated(_ validity: Validity?) -> ServerFrame {
+        guard let validity else { return ok }
+        let rest = max(0, validity.expires - Int(CoatyTimestamp.nowMillis()))
+        return ServerFrame(.ok, members: Array(#""expires":\#(validity.expires),"validFor":\#(rest)"#.utf8))
+    }
+
     static let pong = ServerFrame(.pong)
 
     /// - Parameter isFiltered: whether there were responses that the client must not see.

@@ -42,7 +42,7 @@ final class SingleStream: Sendable {
             view: permitted.view
         )
         let cancel = permitted.start(subscription)
-        let ignore = services.gate.access.observe { [weak self] in self?.judge(subscription) }
+        let ignore = services.gate.access.observe(principal) { [weak self] in self?.judge(subscription) }
         let end: @Sendable () -> Void = {
             ignore()
             cancel()

@@ -13,15 +13,16 @@ extension SocketSession {
     func use(_ principal: Principal) {
         let rights = services.answerRights(of: principal)
         outbound.note(deliveriesIn: rights)
-        let (isFirst, deadline) = store.state.withLock { state in
-            defer {
-                state.principal = principal
-                state.rights = rights
-                state.authenticationDeadline = nil
-            }
-            return (state.ignoreAccess == nil, state.authenticationDeadline)
+        let expiry = AccessControl.expiry(of: principal) { [weak self] in self?.judge() }
+        let (isFirst, deadlines) = store.state.withLock { state in
+            let former = [state.authenticationDeadline, state.expiry]
+            state.principal = principal
+            state.rights = rights
+            state.authenticationDeadline = nil
+            state.expiry = state.isClosed ? nil : expiry
+            return (state.ignoreAccess == nil, state.isClosed ? former + [expiry] : former)
         }
-        deadline?.cancel()
+        for deadline in deadlines { deadline?.cancel() }
         guard isFirst else { return judge() }
         let ignore = services.gate.access.observe { [weak self] in self?.judge() }
         let isClosed = store.state.withLock { state in
@@ -60,7 +61,7 @@ extension SocketSession {
         }
         try move(to: principal)
         use(principal)
-        outbound.reply(.ok, id: frame.id)
+        outbound.reply(.authenticated(principal.validity), id: frame.id)
     }
 
     /// Counts the connection for the principal, and no longer for its address.
@@ -77,14 +78,15 @@ extension SocketSession {
         connection.budget = outbound.memory
     }
 
-    /// Judges all subscriptions and requests by the current policy.
+    /// Judges all subscriptions and requests by the current policy. Ends the connection of a principal that has expired.
     private func judge() {
         let (principal, activities) = store.state.withLock { ($0.principal, Array($0.activities.values)) }
         guard let principal else { return }
         do throws(Problem) {
             _ = try services.gate.access.permissions(of: principal)
         } catch {
-            return disconnect(.accessRemoved, "access removed")
+            return error.isExpiry
+                ? disconnect(.tokenExpired, "token expired") : disconnect(.accessRemoved, "access removed")
         }
         for activity in activities {
             if let observation = activity.subscription.wanted {

@@ -28,6 +28,8 @@ final class SocketSession: WebSocketEndpoint.Client {
         var authenticationDeadline: Deadline?
         /// Nil once the connection has closed.
         var places: Places?
+        /// When the principal expires; nil if it does not.
+        var expiry: Deadline?
         /// Ends the observation of the access policy.
         var ignoreAccess: (@Sendable () -> Void)?
         /// Keyed by the client's ids, which are compared byte by byte.
@@ -332,19 +334,23 @@ final class SocketSession: WebSocketEndpoint.Client {
     // MARK: - End
 
     func closed() {
-        let (activities, identity, ignoreAccess, deadline) = store.state.withLock { state in
+        let (activities, identity, ignoreAccess, deadlines) = store.state.withLock { state in
             state.isClosed = true
             defer {
                 state.activities = [:]
                 state.identity = nil
                 state.ignoreAccess = nil
                 state.authenticationDeadline = nil
+                state.expiry = nil
                 state.places = nil
             }
-            return (state.activities.values, state.identity, state.ignoreAccess, state.authenticationDeadline)
+            return (
+                state.activities.values, state.identity, state.ignoreAccess,
+                [state.authenticationDeadline, state.expiry]
+            )
         }
         ignoreAccess?()
-        deadline?.cancel()
+        for deadline in deadlines { deadline?.cancel() }
         outbound.close()
         services.connections.remove(connectionNumber)
         for activity in activities { activity.cancel?() }

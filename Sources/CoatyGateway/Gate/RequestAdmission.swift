@@ -154,8 +154,8 @@ private final class ConnectionState: Sendable {
 
     var memory: MemoryAccount { held.memory }
 
-    /// Whether no other policy has come into force, which may not have the token.
-    func isCurrent(_ policy: Policy) -> Bool { policySerial == policy.serial }
+    /// Whether the token has not expired, and no other policy has come into force, which may not have it.
+    func isCurrent(_ policy: Policy) -> Bool { policySerial == policy.serial && principal.isValid }
 
     /// Compares in constant time: the next request may be another client's, behind the same proxy.
     func isSame(as other: UnsafeBufferPointer<UInt8>) -> Bool {

@@ -1,13 +1,15 @@
 import Glibc
 
-/// Who shares an account: the clients with one token, or those without a token that come from one address.
+/// Who shares an account: the clients with one token, those of one user of an identity provider, or those without a token that come from one address.
 enum ClientKey: Hashable, Sendable, CustomStringConvertible {
     case token(String)
+    case user(issuer: String, name: String)
     case address(ClientAddress)
 
     var description: String {
         switch self {
         case .token(let name): "token \(name)"
+        case .user(let issuer, let name): "user \(name) of \(issuer)"
         case .address(let address): "address \(address)"
         }
     }

@@ -1,3 +1,4 @@
+import Coaty
 import HTTPServer
 import Synchronization
 
@@ -24,8 +25,9 @@ final class AccessControl: Sendable {
 
     /// Returns what a principal may do now.
     ///
-    /// - Throws: `Problem` with status 401 if its token has been removed, or anonymous clients may do nothing.
+    /// - Throws: `Problem` with status 401 if its token has expired or been removed, or anonymous clients may do nothing.
     func permissions(of principal: Principal) throws(Problem) -> Permissions {
+        guard principal.isValid else { throw Problems.tokenExpired }
         guard let permissions = principal.permissions(under: policy) else { throw Problems.unauthorized }
         return permissions
     }
@@ -37,6 +39,12 @@ final class AccessControl: Sendable {
             if let browserPolicy { state.browserPolicy = browserPolicy }
             return state.observers.values
         }
+        for observer in observers { observer() }
+    }
+
+    /// Reports to all observers that principals are no longer valid, although the policy is the same.
+    func review() {
+        let observers = state.withLock { Array($0.observers.values) }
         for observer in observers { observer() }
     }
 
@@ -52,9 +60,41 @@ final class AccessControl: Sendable {
         }
         return { [weak self] in _ = self?.state.withLock { $0.observers.removeValue(forKey: id) } }
     }
+
+    /// Reports each change of the policy, and the expiry of a principal.
+    ///
+    /// - Returns: a function that ends this.
+    func observe(_ principal: Principal, _ observer: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+        let ignore = observe(observer)
+        guard let deadline = Self.expiry(of: principal, observer) else { return ignore }
+        return {
+            ignore()
+            deadline.cancel()
+        }
+    }
+
+    /// Calls a handler when a principal has expired.
+    ///
+    /// - Parameter handler: must not block.
+    /// - Returns: nil if it does not expire.
+    static func expiry(of principal: Principal, _ handler: @escaping @Sendable () -> Void) -> Deadline? {
+        principal.validity.map { validity in
+            // The timer has another clock: it must not be early.
+            let rest = max(.zero, validity.end - .now) + .milliseconds(20)
+            return Deadline(after: rest, handler: handler)
+        }
+    }
 }
 
 extension Problems {
+    static let tokenExpired = Problem(
+        type: typePrefix + "token-expired",
+        title: "Token expired",
+        status: 401,
+        detail: "The token has expired, or its key is no longer valid. Send a new one.",
+        headers: [("WWW-Authenticate", #"Bearer error="invalid_token", error_description="expired""#)]
+    )
+
     static let unauthorized = Problem(
         type: typePrefix + "unauthorized",
         title: "Unauthorized",

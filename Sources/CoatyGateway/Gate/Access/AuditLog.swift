@@ -82,15 +82,15 @@ final class AuditLog: Sendable {
 
     func denied(_ claim: AccessRequest, by principal: Principal) {
         guard destination != .none else { return }
-        let key = "\(principal.name ?? "")\u{0}\(principal.address)\u{0}\(claim.summary)"
+        let key = "\(principal.issuer ?? "")\u{0}\(principal.name ?? "")\u{0}\(principal.address)\u{0}\(claim.summary)"
         guard let repetitions = count(key) else { return }
-        write("denied", principal.name, principal.address, [claim], repetitions: repetitions)
+        write("denied", principal, principal.address, [claim], repetitions: repetitions)
     }
 
     func performed(_ claims: [AccessRequest], by principal: Principal, error: (any Error)? = nil) {
         guard destination != .none else { return }
         let problem = error.map { Problems.of($0) }
-        write("performed", principal.name, principal.address, claims, status: problem?.status ?? 200)
+        write("performed", principal, principal.address, claims, status: problem?.status ?? 200)
     }
 
     func failedAuthentication(from address: String) {
@@ -121,15 +121,17 @@ final class AuditLog: Sendable {
 
     private func write(
         _ event: String,
-        _ name: String?,
+        _ principal: Principal?,
         _ address: String,
         _ claims: [AccessRequest],
         status: Int? = nil,
         repetitions: Int = 0
     ) {
         guard destination != .none else { return }
+        let name = principal?.name
+        let client = name.map { "\(principal?.issuer ?? "")\u{0}\($0)" } ?? address
         let dropped = state.withLock { state -> Int? in
-            guard state.queued < Self.maximumQueued, state.mayWrite(about: name ?? address) else {
+            guard state.queued < Self.maximumQueued, state.mayWrite(about: client) else {
                 state.dropped += 1
                 return nil
             }
@@ -141,6 +143,10 @@ final class AuditLog: Sendable {
         var json = Array(#"{"time":"#.utf8) + "\(Int(CoatyTimestamp.nowMillis()))".utf8
         json += #","event":"\#(event)","principal":"#.utf8
         if let name { JSONText.append(name, to: &json) } else { json += "null".utf8 }
+        if let issuer = principal?.issuer {
+            json += #","issuer":"#.utf8
+            JSONText.append(issuer, to: &json)
+        }
         json += #","address":"#.utf8
         JSONText.append(address, to: &json)
         json += #","needs":"#.utf8

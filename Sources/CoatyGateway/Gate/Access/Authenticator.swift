@@ -37,12 +37,14 @@ final class Authenticator: Sendable {
         let policy = access.policy
         guard authorization != nil || ticket != nil, !policy.isOpen else { return nil }
         guard let authorization else {
-            let subject = ticket.flatMap { ticket in
+            let found = ticket.flatMap { ticket in
                 state.withLock { $0.tickets.redeem(ticket, origin: origin, at: .now) }
             }
             // Not counted: an EventSource that reconnects by itself presents its ticket again.
-            guard let subject else { throw Problems.unauthorized }
-            return Principal(subject, address: address, under: policy)
+            guard let found else { throw Problems.unauthorized }
+            let principal = Principal(found, address: address, under: policy)
+            guard principal.isValid else { throw Problems.tokenExpired }
+            return principal
         }
         // In bytes: this runs for each request.
         let space = UInt8(ascii: " ")
@@ -74,7 +76,7 @@ final class Authenticator: Sendable {
     ///
     /// - Returns: the ticket, and how long it is valid.
     func ticket(for principal: Principal, origin: WebOrigin?) -> (ticket: String, validity: Duration) {
-        let (ticket, _) = state.withLock { $0.tickets.issue(for: principal.subject, origin: origin, at: .now) }
+        let (ticket, _) = state.withLock { $0.tickets.issue(for: principal.authenticated, origin: origin, at: .now) }
         return (ticket, Tickets.lifetime)
     }
 }

@@ -8,7 +8,7 @@ final class Policy: Sendable {
     static let open = Policy()
 
     /// What permissions depend on, besides the grants of roles.
-    private struct Identity: Hashable {
+    fileprivate struct Identity: Hashable {
         let roles: [WireName]
         let attributes: [UInt8]
         /// Only if a condition tests it; otherwise tokens share permissions.
@@ -24,6 +24,8 @@ final class Policy: Sendable {
     private let interned: [Identity: Permissions]
     private let subjects: [Principal.Subject: Permissions]
     private let tokens: [TokenDigest: AccessConfiguration.Token]
+    /// The permissions that principals of identity providers have. Its lock is a leaf.
+    private let granted: Mutex<GrantedPermissions>
 
     private init() {
         configuration = nil
@@ -31,6 +33,7 @@ final class Policy: Sendable {
         interned = [:]
         subjects = [:]
         tokens = [:]
+        granted = Mutex(GrantedPermissions())
     }
 
     /// - Parameter old: the policy that this one replaces. Permissions that do not change stay the same objects.
@@ -40,19 +43,9 @@ final class Policy: Sendable {
         let unchanged = Self.unchangedRoles(old, configuration, dialect)
         var interned: [Identity: Permissions] = [:]
         func permissions(_ roles: [String], _ attributes: [UInt8], _ name: String?) -> Permissions {
-            let grants = roles.flatMap { configuration.roles[$0] ?? [] }
-            let name = grants.contains(where: \.usesPrincipalName) ? name : nil
-            let identity = Identity(
-                roles: roles.map(WireName.init),
-                attributes: attributes,
-                name: name.map(WireName.init)
-            )
+            let (identity, make) = Self.identity(configuration, dialect, roles, attributes, name)
             if let known = interned[identity] { return known }
-            let permissions =
-                roles.allSatisfy(unchanged.contains) ? old?.interned[identity] : nil
-            let result =
-                permissions
-                ?? Permissions(roles: roles, grants: grants, attributes: attributes, name: name, dialect: dialect)
+            let result = (roles.allSatisfy(unchanged.contains) ? old?.interned[identity] : nil) ?? make()
             interned[identity] = result
             return result
         }
@@ -68,6 +61,8 @@ final class Policy: Sendable {
         self.interned = interned
         self.subjects = subjects
         self.tokens = tokens
+        let kept = old?.granted.withLock { $0.kept { $0.roles.allSatisfy(unchanged.contains) } }
+        granted = Mutex(kept ?? GrantedPermissions())
     }
 
     /// Whether everybody may do everything.
@@ -76,8 +71,36 @@ final class Policy: Sendable {
     /// Returns the token with a digest; nil if there is none.
     func token(digest: TokenDigest) -> AccessConfiguration.Token? { tokens[digest] }
 
-    /// Returns what a subject may do; nil if the token does not exist, or if clients without a token have no role.
+    /// Returns what a subject of the configuration may do; nil if the token does not exist, or if clients without a token have no role.
     func permissions(of subject: Principal.Subject) -> Permissions? { isOpen ? .unrestricted : subjects[subject] }
+
+    /// Returns what an authenticated client may do; nil if the configuration knows neither its token nor its issuer, or if clients
+    /// without a token have no role.
+    func permissions(of authenticated: Principal.Authenticated) -> Permissions? {
+        guard let configuration, case .user(_, let name) = authenticated.subject,
+            let granted = authenticated.granted
+        else { return permissions(of: authenticated.subject) }
+        let roles = granted.roles.filter { $0 != AccessConfiguration.admin && configuration.roles[$0] != nil }
+        let (identity, make) = Self.identity(configuration, dialect, roles, granted.attributes, name)
+        return self.granted.withLock { $0.permissions(identity, make) }
+    }
+
+    /// Returns what identifies permissions, and how to make them.
+    private static func identity(
+        _ configuration: AccessConfiguration,
+        _ dialect: TopicDialect,
+        _ roles: [String],
+        _ attributes: [UInt8],
+        _ name: String?
+    ) -> (Identity, () -> Permissions) {
+        let grants = roles.flatMap { configuration.roles[$0] ?? [] }
+        let name = grants.contains(where: \.usesPrincipalName) ? name : nil
+        let identity = Identity(roles: roles.map(WireName.init), attributes: attributes, name: name.map(WireName.init))
+        return (
+            identity,
+            { Permissions(roles: roles, grants: grants, attributes: attributes, name: name, dialect: dialect) }
+        )
+    }
 
     /// Returns the roles that grant the same under both policies.
     private static func unchangedRoles(
@@ -88,5 +111,38 @@ final class Policy: Sendable {
         guard let old, let roles = old.configuration?.roles, old.dialect == dialect else { return [] }
         let unchanged = new.roles.filter { roles[$0.key] == $0.value }
         return Set(unchanged.keys).union([AccessConfiguration.admin])
+    }
+}
+
+/// Permissions that exist as long as a principal has them, so that equal ones are the same object.
+///
+/// An identity provider has any number of users: their permissions must not stay for ever.
+private struct GrantedPermissions: Sendable {
+    private static let minimumSweep = 64
+
+    private struct Entry: Sendable {
+        weak var permissions: Permissions?
+    }
+
+    private var entries: [Policy.Identity: Entry] = [:]
+    /// The number of entries at which unused ones are removed.
+    private var sweep = minimumSweep
+
+    mutating func permissions(_ identity: Policy.Identity, _ make: () -> Permissions) -> Permissions {
+        if let known = entries[identity]?.permissions { return known }
+        if entries.count >= sweep {
+            entries = entries.filter { $0.value.permissions != nil }
+            sweep = max(Self.minimumSweep, 2 * entries.count)
+        }
+        let permissions = make()
+        entries[identity] = Entry(permissions: permissions)
+        return permissions
+    }
+
+    /// Returns the entries that another policy may use too.
+    func kept(_ isUnchanged: (Permissions) -> Bool) -> GrantedPermissions {
+        var kept = GrantedPermissions()
+        kept.entries = entries.filter { $0.value.permissions.map(isUnchanged) ?? false }
+        return kept
     }
 }

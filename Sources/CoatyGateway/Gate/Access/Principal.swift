@@ -1,7 +1,8 @@
+import Synchronization
+
 /// A client of the gateway: who asks for an operation. Found once per request or connection.
 ///
-/// It is an identity: what it may do depends on the policy in force, so that a change of the access configuration applies to open
-/// connections too.
+/// What it may do depends on the policy in force, so that a change of the access configuration applies to open connections too.
 final class Principal: Sendable {
     /// Who owns what a client creates.
     enum Subject: Hashable, Sendable {
@@ -9,29 +10,94 @@ final class Principal: Sendable {
         case anonymous
         /// The clients with the token of this name.
         case token(String)
+        /// The clients with a token of an identity provider for this user. Two providers may give the same name to different users.
+        case user(issuer: String, name: String)
     }
 
-    let subject: Subject
+    /// What an identity provider states about a user. The policy knows nothing else about it.
+    struct Granted: Hashable, Sendable {
+        /// The names of roles, including those that the configuration does not define.
+        let roles: [String]
+        /// The JSON text of an object.
+        let attributes: [UInt8]
+    }
+
+    /// The result of an authentication, without the place it came from.
+    struct Authenticated: Sendable {
+        let subject: Subject
+        /// Nil if the configuration has the roles and attributes of the subject.
+        var granted: Granted?
+        /// Nil if the credentials do not expire.
+        var validity: Validity?
+    }
+
+    let authenticated: Authenticated
     /// The IP address of the client, or of the last proxy; empty if it has none.
     let address: String
 
-    /// What it may do under the policy with this ``Policy/serial``. It saves looking that up for each operation.
-    private let known: (serial: UInt64, permissions: Permissions?)
+    /// What it may do under the policy with this ``Policy/serial``. It saves looking that up for each operation, and keeps
+    /// permissions that only this principal has. Its lock may be held while that of a policy is taken.
+    private let known: Mutex<(serial: UInt64, permissions: Permissions?)>
 
     /// - Parameter policy: the policy in force.
-    init(_ subject: Subject, address: String, under policy: Policy) {
-        self.subject = subject
+    init(_ authenticated: Authenticated, address: String, under policy: Policy) {
+        self.authenticated = authenticated
         self.address = address
-        known = (policy.serial, policy.permissions(of: subject))
+        known = Mutex((policy.serial, policy.permissions(of: authenticated)))
     }
 
-    /// Returns what it may do; nil if its token does not exist, or if clients without a token have no role.
+    /// Creates a principal that the configuration lists.
+    ///
+    /// - Parameter policy: the policy in force.
+    convenience init(_ subject: Subject, address: String, under policy: Policy) {
+        self.init(Authenticated(subject: subject), address: address, under: policy)
+    }
+
+    var subject: Subject { authenticated.subject }
+    /// Nil if its credentials do not expire.
+    var validity: Validity? { authenticated.validity }
+    /// Whether its credentials have neither expired nor been revoked.
+    var isValid: Bool { validity?.isValid ?? true }
+
+    /// Returns what it may do as long as it is valid; nil if its token does not exist, its issuer is not configured, or clients without
+    /// a token have no role.
     func permissions(under policy: Policy) -> Permissions? {
-        known.serial == policy.serial ? known.permissions : policy.permissions(of: subject)
+        known.withLock { known in
+            if known.serial != policy.serial { known = (policy.serial, policy.permissions(of: authenticated)) }
+            return known.permissions
+        }
     }
 
     /// The name in the audit log and in `/v1/access`; nil for anonymous clients.
     var name: String? {
-        if case .token(let name) = subject { name } else { nil }
+        switch subject {
+        case .anonymous: nil
+        case .token(let name), .user(_, let name): name
+        }
     }
+
+    /// The identity provider that the name is from; nil if it is from the configuration.
+    var issuer: String? {
+        if case .user(let issuer, _) = subject { issuer } else { nil }
+    }
+}
+
+/// How long credentials are valid.
+struct Validity: Sendable {
+    /// When they expire, in milliseconds since 1970.
+    let expires: Int
+    /// When the gateway no longer accepts them: later by the leeway for clocks that differ.
+    let end: ContinuousClock.Instant
+    let revocation: Revocation
+
+    var isValid: Bool { .now < end && !revocation.isRevoked }
+}
+
+/// Whether the key that has signed credentials is still trusted.
+final class Revocation: Sendable {
+    private let revoked = Atomic(false)
+
+    var isRevoked: Bool { revoked.load(ordering: .relaxed) }
+
+    func revoke() { revoked.store(true, ordering: .relaxed) }
 }

@@ -14,7 +14,7 @@ struct Tickets: Sendable {
     static let maximum = 10_000
 
     private struct Ticket: Sendable {
-        let subject: Principal.Subject
+        let holder: Principal.Authenticated
         let origin: WebOrigin?
         let expires: Instant
     }
@@ -32,32 +32,33 @@ struct Tickets: Sendable {
     ///
     /// - Parameter origin: the origin of the page that asks for the ticket; nil for the gateway's own, or a client that is no page.
     mutating func issue(
-        for subject: Principal.Subject,
+        for holder: Principal.Authenticated,
         origin: WebOrigin?,
         at now: Instant
     ) -> (ticket: String, expires: Instant) {
         removeExpired(at: now)
+        let subject = holder.subject
         if let own = ofSubject[subject], own.count >= Self.maximumPerSubject, let oldest = own.first { remove(oldest) }
         while tickets.count >= Self.maximum, let oldest = order.popFirst() { remove(oldest) }
         let ticket = RandomSecret.text()
         let digest = TokenDigest(of: ticket)
         let expires = now + Self.lifetime
-        tickets[digest] = Ticket(subject: subject, origin: origin, expires: expires)
+        tickets[digest] = Ticket(holder: holder, origin: origin, expires: expires)
         ofSubject[subject, default: []].append(digest)
         order.append(digest)
         if order.count > 2 * Self.maximum { order.removeAll { tickets[$0] == nil } }
         return (ticket, expires)
     }
 
-    /// Returns the subject of a ticket, which is used up whatever the result.
+    /// Returns who a ticket stands for. The ticket is used up whatever the result.
     ///
     /// - Parameter origin: the origin of the page that uses the ticket; nil for the gateway's own. An EventSource of a page of the
     ///   gateway sends no `Origin`, so a request without one counts as such.
     /// - Returns: nil if there is no such ticket, or it has expired or is for another origin.
-    mutating func redeem(_ ticket: String, origin: WebOrigin?, at now: Instant) -> Principal.Subject? {
+    mutating func redeem(_ ticket: String, origin: WebOrigin?, at now: Instant) -> Principal.Authenticated? {
         removeExpired(at: now)
         guard let found = remove(TokenDigest(of: ticket)), found.origin == origin else { return nil }
-        return found.subject
+        return found.holder
     }
 
     private mutating func removeExpired(at now: Instant) {
@@ -71,8 +72,9 @@ struct Tickets: Sendable {
     @discardableResult
     private mutating func remove(_ digest: TokenDigest) -> Ticket? {
         guard let ticket = tickets.removeValue(forKey: digest) else { return nil }
-        ofSubject[ticket.subject]?.removeAll { $0 == digest }
-        if ofSubject[ticket.subject]?.isEmpty == true { ofSubject[ticket.subject] = nil }
+        let subject = ticket.holder.subject
+        ofSubject[subject]?.removeAll { $0 == digest }
+        if ofSubject[subject]?.isEmpty == true { ofSubject[subject] = nil }
         return ticket
     }
 }

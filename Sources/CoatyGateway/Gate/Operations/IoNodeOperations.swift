@@ -6,7 +6,7 @@ extension IoNodeRegistry {
     struct Owned: Sendable {
         let node: LeasedIoNode
         let lease: Lease
-        let owner: Principal.Subject
+        let owner: Principal
 
         func request(_ verb: Verb, _ pattern: AccessPattern, by subject: Principal.Subject) -> AccessRequest {
             AccessRequest(
@@ -14,7 +14,7 @@ extension IoNodeRegistry {
                 pattern: pattern,
                 target: .context(WireName(node.context)),
                 objectText: node.json,
-                isOfOthers: owner != subject
+                isOfOthers: owner.subject != subject
             )
         }
     }
@@ -58,7 +58,7 @@ struct RegisterIoNode: AsyncOperation {
         // A node can't join while the gateway itself is offline.
         guard network.manager.isConnected else { throw CommunicationError.offline }
         let place = try permit.account.take(.ioNodes)
-        return (node, try await network.ioNodes.register(node, owner: permit.principal.subject, place: place))
+        return (node, try await network.ioNodes.register(node, owner: permit.principal, place: place))
     }
 }
 

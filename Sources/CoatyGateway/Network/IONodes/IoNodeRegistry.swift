@@ -36,7 +36,7 @@ final class IoNodeRegistry: Component {
     fileprivate struct Entry {
         let node: LeasedIoNode
         /// The principal that registered the node.
-        let owner: Principal.Subject
+        let owner: Principal
         /// The owner's place, until the node has left.
         let place: Place?
         var phase = Phase.joining
@@ -114,7 +114,7 @@ final class IoNodeRegistry: Component {
     /// Lets a node join the network; its lease begins when it is advertised.
     func register(
         _ node: LeasedIoNode,
-        owner: Principal.Subject,
+        owner: Principal,
         place: Place? = nil
     ) async throws(Refusal) -> Lease {
         try join(node, owner, place)
@@ -135,7 +135,7 @@ final class IoNodeRegistry: Component {
         return lease
     }
 
-    private func join(_ node: LeasedIoNode, _ owner: Principal.Subject, _ place: Place?) throws(Refusal) {
+    private func join(_ node: LeasedIoNode, _ owner: Principal, _ place: Place?) throws(Refusal) {
         try state.withLock { state throws(Refusal) in
             guard !state.isStopped else { throw .stopped }
             if let taken = node.ids.first(where: { state.owners[$0.id] != nil }) {
@@ -243,7 +243,7 @@ final class IoNodeRegistry: Component {
     /// Returns the principal that registered the node that has this id or a point with this id. Known from the start of the
     /// registration until the node has left the network.
     func owner(ofId id: CoatyUUID) -> Principal.Subject? {
-        state.withLock { state in state.owners[id].flatMap { state.entries[$0]?.owner } }
+        state.withLock { state in state.owners[id].flatMap { state.entries[$0]?.owner.subject } }
     }
 
     /// All registered nodes, in the order of their registration.

@@ -15,13 +15,13 @@ import Testing
         origin: WebOrigin? = nil,
         at seconds: Double = 0
     ) -> String {
-        tickets.issue(for: subject, origin: origin, at: Self.time(seconds)).ticket
+        tickets.issue(for: .init(subject: subject), origin: origin, at: Self.time(seconds)).ticket
     }
 
     private mutating func redeem(_ ticket: String, origin: WebOrigin? = nil, at seconds: Double = 0) -> Principal
         .Subject?
     {
-        tickets.redeem(ticket, origin: origin, at: Self.time(seconds))
+        tickets.redeem(ticket, origin: origin, at: Self.time(seconds))?.subject
     }
 
     @Test mutating func ticketIsValidOnce() {
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test mutating func ticketExpires() {
-        let (ticket, expires) = tickets.issue(for: Self.viewer, origin: nil, at: Self.time(0))
+        let (ticket, expires) = tickets.issue(for: .init(subject: Self.viewer), origin: nil, at: Self.time(0))
         #expect(expires == Self.time(30))
         let other = issue(at: 1)
         #expect(redeem(ticket, at: 30) == nil)

@@ -1,0 +1,154 @@
+import Coaty
+import CoatyTestSupport
+import HTTPServer
+import Synchronization
+import Testing
+
+@testable import CoatyGateway
+
+/// Principals that the configuration does not list.
+@Suite struct GrantedPrincipalTests {
+    private static let roles =
+        #"{"viewer":[{"read":["status"]}],"named":[{"#
+        + #""observe":["advertise"],"types":["T"],"where":["object.owner",["Equals",{"property":"principal.name"}]]}]}"#
+
+    private static func policy(_ roles: String = roles, replacing old: Policy? = nil) throws -> Policy {
+        let configuration = try AccessConfiguration(json: #"{"anonymous":["viewer"],"roles":\#(roles)}"#)
+        return Policy(configuration, dialect: .plain, replacing: old)
+    }
+
+    private static func user(
+        _ name: String = "ann",
+        roles: [String] = ["viewer"],
+        attributes: String = "{}",
+        expiresIn rest: Duration? = nil,
+        revocation: Revocation = Revocation(),
+        under policy: Policy
+    ) -> Principal {
+        let validity = rest.map {
+            Validity(
+                expires: Int(CoatyTimestamp.nowMillis()) + Int($0 / .milliseconds(1)),
+                end: .now + $0,
+                revocation: revocation
+            )
+        }
+        return Principal(
+            .init(
+                subject: .user(issuer: "https://idp.example", name: name),
+                granted: .init(roles: roles, attributes: Array(attributes.utf8)),
+                validity: validity
+            ),
+            address: "192.0.2.1",
+            under: policy
+        )
+    }
+
+    @Test func definedRolesCountAndOthersDoNot() throws {
+        let policy = try Self.policy()
+        let permissions = Self.user(roles: ["admin", "viewer", "other"], under: policy).permissions(under: policy)
+        #expect(permissions?.roles == ["viewer"])
+        // The built-in role is not in a claim by chance.
+        #expect(permissions?.isUnrestricted == false)
+        #expect(Self.user(roles: [], under: policy).permissions(under: policy)?.grants.isEmpty == true)
+        #expect(Self.user(under: .open).permissions(under: .open)?.isUnrestricted == true)
+    }
+
+    @Test func equalPermissionsAreTheSameObjectAsLongAsSomebodyHasThem() throws {
+        let policy = try Self.policy()
+        let ann = Self.user("ann", under: policy)
+        let bob = Self.user("bob", under: policy)
+        #expect(ann.permissions(under: policy) === bob.permissions(under: policy))
+        let named = ["ann", "bob"].map { Self.user($0, roles: ["named"], under: policy) }
+        #expect(named[0].permissions(under: policy) !== named[1].permissions(under: policy))
+        weak var gone: Permissions?
+        do {
+            let other = Self.user(attributes: #"{"a":1}"#, under: policy)
+            gone = other.permissions(under: policy)
+            #expect(gone != nil)
+        }
+        #expect(gone == nil)
+    }
+
+    @Test func aReloadKeepsWhatDoesNotChange() throws {
+        let old = try Self.policy()
+        let ann = Self.user(under: old)
+        let named = Self.user(roles: ["named"], under: old)
+        let before = (ann.permissions(under: old), named.permissions(under: old))
+        let new = try Self.policy(
+            Self.roles.replacing(#"["T"]"#, with: #"["U"]"#),
+            replacing: old
+        )
+        #expect(ann.permissions(under: new) === before.0)
+        #expect(named.permissions(under: new) !== before.1)
+    }
+
+    @Test func expiredPrincipalsMayDoNothing() async throws {
+        let policy = try Self.policy()
+        let access = AccessControl(policy)
+        let ann = Self.user(expiresIn: .milliseconds(80), under: policy)
+        _ = try access.permissions(of: ann)
+        let ended = Mutex(false)
+        let ignore = access.observe(ann) {
+            let isExpired = (try? access.permissions(of: ann)) == nil
+            ended.withLock { $0 = isExpired }
+        }
+        try await untilTrue("the expiry is reported") { ended.withLock { $0 } }
+        #expect(#expect(throws: Problem.self) { try access.permissions(of: ann) }?.isExpiry == true)
+        ignore()
+    }
+
+    @Test func aRevokedKeyEndsItsPrincipals() throws {
+        let policy = try Self.policy()
+        let access = AccessControl(policy)
+        let revocation = Revocation()
+        let ann = Self.user(expiresIn: .seconds(600), revocation: revocation, under: policy)
+        let bob = Self.user("bob", expiresIn: .seconds(600), under: policy)
+        let reviews = Mutex(0)
+        let ignore = access.observe { reviews.withLock { $0 += 1 } }
+        defer { ignore() }
+        revocation.revoke()
+        access.review()
+        #expect(reviews.withLock { $0 } == 1)
+        #expect(throws: Problem.self) { try access.permissions(of: ann) }
+        _ = try access.permissions(of: bob)
+    }
+
+    @Test func accountsAreByIssuerAndSubject() {
+        let accounts = Accounts(Limits(), logger: .init(label: "test"))
+        func account(_ issuer: String, _ name: String) -> ClientAccount {
+            let subject = Principal.Subject.user(issuer: issuer, name: name)
+            return accounts.account(of: Principal(subject, address: "192.0.2.1", under: .open))
+        }
+        let ann = account("https://a", "ann")
+        #expect(ann === account("https://a", "ann"))
+        #expect(ann !== account("https://b", "ann") && ann !== account("https://a", "bob"))
+        let token = accounts.account(of: Principal(.token("ann"), address: "192.0.2.1", under: .open))
+        #expect(ann !== token && ann.client.description == "user ann of https://a")
+    }
+
+    @Test func rightsToAnswerStayAsLongAsTheyAreUsed() async throws {
+        let scene = try await GateScene(.open)
+        let services = scene.services
+        let held = Self.user("held", under: .open)
+        let kept = services.answerRights(of: held)
+        let answering = Self.user("answering", under: .open)
+        let id = CoatyUUID()
+        services.answerRights(of: answering).insert(DeliveredRequest(correlationId: id, isDiscover: false))
+        weak var gone: AnswerRights?
+        gone = services.answerRights(of: Self.user("gone", under: .open))
+        for number in 0..<1000 { _ = services.answerRights(of: Self.user("\(number)", under: .open)) }
+        #expect(services.answerRights(of: held) === kept)
+        #expect(services.answerRights(of: answering).contains(id))
+        #expect(gone == nil)
+        await scene.stop()
+    }
+
+    @Test func theAuditLogNamesTheIssuerAndAccessTheExpiry() throws {
+        let policy = try Self.policy()
+        let ann = Self.user(expiresIn: .seconds(60), under: policy)
+        #expect(ann.name == "ann" && ann.issuer == "https://idp.example")
+        let permissions = try #require(ann.permissions(under: policy))
+        let json = String(decoding: permissions.json(name: ann.name, expires: 1_767_225_600_000), as: UTF8.self)
+        #expect(json.hasPrefix(#"{"name":"ann","expires":1767225600000,"roles":["viewer"]"#))
+    }
+}
