@@ -6,7 +6,8 @@ FROM ${BUILD_IMAGE} AS build
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
-        libavahi-core-dev libmicrohttpd-dev libmosquitto-dev libssl-dev libwebsockets-dev pkg-config \
+        libavahi-core-dev libcjose-dev libcurl4-openssl-dev libmicrohttpd-dev libmosquitto-dev libssl-dev \
+        libwebsockets-dev pkg-config \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 # The dependencies change less often than the sources.
@@ -21,7 +22,8 @@ FROM ${RUNTIME_IMAGE}
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
-        ca-certificates libavahi-core7 libmicrohttpd12 libmosquitto1 libssl3 libwebsockets17 libwebsockets-evlib-uv mosquitto \
+        ca-certificates libavahi-core7 libcjose0 libcurl4 libmicrohttpd12 libmosquitto1 libssl3 libwebsockets17 \
+        libwebsockets-evlib-uv mosquitto \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /out/coaty-gateway /usr/local/bin/coaty-gateway
 # A new volume takes over the folder's owner.

@@ -28,7 +28,10 @@ let package = Package(
         .systemLibrary(name: "CWebSockets", pkgConfig: "libwebsockets", providers: [.apt(["libwebsockets-dev"])]),
         // No pkgConfig: the file has a flag that the package manager refuses.
         .systemLibrary(name: "CAvahi"),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CEpoll"),
+        // No pkgConfig: its file needs those of a library that its headers do not use.
+        .systemLibrary(name: "CJose", providers: [.apt(["libcjose-dev"])]),
         .systemLibrary(name: "CMalloc"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         // The files that the gateway serves.
@@ -72,7 +75,8 @@ let package = Package(
         .target(
             name: "CoatyGateway",
             dependencies: [
-                "CEmbedded", "CEpoll", "CMalloc", "COpenSSL", "Coaty", "CoatyMQTT", "HTTPServer", "WebSocketServer",
+                "CCurl", "CEmbedded", "CEpoll", "CJose", "CMalloc", "COpenSSL", "Coaty", "CoatyMQTT", "HTTPServer",
+                "WebSocketServer",
                 "Coordination",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
@@ -233,7 +237,7 @@ let package = Package(
         .testTarget(
             name: "CoatyGatewayTests",
             dependencies: [
-                "CEmbedded", "COpenSSL", "CoatyGateway", "CoatyTestSupport", "coaty-gateway", "test-agent",
+                "CEmbedded", "CJose", "COpenSSL", "CoatyGateway", "CoatyTestSupport", "coaty-gateway", "test-agent",
                 "TestSupport",
                 .product(name: "Yams", package: "Yams"),
             ],

@@ -22,6 +22,7 @@ public final class Gateway: Sendable {
     private let spread: ReconnectSpread
     private let mode: AccessMode
     private let access: AccessControl
+    private let keyRefresher: KeyRefresher
     private let audit: AuditLog
     private let drain: Drain
     private let metrics = Metrics()
@@ -41,7 +42,8 @@ public final class Gateway: Sendable {
     ///   - readSettings: reads the settings again for a reload; nil if they can't change.
     ///   - onFailure: called, on any thread, when a component that the gateway needs has ended for good. The gateway should be stopped
     ///     then.
-    /// - Throws: if the audit log can't be opened, or the files for TLS can't be used.
+    /// - Throws: if the audit log can't be opened, the files for TLS can't be used, or there are no keys
+    ///   in the file that `access.jwt` names.
     public init(
         settings: GatewaySettings,
         logger: Logger,
@@ -52,10 +54,15 @@ public final class Gateway: Sendable {
         self.logger = logger
         self.readSettings = readSettings ?? { () throws(ConfigurationError) -> GatewaySettings in settings }
         mode = AccessMode(settings, generate: RandomSecret.token)
-        access = AccessControl(
-            mode.policy(dialect: settings.topicDialect),
-            browserPolicy: settings.browserPolicy
+        let access = AccessControl(.open, browserPolicy: settings.browserPolicy)
+        self.access = access
+        keyRefresher = KeyRefresher(
+            current: { access.policy.verifier?.keys },
+            onRevocation: { access.review() },
+            logger: logger
         )
+        let (verifier, _) = try keyRefresher.prepare(mode.jwt, replacing: nil)
+        access.replace(mode.policy(dialect: settings.topicDialect, verifier: verifier))
         audit = try AuditLog(settings.auditLog, logger: logger)
         stopClock = StopClock(timeout: settings.stopTimeout)
         spread = ReconnectSpread(seconds: settings.limits.reconnectSpread)
@@ -196,7 +203,8 @@ public final class Gateway: Sendable {
         )
         let memory = ResidentMemory(accounts, logger: logger) { [streams = hub.streams] in streams.abortLargest(of: $0)
         }
-        try await start("resident memory", memory, stopLimit: .milliseconds(100))
+        let watches = ComponentGroup(components: [memory, keyRefresher])
+        try await start("resident memory and keys", watches, stopLimit: .milliseconds(100))
         let network = Network(
             manager: manager,
             feeds: hub,
@@ -224,7 +232,10 @@ public final class Gateway: Sendable {
         _ = access.observe { [access] in
             let policy = access.policy
             ioNodes.withdraw { node in
-                guard let permissions = node.owner.permissions(under: policy) else { return false }
+                guard let permissions = node.owner.permissions(under: policy) else {
+                    // With another configuration of the same provider its user may come back until the lease ends.
+                    return node.owner.issuer.map { $0 == policy.verifier?.configuration.issuer } ?? false
+                }
                 return permissions.decide(node.request(.register, .nodes, by: node.owner.subject)).denial == nil
             }
         }
@@ -313,6 +324,7 @@ public final class Gateway: Sendable {
             accounts: accounts,
             routing: routing,
             certificates: certificates,
+            keys: keyRefresher,
             generatedToken: generatedToken,
             isStopping: { [drain] in drain.isDraining }
         )

@@ -53,6 +53,8 @@ extension SocketSession {
         } catch {
             guard current == nil else { throw error }
             outbound.reply(.error(error), id: frame.id)
+            // With the keys of the identity provider, the same token may be valid.
+            guard error.status != 503 else { return disconnect(.tryAgainLater, "keys not loaded") }
             return disconnect(.notAuthenticated, "wrong token")
         }
         // What an anonymous client has begun stays its own; it may authenticate once.

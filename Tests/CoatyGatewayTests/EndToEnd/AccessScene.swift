@@ -24,6 +24,8 @@ struct AccessFile {
 
     var tokens: [Token]
     var anonymous: [String] = []
+    /// The mapping `jwt`, in one line of YAML.
+    var jwt: String?
     /// The grants of each role, each in one line of YAML.
     var roles: [String: [String]] = [:]
 
@@ -45,6 +47,7 @@ struct AccessFile {
                     + "roles: [\(token.roles.joined(separator: ", "))], attributes: \(token.attributes)}"
             )
         }
+        if let jwt { lines.append("  jwt: \(jwt)") }
         if !anonymous.isEmpty { lines.append("  anonymous: [\(anonymous.joined(separator: ", "))]") }
         if !roles.isEmpty { lines.append("  roles:") }
         for (role, grants) in roles.sorted(by: { $0.key < $1.key }) {

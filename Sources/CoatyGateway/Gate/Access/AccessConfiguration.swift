@@ -1,6 +1,6 @@
 import Coaty
 
-/// The `access` mapping of the configuration file: `{tokens?, anonymous?, roles?}`.
+/// The `access` mapping of the configuration file: `{tokens?, anonymous?, jwt?, roles?}`.
 struct AccessConfiguration: Sendable, Equatable {
     static let maximumTokens = 1_000
     static let maximumRoles = 100
@@ -29,9 +29,12 @@ struct AccessConfiguration: Sendable, Equatable {
     /// The roles of clients without a token; empty if they may do nothing.
     private(set) var anonymous: [String] = []
     private(set) var roles: [String: [Grant]] = [:]
+    /// Whose tokens are valid besides; nil if nobody's.
+    private(set) var jwt: JWTConfiguration?
 
     /// Creates a configuration from valid parts.
-    init(tokens: [Token], anonymous: [String], roles: [String: [Grant]]) {
+    init(tokens: [Token], anonymous: [String], roles: [String: [Grant]], jwt: JWTConfiguration? = nil) {
+        self.jwt = jwt
         self.tokens = tokens
         self.anonymous = anonymous
         self.roles = roles
@@ -41,11 +44,12 @@ struct AccessConfiguration: Sendable, Equatable {
     ///
     /// - Throws: `PayloadError` with a pointer to what is wrong.
     init(_ view: JSONView) throws(PayloadError) {
-        try view.refuseMembers(besides: ["tokens", "anonymous", "roles"])
+        try view.refuseMembers(besides: ["tokens", "anonymous", "jwt", "roles"])
         try view.refuseDuplicates()
-        guard view["tokens"] != nil || view["anonymous"] != nil else {
-            throw view.invalid("must have tokens or anonymous; otherwise nobody can do anything")
+        guard view["tokens"] != nil || view["anonymous"] != nil || view["jwt"] != nil else {
+            throw view.invalid("must have tokens, anonymous or jwt; otherwise nobody can do anything")
         }
+        if let jwt = view["jwt"] { self.jwt = try JWTConfiguration(jwt) }
         if let roles = view["roles"] { try readRoles(roles) }
         if let anonymous = view["anonymous"] { self.anonymous = try readRoleNames(anonymous) }
         guard let list = view["tokens"] else { return }

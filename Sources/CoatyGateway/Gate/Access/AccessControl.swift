@@ -28,7 +28,11 @@ final class AccessControl: Sendable {
     /// - Throws: `Problem` with status 401 if its token has expired or been removed, or anonymous clients may do nothing.
     func permissions(of principal: Principal) throws(Problem) -> Permissions {
         guard principal.isValid else { throw Problems.tokenExpired }
-        guard let permissions = principal.permissions(under: policy) else { throw Problems.unauthorized }
+        let policy = policy
+        guard let permissions = principal.permissions(under: policy) else {
+            // Under another configuration of the identity provider a new token may be valid.
+            throw principal.issuer != nil && policy.verifier != nil ? Problems.tokenExpired : Problems.unauthorized
+        }
         return permissions
     }
 

@@ -42,8 +42,10 @@ enum AccessMode: Sendable, Equatable {
 
     /// Returns the policy.
     ///
-    /// - Parameter old: the policy that it will replace.
-    func policy(dialect: TopicDialect, replacing old: Policy? = nil) -> Policy {
+    /// - Parameters:
+    ///   - verifier: verifies the tokens of the configured identity provider.
+    ///   - old: the policy that it will replace.
+    func policy(dialect: TopicDialect, verifier: TokenVerifier? = nil, replacing old: Policy? = nil) -> Policy {
         switch self {
         case .open: .open
         case .token(let token, _):
@@ -52,9 +54,15 @@ enum AccessMode: Sendable, Equatable {
             Policy(
                 token.map { configuration.adding(admin: $0) } ?? configuration,
                 dialect: dialect,
+                verifier: verifier,
                 replacing: old
             )
         }
+    }
+
+    /// How tokens of an identity provider are verified; nil if none is configured.
+    var jwt: JWTConfiguration? {
+        if case .configured(let configuration, _) = self { configuration.jwt } else { nil }
     }
 }
 
@@ -66,13 +74,13 @@ extension AccessConfiguration {
 
     /// Returns a configuration with a further token of the role `admin`.
     func adding(admin token: String) -> AccessConfiguration {
-        AccessConfiguration(tokens: tokens + [Self.adminToken(token)], anonymous: anonymous, roles: roles)
+        AccessConfiguration(tokens: tokens + [Self.adminToken(token)], anonymous: anonymous, roles: roles, jwt: jwt)
     }
 
     /// Returns a configuration with a nameless token of some roles, which nobody can present.
     func adding(roles names: [String]) -> AccessConfiguration {
         let token = Token(name: "", digests: [], roles: names, attributes: Array("{}".utf8))
-        return AccessConfiguration(tokens: tokens + [token], anonymous: anonymous, roles: roles)
+        return AccessConfiguration(tokens: tokens + [token], anonymous: anonymous, roles: roles, jwt: jwt)
     }
 
     private static func adminToken(_ token: String) -> Token {

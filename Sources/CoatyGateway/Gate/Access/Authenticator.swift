@@ -55,21 +55,35 @@ final class Authenticator: Sendable {
         return try principal(token: Substring(parts[1].drop { $0 == space }), address: address)
     }
 
-    /// Returns the principal of a token.
+    /// Returns the principal of a token of the configuration, or of the configured identity provider.
     ///
-    /// - Throws: `Problem` with status 401 or 429.
+    /// - Throws: `Problem` with status 401 or 429; 503 while there are no keys to verify the token.
     func principal(token: some StringProtocol, address: String) throws(Problem) -> Principal {
         let policy = access.policy
-        guard let found = policy.token(digest: TokenDigest(of: String(token))) else {
-            throw failed(from: address)
+        let token = String(token)
+        if let found = policy.token(digest: TokenDigest(of: token)) {
+            return Principal(.token(found.name), address: address, under: policy)
         }
-        return Principal(.token(found.name), address: address, under: policy)
+        guard let verifier = policy.verifier, CompactToken.isLikely(token) else { throw failed(from: address) }
+        let refusal: TokenVerifier.Refusal
+        do throws(TokenVerifier.Refusal) {
+            return Principal(try verifier.authenticate(token), address: address, under: policy)
+        } catch {
+            refusal = error
+        }
+        switch refusal {
+        case .invalid(let reason): throw failed(from: address, Problems.invalidToken(reason))
+        // No failed attempts: who sends these has, or may have, a token of the provider.
+        case .expired: throw Problems.tokenExpired
+        case .keysNotLoaded(let pause): throw Problems.keysNotLoaded(retryAfter: pause)
+        }
     }
 
-    private func failed(from address: String) -> Problem {
+    /// - Parameter problem: the answer unless there are too many failures.
+    private func failed(from address: String, _ problem: Problem = Problems.unauthorized) -> Problem {
         log.failedAuthentication(from: address)
         let seconds = state.withLock { $0.failures.retryAfter(failureFrom: address, at: .now) }
-        return seconds.map(Problems.tooManyAttempts) ?? Problems.unauthorized
+        return seconds.map(Problems.tooManyAttempts) ?? problem
     }
 
     /// Issues a ticket for a principal, which a page of the origin may use once.

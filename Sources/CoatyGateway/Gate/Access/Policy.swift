@@ -24,6 +24,8 @@ final class Policy: Sendable {
     private let interned: [Identity: Permissions]
     private let subjects: [Principal.Subject: Permissions]
     private let tokens: [TokenDigest: AccessConfiguration.Token]
+    /// Verifies the tokens of an identity provider; nil if none is configured.
+    let verifier: TokenVerifier?
     /// The permissions that principals of identity providers have. Its lock is a leaf.
     private let granted: Mutex<GrantedPermissions>
 
@@ -33,11 +35,20 @@ final class Policy: Sendable {
         interned = [:]
         subjects = [:]
         tokens = [:]
+        verifier = nil
         granted = Mutex(GrantedPermissions())
     }
 
-    /// - Parameter old: the policy that this one replaces. Permissions that do not change stay the same objects.
-    init(_ configuration: AccessConfiguration, dialect: TopicDialect, replacing old: Policy? = nil) {
+    /// - Parameters:
+    ///   - verifier: verifies tokens as `configuration.jwt` describes them.
+    ///   - old: the policy that this one replaces. Permissions that do not change stay the same objects.
+    init(
+        _ configuration: AccessConfiguration,
+        dialect: TopicDialect,
+        verifier: TokenVerifier? = nil,
+        replacing old: Policy? = nil
+    ) {
+        self.verifier = verifier
         self.configuration = configuration
         self.dialect = dialect
         let unchanged = Self.unchangedRoles(old, configuration, dialect)
@@ -74,13 +85,20 @@ final class Policy: Sendable {
     /// Returns what a subject of the configuration may do; nil if the token does not exist, or if clients without a token have no role.
     func permissions(of subject: Principal.Subject) -> Permissions? { isOpen ? .unrestricted : subjects[subject] }
 
-    /// Returns what an authenticated client may do; nil if the configuration knows neither its token nor its issuer, or if clients
-    /// without a token have no role.
+    /// Returns what an authenticated client may do; nil if its token does not exist or was verified under another configuration,
+    /// or if clients without a token have no role.
     func permissions(of authenticated: Principal.Authenticated) -> Permissions? {
         guard let configuration, case .user(_, let name) = authenticated.subject,
             let granted = authenticated.granted
         else { return permissions(of: authenticated.subject) }
-        let roles = granted.roles.filter { $0 != AccessConfiguration.admin && configuration.roles[$0] != nil }
+        guard let jwt = configuration.jwt, jwt == granted.configuration else { return nil }
+        var roles: [String] = []
+        for role in granted.roles {
+            // The built-in role only by the name that the configuration gives: a provider may have an `admin` of its own.
+            let name = role == jwt.admin ? AccessConfiguration.admin : role
+            guard role == jwt.admin || configuration.roles[name] != nil, !roles.contains(name) else { continue }
+            roles.append(name)
+        }
         let (identity, make) = Self.identity(configuration, dialect, roles, granted.attributes, name)
         return self.granted.withLock { $0.permissions(identity, make) }
     }

@@ -15,11 +15,13 @@ final class Principal: Sendable {
     }
 
     /// What an identity provider states about a user. The policy knows nothing else about it.
-    struct Granted: Hashable, Sendable {
+    struct Granted: Sendable {
         /// The names of roles, including those that the configuration does not define.
         let roles: [String]
         /// The JSON text of an object.
         let attributes: [UInt8]
+        /// The configuration under which the token was verified. Under another one the token has to be presented again.
+        let configuration: JWTConfiguration
     }
 
     /// The result of an authentication, without the place it came from.

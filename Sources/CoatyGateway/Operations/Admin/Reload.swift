@@ -72,6 +72,7 @@ final class Reloader: Sendable {
         let routing: RoutingAdmin
         /// Nil if the port is without TLS.
         let certificates: CertificateStore?
+        let keys: KeyRefresher
         /// The token that the gateway has made at start; nil if it has not.
         let generatedToken: String?
         /// Whether the gateway stops.
@@ -170,12 +171,14 @@ final class Reloader: Sendable {
         if case .open = mode, !access.policy.isOpen {
             throw ConfigurationError(description: "access: is missing; only a restart can open the gateway")
         }
-        let policy = mode.policy(dialect: settings.topicDialect, replacing: access.policy)
+        let (verifier, useKeys) = try parts.keys.prepare(mode.jwt, replacing: access.policy.verifier)
+        let policy = mode.policy(dialect: settings.topicDialect, verifier: verifier, replacing: access.policy)
         var names = changed.intersection(["allowed-hosts", "allowed-origins", "token"])
         if mode != AccessMode(current, generate: { parts.generatedToken ?? "" }) {
             names.insert(GatewaySettings.accessName)
         }
         return PreparedChange(names: names.sorted()) {
+            useKeys()
             access.replace(policy, browserPolicy: settings.browserPolicy)
         }
     }

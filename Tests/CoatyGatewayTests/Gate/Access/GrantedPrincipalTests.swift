@@ -12,8 +12,12 @@ import Testing
         #"{"viewer":[{"read":["status"]}],"named":[{"#
         + #""observe":["advertise"],"types":["T"],"where":["object.owner",["Equals",{"property":"principal.name"}]]}]}"#
 
+    private static let jwt = #"{"issuer":"https://idp.example","audience":"gateway","keys":"keys.pem"}"#
+
     private static func policy(_ roles: String = roles, replacing old: Policy? = nil) throws -> Policy {
-        let configuration = try AccessConfiguration(json: #"{"anonymous":["viewer"],"roles":\#(roles)}"#)
+        let configuration = try AccessConfiguration(
+            json: #"{"anonymous":["viewer"],"jwt":\#(jwt),"roles":\#(roles)}"#
+        )
         return Policy(configuration, dialect: .plain, replacing: old)
     }
 
@@ -24,7 +28,7 @@ import Testing
         expiresIn rest: Duration? = nil,
         revocation: Revocation = Revocation(),
         under policy: Policy
-    ) -> Principal {
+    ) throws -> Principal {
         let validity = rest.map {
             Validity(
                 expires: Int(CoatyTimestamp.nowMillis()) + Int($0 / .milliseconds(1)),
@@ -35,7 +39,11 @@ import Testing
         return Principal(
             .init(
                 subject: .user(issuer: "https://idp.example", name: name),
-                granted: .init(roles: roles, attributes: Array(attributes.utf8)),
+                granted: .init(
+                    roles: roles,
+                    attributes: Array(attributes.utf8),
+                    configuration: try JWTConfiguration(JSONView(text: jwt))
+                ),
                 validity: validity
             ),
             address: "192.0.2.1",
@@ -45,24 +53,24 @@ import Testing
 
     @Test func definedRolesCountAndOthersDoNot() throws {
         let policy = try Self.policy()
-        let permissions = Self.user(roles: ["admin", "viewer", "other"], under: policy).permissions(under: policy)
+        let permissions = try Self.user(roles: ["admin", "viewer", "other"], under: policy).permissions(under: policy)
         #expect(permissions?.roles == ["viewer"])
         // The built-in role is not in a claim by chance.
         #expect(permissions?.isUnrestricted == false)
-        #expect(Self.user(roles: [], under: policy).permissions(under: policy)?.grants.isEmpty == true)
-        #expect(Self.user(under: .open).permissions(under: .open)?.isUnrestricted == true)
+        #expect(try Self.user(roles: [], under: policy).permissions(under: policy)?.grants.isEmpty == true)
+        #expect(try Self.user(under: .open).permissions(under: .open)?.isUnrestricted == true)
     }
 
     @Test func equalPermissionsAreTheSameObjectAsLongAsSomebodyHasThem() throws {
         let policy = try Self.policy()
-        let ann = Self.user("ann", under: policy)
-        let bob = Self.user("bob", under: policy)
+        let ann = try Self.user("ann", under: policy)
+        let bob = try Self.user("bob", under: policy)
         #expect(ann.permissions(under: policy) === bob.permissions(under: policy))
-        let named = ["ann", "bob"].map { Self.user($0, roles: ["named"], under: policy) }
+        let named = try ["ann", "bob"].map { try Self.user($0, roles: ["named"], under: policy) }
         #expect(named[0].permissions(under: policy) !== named[1].permissions(under: policy))
         weak var gone: Permissions?
         do {
-            let other = Self.user(attributes: #"{"a":1}"#, under: policy)
+            let other = try Self.user(attributes: #"{"a":1}"#, under: policy)
             gone = other.permissions(under: policy)
             #expect(gone != nil)
         }
@@ -71,8 +79,8 @@ import Testing
 
     @Test func aReloadKeepsWhatDoesNotChange() throws {
         let old = try Self.policy()
-        let ann = Self.user(under: old)
-        let named = Self.user(roles: ["named"], under: old)
+        let ann = try Self.user(under: old)
+        let named = try Self.user(roles: ["named"], under: old)
         let before = (ann.permissions(under: old), named.permissions(under: old))
         let new = try Self.policy(
             Self.roles.replacing(#"["T"]"#, with: #"["U"]"#),
@@ -85,7 +93,7 @@ import Testing
     @Test func expiredPrincipalsMayDoNothing() async throws {
         let policy = try Self.policy()
         let access = AccessControl(policy)
-        let ann = Self.user(expiresIn: .milliseconds(80), under: policy)
+        let ann = try Self.user(expiresIn: .milliseconds(80), under: policy)
         _ = try access.permissions(of: ann)
         let ended = Mutex(false)
         let ignore = access.observe(ann) {
@@ -101,8 +109,8 @@ import Testing
         let policy = try Self.policy()
         let access = AccessControl(policy)
         let revocation = Revocation()
-        let ann = Self.user(expiresIn: .seconds(600), revocation: revocation, under: policy)
-        let bob = Self.user("bob", expiresIn: .seconds(600), under: policy)
+        let ann = try Self.user(expiresIn: .seconds(600), revocation: revocation, under: policy)
+        let bob = try Self.user("bob", expiresIn: .seconds(600), under: policy)
         let reviews = Mutex(0)
         let ignore = access.observe { reviews.withLock { $0 += 1 } }
         defer { ignore() }
@@ -129,14 +137,14 @@ import Testing
     @Test func rightsToAnswerStayAsLongAsTheyAreUsed() async throws {
         let scene = try await GateScene(.open)
         let services = scene.services
-        let held = Self.user("held", under: .open)
+        let held = try Self.user("held", under: .open)
         let kept = services.answerRights(of: held)
-        let answering = Self.user("answering", under: .open)
+        let answering = try Self.user("answering", under: .open)
         let id = CoatyUUID()
         services.answerRights(of: answering).insert(DeliveredRequest(correlationId: id, isDiscover: false))
         weak var gone: AnswerRights?
-        gone = services.answerRights(of: Self.user("gone", under: .open))
-        for number in 0..<1000 { _ = services.answerRights(of: Self.user("\(number)", under: .open)) }
+        gone = services.answerRights(of: try Self.user("gone", under: .open))
+        for number in 0..<1000 { _ = services.answerRights(of: try Self.user("\(number)", under: .open)) }
         #expect(services.answerRights(of: held) === kept)
         #expect(services.answerRights(of: answering).contains(id))
         #expect(gone == nil)
@@ -145,7 +153,7 @@ import Testing
 
     @Test func theAuditLogNamesTheIssuerAndAccessTheExpiry() throws {
         let policy = try Self.policy()
-        let ann = Self.user(expiresIn: .seconds(60), under: policy)
+        let ann = try Self.user(expiresIn: .seconds(60), under: policy)
         #expect(ann.name == "ann" && ann.issuer == "https://idp.example")
         let permissions = try #require(ann.permissions(under: policy))
         let json = String(decoding: permissions.json(name: ann.name, expires: 1_767_225_600_000), as: UTF8.self)

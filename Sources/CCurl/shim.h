@@ -1,0 +1,50 @@
+#include <curl/curl.h>
+
+// curl_easy_setopt is variadic, which Swift can't call.
+
+static inline CURLcode ccurl_start(void) { return curl_global_init(CURL_GLOBAL_DEFAULT); }
+
+typedef size_t (*ccurl_data)(char *data, size_t size, size_t count, void *context);
+typedef int (*ccurl_progress)(void *context, curl_off_t, curl_off_t, curl_off_t, curl_off_t);
+
+/// Prepares a handle for one GET request.
+///
+/// A body goes to `body` and each header line to `header`, with `context`. `progress` is called about once a second and ends the request
+/// if it returns another value than 0. Redirects are not followed.
+///
+/// - Parameters:
+///   - protocols: the only allowed scheme.
+///   - ca_file: PEM file of the authorities that sign the server's certificate; null for the system's.
+///   - is_local: whether no proxy of the environment is used.
+static inline CURLcode ccurl_prepare(
+    CURL *handle, const char *url, const char *protocols, const char *ca_file, int is_local, ccurl_data body, ccurl_data header,
+    ccurl_progress progress, void *context) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_URL, url);
+#define CCURL_SET(option, value)                                              \
+    if (code == CURLE_OK) code = curl_easy_setopt(handle, option, value)
+    CCURL_SET(CURLOPT_PROTOCOLS_STR, protocols);
+    CCURL_SET(CURLOPT_FOLLOWLOCATION, 0L);
+    CCURL_SET(CURLOPT_NOSIGNAL, 1L);
+    CCURL_SET(CURLOPT_CONNECTTIMEOUT, 5L);
+    CCURL_SET(CURLOPT_TIMEOUT, 10L);
+    CCURL_SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    CCURL_SET(CURLOPT_USERAGENT, "coaty-gateway");
+    if (ca_file) CCURL_SET(CURLOPT_CAINFO, ca_file);
+    if (is_local) CCURL_SET(CURLOPT_PROXY, "");
+    CCURL_SET(CURLOPT_WRITEFUNCTION, body);
+    CCURL_SET(CURLOPT_WRITEDATA, context);
+    CCURL_SET(CURLOPT_HEADERFUNCTION, header);
+    CCURL_SET(CURLOPT_HEADERDATA, context);
+    CCURL_SET(CURLOPT_NOPROGRESS, 0L);
+    CCURL_SET(CURLOPT_XFERINFOFUNCTION, progress);
+    CCURL_SET(CURLOPT_XFERINFODATA, context);
+#undef CCURL_SET
+    return code;
+}
+
+/// Returns the status code of the last response; 0 if there was none.
+static inline long ccurl_status(CURL *handle) {
+    long status = 0;
+    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+}

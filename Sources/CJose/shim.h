@@ -1,0 +1,2 @@
+#include <cjose/jwk.h>
+#include <cjose/jws.h>

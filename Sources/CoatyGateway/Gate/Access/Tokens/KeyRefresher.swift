@@ -1,0 +1,81 @@
+import Coordination
+import Dispatch
+import Foundation
+import Logging
+import Synchronization
+
+/// Loads the keys for tokens when they are due, on a thread that may wait for the network.
+final class KeyRefresher: Component {
+    /// How often it looks for keys that a reload has configured.
+    private static let idlePause = Duration.seconds(1)
+
+    private let wake = DispatchSemaphore(value: 0)
+    private let ended = DispatchSemaphore(value: 0)
+    private let isStopping = Atomic(false)
+    private let hasStarted = Atomic(false)
+    private let current: @Sendable () -> KeyStore?
+    private let onRevocation: @Sendable () -> Void
+    private let logger: Logger
+
+    /// - Parameters:
+    ///   - current: returns the keys in use; nil if there are none.
+    ///   - onRevocation: called when a key is no longer among them.
+    init(
+        current: @escaping @Sendable () -> KeyStore?,
+        onRevocation: @escaping @Sendable () -> Void,
+        logger: Logger
+    ) {
+        self.logger = logger
+        self.current = current
+        self.onRevocation = onRevocation
+    }
+
+    func start() async {
+        hasStarted.store(true, ordering: .relaxed)
+        let thread = Thread { [self] in
+            while !isStopping.load(ordering: .relaxed) { _ = wake.wait(timeout: .now() + turn() / .seconds(1)) }
+            ended.signal()
+        }
+        thread.name = "keys"
+        thread.start()
+    }
+
+    func stop() async {
+        guard hasStarted.load(ordering: .relaxed) else { return }
+        isStopping.store(true, ordering: .relaxed)
+        wake.signal()
+        // A request that is under way ends within a second; nothing depends on it.
+        await onBlockingThread { [ended] in _ = ended.wait(timeout: .now() + .milliseconds(50)) }
+    }
+
+    /// Returns what verifies the tokens of an identity provider, with the keys that its file has now.
+    ///
+    /// - Parameter old: the one in use. If nothing else changes it stays, with the tokens that it has verified.
+    /// - Returns: the verifier, and a function that puts the keys in use. The policy with the verifier is to replace the former one after it:
+    ///   that ends the principals of keys that are no longer there.
+    /// - Throws: ``ConfigurationError`` if the file has no keys.
+    func prepare(
+        _ configuration: JWTConfiguration?,
+        replacing old: TokenVerifier?
+    ) throws(ConfigurationError) -> (verifier: TokenVerifier?, useKeys: @Sendable () -> Void) {
+        guard let configuration else { return (nil, {}) }
+        guard let old, old.keys.location == configuration.keys else {
+            let keys = try KeyStore(configuration.keys, logger: logger) { [weak self] in self?.check() }
+            return (TokenVerifier(configuration, keys: keys), { [weak self] in self?.check() })
+        }
+        let use = try old.keys.reload()
+        let verifier = old.configuration == configuration ? old : TokenVerifier(configuration, keys: old.keys)
+        return (verifier, { _ = use() })
+    }
+
+    /// Has due keys loaded at once.
+    private func check() { wake.signal() }
+
+    /// - Returns: the time until the next turn.
+    private func turn() -> Duration {
+        guard let store = current() else { return Self.idlePause }
+        let (hasRevoked, next) = store.refresh { [self] in isStopping.load(ordering: .relaxed) }
+        if hasRevoked { onRevocation() }
+        return min(Self.idlePause, max(.milliseconds(10), next - .now))
+    }
+}

@@ -1,0 +1,219 @@
+import Coaty
+import Foundation
+import Logging
+import Synchronization
+
+/// The current keys of an identity provider, from a file or a URL.
+///
+/// The last good keys stay in use if they can't be loaded again. Its lock is a leaf, and never held while keys are loaded.
+final class KeyStore: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    /// How long keys of a URL are used without `Cache-Control`, and the bounds of what it can state.
+    static let defaultAge = Duration.seconds(300)
+    static let ages = Duration.seconds(60)...Duration.seconds(3600)
+    /// Minimum time between two requests because of unknown keys, from start to start.
+    static let minimumPause = Duration.seconds(10)
+    /// How often it is checked whether a file has changed.
+    static let filePeriod = Duration.seconds(5)
+    /// The longest time until a failed request is repeated.
+    private static let longestRetry = Duration.seconds(60)
+    /// Maximum number of unknown key ids that are kept, and for how long.
+    private static let maximumUnknown = 1_000
+    private static let unknownLifetime = Duration.seconds(60)
+
+    fileprivate struct State {
+        var keys: KeySet?
+        /// When the keys are loaded next.
+        var due: Instant
+        var lastAttempt: Instant?
+        var failures = 0
+        /// Key ids that tokens have named and that the next answer may have.
+        var wanted: Set<String> = []
+        /// Key ids that an answer did not have.
+        var unknown = ExpiringTable<String, Bool>(lifetime: KeyStore.unknownLifetime, capacity: KeyStore.maximumUnknown)
+        var stamp: FileStamp?
+    }
+
+    let location: JWTConfiguration.Keys
+    /// Wakes the thread that calls ``refresh(at:isCancelled:)``.
+    private let wake: @Sendable () -> Void
+    private let logger: Logger
+    private let minimumPause: Duration
+    private let state: Mutex<State>
+
+    /// Creates a store. That of a file loads it; that of a URL has no keys yet.
+    ///
+    /// - Throws: ``ConfigurationError`` if the file has no keys.
+    init(
+        _ location: JWTConfiguration.Keys,
+        logger: Logger,
+        minimumPause: Duration = KeyStore.minimumPause,
+        wake: @escaping @Sendable () -> Void
+    ) throws(ConfigurationError) {
+        self.location = location
+        self.logger = logger
+        self.wake = wake
+        self.minimumPause = minimumPause
+        state = Mutex(State(due: .now))
+        guard case .file(let path) = location else { return }
+        let (keys, stamp) = try Self.load(path)
+        state.withLock { ($0.keys, $0.stamp, $0.due) = (keys, stamp, .now + Self.filePeriod) }
+    }
+
+    /// Nil until keys have been loaded.
+    var keys: KeySet? { state.withLock(\.keys) }
+
+    /// Has the keys of a URL loaded because a token names an unknown one.
+    ///
+    /// - Returns: the time after which the token may be presented again; nil if loading the keys would not help.
+    func wants(_ id: String, at now: Instant = .now) -> Duration? {
+        guard case .url = location else { return nil }
+        let pause = state.withLock { state -> Duration? in
+            guard state.unknown.entry(id, at: now) == nil else { return nil }
+            guard state.wanted.contains(id) || state.wanted.count < Self.maximumUnknown else { return nil }
+            state.wanted.insert(id)
+            let earliest = max(now, state.lastAttempt.map { $0 + minimumPause } ?? now)
+            state.due = min(state.due, earliest)
+            return earliest - now
+        }
+        if pause != nil { wake() }
+        return pause
+    }
+
+    /// Reads a file again, now.
+    ///
+    /// - Returns: a function that puts the keys in use, and returns whether a key was revoked.
+    /// - Throws: ``ConfigurationError`` if the file has no keys; the former ones stay.
+    func reload() throws(ConfigurationError) -> @Sendable () -> Bool {
+        guard case .file(let path) = location else { return { false } }
+        let (keys, stamp) = try Self.load(path)
+        return { [self] in
+            state.withLock { state in
+                state.stamp = stamp
+                return state.replace(keys)
+            }
+        }
+    }
+
+    /// Loads the keys if it is time to. Called by one thread.
+    ///
+    /// - Returns: whether a key was revoked, and when to call this again.
+    func refresh(at now: Instant = .now, isCancelled: @escaping () -> Bool) -> (hasRevoked: Bool, next: Instant) {
+        let due = state.withLock(\.due)
+        guard due <= now else { return (false, due) }
+        let hasRevoked =
+            switch location {
+            case .file(let path): refreshFile(path, at: now)
+            case .url(let url, let authorities):
+                refreshURL(KeyFetch(url: url, authorities: authorities), at: now, isCancelled)
+            }
+        return (hasRevoked, state.withLock(\.due))
+    }
+
+    private func refreshFile(_ path: String, at now: Instant) -> Bool {
+        let stamp = FileStamp(path)
+        let hasChanged = state.withLock { state in
+            state.due = now + Self.filePeriod
+            // Also if it can't be used: it is read again, and logged again, once it has changed.
+            defer { state.stamp = stamp }
+            return state.stamp != stamp
+        }
+        guard hasChanged else { return false }
+        do throws(ConfigurationError) {
+            let hasRevoked = try reload()()
+            logger.info("keys for tokens loaded", metadata: ["keys": "\(path)"])
+            return hasRevoked
+        } catch {
+            logger.warning(
+                "the keys for tokens could not be loaded; the former ones stay",
+                metadata: ["error": "\(error)"]
+            )
+            return false
+        }
+    }
+
+    private func refreshURL(_ fetch: KeyFetch, at now: Instant, _ isCancelled: @escaping () -> Bool) -> Bool {
+        let asked = state.withLock { state in
+            state.lastAttempt = now
+            // A kid that is wanted from now on needs another request.
+            defer { state.wanted = [] }
+            return state.wanted
+        }
+        do {
+            let (body, age) = try fetch.run(isCancelled: isCancelled)
+            let keys = try KeySet(body, isPublic: true)
+            let lifetime = min(max(age ?? Self.defaultAge, Self.ages.lowerBound), Self.ages.upperBound)
+            let (hasRevoked, isFirst) = state.withLock { state in
+                let isFirst = state.keys == nil
+                state.failures = 0
+                let hasRevoked = state.replace(keys)
+                for id in asked where !keys.keys.contains(where: { $0.id == id }) {
+                    state.unknown.insert(id, true, at: now)
+                }
+                state.due = state.wanted.isEmpty ? .now + lifetime : now + minimumPause
+                return (hasRevoked, isFirst)
+            }
+            if isFirst { logger.info("keys for tokens loaded", metadata: ["keys": "\(fetch.url)"]) }
+            return hasRevoked
+        } catch {
+            let reason = (error as? KeyFetch.Failure)?.reason ?? (error as? KeySet.Failure)?.reason ?? "\(error)"
+            let failures = state.withLock { state in
+                state.failures += 1
+                state.wanted.formUnion(asked)
+                let retry = min(Self.longestRetry, .seconds(1 << min(state.failures - 1, 6)))
+                state.due = .now + (state.keys == nil ? retry : max(retry, minimumPause))
+                return state.failures
+            }
+            // At 1, 2, 4, … failures in a row.
+            if failures & (failures - 1) == 0, !isCancelled() {
+                logger.warning(
+                    "the keys for tokens could not be loaded",
+                    metadata: ["keys": "\(fetch.url)", "error": "\(reason)", "failures": "\(failures)"]
+                )
+            }
+            return false
+        }
+    }
+
+    private static func load(_ path: String) throws(ConfigurationError) -> (KeySet, FileStamp?) {
+        // Before the file is read: a change meanwhile is noticed.
+        let stamp = FileStamp(path)
+        guard stamp?.size ?? 0 <= KeySet.maximumSize, let data = FileManager.default.contents(atPath: path) else {
+            throw ConfigurationError(description: "access.jwt.keys: \(path): cannot be read")
+        }
+        do throws(KeySet.Failure) {
+            return (try KeySet(Array(data)), stamp)
+        } catch {
+            throw ConfigurationError(description: "access.jwt.keys: \(path): \(error.reason)")
+        }
+    }
+}
+
+extension KeyStore.State {
+    /// - Returns: whether a key was revoked.
+    fileprivate mutating func replace(_ new: KeySet) -> Bool {
+        let (keys, revoked) = new.replacing(keys)
+        self.keys = keys
+        // Nobody needs to wait for them.
+        for id in revoked.compactMap(\.id) { unknown.insert(id, true, at: .now) }
+        return !revoked.isEmpty
+    }
+}
+
+/// What shows that a file has changed, also if it was replaced through a symbolic link.
+private struct FileStamp: Equatable, Sendable {
+    let size: Int
+    private let inode: UInt64
+    private let seconds: Int
+    private let nanoseconds: Int
+
+    init?(_ path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        size = Int(status.st_size)
+        inode = UInt64(status.st_ino)
+        seconds = status.st_mtim.tv_sec
+        nanoseconds = status.st_mtim.tv_nsec
+    }
+}

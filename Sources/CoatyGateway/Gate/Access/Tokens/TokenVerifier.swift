@@ -1,0 +1,203 @@
+import Coaty
+import HTTPServer
+import Logging
+import Synchronization
+
+/// Verifies JSON Web Tokens (RFC 7519, RFC 9068) and derives principals from their claims.
+final class TokenVerifier: Sendable {
+    /// Maximum size of a token, in bytes.
+    static let maximumLength = 8 << 10
+    /// How much the clocks of the gateway and of the provider may differ, in seconds.
+    static let leeway = 30.0
+    /// Maximum number of verified tokens that are remembered.
+    static let maximumVerified = 4096
+    /// The types of tokens (RFC 7519, section 5.1; RFC 9068, section 2.1), in lower case.
+    private static let types: Set<String> = ["jwt", "at+jwt", "application/at+jwt"]
+    /// The end of a token that names a later one, in seconds from now.
+    private static let maximumRest = 10 * 366 * 86_400.0
+    private static let maximumKeyId = 256
+
+    /// Why a token is refused.
+    enum Refusal: Error, Equatable {
+        case invalid(String)
+        /// Valid, but too old.
+        case expired
+        /// The keys that could verify it are not there yet.
+        case keysNotLoaded(retryAfter: Duration)
+    }
+
+    let configuration: JWTConfiguration
+    let keys: KeyStore
+    /// Its lock is a leaf.
+    private let verified: Mutex<ExpiringTable<TokenDigest, Principal.Authenticated>>
+
+    /// - Parameter keys: the keys of the provider.
+    init(_ configuration: JWTConfiguration, keys: KeyStore) {
+        self.configuration = configuration
+        self.keys = keys
+        verified = Mutex(ExpiringTable(lifetime: .seconds(3600), capacity: Self.maximumVerified))
+    }
+
+    /// Returns whom a token is for.
+    ///
+    /// - Parameter now: in seconds since 1970.
+    /// - Throws: ``Refusal``
+    func authenticate(
+        _ token: String,
+        at now: Double = CoatyTimestamp.nowMillis() / 1000
+    ) throws(Refusal) -> Principal.Authenticated {
+        guard token.utf8.count <= Self.maximumLength else {
+            throw .invalid("The token is larger than \(Self.maximumLength) bytes.")
+        }
+        let digest = TokenDigest(of: token)
+        if let known = verified.withLock({ $0.entry(digest, at: .now)?.value }), known.validity?.isValid ?? false {
+            return known
+        }
+        guard let compact = CompactToken(Array(token.utf8)) else { throw .invalid("The token has not three parts.") }
+        let key = try verify(compact)
+        let claims = try Self.document(compact.payload, "payload")
+        let authenticated = try principal(claims, key, at: now)
+        verified.withLock { $0.insert(digest, authenticated, at: .now) }
+        return authenticated
+    }
+
+    // MARK: - Signature
+
+    /// Verifies the signature.
+    ///
+    /// - Returns: the key that has signed the token.
+    private func verify(_ token: CompactToken) throws(Refusal) -> VerificationKey {
+        let header = try Self.document(token.header, "header")
+        // Nothing else of the header is read: `jku`, `x5u`, `jwk` and `x5c` would let the token choose its key.
+        guard header["crit"] == nil else { throw .invalid("The header has crit, which the gateway does not know.") }
+        if let type = header["typ"] {
+            guard let text = type.string, Self.types.contains(text.lowercased()) else {
+                throw .invalid("The typ is neither JWT nor at+jwt.")
+            }
+        }
+        guard let algorithm = header["alg"]?.string.flatMap(SignatureAlgorithm.init(rawValue:)),
+            configuration.algorithms.contains(algorithm)
+        else { throw .invalid("The alg is not allowed.") }
+        var id: String?
+        if let view = header["kid"] {
+            guard let text = view.string, text.utf8.count <= Self.maximumKeyId else {
+                throw .invalid("The kid is no short text.")
+            }
+            id = text
+        }
+        guard let set = keys.keys else { throw .keysNotLoaded(retryAfter: .seconds(1)) }
+        // By the type of the key: a token can't have a public key used as a secret.
+        let candidates = set.candidates(id, algorithm)
+        guard !candidates.isEmpty else {
+            if let id, !set.keys.contains(where: { $0.id == id }), let pause = keys.wants(id) {
+                throw .keysNotLoaded(retryAfter: pause)
+            }
+            throw .invalid("No key fits the alg and kid of the token.")
+        }
+        guard let key = candidates.first(where: { $0.verifies(token) }) else {
+            throw .invalid("The signature is wrong.")
+        }
+        return key
+    }
+
+    private static func document(_ part: ArraySlice<UInt8>, _ name: String) throws(Refusal) -> JSONView {
+        guard let text = Base64URL.decode(part), let view = try? JSONDocument(text).root, view.kind == .object else {
+            throw .invalid("The \(name) is no JSON object in base64url.")
+        }
+        // Others may take another one than the gateway.
+        guard view.duplicateMember == nil else { throw .invalid("The \(name) has a member twice.") }
+        return view
+    }
+
+    // MARK: - Claims
+
+    private func principal(
+        _ claims: JSONView,
+        _ key: VerificationKey,
+        at now: Double
+    ) throws(Refusal) -> Principal.Authenticated {
+        guard claims["iss"]?.string == configuration.issuer else {
+            throw .invalid("The iss is not the configured one.")
+        }
+        let audiences = claims["aud"].map { $0.kind == .array ? $0.elements.compactMap(\.string) : [$0.string ?? ""] }
+        guard audiences?.contains(where: configuration.audiences.contains) ?? false else {
+            throw .invalid("The token is for another audience.")
+        }
+        guard let expires = claims["exp"]?.number, expires.isFinite else { throw .invalid("The exp is no number.") }
+        if let view = claims["nbf"] {
+            guard let begin = view.number, begin.isFinite else { throw .invalid("The nbf is no number.") }
+            guard begin <= now + Self.leeway else { throw .invalid("The token is not valid yet.") }
+        }
+        guard now < expires + Self.leeway else { throw .expired }
+        guard let name = claims["sub"]?.string, (1...AccessConfiguration.maximumName).contains(name.utf8.count),
+            name.unicodeScalars.allSatisfy(WireName.isTextual)
+        else {
+            throw .invalid("The sub is no text of 1 to \(AccessConfiguration.maximumName) bytes.")
+        }
+        let end = min(expires, now + Self.maximumRest)
+        return Principal.Authenticated(
+            subject: .user(issuer: configuration.issuer, name: name),
+            granted: .init(
+                roles: roles(claims),
+                attributes: try attributes(claims),
+                configuration: configuration
+            ),
+            validity: Validity(
+                expires: Int(end * 1000),
+                end: .now + .milliseconds(Int((end + Self.leeway - now) * 1000)),
+                revocation: key.revocation
+            )
+        )
+    }
+
+    /// Returns the names in the claim of roles: a list, or a text of names separated by spaces as `scope` is.
+    private func roles(_ claims: JSONView) -> [String] {
+        guard let path = configuration.roles else { return [] }
+        var view: JSONView? = claims
+        for name in path { view = view?.member(named: name) }
+        guard let view else { return [] }
+        if let text = view.string { return text.split(separator: " ").map(String.init) }
+        return view.elements.compactMap(\.string)
+    }
+
+    /// Returns the JSON text of the claims that conditions can test.
+    private func attributes(_ claims: JSONView) throws(Refusal) -> [UInt8] {
+        var text = Array("{".utf8)
+        for (key, value) in claims.members {
+            guard let name = key.string,
+                configuration.attributes?.contains(name) ?? !JWTConfiguration.tokenClaims.contains(name)
+            else { continue }
+            if text.count > 1 { text.append(UInt8(ascii: ",")) }
+            text += key.bytes
+            text.append(UInt8(ascii: ":"))
+            text += value.bytes
+        }
+        text.append(UInt8(ascii: "}"))
+        guard text.count <= AccessConfiguration.maximumAttributes else {
+            throw .invalid("The attributes have more than \(AccessConfiguration.maximumAttributes) bytes.")
+        }
+        guard (try? claims.checkValues()) != nil else { throw .invalid("A number in the payload is too large.") }
+        return text
+    }
+}
+
+extension Problems {
+    /// The keys of the identity provider are not there, or do not have the key of a new token yet.
+    static func keysNotLoaded(retryAfter pause: Duration) -> Problem {
+        Problem(
+            type: typePrefix + "keys-not-loaded",
+            title: "Keys not loaded",
+            status: 503,
+            detail: "The gateway does not have the keys to verify the token yet.",
+            headers: [("Retry-After", String(max(1, Int((pause / .seconds(1)).rounded(.up)))))]
+        )
+    }
+
+    /// - Parameter reason: a sentence, in ASCII.
+    static func invalidToken(_ reason: String) -> Problem {
+        var problem = unauthorized
+        problem.detail = reason
+        problem.headers = [("WWW-Authenticate", #"Bearer error="invalid_token", error_description="\#(reason)""#)]
+        return problem
+    }
+}

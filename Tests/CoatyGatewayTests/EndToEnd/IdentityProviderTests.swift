@@ -1,0 +1,271 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Tokens as Keycloak and Auth0 issue them, and keys that rotate.
+@Suite(.frameChecks) struct IdentityProviderTests {
+    private static let channel = #""event":"channel","channelId":"c""#
+
+    @Test(arguments: [("keycloak", "claims.realm_access.roles"), ("auth0", "roles")])
+    func tokensOfAProviderAreAcceptedOnEveryTransport(shape: String, roles: String) throws {
+        let provider = try IdentityProvider()
+        var file = provider.file(roles: roles)
+        if shape == "auth0" {
+            file.jwt = file.jwt?.replacing("\"roles\"", with: "[\"https://coaty.example/roles\"]")
+        }
+        let scene = try AccessScene(file)
+        let token = try provider.token(shape)
+        try scene.untilKnown(token)
+        let access = try #require(
+            try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).json
+        )
+        #expect(access["name"] as? String == "f:1:ann" && access["roles"] as? [String] == ["viewer"])
+        let expires = try #require(access["expires"] as? Double) / 1000
+        #expect((295...301).contains(expires - Date().timeIntervalSince1970))
+        let attributes = try #require(access["attributes"] as? [String: Any])
+        #expect(attributes[shape == "auth0" ? "https://coaty.example/site" : "site"] as? String == "hall-2")
+        #expect(attributes["exp"] == nil && attributes["jti"] == nil && attributes["aud"] == nil)
+
+        let socket = try scene.gateway.frameClient()
+        let ok = try socket.ask("authenticate", #""token":"\#(token)""#)
+        #expect(ok.op == "ok" && ok.json["expires"] as? Double == expires * 1000)
+        #expect((1...300_000).contains(ok.json["validFor"] as? Int ?? 0))
+        try socket.subscribe("s", Self.channel)
+        let events = try scene.gateway.eventStream("channel?channelId=c", headers: AccessScene.bearer(token))
+        let answer = try scene.gateway.post("/v1/tickets", "{}", headers: AccessScene.bearer(token))
+        let ticket = try #require(answer.json?["ticket"] as? String)
+        let single = try scene.gateway.frameClient("channel?channelId=c&ticket=\(ticket)")
+        #expect(try single.next().op == "ok")
+        try scene.publish("CHN:c", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
+        #expect(try socket.next(of: "s").objectName == "one")
+        #expect(try single.next().objectName == "one")
+        #expect(try events.next()?.objectName == "one")
+        // What no role of the token allows.
+        let denied = try scene.gateway.post(
+            "/v1/deadvertise",
+            #"{"objectIds":["x"]}"#,
+            headers: AccessScene.bearer(token)
+        )
+        #expect(denied.status == 403)
+        try waitUntil("the audit log names the issuer") {
+            scene.audit.contains(#""principal":"f:1:ann","issuer":"\#(provider.issuer)""#)
+        }
+        #expect(!scene.audit.contains(token) && !scene.gateway.log.contains(token))
+    }
+
+    @Test func claimsAreAttributesInConditions() throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file())
+        let token = try provider.token()
+        try scene.untilKnown(token)
+        let socket = try scene.gateway.frameClient(headers: AccessScene.bearer(token))
+        try socket.subscribe("s", #""event":"advertise","objectType":"com.example.Lamp""#)
+        for (name, site) in [("other", "hall-1"), ("own", "hall-2")] {
+            try scene.advertise(AccessScene.lamp(name, site: site))
+        }
+        #expect(try socket.next(of: "s").objectName == "own")
+    }
+
+    @Test func badTokensAreRefused() throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file())
+        let good = try provider.token()
+        try scene.untilKnown(good)
+        func answer(_ token: String) throws -> RawConnection.Response {
+            try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token))
+        }
+        let expired = try answer(try provider.token(rest: -31))
+        #expect(expired.status == 401 && expired.problem == "token-expired")
+        for (query, reason) in [
+            ("&audience=other", "another audience"), ("&issuer=https://evil.example", "iss"), ("&sub=%0A", "sub"),
+        ] {
+            let refused = try answer(try provider.token(query))
+            #expect(refused.status == 401 && refused.problem == "unauthorized")
+            #expect(refused.json?["detail"].map { "\($0)".contains(reason) } == true, "\(refused.text)")
+            #expect(refused.headers["www-authenticate"]?.hasPrefix(#"Bearer error="invalid_token""#) == true)
+        }
+        let forged = good.prefix { $0 != "." } + ".e30." + good.split(separator: ".")[2]
+        #expect(try answer(String(forged)).status == 401)
+        #expect(try answer(good).status == 200)
+    }
+
+    // MARK: - Keys
+
+    @Test func aRotatedKeyIsFetchedAndARetiredOneEndsItsStreams() throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file())
+        let old = try provider.token()
+        try scene.untilKnown(old)
+        let socket = try scene.gateway.frameClient(headers: AccessScene.bearer(old))
+        try socket.subscribe("s", Self.channel)
+        let single = try scene.gateway.frameClient("channel?channelId=c", headers: AccessScene.bearer(old))
+        #expect(try single.next().op == "ok")
+        let kept = try RawConnection(port: scene.gateway.port)
+        #expect(try kept.request("GET", "/v1/access", headers: AccessScene.bearer(old)).status == 200)
+
+        try provider.post("/rotate")
+        let new = try provider.token()
+        let begin = Date()
+        let first = try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(new))
+        #expect(first.status == 503 && first.problem == "keys-not-loaded")
+        #expect((1...10).contains(first.headers["retry-after"].flatMap { Int($0) } ?? 0))
+        try scene.untilKnown(new)
+        #expect(Date().timeIntervalSince(begin) < 11)
+        // Both keys are served: both tokens are good, and nothing has ended.
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(old)).status == 200)
+        try scene.publish("CHN:c", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
+        #expect(try socket.next(of: "s").objectName == "one")
+
+        try provider.post("/rotate")
+        try provider.post("/retire")
+        let newest = try provider.token()
+        try scene.untilKnown(newest)
+        #expect(try socket.closeCode(within: 5) == 4002)
+        #expect(try kept.request("GET", "/v1/access", headers: AccessScene.bearer(old)).status == 401)
+        #expect(try single.next().objectName == "one")
+        #expect(try single.next().json["status"] as? Int == 401)
+        #expect(try single.closeCode() == 4002)
+        // A key that nobody has: asked for once, then refused; and not more often than every ten seconds.
+        let requests = try provider.requests()
+        #expect(requests == 3)
+    }
+
+    @Test func unknownKeysAreAskedForSeldom() throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file())
+        try scene.untilKnown(try provider.token())
+        let other = try IdentityProvider()
+        let foreign = try other.token("keycloak", "&issuer=\(provider.issuer)")
+        let begin = Date()
+        var statuses: [Int] = []
+        try waitUntil("the foreign token is refused") {
+            let headers = AccessScene.bearer(foreign)
+            let status = try scene.gateway.request("GET", "/v1/access", headers: headers).status
+            statuses.append(status)
+            return status == 401
+        }
+        #expect(Set(statuses) == [503, 401])
+        // The first load, and one for the token, not earlier than ten seconds after it.
+        #expect(try provider.requests() == 2)
+        #expect(Date().timeIntervalSince(begin) > 5)
+    }
+
+    @Test func withoutKeysTokensGet503() throws {
+        let provider = try IdentityProvider()
+        try provider.post("/down")
+        let scene = try AccessScene(provider.file())
+        let token = try provider.token()
+        let answer = try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token))
+        #expect(answer.status == 503 && answer.problem == "keys-not-loaded" && answer.headers["retry-after"] == "1")
+        let socket = try scene.gateway.frameClient()
+        #expect(try socket.ask("authenticate", #""token":"\#(token)""#).json["status"] as? Int == 503)
+        // A client reconnects after this code.
+        #expect(try socket.closeCode() == 1013)
+        // Other tokens do not need the provider.
+        #expect(try scene.get("/v1/access", as: "ops").status == 200)
+        #expect(scene.gateway.log.contains("the keys for tokens could not be loaded"))
+        try provider.post("/up")
+        try scene.untilKnown(token)
+        // The last good keys stay.
+        try provider.post("/down")
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status == 200)
+    }
+
+    @Test(arguments: ["/redirect", "/large"])
+    func redirectsAndLargeAnswersAreNotTaken(path: String) throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file(keys: path))
+        let reason = path == "/large" ? "the answer is larger than" : "the status is 302"
+        try waitUntil("the reason is logged") { scene.gateway.log.contains(reason) }
+        let token = try provider.token()
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status == 503)
+        #expect(!scene.gateway.log.contains("keys for tokens loaded"))
+    }
+
+    // MARK: - Reload
+
+    @Test func aFileOfKeysIsReadAgain() throws {
+        let provider = try IdentityProvider()
+        let folder = FileManager.default.temporaryDirectory.appending(path: "jwks-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let keys = folder.appending(path: "jwks.json")
+        func fetch() throws -> [UInt8] { try RawConnection(port: provider.port).request("GET", "/jwks").body }
+        try Data(try fetch()).write(to: keys)
+        var file = provider.file()
+        file.jwt = file.jwt?.replacing("http://127.0.0.1:\(provider.port)/jwks", with: keys.path)
+        let scene = try AccessScene(file)
+        let old = try provider.token()
+        func status(_ token: String) throws -> Int {
+            try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status
+        }
+        #expect(try status(old) == 200)
+        try provider.post("/rotate")
+        let new = try provider.token()
+        #expect(try status(new) == 401)
+        try Data(try fetch()).write(to: keys)
+        try scene.reload(file)
+        #expect(try status(new) == 200 && status(old) == 200)
+        // Noticed without a reload, too; a bad file changes nothing.
+        try Data("{}".utf8).write(to: keys)
+        try waitUntil("the bad file is noticed") { scene.gateway.log.contains("has no key that can be used") }
+        #expect(try status(new) == 200)
+        let reason = try scene.reload(bad: file.yaml)
+        #expect(reason.contains("access.jwt.keys: \(keys.path): has no key"))
+        try provider.post("/retire")
+        try Data(try fetch()).write(to: keys)
+        try waitUntil("the retired key is noticed") { try status(old) == 401 }
+        #expect(try status(new) == 200)
+    }
+
+    @Test func aReloadJudgesTheUsersOfAProvider() throws {
+        let provider = try IdentityProvider()
+        let file = provider.file()
+        let scene = try AccessScene(file)
+        let token = try provider.token()
+        try scene.untilKnown(token)
+        let node = try scene.gateway.post(
+            "/v1/io/nodes",
+            #"{"contextName":"T","name":"n","ioSources":[{"name":"s","valueType":"v"}]}"#,
+            headers: AccessScene.bearer(token)
+        )
+        #expect([200, 201].contains(node.status), "\(node.text)")
+        func nodes(_ token: String) throws -> Int? {
+            let response = try scene.gateway.request("GET", "/v1/io/nodes", headers: AccessScene.bearer(token))
+            return
+                (response.json?["nodes"] as? [Any]
+                ?? (try? JSONSerialization.jsonObject(with: Data(response.body)) as? [Any]))?
+                .count
+        }
+        #expect(try nodes(token) == 1)
+        let socket = try scene.gateway.frameClient(headers: AccessScene.bearer(token))
+        try socket.subscribe("s", Self.channel)
+        // The user is not in the file, and stays.
+        var other = file
+        other.tokens.append(.init("further", "viewer"))
+        try scene.reload(other)
+        try scene.publish("CHN:c", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
+        #expect(try socket.next(of: "s").objectName == "one")
+        #expect(try nodes(token) == 1)
+        // A role that no longer allows it.
+        var less = file
+        less.roles["viewer"] = ["{read: [status]}"]
+        try scene.reload(less)
+        #expect(try socket.next(of: "s").json["status"] as? Int == 403)
+        // Another audience: the token has to be a new one.
+        var strict = file
+        strict.jwt = file.jwt?.replacing("audience: coaty-gateway", with: "audience: plant")
+        try scene.reload(strict)
+        #expect(try socket.closeCode(within: 1) == 4002)
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status == 401)
+        let fitting = try provider.token("&audience=plant")
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(fitting)).status == 200)
+        // No provider any more.
+        let last = try scene.gateway.frameClient(headers: AccessScene.bearer(fitting))
+        #expect(try last.ask("ping").op == "pong")
+        var none = file
+        none.jwt = nil
+        try scene.reload(none)
+        #expect(try last.closeCode(within: 1) == 4503)
+    }
+}

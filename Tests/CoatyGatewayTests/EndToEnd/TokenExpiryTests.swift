@@ -1,0 +1,124 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What ends with the token of an identity provider: everything within a second of the expiry plus the leeway of 30 seconds.
+@Suite(.frameChecks) struct TokenExpiryTests {
+    private static let channel = #""event":"channel","channelId":"c""#
+    private static let leeway = 30.0
+
+    /// How a client is connected when its token expires.
+    private enum Stream: CaseIterable {
+        case events, single, multiplexed, ndjson, collected
+
+        func read(_ gateway: GatewayProcess, _ token: String, opened: () -> Void) throws -> String {
+            let headers = AccessScene.bearer(token)
+            switch self {
+            case .events:
+                let stream = try gateway.eventStream("channel?channelId=c", headers: headers)
+                opened()
+                var last = ""
+                while let event = try stream.next() { last = "\(event.name) \(event.json["status"] ?? "")" }
+                return last
+            case .single:
+                let stream = try gateway.frameClient("channel?channelId=c", headers: headers)
+                _ = try stream.next()
+                opened()
+                return "\(try stream.closeCode())"
+            case .multiplexed:
+                let stream = try gateway.frameClient()
+                #expect(try stream.ask("authenticate", #""token":"\#(token)""#).op == "ok")
+                try stream.subscribe("s", TokenExpiryTests.channel)
+                opened()
+                return "\(try stream.closeCode())"
+            case .ndjson, .collected:
+                let connection = try RawConnection(port: gateway.port)
+                let accept = self == .ndjson ? "Accept: application/x-ndjson\r\n" : ""
+                try connection.send(
+                    "POST /v1/call/o?limit=0&timeout=30000 HTTP/1.1\r\nHost: l\r\n\(accept)"
+                        + "Authorization: Bearer \(token)\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+                )
+                if self == .collected {
+                    opened()
+                    return "\(try connection.readResponse().status)"
+                }
+                #expect(try connection.readHead().status == 200)
+                opened()
+                var text: [UInt8] = []
+                while case let chunk = try connection.readChunk(), !chunk.isEmpty { text += chunk }
+                let line = text.split(separator: UInt8(ascii: "\n")).last.map { Data($0) } ?? Data()
+                let frame = try JSONSerialization.jsonObject(with: line) as? [String: Any]
+                return "\(frame?["op"] ?? "") \(frame?["status"] ?? "")"
+            }
+        }
+
+        var end: String {
+            switch self {
+            case .events: "problem 401"
+            case .ndjson: "error 401"
+            case .single, .multiplexed: "4002"
+            case .collected: "401"
+            }
+        }
+    }
+
+    @Test func everyStreamEndsWithinASecond() throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file())
+        try scene.untilKnown(try provider.token())
+        let rest = 3.0
+        let token = try provider.token(rest: rest - Self.leeway)
+        let access = try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token))
+        let end = try #require(access.json?["expires"] as? Double) / 1000 + Self.leeway
+        let gateway = scene.gateway
+        let readers = Stream.allCases.map { stream in
+            (stream, ReloadTests.Reader { try stream.read(gateway, token, opened: $0) })
+        }
+        // A user whose token lasts loses nothing.
+        let other = try scene.gateway.frameClient(headers: AccessScene.bearer(try provider.token("&sub=bob")))
+        try other.subscribe("s", Self.channel)
+        let kept = try RawConnection(port: gateway.port)
+        #expect(try kept.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status == 200)
+        let tickets = try gateway.post("/v1/tickets", "{}", headers: AccessScene.bearer(token))
+        let ticket = try #require(tickets.json?["ticket"] as? String)
+        try waitUntil("all streams are open") { readers.allSatisfy(\.1.isOpen) }
+        #expect(Date().timeIntervalSince1970 < end, "the machine is too slow for this test")
+        try waitUntil("all streams end") { readers.allSatisfy { $0.1.end != nil } }
+        for (stream, reader) in readers {
+            let found = try #require(reader.end)
+            #expect(found.text == stream.end, "\(stream)")
+            let late = found.date.timeIntervalSince1970 - end
+            #expect((-0.01...1).contains(late), "\(stream) \(late)")
+        }
+        let answer = try kept.request("GET", "/v1/access", headers: AccessScene.bearer(token))
+        #expect(answer.status == 401 && answer.problem == "token-expired")
+        let path = "/v1/sse/channel?channelId=c&ticket=\(ticket)"
+        #expect(try EventStreamClient(port: gateway.port, path: path).head.status == 401)
+        try scene.publish("CHN:c", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
+        #expect(try other.next(of: "s").objectName == "one")
+    }
+
+    @Test func aConnectionIsRenewedWithoutAGap() throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file())
+        try scene.untilKnown(try provider.token())
+        let first = try provider.token(rest: 2.5 - Self.leeway)
+        let socket = try scene.gateway.frameClient()
+        let ok = try socket.ask("authenticate", #""token":"\#(first)""#)
+        // The token itself has expired; the leeway is for clocks that differ.
+        #expect(ok.op == "ok" && ok.json["validFor"] as? Int == 0)
+        let end = try #require(ok.json["expires"] as? Double) / 1000 + Self.leeway
+        try socket.subscribe("s", Self.channel)
+        try scene.publish("CHN:c", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
+        #expect(try socket.next(of: "s").objectName == "one")
+        // Of another user: refused, and the connection keeps its token.
+        let foreign = try provider.token("&sub=bob")
+        #expect(try socket.ask("authenticate", #""token":"\#(foreign)""#).json["status"] as? Int == 403)
+        let second = try provider.token()
+        #expect(try socket.ask("authenticate", #""token":"\#(second)""#).op == "ok")
+        try waitUntil("the first token has expired") { Date().timeIntervalSince1970 > end + 0.5 }
+        try scene.publish("CHN:c", #"{"object":\#(AccessScene.lamp("two", site: nil))}"#)
+        let next = try socket.next(of: "s")
+        #expect(next.op == "event" && next.objectName == "two")
+    }
+}
