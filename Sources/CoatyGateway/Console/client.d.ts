@@ -263,7 +263,8 @@ export interface StateDetail {
 
 /**
  * A token, or a function that returns the current one. The function is called for each connection, and may renew the token. If it
- * returns undefined, the client connects without a token.
+ * returns undefined, the client connects without a token. If the token expires, the function is called again after 80 % of the remaining
+ * time, and at least five seconds before the end; the client then authenticates the open connection with the new token.
  */
 export type Token = string | (() => string | undefined | Promise<string | undefined>)
 

@@ -33,6 +33,15 @@ const silentChecksUntilPing = 3
 /** … and after which it gives the connection up. */
 const silentChecksUntilLost = 4
 
+/** The share of a token's remaining time after which the client asks for the next one, … */
+const renewalShare = 0.8
+/** … at least this many milliseconds before the end, … */
+const renewalMargin = 5_000
+/** … and at least this many after the last time. */
+const shortestRenewal = 2_000
+/** The longest time that a timer can have. */
+const longestTimer = 2 ** 31 - 1
+
 /** Whether a new connection would end in the same way. */
 const isFinal = (/** @type {number} */ code) => code >= 4500 && code <= 4999
 /** Whether the gateway would refuse a token again. */
@@ -523,6 +532,8 @@ export class CoatyClient extends EventTarget {
   #retryTimer
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #watchTimer
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #renewalTimer
   /** @type {Map<string, EventStream | ResponseStream>} */
   #streams = new Map()
   /** @type {Map<string, {resolve: (frame: any) => void, reject: (error: any) => void, checks: number}>} */
@@ -633,8 +644,9 @@ export class CoatyClient extends EventTarget {
     const value = await current(token)
     if (value === undefined) throw new TypeError("There is no token")
     if (connection !== this.#connections || !this.#isOpen) throw offline()
-    await this.#ask({ op: "authenticate", token: value })
+    const reply = await this.#ask({ op: "authenticate", token: value })
     this.#token = token
+    if (connection === this.#connections) this.#planRenewal(reply)
   }
 
   /** Returns why nothing can be sent now; undefined if it can. */
@@ -757,7 +769,8 @@ export class CoatyClient extends EventTarget {
   async #isAuthenticated(token) {
     const socket = this.#socket
     try {
-      await this.#ask({ op: "authenticate", token })
+      const reply = await this.#ask({ op: "authenticate", token })
+      if (socket === this.#socket) this.#planRenewal(reply)
       return socket === this.#socket
     } catch (error) {
       if (socket !== this.#socket) return false
@@ -769,6 +782,34 @@ export class CoatyClient extends EventTarget {
         this.#giveUp(message)
       }
       return false
+    }
+  }
+
+  /**
+   * Renews the token before it expires, if it does and the client can get another one.
+   *
+   * @param {{validFor?: number}} reply of the gateway to the token
+   */
+  #planRenewal({ validFor }) {
+    clearTimeout(this.#renewalTimer)
+    if (validFor === undefined || typeof this.#token !== "function") return
+    // By the time that is left: the clocks of the client and the gateway may differ.
+    const delay = Math.max(shortestRenewal, Math.min(validFor * renewalShare, validFor - renewalMargin))
+    this.#renewalTimer = setTimeout(() => this.#renew(0), Math.min(delay, longestTimer))
+  }
+
+  /** @param {number} failures */
+  async #renew(failures) {
+    const connection = this.#connections
+    try {
+      const token = await current(this.#token)
+      if (connection !== this.#connections || token === undefined) return
+      const reply = await this.#ask({ op: "authenticate", token })
+      if (connection === this.#connections) this.#planRenewal(reply)
+    } catch {
+      // The connection keeps the former token. When that has expired, the gateway closes it, and the client connects with a new one.
+      if (connection !== this.#connections) return
+      this.#renewalTimer = setTimeout(() => this.#renew(failures + 1), Math.max(shortestRenewal, retryDelay(failures)))
     }
   }
 
@@ -905,6 +946,7 @@ export class CoatyClient extends EventTarget {
     this.#isOpen = false
     this.#identity = undefined
     clearTimeout(this.#retryTimer)
+    clearTimeout(this.#renewalTimer)
     clearInterval(this.#watchTimer)
     for (const { reject } of this.#unacknowledged.values()) reject(error())
     this.#unacknowledged.clear()

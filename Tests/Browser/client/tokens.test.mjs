@@ -1,9 +1,12 @@
 // Tokens: on the WebSocket, and as tickets of event streams.
 
 import assert from "node:assert/strict"
-import { createHash } from "node:crypto"
+import { createHash, generateKeyPairSync, sign } from "node:crypto"
 import { once } from "node:events"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { test } from "node:test"
 import { Broker, CoatyEventSource, connect, Gateway, next, object, scriptedGateway, state, ticketUrl, within } from "./support.mjs"
 
@@ -154,6 +157,56 @@ test("A new token is used at once while the client connects", async (t) => {
   assert.equal(client.state, "online")
   client.close()
   await assert.rejects(client.authenticate("three"), { type: "urn:coaty-client:problem:closed" })
+})
+
+test("A token that expires is renewed on the open connection", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const tokens = ["one", "two", "three"]
+  const client = connect(t, gateway.url, { token: async () => tokens.shift() })
+  client.subscribe({ event: "deadvertise" })
+  const first = await gateway.told()
+  gateway.say({ op: "ok", id: first.id, expires: 1, validFor: 2600 })
+  assert.equal((await gateway.told()).op, "subscribe")
+  const accepted = Date.now()
+  // With 80 % of 2600 ms to go: neither at once nor at the end.
+  const second = await gateway.told()
+  assert.deepEqual(second, { op: "authenticate", id: second.id, token: "two" })
+  assert.ok(Date.now() - accepted >= 1900 && Date.now() - accepted < 2600)
+  assert.equal(gateway.server.clients.size, 1)
+  // Refused: the connection keeps its token, and the client tries once more.
+  gateway.say({ op: "error", id: second.id, ...unauthorized })
+  const third = await gateway.told()
+  assert.equal(third.token, "three")
+  assert.equal(client.state, "online")
+  // This one does not expire.
+  gateway.say({ op: "ok", id: third.id })
+  const later = nothingFollows(gateway)
+  await new Promise((resolve) => setTimeout(resolve, 2500))
+  assert.equal(client.state, "online")
+  for (const socket of gateway.server.clients) socket.terminate()
+  await later
+})
+
+test("A token that is a text is not renewed", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const client = connect(t, gateway.url, { token: "one" })
+  gateway.say({ op: "ok", id: (await gateway.told()).id, expires: 1, validFor: 100 })
+  await state(client, "online")
+  const told = gateway.told()
+  assert.equal(await Promise.race([told, new Promise((resolve) => setTimeout(resolve, 2500, "silence"))]), "silence")
+  for (const socket of gateway.server.clients) socket.terminate()
+  await told
+})
+
+test("The client connects with a new token after the close code 4002", async (t) => {
+  const gateway = await scriptedGateway(t)
+  const tokens = ["one", "two"]
+  const client = connect(t, gateway.url, { token: () => tokens.shift() })
+  gateway.say({ op: "ok", id: (await gateway.told()).id })
+  await state(client, "online")
+  for (const socket of gateway.server.clients) socket.close(4002, "token expired")
+  assert.equal((await gateway.told()).token, "two")
+  assert.equal(client.state, "connecting")
 })
 
 test("A denied frame names the grant that is missing", async (t) => {
@@ -345,4 +398,45 @@ test("The gateway accepts a ticket once", async (t) => {
   assert.equal(await statusOf(url), 200)
   assert.equal(await statusOf(url), 401)
   await assert.rejects(ticketUrl(stream, "coaty_wrong"), { name: "GatewayError", status: 401 })
+})
+
+test("The client renews the token of an identity provider without a gap", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "coaty-keys-"))
+  t.after(() => rm(folder, { recursive: true }))
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519")
+  await writeFile(join(folder, "keys.pem"), publicKey.export({ type: "spki", format: "pem" }))
+  const configuration = JSON.stringify({
+    access: {
+      jwt: { issuer: "https://idp.example", audience: "gateway", keys: join(folder, "keys.pem"), roles: "claims.roles" },
+      roles: { user: [{ observe: ["channel"], channels: ["news"] }, { publish: ["channel"], channels: ["news"] }] },
+    },
+  })
+  const gateway = await Gateway.start(t, await Broker.start(t), { configuration })
+  const encode = (value) => Buffer.from(JSON.stringify(value)).toString("base64url")
+  let issued = 0
+  // The gateway adds 30 seconds for clocks that differ: the first token is good for four.
+  const token = () => {
+    issued += 1
+    const exp = Date.now() / 1000 + (issued === 1 ? -26 : 600)
+    const claims = { iss: "https://idp.example", aud: "gateway", sub: "ann", exp, jti: String(issued), roles: ["user"] }
+    const text = `${encode({ alg: "EdDSA" })}.${encode(claims)}`
+    return `${text}.${sign(null, Buffer.from(text), privateKey).toString("base64url")}`
+  }
+  const client = connect(t, gateway.url, { token })
+  const news = client.subscribe({ event: "channel", channelId: "news" })
+  await within(news.ready, "subscription")
+  const begin = Date.now()
+  const changes = []
+  client.addEventListener("statechange", ({ detail }) => changes.push(detail))
+  const iterator = news[Symbol.asyncIterator]()
+  for (let count = 0; Date.now() - begin < 5500; count += 1) {
+    const publication = { event: "channel", channelId: "news", data: { object: object() } }
+    await within(client.publish(publication), "answer")
+    const frame = await next(iterator)
+    assert.equal(frame.op, "event")
+    assert.equal(frame.data.object.objectId, publication.data.object.objectId)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  assert.equal(issued, 2)
+  assert.deepEqual(changes, [])
 })
