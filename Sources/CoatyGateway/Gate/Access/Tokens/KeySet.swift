@@ -108,7 +108,10 @@ struct KeySet: Sendable {
         guard let stream = BIO_new(BIO_s_mem()), BIO_write(stream, text, Int32(text.count)) == text.count else {
             throw Failure(reason: "can't be read")
         }
-        defer { BIO_free(stream) }
+        defer {
+            BIO_free(stream)
+            ERR_clear_error()
+        }
         var keys: [VerificationKey] = []
         while true {
             var name: UnsafeMutablePointer<CChar>?
@@ -131,7 +134,6 @@ struct KeySet: Sendable {
                 throw Failure(reason: "block \(keys.count + 1) \(error.reason)")
             }
         }
-        ERR_clear_error()
         guard !keys.isEmpty else { throw Failure(reason: "has no PUBLIC KEY or CERTIFICATE") }
         return keys
     }

@@ -41,6 +41,8 @@ final class VerificationKey: Sendable {
 
     /// - Throws: ``Unusable``
     init(id: String?, _ parts: Parts) throws(Unusable) {
+        // On a thread that also writes to a TLS connection, OpenSSL would report an error that is left behind as one of that connection.
+        defer { ERR_clear_error() }
         self.id = id
         self.parts = parts
         switch parts {
@@ -111,6 +113,7 @@ final class VerificationKey: Sendable {
     ///
     /// - Parameter token: in the compact serialization, whose header names ``algorithm``.
     func verifies(_ token: CompactToken) -> Bool {
+        defer { ERR_clear_error() }
         // libcjose takes padding and other alphabets, too.
         guard let signature = Base64URL.decode(token.signature) else { return false }
         switch handle {

@@ -1,3 +1,6 @@
+import COpenSSL
+import Dispatch
+import Synchronization
 import Testing
 
 @testable import CoatyGateway
@@ -127,5 +130,30 @@ import Testing
         let (third, revoked) = try KeySet(try SigningKey.jwks(two)).replacing(second)
         #expect(revoked.count == 1 && revoked[0] === first.keys[0] && third.keys[0] === second.keys[0])
         #expect(first.keys[0].revocation.isRevoked && !third.keys[0].revocation.isRevoked)
+    }
+
+    /// Requests are served by several threads, some of which also write to TLS connections.
+    @Test(arguments: [SigningKey.Kind.rsa, .ec, .ed25519, .secret])
+    func severalThreadsVerifyWithOneKey(kind: SigningKey.Kind) throws {
+        let signing = try SigningKey(kind)
+        let key = try #require(KeySet(Array(try signing.jwk().utf8)).keys.first)
+        let good = try #require(CompactToken(Array(try signing.token("{}").utf8)))
+        let bad = try #require(
+            CompactToken(Array(try SigningKey(kind, secret: Array(repeating: 1, count: 32)).token("{}").utf8))
+        )
+        let wrong = Atomic(0)
+        DispatchQueue.concurrentPerform(iterations: 400) { number in
+            if key.verifies(number % 2 == 0 ? good : bad) != (number % 2 == 0) || ERR_peek_error() != 0 {
+                wrong.add(1, ordering: .relaxed)
+            }
+        }
+        #expect(wrong.load(ordering: .relaxed) == 0)
+    }
+
+    @Test func unusableKeysLeaveNoErrorBehind() {
+        for text in ["-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "-----BEGIN PUBLIC KEY-----\n?"] {
+            _ = try? KeySet(Array(text.utf8))
+            #expect(ERR_peek_error() == 0)
+        }
     }
 }
