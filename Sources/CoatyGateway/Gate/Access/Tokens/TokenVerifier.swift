@@ -144,7 +144,7 @@ final class TokenVerifier: Sendable {
             ),
             validity: Validity(
                 expires: Int(end * 1000),
-                end: .now + .milliseconds(Int((end + Self.leeway - now) * 1000)),
+                end: .now + .milliseconds(Int(((end + Self.leeway - now) * 1000).rounded(.up))),
                 revocation: key.revocation
             )
         )
