@@ -61,8 +61,8 @@ final class ClientServices: Sendable {
     }
 }
 
-/// What the connections of each authenticated client share. What no connection has and holds nothing is removed: an identity provider
-/// has any number of users.
+/// What the connections of each authenticated client share. What no connection has and holds nothing is removed, because an
+/// identity provider has any number of users.
 private struct SharedRights: Sendable {
     private static let minimumSweep = 64
 
@@ -80,15 +80,7 @@ private struct SharedRights: Sendable {
 
     /// Nobody can get a reference meanwhile: the owner has locked this.
     private mutating func removeUnused() {
-        var unused: [Principal.Subject] = []
-        var index = rights.values.startIndex
-        while index != rights.values.endIndex {
-            if isKnownUniquelyReferenced(&rights.values[index]), rights.values[index].isEmpty {
-                unused.append(rights.keys[index])
-            }
-            rights.values.formIndex(after: &index)
-        }
-        for subject in unused { rights[subject] = nil }
+        rights.removeUnused { $0.isEmpty }
         sweep = max(Self.minimumSweep, 2 * rights.count)
     }
 }

@@ -78,15 +78,7 @@ final class Accounts: Sendable {
 extension Accounts.Table {
     /// Removes the accounts that hold nothing, owe no work and that nobody else refers to. Nobody can get a reference meanwhile: the table is locked.
     fileprivate mutating func removeUnused() {
-        var unused: [ClientKey] = []
-        var index = accounts.values.startIndex
-        while index != accounts.values.endIndex {
-            if isKnownUniquelyReferenced(&accounts.values[index]), accounts.values[index].isEmpty {
-                unused.append(accounts.keys[index])
-            }
-            accounts.values.formIndex(after: &index)
-        }
-        for client in unused { accounts[client] = nil }
+        accounts.removeUnused { $0.isEmpty }
         sweep = max(Accounts.minimumSweep, 2 * accounts.count)
     }
 }

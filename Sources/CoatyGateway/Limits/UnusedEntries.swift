@@ -1,0 +1,12 @@
+extension Dictionary where Value: AnyObject {
+    /// Removes the values that nobody else refers to and that are empty. The caller keeps others from getting a reference meanwhile.
+    mutating func removeUnused(where isEmpty: (Value) -> Bool) {
+        var unused: [Key] = []
+        var index = values.startIndex
+        while index != values.endIndex {
+            if isKnownUniquelyReferenced(&values[index]), isEmpty(values[index]) { unused.append(keys[index]) }
+            values.formIndex(after: &index)
+        }
+        for key in unused { self[key] = nil }
+    }
+}
