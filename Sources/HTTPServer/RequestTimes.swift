@@ -8,8 +8,8 @@ extension HTTPServer {
         public let pathTemplate: String
         /// Nil for a method that no route can have.
         public let method: HTTPMethod?
-        /// The statuses that occurred, and how often. 0 stands for requests whose client left before an answer.
-        public let responses: [(status: Int, count: Int)]
+        /// The statuses that occurred, and how often. 0 stands for requests whose client left before an answer, nil for rare statuses.
+        public let responses: [(status: Int?, count: Int)]
         /// The times from the head of a request to the end of its response, or to the head of a stream.
         public let durations: DurationHistogram.Snapshot
     }
@@ -17,7 +17,7 @@ extension HTTPServer {
 
 /// Counts requests by route, method and status, and the time that they took. All of it is allocated at the start.
 final class RequestTimes: Sendable {
-    /// The statuses that are told apart; others count as ``other``.
+    /// The statuses that have a count of their own; all others count as ``other``.
     private static let statuses = [
         0, 200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 406, 409, 412, 413, 415, 421, 422, 429, 431, 500, 501, 503,
         504,
@@ -56,7 +56,7 @@ final class RequestTimes: Sendable {
         cell.durations.record(nanoseconds: Self.now() - begin)
     }
 
-    /// What was counted so far, without routes that were not used.
+    /// The counts so far, without those of routes that were not used.
     var statistics: [HTTPServer.RouteStatistics] {
         cells.indices.compactMap { index in
             let cell = cells[index]
@@ -66,7 +66,9 @@ final class RequestTimes: Sendable {
             return HTTPServer.RouteStatistics(
                 pathTemplate: endpoint < templates.count ? templates[endpoint] : "",
                 method: method < Self.methods - 1 ? HTTPMethod.allCases[method] : nil,
-                responses: zip(Self.statuses, counts).filter { $0.1 > 0 }.map { (status: $0, count: $1) },
+                responses: zip(Self.statuses, counts).filter { $0.1 > 0 }.map {
+                    (status: $0 == Self.other ? nil : $0, count: $1)
+                },
                 durations: cell.durations.snapshot
             )
         }

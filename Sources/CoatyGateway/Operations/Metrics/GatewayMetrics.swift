@@ -15,7 +15,7 @@ extension Metrics {
                 "HTTP requests by route, method and status. Status 0: the client left before the answer.",
                 routes.flatMap { route in
                     route.responses.map { response in
-                        let status = response.status == 599 ? "other" : "\(response.status)"
+                        let status = response.status.map(String.init) ?? "other"
                         return (labels(route) + [("status", status)], Double(response.count))
                     }
                 }
