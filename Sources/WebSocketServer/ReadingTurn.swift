@@ -1,7 +1,7 @@
 /// What the service thread receives before it looks after timers, the mailbox and what is to be sent.
 ///
 /// When 1,024 or more sockets are readable, libuv polls up to 48 times before it does anything else, and one read can hold
-/// hundreds of frames. Who comes after the turn is over is paused, and has received at least something.
+/// hundreds of frames. A connection that receives a part after the turn is over is paused behind that part.
 struct ReadingTurn {
     /// The cost of a turn: one for each part of a message, and one for each KiB in it.
     private static let limit = 4096

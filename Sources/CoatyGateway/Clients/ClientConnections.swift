@@ -42,7 +42,7 @@ final class ClientConnections: Sendable {
         var connections: [Int: (outbound: OutboundQueue, transport: Transport)] = [:]
         /// Streams of responses, which are not counted.
         var responses: [Int: OutboundQueue] = [:]
-        /// What new connections are told; nil if there is nothing to tell.
+        /// The notice for new connections; nil if there is none.
         var notice: ServerFrame.Notice?
         var lastNumber = 0
         /// Totals of the connections that have been removed.
@@ -64,7 +64,7 @@ final class ClientConnections: Sendable {
         return number
     }
 
-    /// Adds a stream of responses, which is told notices only.
+    /// Adds a stream of responses, which gets notices and nothing else.
     ///
     /// - Returns: a function that removes it.
     func add(responses outbound: OutboundQueue) -> @Sendable () -> Void {

@@ -383,7 +383,7 @@ extension Resource {
             atTheBound: "429 `\(problem.type)`",
             \Limits[self].perClient
         )
-        // What is held stays, also beyond a smaller share.
+        // A client keeps what it has, even if that is more than its new share.
         perClient.isReloadable = true
         return [total, perClient]
     }

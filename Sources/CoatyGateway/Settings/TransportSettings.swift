@@ -6,7 +6,7 @@ struct TransportSettings: Sendable, Equatable {
     var requiresClientCertificate: Bool?
     /// In seconds; 0 sends no `Strict-Transport-Security`.
     var hstsMaxAge = 0
-    /// A loopback port without TLS for probes; nil opens none.
+    /// A loopback port without TLS for probes and metrics; nil opens none.
     var plainPort: UInt16?
     /// The proxies before the gateway, and how they name their clients.
     var addressing = ClientAddressing()
@@ -90,7 +90,7 @@ extension GatewaySettings {
         Setting(
             name: "plain-port",
             placeholder: "port",
-            help: "Port on 127.0.0.1 without TLS for /healthz and /readyz, 0 takes a free one (none)."
+            help: "Port on 127.0.0.1 without TLS for /healthz, /readyz and /metrics; 0 takes a free one (none)."
         ) { settings, value throws(SettingError) in
             settings.transport.plainPort = try integer(value, in: 0...UInt16.max)
         },

@@ -16,7 +16,7 @@ import Testing
         "Gate/Operations/Publish.swift", "Gate/Operations/ReadObjects.swift", "Gate/Operations/ReadStatus.swift",
         "Gate/Operations/RoutingOperations.swift", "Gate/Operations/SendRequest.swift",
         "Gate/Operations/ReadMetrics.swift",
-        // Counts, for whoever may read the metrics.
+        // Reads the counters for the metrics.
         "Operations/Metrics/GatewayMetrics.swift",
         // Puts the parts together, and reports whether the gateway is online.
         "Gateway.swift", "Operations/HealthResource.swift",

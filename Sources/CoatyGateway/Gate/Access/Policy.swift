@@ -134,7 +134,7 @@ final class Policy: Sendable {
 
 /// Permissions that exist as long as a principal has them, so that equal ones are the same object.
 ///
-/// An identity provider has any number of users: their permissions must not stay for ever.
+/// An identity provider has any number of users, so their permissions are removed again.
 private struct GrantedPermissions: Sendable {
     private static let minimumSweep = 64
 

@@ -11,7 +11,7 @@ final class RelayedConnection {
     static let pieceSize = 16 << 10
     /// Bytes that one connection may pass on before the others have their turn.
     static let sliceSize = 64 << 10
-    /// Size of the send buffers of the socket pair. What is in there has been sent for the servers, and hides a slow client from them.
+    /// Size of the send buffers of the socket pair. For the servers, bytes in these buffers are sent: large buffers would hide that a client is slow.
     static let pairBufferSize: Int32 = 32 << 10
 
     enum Phase {
