@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 
 # How long `make test-soak` takes, and its events a second: half the highest rate.
 SOAK_SECONDS ?= 600
-SOAK_RATE ?= 2500
+SOAK_RATE ?= 8000
 
 # What the random requests of `make test-api` begin with; without them a run has one that is made up.
 SEEDS ?=

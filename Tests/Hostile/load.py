@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Publishes numbered events at a rate, and counts what two WebSockets receive: load.py GATEWAY-PORT BROKER-PORT RATE
 
+A reader that gets a gap has not kept up if more than LAG bytes wait in its own receive buffer then: the gateway can't have sent more.
+
 Standard output has a line of JSON every second. After a line on standard input it publishes no more, gives the readers time to catch up,
 and prints the last line, which has `"last": true`.
 """
@@ -19,6 +21,7 @@ READERS = 2
 CHANNEL = "load"
 # The largest `buffer`: readers that keep up may still stand in a queue.
 BUFFER = 4096
+LAG = 64 << 10
 TOKEN = re.compile(rb'"op":"gap"[^}]*?"dropped":(\d+|null)|"number":(\d+) *[,}]|"cursor":"([^"]*)"')
 
 
@@ -30,9 +33,12 @@ class CountingReader:
         self.address = address
         self.last = -1
         self.received = self.lost = self.dropped = self.reconnects = 0
+        # Events in gaps that came although the reader had read what it had been sent.
+        self.dropped_in_time = 0
         self.endings = []
         self.is_ready = threading.Event()
         self._covered = 0
+        self._is_in_time = True
         self._cursor = None
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -56,12 +62,13 @@ class CountingReader:
             subscription["since"] = self._cursor
         client.send(frame(subscription))
         while True:
-            self._take(client.message())
+            self._take(client.message(), client)
 
-    def _take(self, message):
+    def _take(self, message, client):
         for gap, number, cursor in TOKEN.findall(message):
             if gap:
                 self._covered += float("inf") if gap == b"null" else int(gap)
+                self._is_in_time = client.unread() <= LAG
             elif number:
                 self._take_number(int(number))
             else:
@@ -74,6 +81,8 @@ class CountingReader:
         if missing := number - self.last - 1:
             covered = min(missing, self._covered)
             self.dropped += covered
+            if self._is_in_time:
+                self.dropped_in_time += covered
             self.lost += missing - covered
         self._covered = 0
         self.last = number
@@ -94,7 +103,7 @@ def main():
     published = 0
 
     def report(**more):
-        counts = [[reader.received, reader.lost, reader.dropped, reader.reconnects] for reader in readers]
+        counts = [[reader.received, reader.lost, reader.dropped, reader.reconnects, reader.dropped_in_time] for reader in readers]
         endings = [reader.endings[-5:] for reader in readers]
         print(json.dumps({"published": published, "readers": counts, "endings": endings} | more), flush=True)
 

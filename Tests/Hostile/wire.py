@@ -1,11 +1,14 @@
 """HTTP, WebSocket and MQTT 3.1.1 over plain sockets. Requests and frames are built in advance, so that sending them takes little CPU."""
 
+import array
 import base64
+import fcntl
 import json
 import re
 import select
 import socket
 import struct
+import termios
 import time
 from urllib.parse import quote
 
@@ -98,6 +101,12 @@ class Client:
 
     def send(self, data):
         self.socket.sendall(data)
+
+    def unread(self):
+        """The bytes that the gateway has sent and that nobody has taken yet."""
+        waiting = array.array("i", [0])
+        fcntl.ioctl(self.socket, termios.FIONREAD, waiting)
+        return len(self._received) + waiting[0]
 
     def _fill(self, count):
         while len(self._received) < count:
