@@ -10,6 +10,9 @@ public struct MQTTClientOptions: Sendable {
     public var username: String?
     /// The password that goes with the user name.
     public var password: String?
+    /// File whose first line is the password, instead of ``password``. It is read at each attempt to connect, so that a new one counts
+    /// from the next connection on.
+    public var passwordFile: String?
     /// Further brokers of the same network, with the same user and TLS: all are tried in turn, ``host`` first.
     public var fallbackBrokers: [BrokerAddress]
     /// Seconds without traffic after which the connection is probed; 5 to 65535. A broker that stops answering is noticed after

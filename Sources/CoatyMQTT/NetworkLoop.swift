@@ -130,6 +130,8 @@ final class NetworkLoop {
         hasTakenDisconnect = false
         congestion = CongestionWatch()
         try options.tls?.checkFiles()
+        var options = options
+        if let password = try options.readPassword() { options.password = password }
         do throws(MosquittoError) {
             let client = try MosquittoClient(
                 clientId: session.clientId,

@@ -19,7 +19,10 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("broker-connect-timeout")) var brokerConnectTimeout: String?
     @Option(help: help("broker-filters-per-packet")) var brokerFiltersPerPacket: String?
     @Option(help: help("topic-dialect")) var topicDialect: String?
+    @Option(help: help("broker-user")) var brokerUser: String?
+    @Option(help: help("broker-password-file")) var brokerPasswordFile: String?
     @Option(help: help("broker-discovery")) var brokerDiscovery: String?
+    @Option(help: help("broker-discovery-tls")) var brokerDiscoveryTls: String?
     @Option(help: help("embedded-broker-listen")) var embeddedBrokerListen: String?
     @Option(help: help("embedded-broker-announcement")) var embeddedBrokerAnnouncement: String?
     @Option(help: help("state-directory")) var stateDirectory: String?

@@ -55,7 +55,10 @@ import Testing
         ["broker": "mqtt://h", "broker-ca-file": "x"],
         ["broker": "mqtts://h", "broker-key-file": "x"],
         ["broker-discovery": "yes"], ["broker-discovery": "true", "broker": "mqtt://h"],
-        ["broker-discovery": "true", "broker-ca-file": "x"],
+        ["broker-discovery": "true", "broker-ca-file": "x"], ["broker-discovery-tls": "true"],
+        ["broker-user": "u"], ["broker-password-file": "/dev/null", "broker": "mqtt://h"],
+        ["broker-user": "u", "broker": "mqtt://other@h"], ["broker-user": "", "broker": "mqtt://h"],
+        ["broker-user": "u", "broker-password-file": "/nowhere", "broker": "mqtt://h"],
         ["embedded-broker-announcement": "true"],
         ["embedded-broker-announcement": "true", "embedded-broker-listen": "localhost:1883"],
         ["embedded-broker-announcement": "true", "embedded-broker-listen": "broker.example:1883"],
@@ -70,6 +73,9 @@ import Testing
 
     @Test(arguments: [
         ["broker-discovery": "true"], ["broker-discovery": "false", "broker": "mqtt://h"],
+        ["broker-discovery": "true", "broker-discovery-tls": "true", "broker-ca-file": "/dev/null"],
+        ["broker-user": "u", "broker-password-file": "/dev/null", "broker": "mqtts://h"],
+        ["broker-user": "u", "broker-discovery": "true", "broker-discovery-tls": "true"],
         ["embedded-broker-announcement": "true", "embedded-broker-listen": "[::]:1883"],
     ])
     func takesWhatCanBe(_ flags: [String: String]) throws {

@@ -14,6 +14,8 @@ public struct ConnectionError: Error, Sendable, Hashable, CustomStringConvertibl
         case noBrokerFound = "no-broker-found"
         /// The broker refuses the user name or the password.
         case badCredentials = "bad-credentials"
+        /// The file with the password can't be read, or can't be one.
+        case passwordFile = "password-file"
         /// The broker does not let the agent in.
         case notAuthorized = "not-authorized"
         /// The broker does not speak the version of the protocol.

@@ -29,7 +29,11 @@ public struct GatewaySettings: Sendable {
     public var logLevel = Logger.Level.info
     /// The broker to use, or how to find it; nil starts one.
     var broker: MQTTClientOptions?
+    var brokerUser: String?
+    var brokerPasswordFile: String?
     var isBrokerDiscovered = false
+    /// Whether a discovered broker must speak TLS.
+    var isDiscoveredBrokerEncrypted = false
     /// In seconds.
     var brokerKeepAlive = MQTTClientOptions.defaultKeepAlive
     var brokerConnectTimeout = MQTTClientOptions.defaultConnectTimeout
@@ -203,6 +207,20 @@ extension GatewaySettings {
             }
         },
         Setting(
+            name: "broker-user",
+            placeholder: "name",
+            help: "User name for the broker, instead of one in its URL (none)."
+        ) { settings, value throws(SettingError) in
+            settings.brokerUser = try nonEmpty(value)
+        },
+        Setting(
+            name: "broker-password-file",
+            placeholder: "path",
+            help: "File whose first line is the user's password; it is read for each connection (none)."
+        ) { settings, value throws(SettingError) in
+            settings.brokerPasswordFile = try nonEmpty(value)
+        },
+        Setting(
             name: "broker-ca-file",
             placeholder: "path",
             help: "PEM file of the authorities that sign the broker's certificate (the system's)."
@@ -264,6 +282,16 @@ extension GatewaySettings {
                 """
         ) { settings, value throws(SettingError) in
             settings.isBrokerDiscovered = try boolean(value)
+        },
+        Setting(
+            name: "broker-discovery-tls",
+            placeholder: "true|false",
+            help: """
+                Whether a discovered broker must speak TLS, with a certificate for its address; then nobody without one can \
+                pose as a broker (false).
+                """
+        ) { settings, value throws(SettingError) in
+            settings.isDiscoveredBrokerEncrypted = try boolean(value)
         },
         Setting(
             name: "embedded-broker-listen",

@@ -52,16 +52,18 @@ extension GatewaySettings {
         if tls != .init() {
             guard broker?.tls != nil else {
                 throw ConfigurationError(
-                    description: "broker-*-file: only with a broker whose URL begins with mqtts://"
+                    description:
+                        "broker-*-file: only with a broker whose URL begins with mqtts://, or with broker-discovery-tls"
                 )
             }
             broker?.tls = tls
         }
+        try useBrokerUser()
         broker?.keepAlive = brokerKeepAlive
         broker?.connectTimeout = brokerConnectTimeout
         broker?.filtersPerPacket = brokerFiltersPerPacket
         broker?.topicDialect = topicDialect
-        for file in [tls.caFile, tls.certificateFile, tls.keyFile] {
+        for file in [tls.caFile, tls.certificateFile, tls.keyFile, brokerPasswordFile] {
             guard let file, access(file, R_OK) != 0 else { continue }
             throw ConfigurationError(description: "\(file): cannot be read")
         }
@@ -70,12 +72,33 @@ extension GatewaySettings {
         }
     }
 
+    private mutating func useBrokerUser() throws(ConfigurationError) {
+        guard brokerUser != nil || brokerPasswordFile != nil else { return }
+        guard let brokerUser else {
+            throw ConfigurationError(description: "broker-password-file: only with broker-user")
+        }
+        guard broker != nil else {
+            throw ConfigurationError(description: "broker-user: only with broker or broker-discovery")
+        }
+        guard broker?.username == nil, broker?.password == nil else {
+            throw ConfigurationError(description: "broker-user and a user in the URL of broker exclude each other")
+        }
+        broker?.username = brokerUser
+        broker?.passwordFile = brokerPasswordFile
+    }
+
     private mutating func useMDNS() throws(ConfigurationError) {
+        guard isBrokerDiscovered || !isDiscoveredBrokerEncrypted else {
+            throw ConfigurationError(description: "broker-discovery-tls: only with broker-discovery")
+        }
         if isBrokerDiscovered {
             guard broker == nil else {
                 throw ConfigurationError(description: "broker and broker-discovery exclude each other")
             }
-            broker = MQTTClientOptions(shouldTryMDNSDiscovery: true)
+            broker = MQTTClientOptions(
+                tls: isDiscoveredBrokerEncrypted ? MQTTClientOptions.TLSOptions() : nil,
+                shouldTryMDNSDiscovery: true
+            )
         }
         guard isEmbeddedBrokerAnnounced else { return }
         guard broker == nil else {

@@ -111,6 +111,35 @@ import Testing
         #expect(!denied.log.contains("wrong"))
     }
 
+    @Test func aNewPasswordFileCountsWithoutARestart() throws {
+        let broker = try BrokerProcess(
+            files: ["passwords": "user:\(Self.passwordHash)\n"],
+            extraConfiguration: ["allow_anonymous false", "password_file %d/passwords"]
+        )
+        defer { broker.stop() }
+        let file = broker.directory + "/password"
+        func write(_ text: String) throws { try text.write(toFile: file, atomically: true, encoding: .utf8) }
+        try write("wrong\n")
+        let gateway = try GatewayProcess([
+            "--broker", "mqtt://127.0.0.1:\(broker.port)", "--broker-user", "user", "--broker-password-file", file,
+        ])
+        func isReported(_ reason: String) throws -> Bool {
+            try gateway.request("GET", "/readyz").text.contains(#""reason":"\#(reason)""#)
+        }
+        try waitUntil("the password is wrong") { try isReported("not-authorized") }
+        for text in ["", "\n", "a\u{0}b"] {
+            try write(text)
+            try waitUntil("the file has no password: \(text.debugDescription)") { try isReported("password-file") }
+            try write("wrong")
+            try waitUntil("the password is wrong again") { try isReported("not-authorized") }
+        }
+        try FileManager.default.removeItem(atPath: file)
+        try waitUntil("the file is missing") { try isReported("password-file") }
+        try write("s@cret\r\nanother line\n")
+        try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        #expect(!gateway.log.contains("cret") && !gateway.log.contains("wrong\n"))
+    }
+
     /// What mosquitto_passwd makes of `s@cret`.
     private static let passwordHash =
         "$7$101$Hj8pLBndYXBICsJp$S1TLRZeOLPCuShvd+z/0X6Hw9bzjQFfiNzTmF26KYEFU2dD+MaM2yMFxQk28TvX7pZO5PA5tBCRgNOVUIS53Ow=="

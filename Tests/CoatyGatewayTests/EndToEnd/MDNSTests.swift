@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import CoatyMQTT
+
 /// Gateways that find a broker and announce one by mDNS, in networks of the tests' own.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, Comment(rawValue: NetworkNamespace.need)))
 struct MDNSTests {
@@ -37,6 +39,43 @@ struct MDNSTests {
             try waitUntil("the gateway is not ready") { try !isReady(finding, network) }
         }
         #expect(try finding.stop() == 0)
+    }
+
+    /// Anybody in the network can announce a broker.
+    @Test func onlyABrokerOfTheAuthorityIsUsed() throws {
+        let network = try NetworkNamespace()
+        let certificates = try TLSCertificates()
+        let impostor = try announcing(network)
+        let finding = try network.run {
+            try GatewayProcess([
+                "--broker-discovery", "true", "--broker-discovery-tls", "true", "--broker-ca-file",
+                certificates.path("ca.pem"),
+            ])
+        }
+        #expect(finding.output.contains("(broker mqtts://_coaty-mqtt._tcp.local)"))
+        try waitUntil("it says why") { finding.log.contains("reason=tls-not-offered") }
+        #expect(try !isReady(finding, network))
+        #expect(try impostor.stop() == 0)
+        let files = ["ca.pem", "server.pem", "server.key"]
+        let broker = try network.run {
+            try BrokerProcess(
+                files: Dictionary(
+                    uniqueKeysWithValues: try files.map {
+                        ($0, try String(contentsOfFile: certificates.path($0), encoding: .utf8))
+                    }
+                ),
+                extraConfiguration: ["cafile %d/ca.pem", "certfile %d/server.pem", "keyfile %d/server.key"]
+            )
+        }
+        defer { broker.stop() }
+        let announcement = try network.run {
+            let announcement = try MDNSAnnouncement(host: "0.0.0.0", port: broker.port)
+            try announcement.start()
+            return announcement
+        }
+        defer { announcement.stop() }
+        try waitUntil("the gateway is ready") { try isReady(finding, network) }
+        #expect(finding.log.contains("broker=mqtts://127.0.0.1:\(broker.port)"))
     }
 
     /// An independent implementation, of Debian's python3-zeroconf.
