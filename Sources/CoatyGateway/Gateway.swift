@@ -53,7 +53,7 @@ public final class Gateway: Sendable {
         self.settings = settings
         self.logger = logger
         self.readSettings = readSettings ?? { () throws(ConfigurationError) -> GatewaySettings in settings }
-        mode = AccessMode(settings, generate: RandomSecret.token)
+        mode = try AccessMode(settings, generate: RandomSecret.token)
         let access = AccessControl(.open, browserPolicy: settings.browserPolicy)
         self.access = access
         keyRefresher = KeyRefresher(

@@ -162,8 +162,13 @@ public final class WebSocketClient {
         try sendFrame(opcode: 8, payload: [UInt8(code >> 8), UInt8(code & 0xff)] + Array(reason.utf8))
     }
 
-    /// Sends one frame, masked as RFC 6455, 5.3, has it.
+    /// Sends one frame.
     public func sendFrame(opcode: UInt8, payload: [UInt8], isFinal: Bool = true) throws {
+        try sendRaw(Self.frame(opcode: opcode, payload: payload, isFinal: isFinal))
+    }
+
+    /// Returns the bytes of a frame, masked as RFC 6455, 5.3, has it.
+    public static func frame(opcode: UInt8, payload: [UInt8], isFinal: Bool = true) -> [UInt8] {
         var frame: [UInt8] = [(isFinal ? 0x80 : 0) | opcode]
         switch payload.count {
         case ..<126:
@@ -177,7 +182,7 @@ public final class WebSocketClient {
         let mask: [UInt8] = [0x37, 0xfa, 0x21, 0x3d]
         frame += mask
         frame += payload.enumerated().map { $0.element ^ mask[$0.offset & 3] }
-        try sendRaw(frame)
+        return frame
     }
 
     /// Sends bytes as they are.

@@ -57,8 +57,8 @@ extension SocketSession {
             guard error.status != 503 else { return disconnect(.tryAgainLater, "keys not loaded") }
             return disconnect(.notAuthenticated, "wrong token")
         }
-        // What an anonymous client has begun stays its own; it may authenticate once.
-        guard current == nil || current?.subject == .anonymous || current?.subject == principal.subject else {
+        // What a client has begun without a token stays its own; it may authenticate once.
+        guard current?.subject.isAmbient ?? true || current?.subject == principal.subject else {
             throw Problems.otherSubject
         }
         try move(to: principal)

@@ -84,10 +84,14 @@ final class WebSocketEndpoint: WebSocketHandler {
         let principal = try services.authenticator.principal(
             authorization: request.header("Authorization"),
             ticket: parameters.text("ticket"),
+            certificate: ConnectionOrigin.of(request.context)?.certificate(addressing),
             origin: sender.origin,
             address: address(of: request)
         )
-        if let principal { return principal }
+        if let principal {
+            if principal.subject.isAmbient { try browserPolicy.checkHost(host) }
+            return principal
+        }
         let policy = services.authenticator.access.policy
         guard policy.permissions(of: .anonymous) != nil else { return nil }
         do throws(Problem) {

@@ -30,8 +30,8 @@ struct RequestAdmission: Sendable {
             let isPublic = head.pathTemplate == nil || publicPaths.contains(path)
             let access = authenticator.access.policy
             let principal = try isPublic ? nil : self.principal(of: head, sender, under: access)
-            // Where anonymous clients may do nothing, a foreign page that reaches the gateway can't, either.
-            if principal?.subject ?? .anonymous == .anonymous, access.permissions(of: .anonymous) != nil {
+            // Where a client may do nothing without a token, a foreign page that reaches the gateway can't, either.
+            if principal?.subject.isAmbient ?? (access.permissions(of: .anonymous) != nil) {
                 try browserPolicy.checkHost(head)
             }
             guard !isPublic, principal == nil else {
@@ -70,20 +70,26 @@ struct RequestAdmission: Sendable {
         under policy: Policy
     ) throws(Problem) -> Principal? {
         if let last = head.connectionState as? ConnectionState, last.isCurrent(policy),
-            head.withHeader("Authorization", last.isSame(as:)) == true, last.principal.address == address(of: head)
+            head.withHeader("Authorization", last.isSame(as:)) ?? (last.isOfCertificate && ticket(of: head) == nil),
+            last.principal.address == address(of: head)
         {
             return last.principal
         }
         let authorization = head.header("Authorization")
         let principal = try authenticator.principal(
             authorization: authorization,
-            // A URL may end up in a log: a ticket opens one stream, and nothing else.
-            ticket: head.pathTemplate == EventStreamResource.path ? head.queryValue("ticket") : nil,
+            ticket: ticket(of: head),
+            certificate: ConnectionOrigin.of(head.connectionContext)?.certificate(addressing),
             origin: sender.origin,
             address: address(of: head)
         )
         if let principal { try hold(head, for: principal, authorization, under: policy) }
         return principal
+    }
+
+    /// A URL may end up in a log: a ticket opens one stream, and nothing else.
+    private func ticket(of head: borrowing HTTPRequestHead) -> String? {
+        head.pathTemplate == EventStreamResource.path ? head.queryValue("ticket") : nil
     }
 
     /// Keeps a place for the connection of a principal, which counts one connection as long as it sends the requests on it.
@@ -153,6 +159,11 @@ private final class ConnectionState: Sendable {
     }
 
     var memory: MemoryAccount { held.memory }
+
+    /// Whether the principal is that of the connection's certificate, which does not change.
+    var isOfCertificate: Bool {
+        if case .certificate = principal.subject { true } else { false }
+    }
 
     /// Whether the token has not expired, and no other policy has come into force, which may not have it.
     func isCurrent(_ policy: Policy) -> Bool { policySerial == policy.serial && principal.isValid }

@@ -33,11 +33,12 @@ final class Accounts: Sendable {
         totals = Resource.allCases.map { Tally(limits.quota(of: $0)) }
     }
 
-    /// Returns the account of a principal: that of its token, of its user, or of its address.
+    /// Returns the account of a principal: that of its token, of its user, of its certificate, or of its address.
     func account(of principal: Principal) -> ClientAccount {
         switch principal.subject {
         case .token(let name): account(.token(name))
         case .user(let issuer, let name): account(.user(issuer: issuer, name: name))
+        case .certificate(let name): account(.certificate(name))
         case .anonymous: account(ofAddress: principal.address)
         }
     }

@@ -4,12 +4,14 @@ import Glibc
 enum ClientKey: Hashable, Sendable, CustomStringConvertible {
     case token(String)
     case user(issuer: String, name: String)
+    case certificate(String)
     case address(ClientAddress)
 
     var description: String {
         switch self {
         case .token(let name): "token \(name)"
         case .user(let issuer, let name): "user \(name) of \(issuer)"
+        case .certificate(let name): "certificate \(name)"
         case .address(let address): "address \(address)"
         }
     }

@@ -10,10 +10,7 @@ struct AccessResource: Sendable {
     func register(in router: inout GatewayRouter) {
         router.on(.get, "/v1/access") { [authenticator] _, principal in
             .performing {
-                .json(
-                    try authenticator.access.permissions(of: principal)
-                        .json(name: principal.name, expires: principal.validity?.expires)
-                )
+                .json(try authenticator.access.permissions(of: principal).json(of: principal))
             }
         }
         router.on(.post, "/v1/access/check") { [authenticator] request, principal in

@@ -17,6 +17,11 @@ final class ConnectionOrigin: Sendable {
     /// The origin that a server carries as the context of a connection.
     static func of(_ context: (any Sendable & AnyObject)?) -> ConnectionOrigin? { context as? ConnectionOrigin }
 
+    /// The certificate of the client; nil behind a proxy that forwards requests, because it would be the proxy's.
+    func certificate(_ addressing: ClientAddressing) -> ClientCertificate? {
+        addressing.fieldName(forPeer: peer) == nil ? certificate : nil
+    }
+
     /// The bytes that the gateway holds for encryption: of OpenSSL for an idle connection, and of what is being relayed.
     var encryptionCost: Int { isEncrypted ? TLSRelay.connectionCost : 0 }
 }

@@ -23,6 +23,8 @@ struct AccessFile {
     }
 
     var tokens: [Token]
+    /// The entries of `certificates`, each in one line of YAML.
+    var certificates: [String] = []
     var anonymous: [String] = []
     /// The mapping `jwt`, in one line of YAML.
     var jwt: String?
@@ -47,6 +49,8 @@ struct AccessFile {
                     + "roles: [\(token.roles.joined(separator: ", "))], attributes: \(token.attributes)}"
             )
         }
+        if !certificates.isEmpty { lines.append("  certificates:") }
+        lines += certificates.map { "    - \($0)" }
         if let jwt { lines.append("  jwt: \(jwt)") }
         if !anonymous.isEmpty { lines.append("  anonymous: [\(anonymous.joined(separator: ", "))]") }
         if !roles.isEmpty { lines.append("  roles:") }
@@ -73,8 +77,10 @@ final class AccessScene {
     /// The audit log.
     var audit: String { (try? String(contentsOfFile: folder.appending(path: "audit").path, encoding: .utf8)) ?? "" }
 
-    /// - Parameter settings: further lines of the configuration file.
-    init(_ file: AccessFile, _ arguments: [String] = [], settings: String = "") throws {
+    /// - Parameters:
+    ///   - settings: further lines of the configuration file.
+    ///   - isEncrypted: whether the arguments make the gateway speak TLS.
+    init(_ file: AccessFile, _ arguments: [String] = [], settings: String = "", isEncrypted: Bool = false) throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         broker = try BrokerProcess()
         agent = try MQTTTestClient(port: broker.port)
@@ -87,7 +93,10 @@ final class AccessScene {
                 folder.appending(path: "audit").path,
             ] + arguments
         )
-        try waitUntil("the gateway is ready") { try gateway.request("GET", "/readyz").status == 200 }
+        try waitUntil("the gateway is ready") {
+            guard isEncrypted else { return try gateway.request("GET", "/readyz").status == 200 }
+            return try TLSClient(port: gateway.port).request("GET /readyz").contains("200 OK")
+        }
     }
 
     deinit {

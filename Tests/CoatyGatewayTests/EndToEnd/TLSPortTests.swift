@@ -69,19 +69,8 @@ import Testing
         let head = try events.read(until: "\r\n\r\n")
         #expect(head.contains("text/event-stream"), "\(head)")
         let socket = try TLSClient(port: gateway.port, authorities: certificates.path("ca.pem"))
-        try socket.send(
-            """
-            GET /v1/ws/advertise?objectType=com.example.Job HTTP/1.1\r
-            Host: localhost\r
-            Connection: Upgrade\r
-            Upgrade: websocket\r
-            Sec-WebSocket-Key: \(WebSocketClient.key)\r
-            Sec-WebSocket-Version: 13\r
-            \r
-
-            """
-        )
-        #expect(try socket.read(until: #"{"op":"ok""#).contains("101 Switching Protocols"))
+        let opening = try socket.open("/v1/ws/advertise?objectType=com.example.Job", until: #"{"op":"ok""#)
+        #expect(opening.contains("101 Switching Protocols"))
         let rest = try TLSClient(port: gateway.port, authorities: certificates.path("ca.pem"))
         let job = Scene.job("over TLS")
         try rest.send(

@@ -32,7 +32,7 @@ public enum AccessExplainer {
     ///
     /// - Parameters:
     ///   - file: the path of the configuration file.
-    ///   - subject: names of roles separated by commas, `token:NAME` or `anonymous`.
+    ///   - subject: names of roles separated by commas, `token:NAME`, `certificate:NAME` or `anonymous`.
     ///   - operation: the operation as JSON, as in `POST /v1/access/check`.
     /// - Throws: ``ConfigurationError``, or an error that says what is wrong with the operation.
     public static func explanation(file: String, subject: String, operation: String) throws -> String {
@@ -47,6 +47,8 @@ public enum AccessExplainer {
             asked = .anonymous
         } else if subject.hasPrefix("token:") {
             asked = .token(String(subject.dropFirst("token:".count)))
+        } else if subject.hasPrefix("certificate:") {
+            asked = .certificate(String(subject.dropFirst("certificate:".count)))
         } else {
             // A subject that no token can have: token names are not empty.
             asked = .token("")
@@ -56,7 +58,7 @@ public enum AccessExplainer {
             }
         }
         let policy = Policy(configuration.adding(roles: roles), dialect: settings.topicDialect)
-        guard let permissions = policy.permissions(of: asked) else {
+        guard let permissions = policy.permissions(of: Principal.Authenticated(subject: asked)) else {
             throw ConfigurationError(description: "\(file): nobody is \(subject)")
         }
         return AccessExplanation(permissions, question.request).text

@@ -1,14 +1,15 @@
 import Coaty
 
-/// The `access` mapping of the configuration file: `{tokens?, anonymous?, jwt?, roles?}`.
+/// The `access` mapping of the configuration file: `{tokens?, certificates?, anonymous?, jwt?, roles?}`.
 struct AccessConfiguration: Sendable, Equatable {
     static let maximumTokens = 1_000
+    static let maximumCertificates = 1_000
     static let maximumRoles = 100
     /// Maximum number of grants of one role.
     static let maximumGrants = 100
     /// Maximum number of digests of one token.
     static let maximumDigests = 10
-    /// Maximum size of a token's attributes as JSON text, in bytes.
+    /// Maximum size of the attributes of a token or certificate as JSON text, in bytes.
     static let maximumAttributes = 4 << 10
     /// Maximum size of the name of a token or role, in bytes.
     static let maximumName = 256
@@ -25,17 +26,41 @@ struct AccessConfiguration: Sendable, Equatable {
         let attributes: [UInt8]
     }
 
+    /// The client certificates with a name, or with one of many names.
+    struct Certificate: Sendable, Equatable {
+        let name: NamePattern
+        let roles: [String]
+        /// The JSON text of an object.
+        let attributes: [UInt8]
+    }
+
     private(set) var tokens: [Token] = []
+    /// Longer names first.
+    private(set) var certificates: [Certificate] = []
     /// The roles of clients without a token; empty if they may do nothing.
     private(set) var anonymous: [String] = []
     private(set) var roles: [String: [Grant]] = [:]
     /// Whose tokens are valid besides; nil if nobody's.
     private(set) var jwt: JWTConfiguration?
 
+    /// Returns a configuration with a further token.
+    func adding(_ token: Token) -> AccessConfiguration {
+        var configuration = self
+        configuration.tokens.append(token)
+        return configuration
+    }
+
     /// Creates a configuration from valid parts.
-    init(tokens: [Token], anonymous: [String], roles: [String: [Grant]], jwt: JWTConfiguration? = nil) {
+    init(
+        tokens: [Token],
+        certificates: [Certificate] = [],
+        anonymous: [String],
+        roles: [String: [Grant]],
+        jwt: JWTConfiguration? = nil
+    ) {
         self.jwt = jwt
         self.tokens = tokens
+        self.certificates = certificates
         self.anonymous = anonymous
         self.roles = roles
     }
@@ -44,15 +69,20 @@ struct AccessConfiguration: Sendable, Equatable {
     ///
     /// - Throws: `PayloadError` with a pointer to what is wrong.
     init(_ view: JSONView) throws(PayloadError) {
-        try view.refuseMembers(besides: ["tokens", "anonymous", "jwt", "roles"])
+        try view.refuseMembers(besides: ["tokens", "certificates", "anonymous", "jwt", "roles"])
         try view.refuseDuplicates()
-        guard view["tokens"] != nil || view["anonymous"] != nil || view["jwt"] != nil else {
-            throw view.invalid("must have tokens, anonymous or jwt; otherwise nobody can do anything")
+        guard view["tokens"] != nil || view["certificates"] != nil || view["anonymous"] != nil || view["jwt"] != nil
+        else {
+            throw view.invalid("must have tokens, certificates, anonymous or jwt; otherwise nobody can do anything")
         }
         if let jwt = view["jwt"] { self.jwt = try JWTConfiguration(jwt) }
         if let roles = view["roles"] { try readRoles(roles) }
         if let anonymous = view["anonymous"] { self.anonymous = try readRoleNames(anonymous) }
-        guard let list = view["tokens"] else { return }
+        if let certificates = view["certificates"] { try readCertificates(certificates) }
+        if let tokens = view["tokens"] { try readTokens(tokens) }
+    }
+
+    private mutating func readTokens(_ list: JSONView) throws(PayloadError) {
         var names: Set<String> = []
         var digests: Set<TokenDigest> = []
         for element in try list.nonEmptyElements(atMost: Self.maximumTokens, "tokens") {
@@ -90,22 +120,56 @@ struct AccessConfiguration: Sendable, Equatable {
     private func readToken(_ view: JSONView) throws(PayloadError) -> Token {
         try view.refuseMembers(besides: ["name", "sha256", "roles", "attributes"])
         try view.refuseDuplicates()
-        let name = try view.required("name")
-        guard let text = name.string else { throw name.invalid("must be a string") }
-        let attributes = view["attributes"]
-        if let attributes {
-            guard attributes.kind == .object else { throw attributes.invalid("must be an object") }
-            guard attributes.bytes.count <= Self.maximumAttributes else {
-                throw attributes.invalid("has more than \(Self.maximumAttributes) bytes")
-            }
-            try attributes.checkValues()
-        }
         return Token(
-            name: try Self.checkName(text, name),
+            name: try Self.readName(try view.required("name")),
             digests: try Self.readDigests(try view.required("sha256")),
             roles: try readRoleNames(try view.required("roles")),
-            attributes: attributes.map { Array($0.bytes) } ?? Array("{}".utf8)
+            attributes: try Self.readAttributes(view["attributes"])
         )
+    }
+
+    private mutating func readCertificates(_ list: JSONView) throws(PayloadError) {
+        for view in try list.nonEmptyElements(atMost: Self.maximumCertificates, "certificates") {
+            try view.refuseMembers(besides: ["name", "roles", "attributes"])
+            try view.refuseDuplicates()
+            let name = try view.required("name")
+            let text = try Self.readName(name)
+            let pattern: NamePattern
+            do throws(NamePattern.Malformed) {
+                pattern = try NamePattern(text)
+            } catch {
+                throw name.invalid(error.reason)
+            }
+            guard !certificates.contains(where: { $0.name == pattern }) else {
+                throw name.invalid("is the name of another entry")
+            }
+            certificates.append(
+                Certificate(
+                    name: pattern,
+                    roles: try readRoleNames(try view.required("roles")),
+                    attributes: try Self.readAttributes(view["attributes"])
+                )
+            )
+        }
+        // So that the order in the file does not matter. A whole name goes before the prefix that is equal to it.
+        func rank(_ name: NamePattern) -> Int { 2 * name.name.text.utf8.count + (name.isWhole ? 1 : 0) }
+        certificates.sort { rank($0.name) > rank($1.name) }
+    }
+
+    /// Returns the entry of the longest name or prefix that a certificate's name has; nil if there is none.
+    func certificate(named name: String) -> Certificate? {
+        let name = WireName(name)
+        return certificates.first { $0.name.covers(name) }
+    }
+
+    private static func readAttributes(_ view: JSONView?) throws(PayloadError) -> [UInt8] {
+        guard let view else { return Array("{}".utf8) }
+        guard view.kind == .object else { throw view.invalid("must be an object") }
+        guard view.bytes.count <= maximumAttributes else {
+            throw view.invalid("has more than \(maximumAttributes) bytes")
+        }
+        try view.checkValues()
+        return Array(view.bytes)
     }
 
     /// Reads one digest, or a list of digests.
@@ -133,12 +197,22 @@ struct AccessConfiguration: Sendable, Equatable {
         return names
     }
 
+    private static func readName(_ view: JSONView) throws(PayloadError) -> String {
+        guard let text = view.string else { throw view.invalid("must be a string") }
+        return try checkName(text, view)
+    }
+
     /// The name is written to logs and shown in the console.
     private static func checkName(_ name: String, _ view: JSONView) throws(PayloadError) -> String {
-        guard !name.isEmpty, name.utf8.count <= maximumName, name.unicodeScalars.allSatisfy(WireName.isTextual) else {
+        guard isName(name) else {
             throw view.invalid("must have a name of 1 to \(maximumName) bytes without control characters")
         }
         return name
+    }
+
+    /// Returns whether a text may be the name of a principal or role.
+    static func isName(_ text: String) -> Bool {
+        (1...maximumName).contains(text.utf8.count) && text.unicodeScalars.allSatisfy(WireName.isTextual)
     }
 }
 

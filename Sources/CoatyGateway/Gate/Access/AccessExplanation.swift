@@ -55,16 +55,15 @@ struct AccessExplanation: Sendable, Equatable {
 }
 
 extension Permissions {
-    /// Returns the JSON of `GET /v1/access`: `{"name", "roles", "attributes", "unrestricted", "grants"}`, each grant as
-    /// configured and with its role.
+    /// Returns the JSON of `GET /v1/access`: `{"name", "credentials"?, "expires"?, "roles", "attributes", "unrestricted", "grants"}`,
+    /// each grant as configured and with its role.
     ///
-    /// - Parameters:
-    ///   - name: the name of the token or user; nil for anonymous clients.
-    ///   - expires: when the token expires, in milliseconds since 1970; nil if it does not.
-    func json(name: String?, expires: Int? = nil) -> [UInt8] {
+    /// - Parameter principal: who has these permissions.
+    func json(of principal: Principal) -> [UInt8] {
         var bytes = Array("{\"name\":".utf8)
-        if let name { JSONText.append(name, to: &bytes) } else { bytes += "null".utf8 }
-        if let expires { bytes += ",\"expires\":\(expires)".utf8 }
+        if let name = principal.name { JSONText.append(name, to: &bytes) } else { bytes += "null".utf8 }
+        if let credentials = principal.credentials { bytes += ",\"credentials\":\"\(credentials)\"".utf8 }
+        if let expires = principal.validity?.expires { bytes += ",\"expires\":\(expires)".utf8 }
         bytes += ",\"roles\":".utf8
         JSONText.appendArray(roles, to: &bytes) { JSONText.append($0, to: &$1) }
         bytes += ",\"attributes\":".utf8 + attributes + ",\"unrestricted\":\(isUnrestricted),\"grants\":".utf8

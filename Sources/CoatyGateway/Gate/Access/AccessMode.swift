@@ -20,12 +20,16 @@ enum AccessMode: Sendable, Equatable {
     /// clients need a token.
     ///
     /// - Parameter generate: makes a token.
-    init(_ settings: GatewaySettings, generate: () -> String) {
+    /// - Throws: ``ConfigurationError`` if certificates have roles, and the gateway asks for none.
+    init(_ settings: GatewaySettings, generate: () -> String) throws(ConfigurationError) {
         let isLocal = settings.host == "localhost" || HostName.isLoopback(settings.host)
         let isBrokerPrivate =
             settings.broker == nil && !settings.isEmbeddedBrokerAnnounced
             && HostName.isLoopback(settings.embeddedBrokerListen.host)
         if let configuration = settings.accessConfiguration {
+            guard configuration.certificates.isEmpty || settings.transport.clientAuthoritiesFile != nil else {
+                throw ConfigurationError(description: "access.certificates: only with tls-client-ca-file")
+            }
             self = .configured(configuration, token: settings.token)
         } else if let token = settings.token {
             self = .token(token, isGenerated: false)
@@ -74,13 +78,12 @@ extension AccessConfiguration {
 
     /// Returns a configuration with a further token of the role `admin`.
     func adding(admin token: String) -> AccessConfiguration {
-        AccessConfiguration(tokens: tokens + [Self.adminToken(token)], anonymous: anonymous, roles: roles, jwt: jwt)
+        adding(Self.adminToken(token))
     }
 
     /// Returns a configuration with a nameless token of some roles, which nobody can present.
     func adding(roles names: [String]) -> AccessConfiguration {
-        let token = Token(name: "", digests: [], roles: names, attributes: Array("{}".utf8))
-        return AccessConfiguration(tokens: tokens + [token], anonymous: anonymous, roles: roles, jwt: jwt)
+        adding(Token(name: "", digests: [], roles: names, attributes: Array("{}".utf8)))
     }
 
     private static func adminToken(_ token: String) -> Token {

@@ -82,7 +82,7 @@ final class AuditLog: Sendable {
 
     func denied(_ claim: AccessRequest, by principal: Principal) {
         guard destination != .none else { return }
-        let key = "\(principal.issuer ?? "")\u{0}\(principal.name ?? "")\u{0}\(principal.address)\u{0}\(claim.summary)"
+        let key = "\(Self.client(principal) ?? "")\u{0}\(principal.address)\u{0}\(claim.summary)"
         guard let repetitions = count(key) else { return }
         write("denied", principal, principal.address, [claim], repetitions: repetitions)
     }
@@ -97,6 +97,12 @@ final class AuditLog: Sendable {
         guard let repetitions = count("\u{0}\(address)") else { return }
         logger.notice("authentication failed", metadata: ["address": "\(address)"])
         write("authentication-failed", nil, address, [], repetitions: repetitions)
+    }
+
+    /// A text that no other principal has; nil for anonymous clients.
+    private static func client(_ principal: Principal) -> String? {
+        guard let name = principal.name else { return nil }
+        return "\(principal.credentials ?? "")\u{0}\(principal.issuer ?? "")\u{0}\(name)"
     }
 
     /// Counts an event of a kind.
@@ -128,8 +134,7 @@ final class AuditLog: Sendable {
         repetitions: Int = 0
     ) {
         guard destination != .none else { return }
-        let name = principal?.name
-        let client = name.map { "\(principal?.issuer ?? "")\u{0}\($0)" } ?? address
+        let client = principal.flatMap(Self.client) ?? address
         let dropped = state.withLock { state -> Int? in
             guard state.queued < Self.maximumQueued, state.mayWrite(about: client) else {
                 state.dropped += 1
@@ -142,7 +147,8 @@ final class AuditLog: Sendable {
         guard let dropped else { return }
         var json = Array(#"{"time":"#.utf8) + "\(Int(CoatyTimestamp.nowMillis()))".utf8
         json += #","event":"\#(event)","principal":"#.utf8
-        if let name { JSONText.append(name, to: &json) } else { json += "null".utf8 }
+        if let name = principal?.name { JSONText.append(name, to: &json) } else { json += "null".utf8 }
+        if let credentials = principal?.credentials { json += #","credentials":"\#(credentials)""#.utf8 }
         if let issuer = principal?.issuer {
             json += #","issuer":"#.utf8
             JSONText.append(issuer, to: &json)

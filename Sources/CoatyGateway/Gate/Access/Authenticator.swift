@@ -1,3 +1,4 @@
+import Coaty
 import HTTPServer
 import Synchronization
 
@@ -20,28 +21,31 @@ final class Authenticator: Sendable {
         state = Mutex(State(failures: FailedAttempts(limit: maximumFailures)))
     }
 
-    /// Returns the principal of an `Authorization` field, or of a ticket.
+    /// Returns the principal of an `Authorization` field, of a ticket, or of the connection's certificate, in this order.
     ///
     /// - Parameters:
     ///   - authorization: the value of the field; nil if there is none.
     ///   - ticket: a ticket in the URL; nil if there is none.
+    ///   - certificate: the verified certificate of the client; nil if it has sent none.
     ///   - origin: the origin of the page that sends the request; nil for the gateway's own.
-    /// - Returns: nil if the client presents no credentials, or access is open, so that credentials do not matter.
+    /// - Returns: nil if the client presents no credentials, its certificate has no role, or access is open, so that credentials do
+    ///   not matter.
     /// - Throws: `Problem` with status 401 or 429.
     func principal(
         authorization: String?,
         ticket: String?,
+        certificate: ClientCertificate?,
         origin: WebOrigin?,
         address: String
     ) throws(Problem) -> Principal? {
         let policy = access.policy
-        guard authorization != nil || ticket != nil, !policy.isOpen else { return nil }
+        guard !policy.isOpen else { return nil }
         guard let authorization else {
-            let found = ticket.flatMap { ticket in
-                state.withLock { $0.tickets.redeem(ticket, origin: origin, at: .now) }
-            }
+            guard let ticket else { return certificate.flatMap { Self.principal(of: $0, address, under: policy) } }
             // Not counted: an EventSource that reconnects by itself presents its ticket again.
-            guard let found else { throw Problems.unauthorized }
+            guard let found = state.withLock({ $0.tickets.redeem(ticket, origin: origin, at: .now) }) else {
+                throw Problems.unauthorized
+            }
             let principal = Principal(found, address: address, under: policy)
             guard principal.isValid else { throw Problems.tokenExpired }
             return principal
@@ -77,6 +81,21 @@ final class Authenticator: Sendable {
         case .expired: throw Problems.tokenExpired
         case .keysNotLoaded(let pause): throw Problems.keysNotLoaded(retryAfter: pause)
         }
+    }
+
+    /// - Returns: nil if no certificate of this name has a role.
+    private static func principal(
+        of certificate: ClientCertificate,
+        _ address: String,
+        under policy: Policy
+    ) -> Principal? {
+        guard let name = certificate.principalName, policy.hasRoles(certificate: name) else { return nil }
+        let validity = Validity(until: Double(certificate.expiry), at: CoatyTimestamp.nowMillis() / 1000)
+        return Principal(
+            Principal.Authenticated(subject: .certificate(name), validity: validity),
+            address: address,
+            under: policy
+        )
     }
 
     /// - Parameter problem: the answer unless there are too many failures.

@@ -29,6 +29,19 @@ enum NamePattern: Sendable, Equatable {
         }
     }
 
+    /// Whether only one name fits.
+    var isWhole: Bool {
+        if case .name = self { true } else { false }
+    }
+
+    /// Returns whether a name fits.
+    func covers(_ name: WireName) -> Bool {
+        switch self {
+        case .name(let whole): name == whole
+        case .prefix(let prefix): name.hasPrefix(prefix)
+        }
+    }
+
     /// Returns the text of an entry for one name.
     static func escape(_ name: String) -> String {
         var escaped: [UInt8] = []

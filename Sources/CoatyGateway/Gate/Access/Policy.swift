@@ -26,7 +26,7 @@ final class Policy: Sendable {
     private let tokens: [TokenDigest: AccessConfiguration.Token]
     /// Verifies the tokens of an identity provider; nil if none is configured.
     let verifier: TokenVerifier?
-    /// The permissions that principals of identity providers have. Its lock is a leaf.
+    /// The permissions that users of the identity provider and certificates have. Its lock is a leaf.
     private let granted: Mutex<GrantedPermissions>
 
     private init() {
@@ -82,15 +82,32 @@ final class Policy: Sendable {
     /// Returns the token with a digest; nil if there is none.
     func token(digest: TokenDigest) -> AccessConfiguration.Token? { tokens[digest] }
 
+    /// Whether certificates of a name have roles.
+    func hasRoles(certificate name: String) -> Bool { configuration?.certificate(named: name) != nil }
+
     /// Returns what a subject of the configuration may do; nil if the token does not exist, or if clients without a token have no role.
     func permissions(of subject: Principal.Subject) -> Permissions? { isOpen ? .unrestricted : subjects[subject] }
 
     /// Returns what an authenticated client may do; nil if its token does not exist or was verified under another configuration,
-    /// or if clients without a token have no role.
+    /// its certificate has no role, or clients without a token have none.
     func permissions(of authenticated: Principal.Authenticated) -> Permissions? {
-        guard let configuration, case .user(_, let name) = authenticated.subject,
-            let granted = authenticated.granted
-        else { return permissions(of: authenticated.subject) }
+        guard let configuration else { return .unrestricted }
+        switch authenticated.subject {
+        case .user(_, let name):
+            guard let granted = authenticated.granted else { return nil }
+            return permissions(ofUser: name, granted, under: configuration)
+        case .certificate(let name):
+            guard let entry = configuration.certificate(named: name) else { return nil }
+            return permissions(entry.roles, entry.attributes, name, under: configuration)
+        case .anonymous, .token: return permissions(of: authenticated.subject)
+        }
+    }
+
+    private func permissions(
+        ofUser name: String,
+        _ granted: Principal.Granted,
+        under configuration: AccessConfiguration
+    ) -> Permissions? {
         guard let jwt = configuration.jwt, jwt == granted.configuration else { return nil }
         var roles: [String] = []
         for role in granted.roles {
@@ -99,8 +116,18 @@ final class Policy: Sendable {
             guard role == jwt.admin || configuration.roles[name] != nil, !roles.contains(name) else { continue }
             roles.append(name)
         }
-        let (identity, make) = Self.identity(configuration, dialect, roles, granted.attributes, name)
-        return self.granted.withLock { $0.permissions(identity, make) }
+        return permissions(roles, granted.attributes, name, under: configuration)
+    }
+
+    /// Returns the permissions of a principal that has no entry of its own in the configuration.
+    private func permissions(
+        _ roles: [String],
+        _ attributes: [UInt8],
+        _ name: String,
+        under configuration: AccessConfiguration
+    ) -> Permissions {
+        let (identity, make) = Self.identity(configuration, dialect, roles, attributes, name)
+        return granted.withLock { $0.permissions(identity, make) }
     }
 
     /// Returns what identifies permissions, and how to make them.
@@ -134,7 +161,7 @@ final class Policy: Sendable {
 
 /// Permissions that exist as long as a principal has them, so that equal ones are the same object.
 ///
-/// An identity provider has any number of users, so their permissions are removed again.
+/// There is any number of users and certificates, so their permissions are removed again.
 private struct GrantedPermissions: Sendable {
     private static let minimumSweep = 64
 

@@ -12,6 +12,16 @@ final class Principal: Sendable {
         case token(String)
         /// The clients with a token of an identity provider for this user. Two providers may give the same name to different users.
         case user(issuer: String, name: String)
+        /// The clients with a certificate of this name.
+        case certificate(String)
+
+        /// Whether a browser presents it, or nothing, for every page that it shows, so that a foreign page could use it.
+        var isAmbient: Bool {
+            switch self {
+            case .anonymous, .certificate: true
+            case .token, .user: false
+            }
+        }
     }
 
     /// What an identity provider states about a user. The policy knows nothing else about it.
@@ -74,7 +84,17 @@ final class Principal: Sendable {
     var name: String? {
         switch subject {
         case .anonymous: nil
-        case .token(let name), .user(_, let name): name
+        case .token(let name), .user(_, let name), .certificate(let name): name
+        }
+    }
+
+    /// What it has authenticated with, as the audit log and `/v1/access` name it; nil for anonymous clients.
+    var credentials: String? {
+        switch subject {
+        case .anonymous: nil
+        case .token: "token"
+        case .user: "jwt"
+        case .certificate: "certificate"
         }
     }
 
@@ -86,13 +106,28 @@ final class Principal: Sendable {
 
 /// How long credentials are valid.
 struct Validity: Sendable {
+    /// The end of credentials that name a later one, in seconds from now.
+    private static let maximumRest = 10 * 366 * 86_400.0
+
     /// When they expire, in milliseconds since 1970.
     let expires: Int
     /// When the gateway no longer accepts them: later by the leeway for clocks that differ.
     let end: ContinuousClock.Instant
-    let revocation: Revocation
+    private let revocation: Revocation?
 
-    var isValid: Bool { .now < end && !revocation.isRevoked }
+    /// - Parameters:
+    ///   - expires: when the credentials expire, in seconds since 1970.
+    ///   - leeway: how much longer the gateway accepts them, in seconds.
+    ///   - now: in seconds since 1970.
+    ///   - revocation: of the key that has signed them; nil if nobody revokes it.
+    init(until expires: Double, leeway: Double = 0, at now: Double, _ revocation: Revocation? = nil) {
+        let expires = min(expires, now + Self.maximumRest)
+        self.expires = Int(expires * 1000)
+        end = .now + .milliseconds(Int(((expires + leeway - now) * 1000).rounded(.up)))
+        self.revocation = revocation
+    }
+
+    var isValid: Bool { .now < end && !(revocation?.isRevoked ?? false) }
 }
 
 /// Whether the key that has signed credentials is still trusted.

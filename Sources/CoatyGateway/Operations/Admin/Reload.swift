@@ -167,14 +167,15 @@ final class Reloader: Sendable {
         _ changed: Set<String>
     ) throws(ConfigurationError) -> PreparedChange {
         let access = parts.access
-        let mode = AccessMode(settings) { parts.generatedToken ?? RandomSecret.token() }
+        let mode = try AccessMode(settings) { parts.generatedToken ?? RandomSecret.token() }
         if case .open = mode, !access.policy.isOpen {
             throw ConfigurationError(description: "access: is missing; only a restart can open the gateway")
         }
         let (verifier, useKeys) = try parts.keys.prepare(mode.jwt, replacing: access.policy.verifier)
         let policy = mode.policy(dialect: settings.topicDialect, verifier: verifier, replacing: access.policy)
         var names = changed.intersection(["allowed-hosts", "allowed-origins", "token"])
-        if mode != AccessMode(current, generate: { parts.generatedToken ?? "" }) {
+        let former = try AccessMode(current) { parts.generatedToken ?? "" }
+        if mode != former {
             names.insert(GatewaySettings.accessName)
         }
         return PreparedChange(names: names.sorted()) {

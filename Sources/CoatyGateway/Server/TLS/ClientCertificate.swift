@@ -31,6 +31,13 @@ struct ClientCertificate: Sendable, Equatable {
         }
     }
 
+    /// The name of the principal: the first URI, DNS name or email address, or else the common name of the subject (RFC 6125, section
+    /// 6.4.4: the subject counts only where there is no alternative name). Nil if there is none, or it can't be a name.
+    var principalName: String? {
+        let name = uris.first ?? dnsNames.first ?? emails.first ?? commonNames.first
+        return name.flatMap { AccessConfiguration.isName($0) ? $0 : nil }
+    }
+
     private mutating func add(_ name: String, kind: Int) {
         guard commonNames.count + dnsNames.count + uris.count + emails.count < Self.maximumNames else { return }
         switch kind {

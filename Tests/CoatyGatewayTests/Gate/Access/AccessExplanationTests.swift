@@ -48,18 +48,21 @@ import Testing
 
     @Test func permissionsAreListedAsConfigured() throws {
         let permissions = try Policy.permissions(grants, attributes: #"{"site":"hall-1"}"#)
-        let view = try JSONView(text: text(permissions.json(name: "t")))
+        let token = Principal(.token("t"), address: "", under: .open)
+        let view = try JSONView(text: text(permissions.json(of: token)))
         let grant: AnyCodable = [
             "role": "r", "observe": ["advertise"], "types": ["com.a"],
             "where": ["object.site", ["Equals", ["property": "principal.site"]]],
         ]
         #expect(
             AnyCodable(view) == [
-                "name": "t", "roles": ["r"], "attributes": ["site": "hall-1"], "unrestricted": false,
+                "name": "t", "credentials": "token", "roles": ["r"], "attributes": ["site": "hall-1"],
+                "unrestricted": false,
                 "grants": [grant, ["role": "r", "publish": ["channel"], "channels": ["*"]]],
             ]
         )
-        let open = try text(Permissions.unrestricted.json(name: nil))
+        let anonymous = Principal(.anonymous, address: "", under: .open)
+        let open = try text(Permissions.unrestricted.json(of: anonymous))
         #expect(open == #"{"name":null,"roles":[],"attributes":{},"unrestricted":true,"grants":[]}"#)
     }
 }

@@ -8,7 +8,7 @@ import Testing
 /// Who may do what if nobody has configured it.
 @Suite struct AccessModeDecisionTests {
     private func mode(_ flags: [String: String]) throws -> AccessMode {
-        AccessMode(try GatewaySettings(flags: flags, environment: [:], file: nil)) { "generated" }
+        try AccessMode(try GatewaySettings(flags: flags, environment: [:], file: nil)) { "generated" }
     }
 
     @Test(arguments: ["127.0.0.1", "127.1.2.3", "::1", "localhost"], [nil, "mqtt://192.0.2.1"])
@@ -35,7 +35,7 @@ import Testing
         #expect(try mode(flags) == .token("generated", isGenerated: true))
         let token = "0123456789abcdef"
         let settings = try GatewaySettings(flags: flags, environment: ["COATY_GATEWAY_TOKEN": token], file: nil)
-        #expect(AccessMode(settings) { "" } == .token(token, isGenerated: false))
+        #expect(try AccessMode(settings) { "" } == .token(token, isGenerated: false))
         guard case .open(_?) = try mode(flags.merging(["access": "open"]) { $1 }) else {
             Issue.record("--access open")
             return
@@ -45,7 +45,7 @@ import Testing
     @Test func aTokenAppliesOnLoopbackToo() throws {
         let token = "0123456789abcdef"
         let settings = try GatewaySettings(flags: [:], environment: ["COATY_GATEWAY_TOKEN": token], file: nil)
-        let policy = AccessMode(settings) { "" }.policy(dialect: .plain)
+        let policy = try AccessMode(settings) { "" }.policy(dialect: .plain)
         #expect(!policy.isOpen)
         #expect(policy.permissions(of: .anonymous) == nil)
         #expect(policy.token(digest: TokenDigest(of: token))?.name == AccessMode.tokenName)

@@ -30,11 +30,8 @@ import Testing
         under policy: Policy
     ) throws -> Principal {
         let validity = rest.map {
-            Validity(
-                expires: Int(CoatyTimestamp.nowMillis()) + Int($0 / .milliseconds(1)),
-                end: .now + $0,
-                revocation: revocation
-            )
+            let now = CoatyTimestamp.nowMillis() / 1000
+            return Validity(until: now + $0 / .seconds(1), at: now, revocation)
         }
         return Principal(
             .init(
@@ -156,7 +153,8 @@ import Testing
         let ann = try Self.user(expiresIn: .seconds(60), under: policy)
         #expect(ann.name == "ann" && ann.issuer == "https://idp.example")
         let permissions = try #require(ann.permissions(under: policy))
-        let json = String(decoding: permissions.json(name: ann.name, expires: 1_767_225_600_000), as: UTF8.self)
-        #expect(json.hasPrefix(#"{"name":"ann","expires":1767225600000,"roles":["viewer"]"#))
+        let json = String(decoding: permissions.json(of: ann), as: UTF8.self)
+        let expires = try #require(ann.validity?.expires)
+        #expect(json.hasPrefix(#"{"name":"ann","credentials":"jwt","expires":\#(expires),"roles":["viewer"]"#))
     }
 }

@@ -37,6 +37,37 @@ final class TLSCertificates: Sendable {
         )
     }
 
+    /// Makes a certificate that ends at a time, and its key.
+    func make(_ name: String, until end: Date) throws {
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = TimeZone(identifier: "UTC")
+        format.dateFormat = "yyyyMMddHHmmss'Z'"
+        let configuration = """
+            [ca]
+            default_ca = own
+            [own]
+            new_certs_dir = .
+            database = \(name).database
+            rand_serial = yes
+            default_md = sha256
+            policy = names
+            [names]
+            commonName = supplied
+
+            """
+        for (file, text) in [("ca", configuration), ("database", "")] {
+            try text.write(to: directory.appending(path: "\(name).\(file)"), atomically: true, encoding: .utf8)
+        }
+        try openssl(
+            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=\(name) -keyout \(name).key -out \(name).csr"
+        )
+        try openssl(
+            "ca -batch -config \(name).ca -cert ca.pem -keyfile ca.key -startdate 20200101000000Z"
+                + " -enddate \(format.string(from: end)) -in \(name).csr -out \(name).pem"
+        )
+    }
+
     /// Replaces a file in one step.
     func replace(_ file: String, with other: String) throws {
         try Data(contentsOf: directory.appending(path: other)).write(

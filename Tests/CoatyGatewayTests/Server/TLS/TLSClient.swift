@@ -150,9 +150,26 @@ final class TLSClient {
     }
 
     /// Sends a request and reads up to the end of a response with a JSON body.
-    func request(_ line: String, headers: String = "") throws -> String {
-        try send("\(line) HTTP/1.1\r\nHost: localhost\r\n\(headers)\r\n")
+    func request(_ line: String, host: String = "localhost", headers: String = "") throws -> String {
+        try send("\(line) HTTP/1.1\r\nHost: \(host)\r\n\(headers)\r\n")
         return try read(until: "}")
+    }
+
+    /// Opens a WebSocket, and reads until its first frames hold a text.
+    func open(_ target: String, host: String = "localhost", headers: String = "", until text: String) throws -> String {
+        try send(
+            """
+            GET \(target) HTTP/1.1\r
+            Host: \(host)\r
+            Connection: Upgrade\r
+            Upgrade: websocket\r
+            Sec-WebSocket-Key: \(WebSocketClient.key)\r
+            Sec-WebSocket-Version: 13\r
+            \(headers)\r
+
+            """
+        )
+        return try read(until: text)
     }
 
     /// Sends close_notify.

@@ -13,8 +13,6 @@ final class TokenVerifier: Sendable {
     static let maximumVerified = 4096
     /// The types of tokens (RFC 7519, section 5.1; RFC 9068, section 2.1), in lower case.
     private static let types: Set<String> = ["jwt", "at+jwt", "application/at+jwt"]
-    /// The end of a token that names a later one, in seconds from now.
-    private static let maximumRest = 10 * 366 * 86_400.0
     private static let maximumKeyId = 256
 
     /// Why a token is refused.
@@ -129,12 +127,9 @@ final class TokenVerifier: Sendable {
             guard begin <= now + Self.leeway else { throw .invalid("The token is not valid yet.") }
         }
         guard now < expires + Self.leeway else { throw .expired }
-        guard let name = claims["sub"]?.string, (1...AccessConfiguration.maximumName).contains(name.utf8.count),
-            name.unicodeScalars.allSatisfy(WireName.isTextual)
-        else {
+        guard let name = claims["sub"]?.string, AccessConfiguration.isName(name) else {
             throw .invalid("The sub is no text of 1 to \(AccessConfiguration.maximumName) bytes.")
         }
-        let end = min(expires, now + Self.maximumRest)
         return Principal.Authenticated(
             subject: .user(issuer: configuration.issuer, name: name),
             granted: .init(
@@ -142,11 +137,7 @@ final class TokenVerifier: Sendable {
                 attributes: try attributes(claims),
                 configuration: configuration
             ),
-            validity: Validity(
-                expires: Int(end * 1000),
-                end: .now + .milliseconds(Int(((end + Self.leeway - now) * 1000).rounded(.up))),
-                revocation: key.revocation
-            )
+            validity: Validity(until: expires, leeway: Self.leeway, at: now, key.revocation)
         )
     }
 
