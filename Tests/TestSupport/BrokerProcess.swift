@@ -51,6 +51,23 @@ public final class BrokerProcess: Sendable {
         try restart()
     }
 
+    /// Starts a broker that speaks TLS.
+    ///
+    /// - Parameter certificate: the name of its certificate.
+    /// - Throws: As the other initializer.
+    public convenience init(
+        _ certificates: Certificates,
+        _ certificate: String = "server",
+        extraConfiguration: [String] = []
+    ) throws {
+        let path = certificates.path(certificate)
+        try self.init(
+            extraConfiguration: [
+                "cafile \(certificates.path("ca.pem"))", "certfile \(path).pem", "keyfile \(path).key",
+            ] + extraConfiguration
+        )
+    }
+
     /// Starts a broker that refuses to subscribe to a topic filter.
     ///
     /// - Throws: As the other initializer.

@@ -4,7 +4,7 @@ import Testing
 
 /// Clients that authenticate with a certificate, over HTTP, SSE and WebSocket, against the real gateway.
 @Suite struct CertificatePrincipalTests {
-    private let certificates: TLSCertificates
+    private let certificates: Certificates
     private let scene: AccessScene
 
     private static let file = AccessFile(
@@ -22,7 +22,7 @@ import Testing
     )
 
     init() throws {
-        certificates = try TLSCertificates()
+        certificates = try Certificates()
         try certificates.make("unknown", "subjectAltName=DNS:unknown.example")
         scene = try AccessScene(
             Self.file,
@@ -46,6 +46,28 @@ import Testing
         try waitUntil("the audit log names it") {
             scene.audit.contains(#""principal":"urn:client:1","credentials":"certificate""#)
         }
+    }
+
+    /// The client sends no certificate again when it resumes a session of TLS.
+    @Test(arguments: ["-tls1_2", "-tls1_3"]) func aResumedSessionIsThatOfTheCertificate(version: String) throws {
+        let request = certificates.path("request")
+        try "GET /v1/access HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            .write(toFile: request, atomically: true, encoding: .utf8)
+        func ask(_ arguments: [String]) throws -> String {
+            let process = try ChildProcess(
+                "/usr/bin/openssl",
+                ["s_client", "-connect", "127.0.0.1:\(scene.gateway.port)", "-ign_eof", version] + arguments,
+                input: request,
+                errors: "/dev/null"
+            )
+            _ = try process.waitForEnd()
+            return process.output
+        }
+        let session = certificates.path("session")
+        let identity = ["-cert", certificates.path("client.pem"), "-key", certificates.path("client.key")]
+        #expect(try ask(identity + ["-sess_out", session]).contains(#""name":"urn:client:1""#))
+        let resumed = try ask(["-sess_in", session])
+        #expect(resumed.contains("Reused, TLS") && resumed.contains(#""name":"urn:client:1""#), "\(resumed)")
     }
 
     @Test func aTokenGoesFirst() throws {

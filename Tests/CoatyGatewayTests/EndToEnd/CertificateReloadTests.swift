@@ -4,11 +4,11 @@ import Testing
 
 /// New certificates without a restart.
 @Suite struct CertificateReloadTests {
-    private let certificates: TLSCertificates
+    private let certificates: Certificates
     private let gateway: GatewayProcess
 
     init() throws {
-        certificates = try TLSCertificates()
+        certificates = try Certificates()
         try certificates.make("next", "subjectAltName=IP:127.0.0.1")
         gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"] + certificates.flags)
     }

@@ -44,7 +44,7 @@ struct MDNSTests {
     /// Anybody in the network can announce a broker.
     @Test func onlyABrokerOfTheAuthorityIsUsed() throws {
         let network = try NetworkNamespace()
-        let certificates = try TLSCertificates()
+        let certificates = try Certificates()
         let impostor = try announcing(network)
         let finding = try network.run {
             try GatewayProcess([
@@ -56,17 +56,7 @@ struct MDNSTests {
         try waitUntil("it says why") { finding.log.contains("reason=tls-not-offered") }
         #expect(try !isReady(finding, network))
         #expect(try impostor.stop() == 0)
-        let files = ["ca.pem", "server.pem", "server.key"]
-        let broker = try network.run {
-            try BrokerProcess(
-                files: Dictionary(
-                    uniqueKeysWithValues: try files.map {
-                        ($0, try String(contentsOfFile: certificates.path($0), encoding: .utf8))
-                    }
-                ),
-                extraConfiguration: ["cafile %d/ca.pem", "certfile %d/server.pem", "keyfile %d/server.key"]
-            )
-        }
+        let broker = try network.run { try BrokerProcess(certificates) }
         defer { broker.stop() }
         let announcement = try network.run {
             let announcement = try MDNSAnnouncement(host: "0.0.0.0", port: broker.port)

@@ -62,7 +62,7 @@ import Testing
     /// docs/metrics.md lists exactly the metrics that there are.
     @Test func documentListsAllMetrics() throws {
         let port = try FreePort.tcp()
-        let certificates = try TLSCertificates()
+        let certificates = try Certificates()
         let gateway = try GatewayProcess(
             ["--embedded-broker-listen", "127.0.0.1:0", "--plain-port", "\(port)"] + certificates.flags
         )

@@ -8,7 +8,7 @@ import Testing
     private let port: UInt16
 
     init() throws {
-        let certificates = try TLSCertificates()
+        let certificates = try Certificates()
         port = try FreePort.tcp()
         gateway = try GatewayProcess(
             ["--embedded-broker-listen", "127.0.0.1:0", "--plain-port", "\(port)"] + certificates.flags,

@@ -4,15 +4,15 @@ import Testing
 
 /// TLS on the one port, with curl and openssl against the real gateway.
 @Suite struct TLSPortTests {
-    private let certificates: TLSCertificates
+    private let certificates: Certificates
     private let gateway: GatewayProcess
 
     init() throws {
-        certificates = try TLSCertificates()
+        certificates = try Certificates()
         gateway = try Self.start(certificates)
     }
 
-    private static func start(_ certificates: TLSCertificates, _ arguments: [String] = []) throws -> GatewayProcess {
+    private static func start(_ certificates: Certificates, _ arguments: [String] = []) throws -> GatewayProcess {
         let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"] + certificates.flags + arguments)
         try waitUntil("the gateway is ready") {
             let client = try TLSClient(port: gateway.port)
@@ -143,12 +143,13 @@ import Testing
         #expect(throws: (any Error).self) { try TLSClient(port: required.port).request("GET /healthz") }
         let optional = try Self.startUnready(certificates, ca)
         #expect(try TLSClient(port: optional.port).request("GET /healthz").contains("200 OK"))
+        try certificates.make("stranger", "subjectAltName=DNS:client.example", authority: "other-ca")
         #expect(throws: (any Error).self) {
             try TLSClient(port: optional.port, identity: certificates.path("stranger")).request("GET /healthz")
         }
     }
 
-    private static func startUnready(_ certificates: TLSCertificates, _ arguments: [String]) throws -> GatewayProcess {
+    private static func startUnready(_ certificates: Certificates, _ arguments: [String]) throws -> GatewayProcess {
         try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"] + certificates.flags + arguments)
     }
 

@@ -110,7 +110,7 @@ import Testing
 
     @Test(arguments: [true, false])
     func theProxyProtocolNamesTheClient(isEncrypted: Bool) throws {
-        let certificates = try TLSCertificates()
+        let certificates = try Certificates()
         let flags =
             ["--trusted-proxies", "127.0.0.1", "--proxy-protocol", "true"] + (isEncrypted ? certificates.flags : [])
         let log = try audited(flags) { gateway in

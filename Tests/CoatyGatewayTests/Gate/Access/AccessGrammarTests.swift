@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{}", "", "must have tokens, anonymous or jwt"), ("[]", "", "must be an object"),
+        ("{}", "", "must have tokens, certificates, anonymous or jwt"), ("[]", "", "must be an object"),
         (#"{"token":[]}"#, "/token", "unknown"), (#"{"tokens":[]}"#, "/tokens", "empty"),
         (#"{"anonymous":[]}"#, "/anonymous", "empty"), (#"{"anonymous":["r"]}"#, "/anonymous/0", "not a role"),
         (#"{"anonymous":["admin","admin"]}"#, "/anonymous/1", "twice"),

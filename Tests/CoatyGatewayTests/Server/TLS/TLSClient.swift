@@ -175,3 +175,8 @@ final class TLSClient {
     /// Sends close_notify.
     func closeNotify() { SSL_shutdown(ssl) }
 }
+
+extension Certificates {
+    /// Flags that make a gateway speak TLS.
+    var flags: [String] { ["--tls-certificate-file", path("server.pem"), "--tls-key-file", path("server.key")] }
+}

@@ -11,13 +11,13 @@ import Testing
 @Suite struct TLSRelayTests {
     /// A relay, and the ends that it has handed to the server.
     private final class Scene: Sendable {
-        let certificates: TLSCertificates
+        let certificates: Certificates
         let relay: TLSRelay
         private let served = Mutex<[(descriptor: Int32, peek: ProtocolPeek, origin: ConnectionOrigin)]>([])
         let plain = Mutex<[Int32]>([])
 
         init(maximumHandshakes: Int = 16, asksForCertificate: Bool = false, requires: Bool = false) async throws {
-            certificates = try TLSCertificates()
+            certificates = try Certificates()
             let files = TLSFiles(
                 certificate: certificates.path("server.pem"),
                 key: certificates.path("server.key"),
@@ -285,9 +285,12 @@ import Testing
     }
 
     /// With TLS 1.3 the client learns only from its first read that its certificate was refused.
-    @Test(arguments: [("stranger", false), ("stranger", true), (nil, true)] as [(String?, Bool)])
-    func aClientWithoutAFittingCertificateIsRefused(identity: String?, requires: Bool) async throws {
+    @Test(
+        arguments: [("stranger", false), ("stranger", true), ("expired", false), (nil, true)] as [(String?, Bool)]
+    ) func aClientWithoutAFittingCertificateIsRefused(identity: String?, requires: Bool) async throws {
         let scene = try await Scene(asksForCertificate: true, requires: requires)
+        try scene.certificates.make("stranger", "subjectAltName=DNS:client.example", authority: "other-ca")
+        try scene.certificates.make("expired", until: Date(timeIntervalSinceNow: -60))
         #expect(throws: (any Error).self) {
             let client = try scene.client(identity: identity)
             try client.send("GET / HTTP/1.1\r\n\r\n")

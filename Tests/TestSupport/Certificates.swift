@@ -1,11 +1,14 @@
-import Foundation
+public import Foundation
 
-/// Authorities, and certificates of the gateway and of clients, made by openssl for one test.
-final class TLSCertificates: Sendable {
-    let directory: URL
+/// Two authorities, `ca` and `other-ca`, and certificates that they sign, made by openssl for one test. Each has the files
+/// `NAME.pem` and `NAME.key`, which are gone with the object.
+public final class Certificates: Sendable {
+    /// The folder of the files.
+    public let directory: URL
 
-    init() throws {
-        directory = FileManager.default.temporaryDirectory.appending(path: "tls-\(UUID().uuidString)")
+    /// Makes the authorities, a certificate `server` for 127.0.0.1 and localhost, and a certificate `client`.
+    public init() throws {
+        directory = FileManager.default.temporaryDirectory.appending(path: "certificates-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         for authority in ["ca", "other-ca"] {
             try openssl(
@@ -15,21 +18,26 @@ final class TLSCertificates: Sendable {
         }
         try make("server", "subjectAltName=IP:127.0.0.1,DNS:localhost")
         try make("client", "subjectAltName=DNS:client.example,URI:urn:client:1,email:client@example.com")
-        try make("stranger", "subjectAltName=DNS:client.example", authority: "other-ca")
     }
 
     deinit { try? FileManager.default.removeItem(at: directory) }
 
-    /// Flags that make a gateway speak TLS.
-    var flags: [String] { ["--tls-certificate-file", path("server.pem"), "--tls-key-file", path("server.key")] }
+    /// The path of a file.
+    public func path(_ file: String) -> String { directory.appending(path: file).path }
 
-    func path(_ file: String) -> String { directory.appending(path: file).path }
-
-    /// Makes a certificate and its key.
-    func make(_ name: String, _ extensions: String, authority: String = "ca") throws {
+    private func makeRequest(_ name: String) throws {
         try openssl(
             "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=\(name) -keyout \(name).key -out \(name).csr"
         )
+    }
+
+    /// Makes a certificate and its key.
+    ///
+    /// - Parameters:
+    ///   - name: the common name, and the name of the files.
+    ///   - extensions: a line of openssl's configuration, such as `subjectAltName=DNS:localhost`.
+    public func make(_ name: String, _ extensions: String, authority: String = "ca") throws {
+        try makeRequest(name)
         try extensions.write(to: directory.appending(path: "\(name).ext"), atomically: true, encoding: .utf8)
         try openssl(
             "x509 -req -days 2 -in \(name).csr -CA \(authority).pem -CAkey \(authority).key -CAcreateserial"
@@ -38,7 +46,7 @@ final class TLSCertificates: Sendable {
     }
 
     /// Makes a certificate that ends at a time, and its key.
-    func make(_ name: String, until end: Date) throws {
+    public func make(_ name: String, until end: Date) throws {
         let format = DateFormatter()
         format.locale = Locale(identifier: "en_US_POSIX")
         format.timeZone = TimeZone(identifier: "UTC")
@@ -59,9 +67,7 @@ final class TLSCertificates: Sendable {
         for (file, text) in [("ca", configuration), ("database", "")] {
             try text.write(to: directory.appending(path: "\(name).\(file)"), atomically: true, encoding: .utf8)
         }
-        try openssl(
-            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=\(name) -keyout \(name).key -out \(name).csr"
-        )
+        try makeRequest(name)
         try openssl(
             "ca -batch -config \(name).ca -cert ca.pem -keyfile ca.key -startdate 20200101000000Z"
                 + " -enddate \(format.string(from: end)) -in \(name).csr -out \(name).pem"
@@ -69,7 +75,7 @@ final class TLSCertificates: Sendable {
     }
 
     /// Replaces a file in one step.
-    func replace(_ file: String, with other: String) throws {
+    public func replace(_ file: String, with other: String) throws {
         try Data(contentsOf: directory.appending(path: other)).write(
             to: directory.appending(path: file),
             options: .atomic
