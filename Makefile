@@ -96,9 +96,10 @@ test-brokers: deps-brokers ## test against three RabbitMQ nodes, faulty brokers 
 	swift build --build-tests
 	Tests/Brokers/run .build/brokers "$$(swift build --show-bin-path)" $(if $(TESTS),'$(TESTS)')
 
-test-proxies: deps-proxies ## send smuggled requests to the gateway, directly and through haproxy and nginx
+test-proxies: deps-proxies ## send smuggled requests through haproxy and nginx, and see that the gateway finds the addresses of clients behind them
 	swift build --product coaty-gateway
 	Tests/Proxies/run .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
+	Tests/Proxies/addresses .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
 
 # Runs for about ten minutes. Nothing else should use the processors meanwhile.
 test-hostile: deps-hostile ## attack the gateway, and compare what an innocent client gets; TESTS="calm sse-unread" runs some rows
@@ -118,7 +119,7 @@ screenshots: deps-browser ## take the README's screenshots of the console anew
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
 
-bench: deps-bench ## measure the gateway against plain C, the latency of a discover, filters, and IO routing
+bench: deps-bench ## measure the gateway against plain C, the latency of a discover, filters, IO routing, and TLS
 	swift build -c release --product coaty-gateway
 	swift build -c release --product hello-world
 	swift build -c release --product filter-bench

@@ -1,0 +1,74 @@
+"""Starts haproxy and nginx before a gateway."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+
+PATIENCE = 20
+TICK = 0.05
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start(log, *command):
+    output = open(log, "wb")
+    return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *map(str, command)], stdout=output, stderr=output)
+
+
+def wait_for_port(port, what):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            return socket.create_connection(("127.0.0.1", port), 1).close()
+        time.sleep(TICK)
+    sys.exit(f"run: {what} does not listen")
+
+
+def haproxy(work, gateway, *, mode="http", options="", server=""):
+    """Returns the port of a haproxy and its process. `options` are further lines of its section, `server` words behind the gateway's address."""
+    port = free_port()
+    configuration = work / f"haproxy-{port}.cfg"
+    configuration.write_text(
+        f"""
+        defaults
+            mode {mode}
+            timeout connect 5s
+            timeout client 30s
+            timeout server 30s
+            {"http-reuse always" if mode == "http" else ""}
+        listen front
+            bind 127.0.0.1:{port}
+            {options}
+            server gateway 127.0.0.1:{gateway} {server}
+        \n"""
+    )
+    return port, start(work / f"haproxy-{port}.log", "/usr/sbin/haproxy", "-db", "-f", configuration)
+
+
+def nginx(work, gateway, *, options=""):
+    """Returns the port of an nginx and its process. `options` are further lines of its location."""
+    port = free_port()
+    configuration = work / f"nginx-{port}.conf"
+    configuration.write_text(
+        f"""
+        daemon off; master_process off; pid {work}/nginx-{port}.pid; error_log {work}/nginx-error.log;
+        events {{ }}
+        http {{
+            access_log off; client_body_temp_path {work}/body; proxy_temp_path {work}/proxy;
+            fastcgi_temp_path {work}/f; uwsgi_temp_path {work}/u; scgi_temp_path {work}/s;
+            upstream gateway {{ server 127.0.0.1:{gateway}; keepalive 4; }}
+            server {{
+                listen 127.0.0.1:{port};
+                location / {{ proxy_pass http://gateway; proxy_http_version 1.1; proxy_set_header Connection "";
+                    proxy_set_header Host $http_host; {options} }}
+            }}
+        }}
+        """
+    )
+    return port, start(work / f"nginx-{port}.log", "/usr/sbin/nginx", "-c", configuration)
