@@ -30,12 +30,13 @@ final class WebSocketEndpoint: WebSocketHandler {
             let parameters = QueryParameters(items: request.queryItems, limits: services.accounts.limits)
             let principal = try principal(of: request, parameters)
             let path = request.path
+            let address = address(of: request)
+            let encryption = ConnectionOrigin.of(request.context)?.encryptionCost ?? 0
             if path == Self.path {
-                let address = address(of: request)
                 let places = try SocketSession.Places(
                     of: principal,
                     address: address,
-                    encryption: ConnectionOrigin.of(request.context)?.encryptionCost ?? 0,
+                    encryption: encryption,
                     in: services.accounts
                 )
                 return .accept { [self] connection in
@@ -47,7 +48,7 @@ final class WebSocketEndpoint: WebSocketHandler {
             else { return refuse(Problems.notFound(path)) }
             guard let principal else { return refuse(Problems.unauthorized) }
             let options = try SubscriptionOptions(parameters, of: observation)
-            let place = try services.accounts.account(of: principal).take(.connections)
+            let places = try SocketSession.Places(services.accounts.account(of: principal), encryption: encryption)
             let operation = Observe(observation: observation, footprint: options.footprint)
             let permitted = try services.gate.perform(operation, by: principal)
             return .accept { [self] connection in
@@ -57,7 +58,7 @@ final class WebSocketEndpoint: WebSocketHandler {
                     principal,
                     services
                 )
-                add(SocketStream(stream: stream, connection: connection, place: place), connection)
+                add(SocketStream(stream: stream, connection: connection, places: places), connection)
                 stream.start(permitted, options)
             }
         } catch {
@@ -148,8 +149,7 @@ final class WebSocketEndpoint: WebSocketHandler {
 private struct SocketStream: WebSocketEndpoint.Client {
     let stream: SingleStream
     let connection: WebSocketConnection
-    /// The client's place for the connection.
-    let place: Place
+    let places: SocketSession.Places
 
     var outbound: OutboundQueue { stream.outbound }
 
