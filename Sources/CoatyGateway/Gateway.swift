@@ -168,11 +168,12 @@ public final class Gateway: Sendable {
         let rawSessions = RawSessions(maximum: settings.limits.rawConnections, open: manager.openRawSession)
         let observers = ComponentGroup(components: [trafficSessions, rawSessions])
         try await start("observing sessions", observers, stopLimit: .milliseconds(700))
-        let workers = WorkerPool(name: "events", threads: WorkerPool.eventWorkers)
+        let workers = WorkerPool(name: "events", threads: settings.limits.eventWorkers)
         try await start("event workers", workers, stopLimit: .milliseconds(200))
         let objects = ObjectRegistry(manager: manager, limits: settings.limits, logger: logger)
         try await start("objects", objects, stopLimit: .milliseconds(200))
         let queries = Queries(
+            threads: settings.limits.queryWorkers,
             maximumSteps: settings.limits.querySteps,
             timeout: .milliseconds(settings.limits.queryTimeout)
         )

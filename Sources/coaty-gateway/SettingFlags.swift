@@ -86,11 +86,14 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("stop-timeout")) var stopTimeout: String?
     @Option(help: help("reconnect-spread")) var reconnectSpread: String?
     @Option(help: help("http-threads")) var httpThreads: String?
+    @Option(help: help("event-threads")) var eventThreads: String?
+    @Option(help: help("query-threads")) var queryThreads: String?
     @Option(help: help("maximum-buffered-events")) var maximumBufferedEvents: String?
     @Option(help: help("maximum-filter-properties")) var maximumFilterProperties: String?
     @Option(help: help("maximum-filter-values")) var maximumFilterValues: String?
     @Option(help: help("maximum-fields")) var maximumFields: String?
     @Option(help: help("maximum-batch-publications")) var maximumBatchPublications: String?
+    @Option(help: help("maximum-deadvertised-ids")) var maximumDeadvertisedIds: String?
     @Option(help: help("maximum-agent-name-size")) var maximumAgentNameSize: String?
     @Option(help: help("maximum-io-node-points")) var maximumIoNodePoints: String?
     @Option(help: help("maximum-io-node-size")) var maximumIoNodeSize: String?

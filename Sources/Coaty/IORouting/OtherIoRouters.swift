@@ -66,6 +66,10 @@ final class OtherIoRouters: Sendable {
     }
 
     func remove(_ gone: [CoatyUUID]) {
+        let isEmpty = state.withLock(\.routers.isEmpty)
+        if isEmpty { return }
+        // A Deadvertise event may have a million ids.
+        let gone = Set(gone)
         state.withLock { $0.routers.removeAll { gone.contains($0.id) } }
     }
 }

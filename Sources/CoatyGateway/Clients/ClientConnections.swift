@@ -106,8 +106,8 @@ final class ClientConnections: Sendable {
     ///
     /// - Returns: false if the client has none.
     func abortLargest(of client: ClientKey) -> Bool {
-        let connections = state.withLock { $0.connections.values.map(\.outbound) }
-        let largest = connections.filter { $0.account.client == client }.max { $0.memory.used < $1.memory.used }
+        let all = state.withLock { $0.connections.values.map(\.outbound) + Array($0.responses.values) }
+        let largest = all.filter { $0.account.client == client }.max { $0.memory.used < $1.memory.used }
         largest?.abort()
         return largest != nil
     }

@@ -118,7 +118,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         case .request: try request(frame)
         case .cancel: try end(frame, isRequest: true)
         case .publish:
-            let publication = try PublicationRequest(frame.json, besides: ClientFrame.members)
+            let publication = try PublicationRequest(frame.json, services.accounts.limits, besides: ClientFrame.members)
             let operation = Publish(publication: publication, identity: identity)
             answer(frame, try services.gate.perform(operation, by: principal))
         case .respond: try respond(frame)

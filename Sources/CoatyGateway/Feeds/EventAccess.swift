@@ -42,6 +42,14 @@ extension EventAccess {
     }
 }
 
+extension EventAccess {
+    /// The bytes of objects that it holds.
+    var size: Int {
+        guard case .deadvertise(let objects) = self else { return 0 }
+        return objects.reduce(0) { $0 + ($1?.size ?? 0) } + objects.count * MemoryLayout<AliveObject?>.stride
+    }
+}
+
 extension ObservedEvent {
     /// What a principal needs to see the event. None if it can't be judged, and must be hidden.
     var accessRequests: [AccessRequest] {

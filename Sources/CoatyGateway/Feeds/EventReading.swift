@@ -36,6 +36,9 @@ struct EventReading: Sendable {
         case part(permissions: UInt64)
     }
 
+    /// The bytes of texts with a part of the fields that are kept for other subscriptions. What each client holds is charged to it; these
+    /// belong to nobody.
+    private static let maximumKeptBytes = 1 << 20
     /// Number of objects of an event whose values are kept for other filters.
     private static let maximumCaches = 4
 
@@ -50,6 +53,7 @@ struct EventReading: Sendable {
     /// The text that most subscriptions receive.
     private var plain: EventBody?
     private var bodies: [Projection: EventBody] = [:]
+    private var keptBytes = 0
     /// The steps that were taken since the last ``takeSteps()``.
     private var steps = 0
 
@@ -254,7 +258,10 @@ struct EventReading: Sendable {
         let projection = Projection(variant: variant, fields: options.fields, encoding: options.encoding)
         if let known = bodies[projection] { return known }
         let body = text.body()
-        bodies[projection] = body
+        if keptBytes + body.count <= Self.maximumKeptBytes {
+            keptBytes += body.count
+            bodies[projection] = body
+        }
         return body
     }
 }

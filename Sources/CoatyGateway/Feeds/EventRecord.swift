@@ -74,6 +74,17 @@ struct PendingEvent: Sendable {
 }
 
 extension PendingEvent {
+    /// Returns the approximate size of an event in memory, in bytes.
+    static func size(of event: some CommunicationEvent) -> Int {
+        event.payload.footprint + size(ofNames: event.sourceId?.string)
+    }
+
+    /// Returns the approximate size of names of an event, which it holds and repeats in its text. They come from topics, and may have
+    /// 64 KiB.
+    static func size(ofNames names: String?...) -> Int {
+        2 * names.reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+    }
+
     /// Creates a pending Advertise event from a change in the object registry, which is parsed only by a worker.
     init(_ change: ObjectChange) {
         // The text, its copy in the payload, and an index of about the same size.

@@ -59,11 +59,15 @@ struct FeedUpstream {
                 { ObservedEvent(event, .objects, .objects(.advertise)) }
             }
         case .deadvertise:
-            observe(.deadvertise) { [objects] event in
-                // The objects as they are now.
-                let known = objects.known(event.data.objectIds)
-                return { ObservedEvent(event, .data, .deadvertise(known)) }
-            }
+            hold(
+                manager.subscribe(.deadvertise, onStatus: onStatus, onGap: onGap, onEnd: onEnd) {
+                    [weak feed, objects] event in
+                    // The objects as they are now. They stay as long as the event.
+                    let access = EventAccess.deadvertise(objects.known(event.data.objectIds))
+                    let size = PendingEvent.size(of: event) + access.size
+                    feed?.deliver(PendingEvent(size: size) { ObservedEvent(event, .data, access) })
+                }
+            )
         case .channel(let channelId):
             observe(try? .channel(channelId.text)) { event in
                 { ObservedEvent(event, .objects, .channel(channelId), members: [("channelId", event.channelId)]) }
@@ -89,7 +93,8 @@ struct FeedUpstream {
                     onGap: onGap,
                     onEnd: onEnd
                 ) { [weak feed] event in
-                    feed?.deliver(PendingEvent(size: event.payload.count) { ObservedEvent(event) })
+                    let size = event.payload.count + PendingEvent.size(ofNames: event.topic)
+                    feed?.deliver(PendingEvent(size: size) { ObservedEvent(event) })
                 }
                 feed.hold { withExtendedLifetime(place) { subscription.cancel() } }
             } catch {
@@ -126,7 +131,14 @@ struct FeedUpstream {
                 ) { [weak feed, session, objects, ioNodes] event in
                     withExtendedLifetime(session) {
                         let access = EventAccess(event, objects, ioNodes)
-                        let size = event.payload?.footprint ?? event.bytes.count
+                        let address = event.address
+                        let names = PendingEvent.size(
+                            ofNames: address.sourceId.string,
+                            address.correlationId?.string,
+                            address.name?.text,
+                            event.label
+                        )
+                        let size = (event.payload?.footprint ?? event.bytes.count) + names + access.size
                         feed?.deliver(PendingEvent(size: size) { ObservedEvent(event, access) })
                     }
                 }
@@ -135,22 +147,30 @@ struct FeedUpstream {
                 // No file descriptor was left for the session. The next subscription tries again.
                 onFailure()
             }
-        case .objects: hold(manager.subscribe(.deadvertise, onStatus: onStatus, onGap: onGap) { _ in })
+        case .objects:
+            hold(manager.subscribe(.deadvertise, onStatus: onStatus, onGap: onGap) { _ in })
+            // The registry passes the objects on. It leaves out what is too large, as all do who observe these events.
+            for coreType in ObjectRegistry.coreTypes {
+                hold(manager.subscribe(.advertise(withCoreType: coreType), onGap: onGap) { _ in })
+            }
         }
     }
 
     /// Subscribes to Coaty events; ends the feed if there is no observation.
     ///
-    /// - Parameter observed: called on the session's thread; returns what a worker does with the event.
+    /// - Parameters:
+    ///   - size: returns the bytes that are held for an event besides its payload and its sender.
+    ///   - observed: called on the session's thread; returns what a worker does with the event.
     private func observe<Event: CommunicationEvent>(
         _ observation: EventObservation<Event>?,
+        size: @escaping @Sendable (Event) -> Int = { _ in 0 },
         _ observed: @escaping @Sendable (Event) -> @Sendable () -> ObservedEvent
     ) {
         // Not expected: invalid names were rejected when the observation was parsed.
         guard let observation else { return onEnd() }
         let subscription = manager.subscribe(observation, onStatus: onStatus, onGap: onGap, onEnd: onEnd) {
             [weak feed] event in
-            feed?.deliver(PendingEvent(size: event.payload.footprint, make: observed(event)))
+            feed?.deliver(PendingEvent(size: PendingEvent.size(of: event) + size(event), make: observed(event)))
         }
         hold(subscription)
     }
@@ -167,7 +187,7 @@ struct FeedUpstream {
         _ access: EventAccess,
         _ request: @escaping @Sendable (Event) -> EventRequest
     ) {
-        observe(observation) { [requests] event in
+        observe(observation, size: { PendingEvent.size(ofNames: $0.correlationId?.string) }) { [requests] event in
             requests.insert(request(event), event)
             // The time counts from now.
             let delivered = event.correlationId.map {

@@ -19,9 +19,11 @@ enum PublicationRequest: Sendable {
 
     /// Parses a publication.
     ///
-    /// - Parameter others: further members that the JSON object may have.
+    /// - Parameters:
+    ///   - limits: bounds the ids of a Deadvertise event.
+    ///   - others: further members that the JSON object may have.
     /// - Throws: ``PayloadError`` with a pointer into the view's document.
-    init(_ view: JSONView, besides others: Set<String> = []) throws {
+    init(_ view: JSONView, _ limits: Limits, besides others: Set<String> = []) throws {
         guard view.kind == .object else { throw view.invalid("must be an object") }
         let event = try view.required("event")
         let members = others.union(["event", "data"])
@@ -31,7 +33,7 @@ enum PublicationRequest: Sendable {
             self = .advertise(try view.data { try AdvertiseEvent(payload: $0) })
         case "deadvertise":
             try view.refuseMembers(besides: members)
-            self = .deadvertise(try view.data { try DeadvertiseEvent(payload: $0) })
+            self = .deadvertise(try view.data { try Self.deadvertisement($0, limits) })
         case "channel":
             try view.refuseMembers(besides: members.union(["channelId"]))
             let channelId = try view.required("channelId")
@@ -45,6 +47,15 @@ enum PublicationRequest: Sendable {
         default:
             throw event.invalid("must be advertise, deadvertise, channel or raw")
         }
+    }
+
+    /// Reads the payload of a Deadvertise event.
+    static func deadvertisement(_ payload: Payload, _ limits: Limits) throws -> DeadvertiseEvent {
+        let event = try DeadvertiseEvent(payload: payload)
+        guard event.data.objectIds.count <= limits.deadvertisedIds else {
+            throw PayloadError.invalid(pointer: "/objectIds", reason: "has more than \(limits.deadvertisedIds) ids")
+        }
+        return event
     }
 
     private static func raw(_ view: JSONView) throws(PayloadError) -> RawEvent {

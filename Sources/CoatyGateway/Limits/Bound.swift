@@ -1,8 +1,8 @@
 /// One bound of ``Limits`` that can be set.
 ///
 /// Names: `maximum-<things>` in all, `maximum-<things>-per-client` for one client, `maximum-<thing>-size` for the bytes of one,
-/// `minimum-<things>-per-client` for what one client gets in any case, `<thing>-timeout`, `<thing>-delay` and `<thing>-spread` for
-/// times.
+/// `minimum-<things>-per-client` for what one client gets in any case, `<kind>-threads` for threads, `<thing>-timeout`,
+/// `<thing>-delay` and `<thing>-spread` for times.
 struct Bound: Sendable {
     enum Unit: String, Sendable {
         case bytes, seconds, milliseconds, number

@@ -212,6 +212,24 @@ extension Limits {
             atTheBound: "requests wait for each other",
             \.httpThreads
         ),
+        Bound(
+            "event-threads",
+            .number,
+            in: 2...256,
+            "Number of threads that judge events and responses for clients",
+            derivation: "the number of processors, but at least 2",
+            atTheBound: "events wait; if a feed has too many, the oldest become a gap",
+            \.eventThreads
+        ),
+        Bound(
+            "query-threads",
+            .number,
+            in: 1...256,
+            "Number of threads that search objects",
+            derivation: "half of the processors, but at least 1",
+            atTheBound: "queries wait for each other, up to `query-timeout`",
+            \.queryThreads
+        ),
     ]
 
     /// What one request may hold, and what follows from one.
@@ -255,6 +273,14 @@ extension Limits {
             "Maximum number of publications in a batch",
             atTheBound: "413 `content-too-large`",
             \.batchPublications
+        ),
+        Bound(
+            "maximum-deadvertised-ids",
+            .number,
+            in: 1...100_000,
+            "Maximum number of ids in a Deadvertise event of a client",
+            atTheBound: "400 `invalid-value`",
+            \.deadvertisedIds
         ),
         Bound(
             "maximum-agent-name-size",

@@ -1,3 +1,5 @@
+import Foundation
+
 /// The bounds on what clients can make the gateway hold and do. `Limits.bounds` lists them with their settings.
 struct Limits: Sendable {
     /// A bound on a count, in all and for one client.
@@ -59,6 +61,8 @@ struct Limits: Sendable {
     var fields = 100
     /// Publications of a batch.
     var batchPublications = 10_000
+    /// Ids of a client's Deadvertise event: each is looked up, with all objects that leave with it.
+    var deadvertisedIds = 1_000
     /// Bytes of the name of an identity or an IO node. It is sent in response to every Discover event.
     var agentNameSize = 256
     /// IO sources and IO actors of a node, together.
@@ -83,6 +87,10 @@ struct Limits: Sendable {
     var reconnectSpread = 5
     /// Threads that serve HTTP connections.
     var httpThreads = 2
+    /// Threads that judge events and responses; nil for ``eventWorkers``' default.
+    var eventThreads: Int?
+    /// Threads that search objects; nil for ``queryWorkers``' default.
+    var queryThreads: Int?
 
     private var counts: [Count] = Resource.allCases.map {
         Count(total: $0.defaultTotal, perClient: $0.defaultPerClient)
@@ -165,4 +173,10 @@ extension Resource {
         default: nil
         }
     }
+}
+
+extension Limits {
+    /// At least two threads by default, so that one long turn does not hold up all feeds.
+    var eventWorkers: Int { eventThreads ?? max(2, ProcessInfo.processInfo.activeProcessorCount) }
+    var queryWorkers: Int { queryThreads ?? max(1, ProcessInfo.processInfo.activeProcessorCount / 2) }
 }

@@ -50,7 +50,7 @@ struct BatchResource: Sendable {
     /// Each text is parsed separately, so that a pointer in an error is relative to the publication.
     private func outcome(of text: ArraySlice<UInt8>, _ principal: Principal) -> [UInt8] {
         do {
-            let publication = try PublicationRequest(Payload(Array(text)).json)
+            let publication = try PublicationRequest(Payload(Array(text)).json, gate.limits)
             let delivery = try gate.perform(Publish(publication: publication), by: principal)
             return Array(#"{"status":202,"deferred":\#(delivery == .deferred)}"#.utf8)
         } catch {

@@ -21,7 +21,9 @@ struct PublishResource: Sendable {
             answer(request, principal) { payload in .advertise(try AdvertiseEvent(payload: payload)) }
         }
         router.on(.post, "/v1/deadvertise") { request, principal in
-            answer(request, principal) { payload in .deadvertise(try DeadvertiseEvent(payload: payload)) }
+            answer(request, principal) { payload in
+                .deadvertise(try PublicationRequest.deadvertisement(payload, gate.limits))
+            }
         }
         router.on(.post, "/v1/channel/{channelId}") { request, principal in
             let channelId = request.parameters["channelId"] ?? ""

@@ -25,8 +25,16 @@ import Testing
     @Test func bodiesAreBoundedByTheirSettings() throws {
         let scene = try Scene([
             "--maximum-batch-publications", "2", "--maximum-io-node-points", "1", "--maximum-io-node-size", "2000",
-            "--maximum-agent-name-size", "3",
+            "--maximum-agent-name-size", "3", "--maximum-deadvertised-ids", "2",
         ])
+        for (ids, status) in [(#""x","y""#, 202), (#""x","y","x""#, 400)] {
+            let event = #"{"objectIds":[\#(ids)]}"#
+            let answer = try scene.gateway.post("/v1/deadvertise", event)
+            #expect(answer.status == status)
+            if status == 400 { #expect(answer.json?["pointer"] as? String == "/objectIds") }
+            let batch = try scene.gateway.post("/v1/batch", #"[{"event":"deadvertise","data":\#(event)}]"#)
+            #expect(batch.text.contains(#""status":\#(status)"#), "\(batch.text)")
+        }
         let one = #"{"event":"deadvertise","data":{"objectIds":["x"]}}"#
         #expect(try scene.gateway.post("/v1/batch", "[\(one),\(one)]").status == 200)
         #expect(try scene.gateway.post("/v1/batch", "[\(one),\(one),\(one)]").problem == "content-too-large")

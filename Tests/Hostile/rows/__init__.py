@@ -51,4 +51,4 @@ def row(*, seconds=15, addresses=1, soak=None, configuration=None, descriptors=N
 
 
 # In the order of the table.
-from rows import calm, filters, objects, routing, streams, subscriptions, limits, identities, broker  # noqa: E402, F401
+from rows import calm, filters, objects, routing, streams, subscriptions, limits, identities, broker, events  # noqa: E402, F401

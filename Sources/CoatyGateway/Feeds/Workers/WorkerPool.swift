@@ -12,10 +12,6 @@ import Synchronization
 /// turns at all, even if a thread is free: the processors are shared with the threads that read and write. The lock is a leaf: nothing
 /// else is locked while it is held.
 final class WorkerPool: Component {
-    /// The number of threads of the pool for events.
-    ///
-    /// At least two, so that one long turn does not hold up all feeds.
-    static let eventWorkers = max(2, ProcessInfo.processInfo.activeProcessorCount)
     /// Every such turn belongs to the second queue.
     static let turnOfSecondQueue = 4
     /// How long ``stop()`` waits for running turns.

@@ -21,7 +21,10 @@ struct Publish: Operation {
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
         switch publication {
         case .advertise(let event): return network.versions(of: event.object, .publish, .advertise, by: subject)
-        case .deadvertise(let event): return event.data.objectIds.flatMap { network.deadvertise($0, by: subject) }
+        case .deadvertise(let event):
+            var seen: Set<CoatyUUID> = []
+            let ids = event.data.objectIds.filter { seen.insert($0).inserted }
+            return ids.flatMap { network.deadvertise($0, by: subject) }
         case .channel(let event): return AccessRequest.channel(.publish, WireName(event.channelId), event.payload)
         case .raw(let event):
             return [
@@ -38,9 +41,8 @@ struct Publish: Operation {
     /// - Throws: `Problem` if the principal has too many objects in the network; `CommunicationError`.
     func execute(on target: Void, in network: Network, under permit: Permit) throws -> Delivery {
         let manager = identity?.manager ?? network.manager
-        // An identity has an outbox of its own.
         let account = permit.account
-        let place = identity == nil ? try account.takeOutbox(publication.size) : nil
+        let place = try account.takeOutbox(publication.size)
         switch publication {
         case .advertise(let event):
             if permit.isRestricted {

@@ -101,11 +101,15 @@ final class ObjectRegistry: Component {
 
     /// Observes what shows objects. To be called before the communication manager starts.
     func start() {
+        // Objects may have been missed. Their agents resolve them.
+        let onGap: @Sendable () -> Void = { [ask] in _ = ask.yield() }
         var observations = Self.coreTypes.map { coreType in
-            manager.subscribe(.advertise(withCoreType: coreType)) { [weak self] event in self?.take(event) }
+            manager.subscribe(.advertise(withCoreType: coreType), onGap: onGap) { [weak self] event in
+                self?.take(event)
+            }
         }
         observations.append(
-            manager.subscribe(.deadvertise) { [weak self] event in
+            manager.subscribe(.deadvertise, onGap: onGap) { [weak self] event in
                 let ids = event.data.objectIds
                 self?.deadvertise(ids, by: event.sourceId)
             }

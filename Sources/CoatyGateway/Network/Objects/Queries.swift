@@ -18,19 +18,20 @@ protocol Query: Sendable {
 /// Performs queries on workers of their own, so that they hold up neither events nor other requests. Clients take turns there, and
 /// pay for the work: the queries of one that is overdrawn wait.
 final class Queries: Component {
-    /// The number of threads.
-    static let workers = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
-    private let pool = WorkerPool(name: "queries", threads: workers)
+    private let pool: WorkerPool
     private let maximumSteps: Int
     private let timeout: Duration
 
     /// - Parameters:
+    ///   - threads: the number of threads.
     ///   - maximumSteps: steps of a query.
     ///   - timeout: the maximum time from the request to the result.
     init(
+        threads: Int = Limits().queryWorkers,
         maximumSteps: Int = Limits().querySteps,
         timeout: Duration = .milliseconds(Limits().queryTimeout)
     ) {
+        pool = WorkerPool(name: "queries", threads: threads)
         self.maximumSteps = maximumSteps
         self.timeout = timeout
     }

@@ -42,6 +42,13 @@ struct RegisteredObjects: Sendable {
     /// Returns the last known version of an object, also of one that has been removed lately.
     func known(_ id: CoatyUUID) -> AliveObject? { (listed[id] ?? remembered[id])?.object ?? removed[id] }
 
+    /// Returns whether an object with an id, or one that depends on it, is listed or remembered.
+    func isKnown(_ id: CoatyUUID) -> Bool {
+        [listed, remembered].contains { index in
+            index[id] != nil || index.hasChildren(of: id, besides: id) || index.hasOwned(by: id, besides: id)
+        }
+    }
+
     /// Returns whether there are ``dependents(of:)``.
     func hasDependents(_ id: CoatyUUID) -> Bool {
         listed.hasChildren(of: id, besides: id) || listed.hasOwned(by: id, besides: id)
