@@ -127,7 +127,7 @@ import Testing
         #expect(try scene.post(Self.resumePath, "", as: "operator").status == 200)
         #expect(try scene.get("/readyz", as: nil).status == 200)
         let performed =
-            #""event":"performed","principal":"operator","address":"127.0.0.1","needs":["administer gateway"]"#
+            #""principal":"operator","credentials":"token","address":"127.0.0.1","needs":["administer gateway"]"#
         #expect(scene.audit.contains(performed), "\(scene.audit)")
         #expect(scene.gateway.log.contains("paused: new work is refused") && scene.gateway.log.contains("resumed"))
     }

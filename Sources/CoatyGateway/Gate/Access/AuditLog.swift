@@ -148,11 +148,11 @@ final class AuditLog: Sendable {
         var json = Array(#"{"time":"#.utf8) + "\(Int(CoatyTimestamp.nowMillis()))".utf8
         json += #","event":"\#(event)","principal":"#.utf8
         if let name = principal?.name { JSONText.append(name, to: &json) } else { json += "null".utf8 }
-        if let credentials = principal?.credentials { json += #","credentials":"\#(credentials)""#.utf8 }
         if let issuer = principal?.issuer {
             json += #","issuer":"#.utf8
             JSONText.append(issuer, to: &json)
         }
+        if let credentials = principal?.credentials { json += #","credentials":"\#(credentials)""#.utf8 }
         json += #","address":"#.utf8
         JSONText.append(address, to: &json)
         json += #","needs":"#.utf8
