@@ -34,6 +34,8 @@ extension HTTPServer {
         /// The seconds in `Retry-After` of the responses to requests that come while the server drains; each response has a random one
         /// of them, at least 1.
         public var drainRetryAfter = 1...1
+        /// Reports requests when they are over. With it, requests have ids, which responses carry as `X-Request-Id`.
+        public var reports: RequestReports?
         /// What the `type` of the server's own problem details begins with.
         public var problemTypePrefix = "urn:problem:"
 

@@ -20,6 +20,10 @@ final class Exchange {
     var hasBegunAnswer = false
     /// The status of the answer; 0 as long as there is none.
     var status = 0
+    /// The bytes of the answer's body; of a stream they are known at its end.
+    var responseBytes = 0
+    /// Nil as long as the request has no ids.
+    private(set) var identity: RequestIdentity?
     /// The index of the endpoint; nil if there is none.
     let endpoint: Int?
     /// When the head had come, by ``RequestTimes/now()``.
@@ -54,6 +58,7 @@ final class Exchange {
         answerHeaders: [(name: String, value: String)],
         context: (any Sendable & AnyObject)?,
         budget: (any HTTPServer.ByteBudget)?,
+        identity: RequestIdentity?,
         declaredLength: UInt64
     ) {
         self.phase = phase
@@ -64,6 +69,7 @@ final class Exchange {
         self.queryItems = queryItems
         self.answerHeaders = answerHeaders
         self.context = context
+        self.identity = identity
         self.declaredLength = declaredLength
         body = InboundBody(budget: budget)
     }
@@ -75,6 +81,11 @@ final class Exchange {
         guard case .reading = phase else { return .taken }
         let declaredLength = declaredLength > 0 ? Int(clamping: declaredLength) : nil
         return body?.append(bytes, declaredLength: declaredLength, limit: limit) ?? .taken
+    }
+
+    /// Returns the id that an answer carries; nil if it has none.
+    func id(forStatus status: Int) -> String? {
+        status < 400 ? identity?.id : RequestIdentity.complete(&identity)
     }
 
     /// Whether the response is a stream, which is counted when it begins.

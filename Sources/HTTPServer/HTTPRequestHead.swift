@@ -60,6 +60,6 @@ public enum HTTPAdmission: Sendable {
         context: (any Sendable & AnyObject)? = nil,
         budget: (any HTTPServer.ByteBudget)? = nil
     )
-    /// It is answered with this, and its body is discarded.
-    case answer(HTTPResponse)
+    /// It is answered with this, and its body is discarded. ``EndedRequest/context`` is `context`.
+    case answer(HTTPResponse, context: (any Sendable & AnyObject)? = nil)
 }

@@ -33,6 +33,8 @@ public final class HTTPResponse: Sendable {
 
     /// The status code, 200 to 599.
     public let status: Int
+    /// The bytes of the body.
+    var bodySize: Int { body.bytes.count }
     private let headers: [(name: String, value: String)]
     private let body: Body
 

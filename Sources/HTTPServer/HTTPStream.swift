@@ -33,6 +33,8 @@ public final class HTTPStream: Sendable {
         var offset = 0
         /// How many bytes wait to be sent.
         var queuedBytes = 0
+        /// How many bytes were given to libmicrohttpd.
+        var sentBytes = 0
         var isSuspended = false
         var isFinished = false
         /// Whether the connection is to be cut without an end of the body.
@@ -64,6 +66,7 @@ public final class HTTPStream: Sendable {
                 }
             }
             queuedBytes -= filled
+            sentBytes += filled
             if first * 2 >= chunks.count {
                 chunks.removeFirst(first)
                 first = 0
@@ -92,6 +95,9 @@ public final class HTTPStream: Sendable {
 
     /// Whether the client has gone, the server has stopped, the stream was aborted, or everything was sent after ``finish()``.
     public var isClosed: Bool { state.withLock { $0.isClosed || $0.isAborted } }
+
+    /// How many bytes were sent.
+    var sentBytes: Int { state.withLock(\.sentBytes) }
 
     /// Queues bytes, from any thread. They are sent in the order of the calls. A write larger than the whole queue
     /// (``HTTPServer/Configuration/streamQueueSize``) is taken while nothing waits.

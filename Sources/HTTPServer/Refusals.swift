@@ -120,6 +120,12 @@ final class Refusals: Sendable {
         return Array("\(head)Content-Length: \(body.count)\r\n\r\n".utf8) + body
     }
 
+    /// Returns a whole message with one more header field.
+    static func adding(_ name: String, _ value: String, to message: [UInt8]) -> [UInt8] {
+        guard let end = message.firstIndex(of: UInt8(ascii: "\n")) else { return message }
+        return message[...end] + Array("\(name): \(value)\r\n".utf8) + message[(end + 1)...]
+    }
+
     /// 405
     func methodNotAllowed(allow: String) -> HTTPResponse {
         Problem(

@@ -12,6 +12,18 @@ struct RequestHead {
     private(set) var expectsContinue = false
     /// Whether the client asks for WebSocket.
     private(set) var wantsWebSocket = false
+    /// The ids of the request.
+    ///
+    /// - Parameter isRequired: whether it gets an id if it has brought none.
+    func identity(isRequired: Bool) -> RequestIdentity? {
+        guard requestId != nil || traceparent != nil || isRequired else { return nil }
+        return RequestIdentity(
+            requestId: requestId.map { trimmed($0) },
+            traceparent: traceparent.map { trimmed($0) },
+            isRequired: isRequired
+        )
+    }
+
     /// Whether two readers of this head could disagree on where the request ends, which host it is for, or which origin it is from.
     var isAmbiguous: Bool {
         hasMalformedField || contentLengths > 1 || hosts > 1 || origins > 1 || (isHTTP11 && hosts == 0)
@@ -31,6 +43,9 @@ struct RequestHead {
     private var transferCodings = 0
     private var hosts = 0
     private var origins = 0
+    /// The first `X-Request-Id` and the first `traceparent`. They are there as long as the head is.
+    private var requestId: UnsafePointer<CChar>?
+    private var traceparent: UnsafePointer<CChar>?
 
     /// Reads the head of the request that `connection` is at.
     init(_ connection: OpaquePointer, version: UnsafePointer<CChar>) {
@@ -76,6 +91,10 @@ struct RequestHead {
             origins += 1
         case 7 where strcasecmp(name, "Upgrade") == 0:
             wantsWebSocket = wantsWebSocket || hasToken(value, "websocket")
+        case 11 where strcasecmp(name, "traceparent") == 0:
+            if traceparent == nil { traceparent = value }
+        case 12 where strcasecmp(name, "X-Request-Id") == 0:
+            if requestId == nil { requestId = value }
         case 14 where strcasecmp(name, "Content-Length") == 0:
             contentLengths += 1
             // libmicrohttpd has answered anything but digits that fit.
@@ -84,6 +103,15 @@ struct RequestHead {
             transferCodings += 1
             isChunked = strcasecmp(value, "chunked") == 0
         default: break
+        }
+    }
+
+    /// Returns a value without the space that libmicrohttpd leaves behind it.
+    private func trimmed(_ value: UnsafePointer<CChar>) -> String {
+        var length = strlen(value)
+        while length > 0, value[length - 1] == 0x20 || value[length - 1] == 0x09 { length -= 1 }
+        return value.withMemoryRebound(to: UInt8.self, capacity: length) {
+            String(decoding: UnsafeBufferPointer(start: $0, count: length), as: UTF8.self)
         }
     }
 

@@ -19,17 +19,20 @@ final class RequestProcessor: Sendable {
     let contexts = Mutex<[Int32: any Sendable & AnyObject]>([:])
     let refusals: Refusals
 
+    private static let idField = "X-Request-Id"
     /// The most bytes of a stream that the kernel takes beyond what it has sent.
     private static let unsentBytes: CInt = 128 * 1024
 
     private let configuration: HTTPServer.Configuration
     private let routes: RouteTree
+    private let reports: RequestReports?
     private let admission: (@Sendable (borrowing HTTPRequestHead) -> HTTPAdmission)?
     /// To `OPTIONS *`, which asks about the server as a whole (RFC 9110, section 9.3.7).
     private let serverOptions: HTTPResponse
 
     init(configuration: HTTPServer.Configuration, router: Router) {
         self.configuration = configuration
+        reports = configuration.reports
         deadlines = RequestDeadlines(configuration)
         refusals = Refusals(prefix: configuration.problemTypePrefix, drainRetryAfter: configuration.drainRetryAfter)
         routes = RouteTree(router, refusals: refusals)
@@ -82,6 +85,7 @@ final class RequestProcessor: Sendable {
         var context: (any Sendable & AnyObject)?
         var budget: (any HTTPServer.ByteBudget)?
         var endpoint: Int?
+        let identity = reports.flatMap { head.identity(isRequired: $0.isComplete) }
         var refusal = refusalOfUnreadable(connection, head)
         let phase: Exchange.Phase
         if let refusal {
@@ -90,14 +94,17 @@ final class RequestProcessor: Sendable {
             let match = head.hasMalformedQuery ? .answered(refusals.malformedTarget) : match(method, target)
             var outcome = match.outcome
             endpoint = match.endpoint
-            switch admit(connection, watched, method, target, match) {
+            let decision = RequestIdentity.use(identity) { admit(connection, watched, method, target, match) }
+            switch decision {
             case .admit(let headers, let admitted, let granted):
                 answerHeaders = headers
                 context = admitted
                 budget = granted
                 refusal = refusalAtOnce(head)
                 if let refusal { outcome = .answered(refusal) }
-            case .answer(let response): outcome = .answered(response)
+            case .answer(let response, let answered):
+                context = answered
+                outcome = .answered(response)
             }
             switch outcome {
             case .found(let handler, let found):
@@ -119,6 +126,7 @@ final class RequestProcessor: Sendable {
             answerHeaders: configuration.keepsConnections ? answerHeaders : answerHeaders + [("Connection", "close")],
             context: context,
             budget: budget,
+            identity: identity,
             declaredLength: head.contentLength
         )
         exchangeContext = Unmanaged.passRetained(exchange).toOpaque()
@@ -196,7 +204,7 @@ final class RequestProcessor: Sendable {
 
     /// A part of the body.
     func receive(_ bytes: UnsafeRawBufferPointer, _ connection: OpaquePointer, _ exchange: Exchange) -> MHD_Result {
-        let refusal: [UInt8]
+        var refusal: [UInt8]
         let status: Int
         switch exchange.receive(bytes, limit: configuration.maximumBodySize) {
         case .taken: return .YES
@@ -209,6 +217,9 @@ final class RequestProcessor: Sendable {
         counters.refused.add(1, ordering: .relaxed)
         exchange.phase = .answered
         exchange.status = status
+        if reports != nil, let id = exchange.id(forStatus: status) {
+            refusal = Refusals.adding(Self.idField, id, to: refusal)
+        }
         _ = refusal.withUnsafeBytes { message in
             send(cmhd_descriptor(connection), message.baseAddress, message.count, Int32(MSG_NOSIGNAL))
         }
@@ -223,27 +234,7 @@ final class RequestProcessor: Sendable {
     ) -> MHD_Result {
         switch exchange.phase {
         case .reading(let handler):
-            let reply = exchange.withBody { body in
-                handler(
-                    HTTPRequest(
-                        method: exchange.method,
-                        parameters: exchange.parameters,
-                        queryItems: exchange.queryItems,
-                        body: body,
-                        context: exchange.context,
-                        connection: connection,
-                        target: target
-                    )
-                )
-            }
-            switch reply {
-            case .response(let response):
-                return queue(response, connection, exchange)
-            case .later(let start):
-                return suspend(connection, exchange, start)
-            case .stream(let status, let headers, let start):
-                return stream(connection, exchange, status, headers, isAbortedAtStop: false, start)
-            }
+            return RequestIdentity.use(exchange.identity) { answer(connection, target: target, exchange, handler) }
         case .discarding(let response):
             if response.status >= 400 { counters.refused.add(1, ordering: .relaxed) }
             return queue(response, connection, exchange)
@@ -251,6 +242,33 @@ final class RequestProcessor: Sendable {
             return answer(waitedFor: pending, connection, exchange)
         case .answered, .streaming:
             return .YES
+        }
+    }
+
+    private func answer(
+        _ connection: OpaquePointer,
+        target: UnsafePointer<CChar>,
+        _ exchange: Exchange,
+        _ handler: HTTPHandler
+    ) -> MHD_Result {
+        let reply = exchange.withBody { body in
+            handler(
+                HTTPRequest(
+                    method: exchange.method,
+                    parameters: exchange.parameters,
+                    queryItems: exchange.queryItems,
+                    body: body,
+                    context: exchange.context,
+                    connection: connection,
+                    target: target
+                )
+            )
+        }
+        return switch reply {
+        case .response(let response): queue(response, connection, exchange)
+        case .later(let start): suspend(connection, exchange, start)
+        case .stream(let status, let headers, let start):
+            stream(connection, exchange, status, headers, isAbortedAtStop: false, start)
         }
     }
 
@@ -314,8 +332,14 @@ final class RequestProcessor: Sendable {
         begin(exchange)
         boundSocket(cmhd_descriptor(connection))
         exchange.phase = .streaming(stream)
-        times.record(endpoint: exchange.endpoint, exchange.requestMethod, status: status, since: exchange.begin)
-        var headers = headers + exchange.answerHeaders
+        exchange.status = status
+        times.record(
+            endpoint: exchange.endpoint,
+            exchange.requestMethod,
+            status: status,
+            nanoseconds: RequestTimes.now() - exchange.begin
+        )
+        var headers = headers + answerHeaders(of: exchange, status: status)
         if exchange.method == .head {
             stream.finish()
             // libmicrohttpd ends the body, which a response to HEAD does not have.
@@ -352,11 +376,20 @@ final class RequestProcessor: Sendable {
         begin(exchange)
         exchange.phase = .answered
         exchange.status = response.status
-        let response = response.adding(exchange.answerHeaders)
+        exchange.responseBytes = response.bodySize
+        let response = response.adding(answerHeaders(of: exchange, status: response.status))
         return withExtendedLifetime(response) {
             guard let raw = response.raw else { return .NO }
             return MHD_queue_response(connection, UInt32(response.status), raw)
         }
+    }
+
+    /// The header fields that an answer has besides its own.
+    private func answerHeaders(of exchange: Exchange, status: Int) -> [(name: String, value: String)] {
+        guard reports != nil, let id = exchange.id(forStatus: status) else {
+            return exchange.answerHeaders
+        }
+        return exchange.answerHeaders + [(Self.idField, id)]
     }
 
     private func begin(_ exchange: Exchange) {
@@ -375,18 +408,21 @@ final class RequestProcessor: Sendable {
             pending.end()
             openAnswers.remove(pending)
         case .streaming(let stream):
+            exchange.responseBytes = stream.sentBytes
             stream.close()
             openAnswers.remove(stream)
         case .reading, .discarding, .answered: break
         }
+        let nanoseconds = RequestTimes.now() - exchange.begin
         if !exchange.isStream {
             times.record(
                 endpoint: exchange.endpoint,
                 exchange.requestMethod,
                 status: exchange.status,
-                since: exchange.begin
+                nanoseconds: nanoseconds
             )
         }
+        reports?.ended(exchange, routes, nanoseconds: nanoseconds)
         exchange.connection.answerEnds()
         if exchange.hasBegunAnswer { openAnswers.ended() }
     }

@@ -50,10 +50,10 @@ final class RequestTimes: Sendable {
         return time.tv_sec * 1_000_000_000 + time.tv_nsec
     }
 
-    func record(endpoint: Int?, _ method: HTTPMethod?, status: Int, since begin: Int) {
+    func record(endpoint: Int?, _ method: HTTPMethod?, status: Int, nanoseconds: Int) {
         let cell = cells[(endpoint ?? templates.count) * Self.methods + (method?.index ?? Self.methods - 1)]
         cell.responses[Int(Self.slots[min(status, Self.other)])].add(1, ordering: .relaxed)
-        cell.durations.record(nanoseconds: Self.now() - begin)
+        cell.durations.record(nanoseconds: nanoseconds)
     }
 
     /// The counts so far, without those of routes that were not used.

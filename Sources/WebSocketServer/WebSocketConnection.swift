@@ -38,6 +38,8 @@ public final class WebSocketConnection: Sendable, Identifiable {
         var frames: Deque<QueuedFrame> = []
         /// Payload bytes of `frames` and of the frame that is being sent.
         var bytes = 0
+        /// Payload bytes of the frames that were sent.
+        var sentBytes = 0
         var close: Close?
         var isOpen = true
         /// Whether the service thread knows that something waits here, and so needs no waking.
@@ -85,6 +87,9 @@ public final class WebSocketConnection: Sendable, Identifiable {
         frameLimit = max(1, configuration.offerQueueFrames)
         byteLimit = max(0, configuration.offerQueueBytes)
     }
+
+    /// Payload bytes of the messages that were sent.
+    public var sentBytes: Int { outbox.withLock(\.sentBytes) }
 
     /// Whether messages are still taken. False from the first close on, whoever closes.
     public var isOpen: Bool {
@@ -167,6 +172,7 @@ public final class WebSocketConnection: Sendable, Identifiable {
     func next(afterSending sentBytes: Int) -> (Next, hasDrained: Bool) {
         outbox.withLock { outbox in
             outbox.bytes = max(0, outbox.bytes - sentBytes)
+            outbox.sentBytes += sentBytes
             let next: Next
             if let queued = outbox.frames.popFirst() {
                 next = .frame(queued)
