@@ -13,9 +13,9 @@ public final class Gateway: Sendable {
     /// The version, as in openapi.yaml.
     public static let version = "0.1.0"
 
-    private let settings: GatewaySettings
+    let settings: GatewaySettings
     private let created = CoatyTimestamp.nowMillis()
-    private let logger: Logger
+    let logger: Logger
     private let root: Coordinator<GatewayRoot>
     private let stopClock: StopClock
     private let heartbeat = Heartbeat()
@@ -32,6 +32,7 @@ public final class Gateway: Sendable {
     private let pause = PauseState()
     /// Nil if the port is without TLS.
     private let certificates: CertificateStore?
+    private let requestLog: RequestLog
 
     /// Limits what the allocator keeps for itself. Call it at the start of the process.
     public static func prepareProcess() { ResidentMemory.prepareAllocator() }
@@ -52,6 +53,7 @@ public final class Gateway: Sendable {
     ) throws {
         self.settings = settings
         self.logger = logger
+        requestLog = RequestLog(settings.log, logger: logger)
         self.readSettings = readSettings ?? { () throws(ConfigurationError) -> GatewaySettings in settings }
         mode = try AccessMode(settings, generate: RandomSecret.token)
         let access = AccessControl(.open, browserPolicy: settings.browserPolicy)
@@ -59,15 +61,17 @@ public final class Gateway: Sendable {
         keyRefresher = KeyRefresher(
             current: { access.policy.verifier?.keys },
             onRevocation: { access.review() },
-            logger: logger
+            logger: logger.labelled(.access)
         )
         let (verifier, _) = try keyRefresher.prepare(mode.jwt, replacing: nil)
         access.replace(mode.policy(dialect: settings.topicDialect, verifier: verifier))
-        audit = try AuditLog(settings.auditLog, logger: logger)
+        audit = try AuditLog(settings.auditLog, logger: logger.labelled(.access))
         stopClock = StopClock(timeout: settings.stopTimeout)
         spread = ReconnectSpread(seconds: settings.limits.reconnectSpread)
         drain = Drain(delay: .seconds(settings.limits.drainDelay))
-        certificates = try settings.transport.tls.map { files in try CertificateStore(files, logger: logger) }
+        certificates = try settings.transport.tls.map { files in
+            try CertificateStore(files, logger: logger.labelled(.tls))
+        }
         let component = GatewayRoot { name in
             logger.critical("a component has ended for good: the gateway stops", metadata: ["component": "\(name)"])
             onFailure()
@@ -148,7 +152,9 @@ public final class Gateway: Sendable {
     }
 
     private func startChildren() async throws -> (url: String, broker: String) {
-        if case .open(let warning?) = mode { logger.warning("\(warning)") }
+        if case .open(let who?) = mode {
+            logger.labelled(.access).warning("clients need no token", metadata: ["access": "\(who)"])
+        }
         let trafficSessions = TrafficSessions(feeds: settings.limits[.brokerConnections].total)
         let brokerSessions =
             settings.limits[.ioNodes].total + settings.limits[.identities].total + trafficSessions.maximum
@@ -170,7 +176,7 @@ public final class Gateway: Sendable {
         try await start("observing sessions", observers, stopLimit: .milliseconds(700))
         let workers = WorkerPool(name: "events", threads: settings.limits.eventWorkers)
         try await start("event workers", workers, stopLimit: .milliseconds(200))
-        let objects = ObjectRegistry(manager: manager, limits: settings.limits, logger: logger)
+        let objects = ObjectRegistry(manager: manager, limits: settings.limits, logger: logger.labelled(.feeds))
         try await start("objects", objects, stopLimit: .milliseconds(200))
         let queries = Queries(
             threads: settings.limits.queryWorkers,
@@ -184,12 +190,12 @@ public final class Gateway: Sendable {
         let identities = ClientIdentities(
             options: clientOptions(broker),
             limit: settings.limits[.identities].total,
-            logger: logger
+            logger: logger.labelled(.broker)
         )
         let agents = ComponentGroup(components: [ioNodes, identities])
         try await start("agents of clients", agents, stopLimit: .milliseconds(1100))
 
-        let accounts = Accounts(limits(limit), logger: logger)
+        let accounts = Accounts(limits(limit), logger: logger.labelled(.limits))
         let hub = FeedHub(
             manager: manager,
             ioNodes: ioNodes,
@@ -200,9 +206,10 @@ public final class Gateway: Sendable {
             sessions: trafficSessions,
             rawSessions: rawSessions,
             workers: workers,
-            logger: logger
+            logger: logger.labelled(.feeds)
         )
-        let memory = ResidentMemory(accounts, logger: logger) { [streams = hub.streams] in streams.abortLargest(of: $0)
+        let memory = ResidentMemory(accounts, logger: logger.labelled(.limits)) { [streams = hub.streams] in
+            streams.abortLargest(of: $0)
         }
         let watches = ComponentGroup(components: [memory, keyRefresher])
         try await start("resident memory and keys", watches, stopLimit: .milliseconds(100))
@@ -245,25 +252,26 @@ public final class Gateway: Sendable {
             accounts: accounts,
             workers: workers,
             connections: hub.streams,
-            authenticator: Authenticator(access: access, log: audit, maximumFailures: settings.limits.failedAttempts)
+            authenticator: Authenticator(access: access, log: audit, maximumFailures: settings.limits.failedAttempts),
+            requestLog: requestLog
         )
-        let work = ClientWork(state: pause, connections: hub.streams, logger: logger)
+        let work = ClientWork(state: pause, connections: hub.streams, logger: logger.writingAll())
         try await start("work of clients", work, stopLimit: .milliseconds(10))
-        let refusals = ConnectionRefusals(logger: logger)
+        let refusals = ConnectionRefusals(logger: logger.labelled(.http))
         let streams = WebSocketServer(
             configuration: streamConfiguration(limit, refusals),
             handler: WebSocketEndpoint(services: services, addressing: settings.transport.addressing),
-            logger: logger
+            logger: logger.labelled(.websocket)
         )
         let rest = HTTPServer(
             configuration: restConfiguration(limit, refusals),
             router: router(services, manager, brokerAddress: broker.address),
-            logger: logger
+            logger: logger.labelled(.http)
         )
         let health = HTTPServer(
             configuration: healthConfiguration(refusals),
             router: healthRouter(services, manager),
-            logger: logger
+            logger: logger.labelled(.http)
         )
         let serve: @Sendable (ProtocolPeek, Int32, ConnectionOrigin) -> Void = { peek, descriptor, origin in
             switch peek {
@@ -279,7 +287,7 @@ public final class Gateway: Sendable {
                 maximumHandshakes: limit.undecided,
                 userTimeout: settings.limits.connectionTimeout,
                 handlers: .init(serve: serve, refusePlainText: refusals.refusePlainText),
-                logger: logger
+                logger: logger.labelled(.tls)
             )
             // Before the servers, so that it stops after them: what they have sent at their end still has to get through.
             let tls = ComponentGroup(components: [certificates, relay])
@@ -305,7 +313,7 @@ public final class Gateway: Sendable {
             proxies: settings.transport.usesProxyProtocol ? settings.transport.addressing.trustedProxies : nil,
             receive: reception,
             refuse: refusals.refuse,
-            logger: logger
+            logger: logger.labelled(.http)
         )
         try await start("listener", listener, stopLimit: .milliseconds(150))
         if let port = settings.transport.plainPort {
@@ -314,7 +322,7 @@ public final class Gateway: Sendable {
                 configuration: healthConfiguration(refusals),
                 router: plainRouter(services, manager),
                 refuse: refusals.refuse,
-                logger: logger
+                logger: logger.labelled(.http)
             )
             try await start("plain port", plain, stopLimit: .milliseconds(200))
         }
@@ -326,13 +334,17 @@ public final class Gateway: Sendable {
             routing: routing,
             certificates: certificates,
             keys: keyRefresher,
+            requestLog: requestLog,
             generatedToken: generatedToken,
             isStopping: { [drain] in drain.isDraining }
         )
-        let reloader = Reloader(settings, parts, logger: logger, read: readSettings)
+        let reloader = Reloader(settings, parts, logger: logger.writingAll(), read: readSettings)
         self.reloader.withLock { $0 = reloader }
         if stopClock.reserved > stopClock.limit {
-            logger.warning("the parts of the stop add up to \(stopClock.reserved), more than \(stopClock.limit)")
+            logger.warning(
+                "the components may take longer to stop than there is time for",
+                metadata: ["add up to": "\(stopClock.reserved)", "limit": "\(stopClock.limit)"]
+            )
         }
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         let scheme = certificates == nil ? "http" : "https"
@@ -344,51 +356,20 @@ public final class Gateway: Sendable {
         if let broker = settings.broker { return broker }
         var configuration = EmbeddedBroker.Configuration()
         configuration.listen = settings.embeddedBrokerListen
-        let broker = EmbeddedBroker(configuration: configuration, logger: logger)
+        let broker = EmbeddedBroker(configuration: configuration, logger: logger.labelled(.broker))
         let coordinator = try await start("embedded broker", broker, stopLimit: .milliseconds(1000))
         broker.whenGivenUp { [weak coordinator] in coordinator?.requestDismissal() }
         let address = broker.address ?? configuration.listen
         if settings.isEmbeddedBrokerAnnounced {
-            let announcement = try MDNSAnnouncement(host: configuration.listen.host, port: address.port, logger: logger)
+            let announcement = try MDNSAnnouncement(
+                host: configuration.listen.host,
+                port: address.port,
+                logger: logger.labelled(.broker)
+            )
             let component = BrokerAnnouncement(announcement: announcement)
             try await start("broker announcement", component, stopLimit: .milliseconds(200))
         }
         return MQTTClientOptions(host: address.host, port: address.port)
-    }
-
-    /// Returns the bounds, with as many connections as the process can have.
-    private func limits(_ descriptors: DescriptorLimit) -> Limits {
-        var limits = settings.limits
-        limits[.connections].total = min(limits[.connections].total, 2 * descriptors.connections)
-        return limits
-    }
-
-    /// Returns the registry of IO nodes, whose agents join the gateway's namespace at the gateway's broker.
-    func ioNodeRegistry(_ broker: MQTTClientOptions) -> IoNodeRegistry {
-        IoNodeRegistry(
-            options: clientOptions(broker),
-            name: settings.name,
-            limit: settings.limits[.ioNodes].total,
-            logger: logger
-        )
-    }
-
-    /// Returns the communication options for the agents of clients.
-    private func clientOptions(_ broker: MQTTClientOptions) -> CommunicationOptions {
-        let limits = OutboxLimits(
-            publications: min(settings.outboxLimits.publications, IoNodeRegistry.maximumWaiting),
-            bytes: min(settings.outboxLimits.bytes, IoNodeRegistry.waitingBodies * settings.limits.bodySize)
-        )
-        // Each of them receives every Discover event.
-        var broker = broker
-        broker.maximumMessageSize = min(broker.maximumMessageSize, settings.limits.agentEventSize)
-        var options = CommunicationOptions(
-            namespace: settings.namespace,
-            outboxLimits: limits,
-            mqttClientOptions: broker
-        )
-        options.maximumEventValues = min(settings.limits.eventValues, settings.limits.agentEventValues)
-        return options
     }
 
     func router(_ services: ClientServices, _ manager: CommunicationManager, brokerAddress: String) -> Router {
@@ -462,6 +443,7 @@ public final class Gateway: Sendable {
         configuration.connectionTimeout = 5
         configuration.requestTimeout = 5
         configuration.keepsConnections = false
+        configuration.reports = requestLog.reports
         configuration.stopTimeout = .milliseconds(100)
         configuration.refuse = refusals.refuse
         configuration.problemTypePrefix = Problems.typePrefix
@@ -472,6 +454,7 @@ public final class Gateway: Sendable {
     {
         var configuration = HTTPServer.Configuration()
         configuration.refuse = refusals.refuse
+        configuration.reports = requestLog.reports
         configuration.maximumBodySize = settings.limits.bodySize
         configuration.maximumHeaderSize = settings.limits.headerSize
         configuration.connectionLimit = min(limit.connections, settings.limits[.connections].total / 2)

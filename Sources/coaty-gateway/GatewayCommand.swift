@@ -34,10 +34,10 @@ struct GatewayCommand: AsyncParsableCommand {
         } catch {
             throw ValidationError("\(error)")
         }
-        LoggingSystem.bootstrap(LogStream.handler)
-        var logger = Logger(label: "coaty-gateway")
-        LogStream.level = settings.logLevel
-        logger.logLevel = settings.logLevel
+        LoggingSystem.bootstrap { LogControl.standard.handler(label: $0) }
+        LogControl.standard.apply(settings.log)
+        defer { LogControl.standard.finish() }
+        let logger = Logger(label: "coaty-gateway")
         do {
             try await serve(settings, logger)
         } catch is CancellationError {
@@ -45,7 +45,7 @@ struct GatewayCommand: AsyncParsableCommand {
         } catch let code as ExitCode {
             throw code
         } catch {
-            logger.critical("\(error)")
+            logger.critical("the gateway ends because of an error", metadata: ["error": "\(error)"])
             throw ExitCode.failure
         }
     }
@@ -105,7 +105,10 @@ struct GatewayCommand: AsyncParsableCommand {
         }
         await stopping.value
         // What was left behind must not run into the destruction of what it uses.
-        if !(await gateway.stop()) { _exit(1) }
+        if !(await gateway.stop()) {
+            LogControl.standard.finish()
+            _exit(1)
+        }
         withExtendedLifetime(reloading) {}
         if hasFailed.load(ordering: .relaxed) { throw ExitCode.failure }
     }

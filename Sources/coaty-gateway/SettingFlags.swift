@@ -28,7 +28,11 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("state-directory")) var stateDirectory: String?
     @Option(help: help("resume-window")) var resumeWindow: String?
     @Option(help: help("websocket-compression")) var websocketCompression: String?
+    @Option(help: help("log-format")) var logFormat: String?
     @Option(help: help("log-level")) var logLevel: String?
+    @Option(help: help("log-levels")) var logLevels: String?
+    @Option(help: help("request-log")) var requestLog: String?
+    @Option(help: help("slow-request")) var slowRequest: String?
     @Option(help: help("tls-certificate-file")) var tlsCertificateFile: String?
     @Option(help: help("tls-key-file")) var tlsKeyFile: String?
     @Option(help: help("tls-client-ca-file")) var tlsClientCaFile: String?

@@ -22,7 +22,7 @@ import Testing
             #expect(settings.host == "flag")
             #expect(settings.port == 2)
             #expect(settings.namespace == "file")
-            #expect(settings.logLevel == .info)
+            #expect(settings.log == LogSettings())
         }
     }
 

@@ -32,9 +32,19 @@ public final class Container {
         configuration: sending Configuration,
         logger: Logger = Logger(label: "coaty")
     ) throws -> Container {
+        try resolve(components: components, configuration: configuration, logger: logger, controllerLogger: logger)
+    }
+
+    /// Creates a container whose controllers have another logger than its communication manager.
+    package static func resolve(
+        components: sending Components,
+        configuration: sending Configuration,
+        logger: Logger,
+        controllerLogger: Logger
+    ) throws -> Container {
         guard let communication = configuration.communication else { throw ConfigurationError.noCommunication }
         for objectType in components.objectTypes { _ = objectType.objectType }
-        let container = try Container(configuration, communication, logger)
+        let container = try Container(configuration, communication, logger, controllerLogger)
         for (name, controllerType) in components.controllers { try container.add(name, controllerType) }
         container.followCommunicationManager()
         for (_, controller) in container.controllers { controller.onInit() }
@@ -42,9 +52,15 @@ public final class Container {
         return container
     }
 
-    private init(_ configuration: Configuration, _ communication: CommunicationOptions, _ logger: Logger) throws {
-        var logger = logger
+    private init(
+        _ configuration: Configuration,
+        _ communication: CommunicationOptions,
+        _ logger: Logger,
+        _ controllerLogger: Logger
+    ) throws {
+        var (logger, controllerLogger) = (logger, controllerLogger)
         logger.logLevel = configuration.common?.logLevel ?? .error
+        controllerLogger.logLevel = logger.logLevel
         identity = try Identity(properties: configuration.common?.agentIdentity ?? [:])
         let definitions = configuration.common?.ioContextNodes ?? [:]
         communicationManager = try CommunicationManager(
@@ -54,7 +70,7 @@ public final class Container {
             logger: logger
         )
         self.configuration = configuration
-        self.logger = logger
+        self.logger = controllerLogger
     }
 
     /// The controller of a name; nil where there is none of this class.

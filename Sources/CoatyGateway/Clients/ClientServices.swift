@@ -10,6 +10,7 @@ final class ClientServices: Sendable {
     let workers: WorkerPool
     let connections: ClientConnections
     let authenticator: Authenticator
+    let requestLog: RequestLog
     /// The requests that authenticated clients may answer.
     private let rights = Mutex(SharedRights())
 
@@ -18,13 +19,15 @@ final class ClientServices: Sendable {
         accounts: Accounts,
         workers: WorkerPool,
         connections: ClientConnections,
-        authenticator: Authenticator
+        authenticator: Authenticator,
+        requestLog: RequestLog
     ) {
         self.gate = gate
         self.accounts = accounts
         self.workers = workers
         self.connections = connections
         self.authenticator = authenticator
+        self.requestLog = requestLog
     }
 
     /// Returns the requests that a principal may answer. The connections of a token share them; an anonymous connection gets its

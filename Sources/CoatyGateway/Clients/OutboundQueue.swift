@@ -32,6 +32,8 @@ final class OutboundQueue: Job {
     private let hasOneSubscription: Bool
     /// Called in a new task after a subscription or request has ended without ``close(_:)``.
     private let onEnd: @Sendable (ClientSubscription) -> Void
+    /// Called after a subscription or request was answered with an error.
+    private let onRefusal: @Sendable (ClientSubscription, Problem) -> Void
     let state: Mutex<State>
 
     /// - Parameters:
@@ -39,18 +41,21 @@ final class OutboundQueue: Job {
     ///   - workers: read snapshots and replays.
     ///   - hasOneSubscription: whether the connection ends with its first subscription or request.
     ///   - onEnd: called in a new task after a subscription or request has ended without ``close(_:)``.
+    ///   - onRefusal: called after a subscription or request was answered with an error.
     init(
         _ transport: any FrameTransport,
         account: ClientAccount,
         workers: WorkerPool,
         hasOneSubscription: Bool,
-        onEnd: @escaping @Sendable (ClientSubscription) -> Void = { _ in }
+        onEnd: @escaping @Sendable (ClientSubscription) -> Void = { _ in },
+        onRefusal: @escaping @Sendable (ClientSubscription, Problem) -> Void = { _, _ in }
     ) {
         self.transport = transport
         state = Mutex(State(account))
         self.workers = workers
         self.hasOneSubscription = hasOneSubscription
         self.onEnd = onEnd
+        self.onRefusal = onRefusal
     }
 
     // MARK: - Replies
@@ -164,12 +169,14 @@ final class OutboundQueue: Job {
 
     /// Closes a subscription that can't begin or continue, and sends the client an `error` frame.
     func refuse(_ subscription: ClientSubscription, _ problem: Problem) {
-        state.withLock { state in
-            guard close(subscription, &state) != .over else { return }
+        let isRefused = state.withLock { state in
+            guard close(subscription, &state) != .over else { return false }
             if hasOneSubscription { state.finishing = ConnectionEnd(problem) }
             queueReply(.error(problem), subscription.id, &state)
             write(&state)
+            return true
         }
+        if isRefused { onRefusal(subscription, problem) }
         Task { onEnd(subscription) }
     }
 

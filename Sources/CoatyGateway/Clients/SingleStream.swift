@@ -10,7 +10,7 @@ final class SingleStream: Sendable {
     }
 
     let outbound: OutboundQueue
-    private let principal: Principal
+    let principal: Principal
     private let services: ClientServices
     /// Number of the connection in the services' `connections`.
     private let connectionNumber: Int

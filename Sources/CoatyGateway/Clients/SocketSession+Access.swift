@@ -49,10 +49,10 @@ extension SocketSession {
         guard !services.authenticator.access.policy.isOpen else { return outbound.reply(.ok, id: frame.id) }
         let principal: Principal
         do throws(Problem) {
-            principal = try services.authenticator.principal(token: token, address: address)
+            principal = try services.authenticator.principal(token: token, address: record.address)
         } catch {
             guard current == nil else { throw error }
-            outbound.reply(.error(error), id: frame.id)
+            fail(frame.op, id: frame.id, error)
             // With the keys of the identity provider, the same token may be valid.
             guard error.status != 503 else { return disconnect(.tryAgainLater, "keys not loaded") }
             return disconnect(.notAuthenticated, "wrong token")

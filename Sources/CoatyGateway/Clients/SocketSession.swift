@@ -59,7 +59,7 @@ final class SocketSession: WebSocketEndpoint.Client {
     /// Number of the connection in the services' `connections`.
     private let connectionNumber: Int
     let connection: WebSocketConnection
-    let address: String
+    let record: SocketRecord
     let services: ClientServices
     let store = Store()
 
@@ -67,19 +67,23 @@ final class SocketSession: WebSocketEndpoint.Client {
     init(
         _ connection: WebSocketConnection,
         _ principal: Principal?,
-        address: String,
+        _ record: SocketRecord,
         _ places: Places,
         _ services: ClientServices
     ) {
         self.connection = connection
-        self.address = address
+        self.record = record
         self.services = services
         outbound = OutboundQueue(
             WebSocketTransport(connection: connection),
             account: places.account,
             workers: services.workers,
             hasOneSubscription: false,
-            onEnd: { [store] in store.remove($0) }
+            onEnd: { [store] in store.remove($0) },
+            onRefusal: { [store, record, services] subscription, problem in
+                let op = subscription.wanted == nil ? ClientFrame.Op.request : .subscribe
+                services.requestLog.failed(op, id: subscription.id, problem, record, store.state.withLock(\.principal))
+            }
         )
         connectionNumber = services.connections.add(outbound, .webSocket)
         store.state.withLock { $0.places = places }
@@ -101,13 +105,20 @@ final class SocketSession: WebSocketEndpoint.Client {
         if text.utf8.count > Self.maximumUnauthenticatedLength, store.state.withLock({ $0.principal == nil }) {
             return disconnect(.notAuthenticated, "authenticate first")
         }
-        var id: String?
+        var (id, op) = (String?.none, ClientFrame.Op?.none)
         do {
             let frame = try ClientFrame(Array(text.utf8), id: &id)
+            op = frame.op
             try handle(frame)
         } catch {
-            outbound.reply(.error(Problems.of(error)), id: id)
+            fail(op, id: id, Problems.of(error))
         }
+    }
+
+    /// Answers a frame with `error`.
+    func fail(_ op: ClientFrame.Op?, id: String?, _ problem: Problem) {
+        services.requestLog.failed(op, id: id, problem, record, principal)
+        outbound.reply(.error(problem), id: id)
     }
 
     private func handle(_ frame: ClientFrame) throws {
@@ -120,7 +131,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         case .publish:
             let publication = try PublicationRequest(frame.json, services.accounts.limits, besides: ClientFrame.members)
             let operation = Publish(publication: publication, identity: identity)
-            answer(frame, try services.gate.perform(operation, by: principal))
+            answer(frame, try services.gate.perform(operation, by: authenticated()))
         case .respond: try respond(frame)
         case .identify: try identify(frame)
         case .ping:
@@ -133,12 +144,13 @@ final class SocketSession: WebSocketEndpoint.Client {
     private var identity: ClientIdentity? { store.state.withLock(\.identity) }
 
     /// - Throws: `Problem` if the client has not authenticated.
-    private var principal: Principal {
-        get throws(Problem) {
-            guard let principal = store.state.withLock(\.principal) else { throw Problems.unauthorized }
-            return principal
-        }
+    private func authenticated() throws(Problem) -> Principal {
+        guard let principal else { throw Problems.unauthorized }
+        return principal
     }
+
+    /// Nil until the client has authenticated.
+    var principal: Principal? { store.state.withLock(\.principal) }
 
     private func answer(_ frame: ClientFrame, _ delivery: Delivery) {
         let members = #""deferred":\#(delivery == .deferred)"#
@@ -161,7 +173,7 @@ final class SocketSession: WebSocketEndpoint.Client {
             throw parameters.invalid("event", "must be one of \(names)")
         }
         let options = try SubscriptionOptions(parameters, of: observation)
-        let principal = try principal
+        let principal = try authenticated()
         let operation = Observe(observation: observation, footprint: options.footprint)
         let permitted = try services.gate.perform(operation, by: principal)
         let subscription = try open(frame, options, permitted)
@@ -176,7 +188,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         )
         let parameters = FrameParameters(frame: frame.json, limits: services.accounts.limits)
         let options = try RequestOptions(parameters)
-        let principal = try principal
+        let principal = try authenticated()
         let name = try parameters.required("event")
         let operation = try parameters.level("operation")?.text
         guard (name == "call") == (operation != nil) else {
@@ -265,7 +277,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         switch closing {
         // The client may have sent the frame before it received the end.
         case .over: throw isRequest ? Problems.noSuchRequest : Problems.noSuchSubscription
-        case .held: outbound.reply(.error(Problems.endedBeforeItBegan), id: frame.id)
+        case .held: fail(isRequest ? .request : .subscribe, id: frame.id, Problems.endedBeforeItBegan)
         case .begun: break
         }
         outbound.reply(.ok, id: frame.id)
@@ -283,7 +295,7 @@ final class SocketSession: WebSocketEndpoint.Client {
             let names = ObservedRequests.responses.map(\.name).joined(separator: ", ")
             throw parameters.invalid("event", "must be one of \(names)")
         }
-        let principal = try principal
+        let principal = try authenticated()
         guard let rights = store.state.withLock(\.rights) else { throw Problems.unauthorized }
         let delivery = try frame.json.data { payload in
             let operation = Answer(
@@ -306,12 +318,12 @@ final class SocketSession: WebSocketEndpoint.Client {
         guard name.utf8.count <= maximumSize else {
             throw parameters.invalid("name", "must be at most \(maximumSize) bytes")
         }
-        let principal = try principal
+        let principal = try authenticated()
         try store.state.withLock { state in
             guard state.identity == nil, !state.isJoining else { throw Problems.identifiedBefore }
             state.isJoining = true
         }
-        Task { [services, store, outbound] in
+        Task { [self] in
             do {
                 let identity = try await services.gate.perform(Identify(name: name), by: principal)
                 let isOpen = store.state.withLock { state in
@@ -326,7 +338,7 @@ final class SocketSession: WebSocketEndpoint.Client {
                 )
             } catch {
                 store.state.withLock { $0.isJoining = false }
-                outbound.reply(.error(Problems.of(error)), id: frame.id)
+                fail(.identify, id: frame.id, Problems.of(error))
             }
         }
     }

@@ -12,13 +12,15 @@ final class WebSocketEndpoint: WebSocketHandler {
     /// Handler of one connection.
     protocol Client: Sendable {
         var outbound: OutboundQueue { get }
+        /// Nil if the client has not authenticated.
+        var principal: Principal? { get }
         func received(_ message: WebSocketMessage)
         func closed()
     }
 
     private let services: ClientServices
     private let addressing: ClientAddressing
-    private let clients = Mutex<[WebSocketConnection.ID: any Client]>([:])
+    private let clients = Mutex<[WebSocketConnection.ID: (client: any Client, record: SocketRecord)]>([:])
 
     init(services: ClientServices, addressing: ClientAddressing = .init()) {
         self.addressing = addressing
@@ -26,27 +28,40 @@ final class WebSocketEndpoint: WebSocketHandler {
     }
 
     func handshake(_ request: borrowing WebSocketHandshake) -> WebSocketDecision {
+        let identity = RequestIdentity(
+            requestId: request.header("X-Request-Id"),
+            traceparent: request.header("traceparent"),
+            isRequired: services.requestLog.identifiesAll
+        )
+        return RequestIdentity.use(identity) { handshake(request, identity) }
+    }
+
+    private func handshake(_ request: borrowing WebSocketHandshake, _ identity: RequestIdentity?) -> WebSocketDecision {
+        let record = SocketRecord(
+            identity,
+            route: request.path == Self.path ? Self.path : Self.path + "/{event}",
+            address: address(of: request)
+        )
         do {
             let parameters = QueryParameters(items: request.queryItems, limits: services.accounts.limits)
             let principal = try principal(of: request, parameters)
             let path = request.path
-            let address = address(of: request)
             let encryption = ConnectionOrigin.of(request.context)?.encryptionCost ?? 0
             if path == Self.path {
                 let places = try SocketSession.Places(
                     of: principal,
-                    address: address,
+                    address: record.address,
                     encryption: encryption,
                     in: services.accounts
                 )
                 return .accept { [self] connection in
-                    add(SocketSession(connection, principal, address: address, places, services), connection)
+                    add(SocketSession(connection, principal, record, places, services), connection, record)
                 }
             }
             guard path.hasPrefix(Self.path + "/"),
                 let observation = try Observation(event: String(path.dropFirst(Self.path.count + 1)), parameters)
-            else { return refuse(Problems.notFound(path)) }
-            guard let principal else { return refuse(Problems.unauthorized) }
+            else { return refuse(Problems.notFound(path), record) }
+            guard let principal else { return refuse(Problems.unauthorized, record) }
             let options = try SubscriptionOptions(parameters, of: observation)
             let places = try SocketSession.Places(services.accounts.account(of: principal), encryption: encryption)
             let operation = Observe(observation: observation, footprint: options.footprint)
@@ -58,11 +73,11 @@ final class WebSocketEndpoint: WebSocketHandler {
                     principal,
                     services
                 )
-                add(SocketStream(stream: stream, connection: connection, places: places), connection)
+                add(SocketStream(stream: stream, connection: connection, places: places), connection, record)
                 stream.start(permitted, options)
             }
         } catch {
-            return refuse(Problems.of(error))
+            return refuse(Problems.of(error), record)
         }
     }
 
@@ -119,27 +134,34 @@ final class WebSocketEndpoint: WebSocketHandler {
     }
 
     func received(_ message: WebSocketMessage, on connection: WebSocketConnection) {
-        clients.withLock { $0[connection.id] }?.received(message)
+        guard let (client, record) = clients.withLock({ $0[connection.id] }) else { return }
+        record.note(received: message.size)
+        RequestIdentity.use(record.identity) { client.received(message) }
     }
 
     func drained(_ connection: WebSocketConnection) {
-        clients.withLock { $0[connection.id] }?.outbound.pump()
+        clients.withLock { $0[connection.id] }?.client.outbound.pump()
     }
 
     func closed(_ connection: WebSocketConnection, code: UInt16) {
-        clients.withLock { $0.removeValue(forKey: connection.id) }?.closed()
+        guard let (client, record) = clients.withLock({ $0.removeValue(forKey: connection.id) }) else { return }
+        services.requestLog.closed(record, code: code, sentBytes: connection.sentBytes, client.principal)
+        client.closed()
     }
 
-    private func add(_ client: some Client, _ connection: WebSocketConnection) {
+    private func add(_ client: some Client, _ connection: WebSocketConnection, _ record: SocketRecord) {
         // Before its first message.
         connection.budget = client.outbound.memory
-        clients.withLock { $0[connection.id] = client }
+        clients.withLock { $0[connection.id] = (client, record) }
     }
 
-    private func refuse(_ problem: Problem) -> WebSocketDecision {
-        .refuse(
+    private func refuse(_ problem: Problem, _ record: SocketRecord) -> WebSocketDecision {
+        let id = record.identity?.id ?? RequestIdentity.makeId()
+        services.requestLog.refused(record, id: id, problem)
+        return .refuse(
             status: problem.status,
-            headers: [("Content-Type", "application/problem+json")] + problem.headers.map { ($0.name, $0.value) },
+            headers: [("Content-Type", "application/problem+json")] + problem.headers.map { ($0.name, $0.value) }
+                + [("X-Request-Id", id)],
             body: problem.body
         )
     }
@@ -152,10 +174,21 @@ private struct SocketStream: WebSocketEndpoint.Client {
     let places: SocketSession.Places
 
     var outbound: OutboundQueue { stream.outbound }
+    var principal: Principal? { stream.principal }
 
     func received(_ message: WebSocketMessage) {
         connection.close(.protocolError, "this stream takes no messages")
     }
 
     func closed() { stream.close() }
+}
+
+extension WebSocketMessage {
+    /// The bytes of the message.
+    fileprivate var size: Int {
+        switch self {
+        case .text(let text): text.utf8.count
+        case .binary(let bytes): bytes.count
+        }
+    }
 }

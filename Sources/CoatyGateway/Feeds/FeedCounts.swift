@@ -56,12 +56,7 @@ final class FeedCounts: Sendable {
     func note(_ outcome: Replay) { replays[outcome.rawValue].add(1, ordering: .relaxed) }
 
     func noteBacklog() {
-        let count = backlogs.add(1, ordering: .relaxed).newValue
-        // 1, 2, 4, …: the broker's thread must not be held up by a log.
-        guard count.nonzeroBitCount == 1 else { return }
-        logger.warning(
-            "events were left out, because subscriptions take more work than there are workers for",
-            metadata: ["times": "\(count)"]
-        )
+        backlogs.add(1, ordering: .relaxed)
+        logger.warning("events were left out, because subscriptions take more work than there are workers for")
     }
 }

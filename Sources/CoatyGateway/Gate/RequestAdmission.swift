@@ -35,7 +35,7 @@ struct RequestAdmission: Sendable {
                 try browserPolicy.checkHost(head)
             }
             guard !isPublic, principal == nil else {
-                return .admit(headers: headers, context: principal, budget: budget(of: head))
+                return .admit(headers: headers, context: principal ?? unknownClient(of: head), budget: budget(of: head))
             }
             guard access.permissions(of: .anonymous) != nil || head.method == .options else {
                 throw Problems.unauthorized
@@ -46,7 +46,7 @@ struct RequestAdmission: Sendable {
         } catch {
             var problem = error
             problem.headers += headers
-            return .answer(problem.response())
+            return .answer(problem.response(), context: unknownClient(of: head))
         }
     }
 
@@ -55,6 +55,12 @@ struct RequestAdmission: Sendable {
         let peer = ConnectionOrigin.of(head.connectionContext)?.peer ?? head.peer
         guard let field = addressing.fieldName(forPeer: peer) else { return peer }
         return addressing.client(behind: peer, head.combinedHeader(field))
+    }
+
+    /// The address of the client for the request log; nil if it is that of the connection.
+    private func unknownClient(of head: borrowing HTTPRequestHead) -> UnknownClient? {
+        let address = address(of: head)
+        return address == head.peer ? nil : UnknownClient(address)
     }
 
     /// The memory for the request's body: that of the client that the connection is counted for, or of its address.

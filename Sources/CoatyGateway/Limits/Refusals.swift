@@ -31,14 +31,10 @@ final class Refusals: Sendable {
     var all: [Reason: Int] { counts.withLock(\.self) }
 
     func count(_ kind: Kind, _ exhaustion: Tally.Exhaustion, _ client: ClientKey) {
-        let count = counts.withLock { counts in
-            counts[Reason(kind: kind, exhaustion: exhaustion), default: 0] += 1
-            return counts[Reason(kind: kind, exhaustion: exhaustion), default: 0]
-        }
-        guard count & (count - 1) == 0 else { return }
+        counts.withLock { $0[Reason(kind: kind, exhaustion: exhaustion), default: 0] += 1 }
         logger.notice(
             exhaustion == .own ? "refused a client more than its share" : "refused a client: a limit is reached",
-            metadata: ["limit": "\(kind)", "client": "\(client)", "refused so far": "\(count)"]
+            metadata: ["limit": "\(kind)", "client": "\(client)"]
         )
     }
 }

@@ -17,7 +17,6 @@ final class ResidentMemory: Component {
         var baseline = 0
         var watch: MemoryWatch
         var closed = 0
-        var unexplained = 0
     }
 
     private let accounts: Accounts
@@ -65,14 +64,9 @@ final class ResidentMemory: Component {
         case .trim: malloc_trim(0)
         case .close: closeGreediest(used)
         case .report:
-            let count = state.withLock { state in
-                state.unexplained += 1
-                return state.unexplained
-            }
-            guard count & (count - 1) == 0 else { break }
             logger.warning(
                 "the resident memory is near its limit, and clients hold little of it",
-                metadata: ["bytes": "\(used)", "held for clients": "\(charged)", "seen so far": "\(count)"]
+                metadata: ["bytes": "\(used)", "held for clients": "\(charged)"]
             )
         }
     }

@@ -11,15 +11,11 @@ final class ConnectionRefusals: Sendable {
     /// Maximum number of refused connections that stay open; more are closed at once.
     static let maximumLingering = 64
 
-    private struct State {
-        var count = 0
-        var lingering = 0
-    }
-
     private let logger: Logger
     private let tooMany: [UInt8]
     private let plainText: [UInt8]
-    private let state = Mutex(State())
+    /// The number of connections that stay open.
+    private let lingering = Mutex(0)
 
     init(logger: Logger) {
         self.logger = logger
@@ -56,18 +52,9 @@ final class ConnectionRefusals: Sendable {
         return Array(head.utf8) + body
     }
 
-    /// The number of connections that were refused.
-    var count: Int { state.withLock { $0.count } }
-
     /// Refuses a connection, and closes its descriptor. Does not wait.
     func refuse(_ descriptor: Int32) {
-        let count = state.withLock { state in
-            state.count += 1
-            return state.count
-        }
-        if count & (count - 1) == 0 {
-            logger.warning("refused a connection: too many are open", metadata: ["refused so far": "\(count)"])
-        }
+        logger.warning("refused a connection: too many are open")
         end(descriptor, with: tooMany)
     }
 
@@ -75,9 +62,9 @@ final class ConnectionRefusals: Sendable {
     func refusePlainText(_ descriptor: Int32) { end(descriptor, with: plainText) }
 
     private func end(_ descriptor: Int32, with message: [UInt8]) {
-        let lingers = state.withLock { state in
-            guard state.lingering < Self.maximumLingering else { return false }
-            state.lingering += 1
+        let lingers = lingering.withLock { lingering in
+            guard lingering < Self.maximumLingering else { return false }
+            lingering += 1
             return true
         }
         // What has not been read would reset the connection when it is closed.
@@ -95,7 +82,7 @@ final class ConnectionRefusals: Sendable {
         let milliseconds = Int(Self.lingerTime / .milliseconds(1))
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [self] in
             close(descriptor)
-            state.withLock { $0.lingering -= 1 }
+            lingering.withLock { $0 -= 1 }
         }
     }
 }

@@ -1,7 +1,6 @@
 import Coaty
 import CoatyMQTT
 import Foundation
-public import Logging
 
 /// Everything that can be configured. Flags, environment variables and the configuration file share the names in
 /// ``all``; the file has `routing` besides.
@@ -25,8 +24,8 @@ public struct GatewaySettings: Sendable {
     public var namespace = "-"
     /// The name of the gateway's identity.
     public var name = "coaty-gateway"
-    /// The least grave messages that are logged.
-    public var logLevel = Logger.Level.info
+    /// What is logged.
+    public var log = LogSettings()
     /// The broker to use, or how to find it; nil starts one.
     var broker: MQTTClientOptions?
     var brokerUser: String?
@@ -102,7 +101,7 @@ extension GatewaySettings {
     private static let minimumTokenLength = 16
 
     /// All settings, in the order of the help.
-    public static let all: [Setting] = general + transportSettings + Limits.bounds.map(\.setting)
+    public static let all: [Setting] = general + logSettings + transportSettings + Limits.bounds.map(\.setting)
 
     private static let general: [Setting] = [
         Setting(name: "host", placeholder: "address", help: "Address to listen on (127.0.0.1).") {
@@ -330,19 +329,6 @@ extension GatewaySettings {
             help: "Whether to agree to permessage-deflate, which takes time for each message (false)."
         ) { settings, value throws(SettingError) in
             settings.isWebSocketCompressed = try boolean(value)
-        },
-        Setting(
-            name: "log-level",
-            placeholder: "level",
-            help: "\(Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")) (info).",
-            isReloadable: true
-        ) { settings, value throws(SettingError) in
-            guard let level = Logger.Level(rawValue: value) else {
-                throw SettingError(
-                    reason: "must be one of " + Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-                )
-            }
-            settings.logLevel = level
         },
     ]
 

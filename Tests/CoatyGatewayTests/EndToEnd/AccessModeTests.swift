@@ -75,7 +75,7 @@ import Testing
             #expect(!gateway.log.contains(token))
             // It stays valid, and is printed once.
             gateway.signal(SIGHUP)
-            try waitUntil("the gateway has reloaded") { gateway.log.contains("] configuration reloaded") }
+            try waitUntil("the gateway has reloaded") { gateway.log.contains(": configuration reloaded") }
             try Self.expectClosed(gateway, token: token)
             #expect(try Self.printedToken(gateway) == token)
         }

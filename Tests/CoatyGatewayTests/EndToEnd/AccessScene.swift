@@ -138,7 +138,7 @@ final class AccessScene {
     func reload(_ file: AccessFile) throws {
         try signal(file.yaml)
         reloads += 1
-        try untilLogged("] configuration reloaded", reloads)
+        try untilLogged(": configuration reloaded", reloads)
     }
 
     /// Replaces the configuration file by one that the gateway refuses.

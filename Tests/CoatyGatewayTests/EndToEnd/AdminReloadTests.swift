@@ -30,7 +30,7 @@ import Testing
         // Nothing of it is in force, also what could be.
         let headers = AccessScene.headers("reader") + [("Origin", "https://a.example")]
         #expect(try scene.gateway.request("GET", "/v1/status", headers: headers).status == 403)
-        #expect(!scene.gateway.log.contains("debug coaty-gateway"))
+        #expect(!scene.gateway.log.contains(" debug "))
         // The values that are in force may be written in another place, and settings that can change do.
         let applied = try reload(scene, "log-level: debug\nallowed-origins: https://a.example\nresume-window: 10\n")
         #expect(applied.text == #"{"changed":["allowed-origins","log-level"]}"#, "\(applied.text)")
@@ -40,7 +40,7 @@ import Testing
             #expect(try scene.post(path, "", as: "operator").status == 200)
         }
         try waitUntil("there are debug lines") {
-            scene.gateway.log.contains("debug coaty-gateway: [CoatyGateway] listener: active")
+            scene.gateway.log.contains("debug gateway: listener: active")
         }
         #expect(try scene.post(Self.path, "", as: "operator").text == #"{"changed":[]}"#)
     }

@@ -179,7 +179,7 @@ private struct Prober {
         return process.hasEnded ? nil : try Prober(process)
     }
 
-    var infos: Int { process.log.components(separatedBy: "] configuration reloaded").count - 1 }
+    var infos: Int { process.log.components(separatedBy: ": configuration reloaded").count - 1 }
 
     func get(_ target: String, _ headers: [(String, String)]) throws -> RawConnection.Response {
         try RawConnection(port: port).request("GET", target, headers: headers)

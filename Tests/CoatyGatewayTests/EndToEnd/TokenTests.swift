@@ -247,7 +247,7 @@ import Testing
     }
 
     @Test func noSecretIsLogged() throws {
-        let scene = try AccessScene(Self.file(), ["--log-level", "trace"])
+        let scene = try AccessScene(Self.file(), ["--log-level", "trace", "--request-log", "all"])
         let secret = AccessFile.secret(of: "ann")
         let wrong = "wrong-secret-of-somebody"
         let ticket = try ticket(scene)

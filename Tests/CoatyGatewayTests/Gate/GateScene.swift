@@ -59,7 +59,8 @@ struct GateScene {
             accounts: accounts,
             workers: hub.workers,
             connections: hub.streams,
-            authenticator: Authenticator(access: access, log: audit, maximumFailures: Limits().failedAttempts)
+            authenticator: Authenticator(access: access, log: audit, maximumFailures: Limits().failedAttempts),
+            requestLog: RequestLog(LogSettings(), logger: log)
         )
     }
 

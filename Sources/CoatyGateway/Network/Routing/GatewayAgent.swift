@@ -21,14 +21,17 @@ struct GatewayAgent: Component {
     /// - Throws: what the settings make impossible.
     @ControllerActor
     init(settings: GatewaySettings, communication: CommunicationOptions, logger: Logger) async throws {
+        let routingLogger = logger.labelled(.routing)
         let directory = settings.routing.contexts.isEmpty ? nil : settings.stateDirectory
         lock = try directory.map(StateLock.init)
         let store = try directory.map { directory in
-            try RoutingStore(directory: directory, configuration: settings.routing, logger: logger)
+            try RoutingStore(directory: directory, configuration: settings.routing, logger: routingLogger)
         }
         let contexts = try await store?.load() ?? settings.routing.contexts
         if store == nil, !contexts.isEmpty {
-            logger.warning("without a state-directory, contexts and rules changed over REST are forgotten at a restart")
+            routingLogger.warning(
+                "without a state-directory, contexts and rules changed over REST are forgotten at a restart"
+            )
         }
         container = try Container.resolve(
             components: Components(controllers: [:]),
@@ -36,7 +39,8 @@ struct GatewayAgent: Component {
                 common: CommonOptions(agentIdentity: ["name": .string(settings.name)], logLevel: logger.logLevel),
                 communication: communication
             ),
-            logger: logger
+            logger: logger.labelled(.broker),
+            controllerLogger: routingLogger
         )
         let feed = RoutingFeed()
         var routers: [(id: CoatyUUID, name: WireName, router: HostedRouter)] = []

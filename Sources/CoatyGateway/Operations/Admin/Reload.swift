@@ -73,6 +73,7 @@ final class Reloader: Sendable {
         /// Nil if the port is without TLS.
         let certificates: CertificateStore?
         let keys: KeyRefresher
+        let requestLog: RequestLog
         /// The token that the gateway has made at start; nil if it has not.
         let generatedToken: String?
         /// Whether the gateway stops.
@@ -140,7 +141,11 @@ final class Reloader: Sendable {
         let changed = Set(settings.changes(from: current).map(\.name))
         return [
             try access(settings, from: current, changed), try certificates(),
-            PreparedChange(names: changed.filter { $0 == "log-level" }) { LogStream.level = settings.logLevel },
+            PreparedChange(names: GatewaySettings.logSettings.map(\.name).filter(changed.contains)) {
+                [requestLog = parts.requestLog] in
+                LogControl.standard.apply(settings.log)
+                requestLog.apply(settings.log)
+            },
             PreparedChange(names: changed.filter { $0.hasSuffix("-per-client") }.sorted()) {
                 [accounts = parts.accounts] in
                 accounts.change(shares: settings.limits)

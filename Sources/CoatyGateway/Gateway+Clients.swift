@@ -1,0 +1,41 @@
+import Coaty
+import CoatyMQTT
+import Logging
+
+/// What clients get.
+extension Gateway {
+    /// Returns the bounds, with as many connections as the process can have.
+    func limits(_ descriptors: DescriptorLimit) -> Limits {
+        var limits = settings.limits
+        limits[.connections].total = min(limits[.connections].total, 2 * descriptors.connections)
+        return limits
+    }
+
+    /// Returns the registry of IO nodes, whose agents join the gateway's namespace at the gateway's broker.
+    func ioNodeRegistry(_ broker: MQTTClientOptions) -> IoNodeRegistry {
+        IoNodeRegistry(
+            options: clientOptions(broker),
+            name: settings.name,
+            limit: settings.limits[.ioNodes].total,
+            logger: logger.labelled(.broker)
+        )
+    }
+
+    /// Returns the communication options for the agents of clients.
+    func clientOptions(_ broker: MQTTClientOptions) -> CommunicationOptions {
+        let limits = OutboxLimits(
+            publications: min(settings.outboxLimits.publications, IoNodeRegistry.maximumWaiting),
+            bytes: min(settings.outboxLimits.bytes, IoNodeRegistry.waitingBodies * settings.limits.bodySize)
+        )
+        // Each of them receives every Discover event.
+        var broker = broker
+        broker.maximumMessageSize = min(broker.maximumMessageSize, settings.limits.agentEventSize)
+        var options = CommunicationOptions(
+            namespace: settings.namespace,
+            outboxLimits: limits,
+            mqttClientOptions: broker
+        )
+        options.maximumEventValues = min(settings.limits.eventValues, settings.limits.agentEventValues)
+        return options
+    }
+}

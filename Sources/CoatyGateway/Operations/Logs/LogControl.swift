@@ -1,0 +1,155 @@
+import Dispatch
+import Foundation
+import HTTPServer
+public import Logging
+import Synchronization
+
+/// What of the log is written, and how: the level of each label and the format. Both can change while the gateway runs.
+///
+/// Copies of loggers are everywhere, so their handlers ask this object, and what a logger sets as its level has no effect.
+public final class LogControl: Sendable {
+    /// The one of the process.
+    public static let standard = LogControl(output: .standardError)
+
+    private struct State {
+        var repetitions = Repetitions()
+        /// Whether summaries will be written at the end of their interval.
+        var isWaiting = false
+    }
+
+    /// How often the ends of intervals are looked for while messages are counted.
+    private static let checkInterval = DispatchTimeInterval.seconds(1)
+
+    private let output: LogOutput
+    /// Indices of `Logger.Level.allCases`, by label.
+    private let levels = InlineArray<10, Atomic<Int>> { _ in Atomic(LogControl.index(of: .info)) }
+    private let format = Atomic(LogLine.Format.text.rawValue)
+    private let state = Mutex(State())
+
+    init(output: LogOutput) { self.output = output }
+
+    /// Returns a log handler. Loggers of libraries have the label that fits best.
+    public func handler(label: String) -> any LogHandler {
+        GatewayLogHandler(control: self, label: LogLabel(ofLogger: label))
+    }
+
+    /// Puts settings in force for all lines from now on.
+    public func apply(_ settings: LogSettings) {
+        format.store(settings.format.rawValue, ordering: .relaxed)
+        for label in LogLabel.allCases {
+            levels[label.rawValue].store(Self.index(of: settings.level(of: label)), ordering: .relaxed)
+        }
+    }
+
+    /// Writes the counts of repeated messages, and waits a moment for lines that are queued.
+    public func finish() {
+        let summaries = state.withLock { $0.repetitions.expire(at: nil) }
+        for summary in summaries { write(summary) }
+        output.flush()
+    }
+
+    /// The least grave messages of a label that are written.
+    func level(of label: LogLabel) -> Logger.Level {
+        Logger.Level.allCases[levels[label.rawValue].load(ordering: .relaxed)]
+    }
+
+    /// - Parameter countsRepetitions: whether the line is counted instead if it repeats.
+    func write(_ line: LogLine, countsRepetitions: Bool) {
+        guard countsRepetitions else {
+            guard line.label == .requests else { return output.write(text(of: line)) }
+            return output.enqueue(text(of: line)) { [weak self] dropped in self?.reportDropped(dropped) }
+        }
+        var fields = Hasher()
+        for (name, value) in line.fields {
+            fields.combine(name)
+            fields.combine(value.description)
+        }
+        let message = Repetitions.Message(label: line.label, level: line.level, text: line.message)
+        let variant = fields.finalize()
+        let (isWritten, ended, mustWait) = state.withLock { state in
+            let (isWritten, ended) = state.repetitions.take(message, variant: variant, at: .now)
+            guard !isWritten, !state.isWaiting else { return (isWritten, ended, false) }
+            state.isWaiting = true
+            return (isWritten, ended, true)
+        }
+        for summary in ended { write(summary) }
+        if isWritten { output.write(text(of: line)) }
+        if mustWait { waitForEnds() }
+    }
+
+    private func waitForEnds() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.checkInterval) { [weak self] in
+            guard let self else { return }
+            let (ended, mustWait) = state.withLock { state in
+                let ended = state.repetitions.expire(at: .now)
+                state.isWaiting = state.repetitions.hasCounted
+                return (ended, state.isWaiting)
+            }
+            for summary in ended { write(summary) }
+            if mustWait { waitForEnds() }
+        }
+    }
+
+    private func write(_ summary: Repetitions.Summary) {
+        let message = summary.message
+        let times = summary.count == 1 ? "once" : "\(summary.count) times"
+        let line = LogLine(
+            message.label,
+            message.level,
+            "\(message.text) (repeated \(times))",
+            ["repeated": .stringConvertible(summary.count)]
+        )
+        output.write(text(of: line))
+    }
+
+    private func reportDropped(_ count: Int) {
+        let fields: Logger.Metadata = ["lines": .stringConvertible(count)]
+        let line = LogLine(.requests, .warning, "request log lines were dropped: nobody reads them fast enough", fields)
+        output.write(text(of: line))
+    }
+
+    private func text(of line: LogLine) -> String {
+        let format = LogLine.Format(rawValue: format.load(ordering: .relaxed)) ?? .text
+        return line.text(format, at: Date().timeIntervalSince1970)
+    }
+
+    private static func index(of level: Logger.Level) -> Int { Logger.Level.allCases.firstIndex(of: level) ?? 0 }
+}
+
+/// Hands the messages of a logger to its ``LogControl``.
+struct GatewayLogHandler: LogHandler {
+    let control: LogControl
+    var label: LogLabel
+    var countsRepetitions = true
+    var metadata: Logger.Metadata = [:]
+
+    var logLevel: Logger.Level {
+        get { control.level(of: label) }
+        set {}
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    init(control: LogControl, label: LogLabel) {
+        self.control = control
+        self.label = label
+    }
+
+    func log(event: LogEvent) {
+        var fields = metadata
+        if let own = event.metadata { fields.merge(own) { $1 } }
+        if let error = event.error { fields["error"] = "\(error)" }
+        // Last: nothing else must pass for the id of a request.
+        if let identity = RequestIdentity.current {
+            if let id = identity.id { fields["id"] = .string(id) }
+            if let trace = identity.trace { fields["trace"] = .string(trace) }
+        }
+        control.write(
+            LogLine(label, event.level, event.message.description, fields),
+            countsRepetitions: countsRepetitions
+        )
+    }
+}

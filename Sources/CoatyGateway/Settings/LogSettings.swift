@@ -1,0 +1,88 @@
+import Foundation
+import Logging
+
+/// What is logged.
+public struct LogSettings: Sendable, Equatable {
+    var format = LogLine.Format.text
+    /// The least grave messages that are logged, of labels without a level of their own.
+    var level = Logger.Level.info
+    var levels: [LogLabel: Logger.Level] = [:]
+    /// Which requests are logged.
+    var requests = RequestLog.Selection.slow
+    /// From which time on a request is slow, in milliseconds.
+    var slowRequest = 1000
+
+    func level(of label: LogLabel) -> Logger.Level { levels[label] ?? level }
+}
+
+extension GatewaySettings {
+    static let logSettings: [Setting] = [
+        choice("log-format", of: LogLine.Format.allCases, "Whether log lines are text or JSON objects (text).") {
+            $0.format = $1
+        },
+        choice("log-level", of: Logger.Level.allCases, "The least grave messages that are logged (info).") {
+            $0.level = $1
+        },
+        Setting(
+            name: "log-levels",
+            placeholder: "label=level,…",
+            help: """
+                Levels of single labels instead of --log-level, such as broker=debug,http=warning. The labels are \
+                \(LogLabel.allCases.map(\.name).joined(separator: ", ")) (none).
+                """,
+            isReloadable: true
+        ) { settings, value throws(SettingError) in
+            settings.log.levels = try levels(value)
+        },
+        choice(
+            "request-log",
+            of: RequestLog.Selection.allCases,
+            """
+            Requests that are logged: none, slow ones and those with status 500 and above, also errors of clients with status 400 and \
+            above, or all (slow).
+            """
+        ) { $0.requests = $1 },
+        Setting(
+            name: "slow-request",
+            placeholder: "milliseconds",
+            help: "Time from which on a request is slow, from its head to the end of the response (1000).",
+            isReloadable: true
+        ) { settings, value throws(SettingError) in
+            settings.log.slowRequest = try integer(value, in: 1...3_600_000)
+        },
+    ]
+
+    /// A setting that is one of some names.
+    private static func choice<Value: Sendable>(
+        _ name: String,
+        of values: [Value],
+        _ help: String,
+        _ set: @escaping @Sendable (inout LogSettings, Value) -> Void
+    ) -> Setting {
+        let names = values.map { "\($0)" }
+        return Setting(name: name, placeholder: names.joined(separator: "|"), help: help, isReloadable: true) {
+            settings,
+            value throws(SettingError) in
+            set(&settings.log, try oneOf(values, value))
+        }
+    }
+
+    private static func oneOf<Value>(_ values: [Value], _ text: String) throws(SettingError) -> Value {
+        for value in values where "\(value)" == text { return value }
+        throw SettingError(reason: "must be one of " + values.map { "\($0)" }.joined(separator: ", "))
+    }
+
+    private static func levels(_ value: String) throws(SettingError) -> [LogLabel: Logger.Level] {
+        var levels: [LogLabel: Logger.Level] = [:]
+        for part in value.split(separator: ",") {
+            let pair = part.split(separator: "=", omittingEmptySubsequences: false).map {
+                $0.trimmingCharacters(in: .whitespaces)
+            }
+            guard pair.count == 2 else { throw SettingError(reason: "each entry must be label=level") }
+            let label = try oneOf(LogLabel.allCases, pair[0])
+            guard levels[label] == nil else { throw SettingError(reason: "\(label) is there twice") }
+            levels[label] = try oneOf(Logger.Level.allCases, pair[1])
+        }
+        return levels
+    }
+}

@@ -1,0 +1,145 @@
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+/// Lines that loggers write.
+@Suite struct LogControlTests {
+    private final class Lines: Sendable {
+        private let lines = Mutex<[String]>([])
+
+        var all: [String] { lines.withLock(\.self) }
+        func append(_ line: String) { lines.withLock { $0.append(line) } }
+    }
+
+    private func scene(_ settings: LogSettings) -> (control: LogControl, logger: Logger, lines: Lines) {
+        let lines = Lines()
+        let control = LogControl(output: LogOutput { lines.append($0) })
+        control.apply(settings)
+        return (control, Logger(label: "coaty-gateway") { control.handler(label: $0) }, lines)
+    }
+
+    private static let hostile = "a\u{1B}[2J\nb\r\u{2028}c\u{202E}\"d\\ = \u{85}"
+
+    @Test func hostileTextStaysInItsLineAndField() throws {
+        for format in LogLine.Format.allCases {
+            let (_, logger, lines) = scene(LogSettings(format: format))
+            logger.warning("\(Self.hostile)", metadata: ["client": "\(Self.hostile)", "level": "critical"])
+            let line = try #require(lines.all.first)
+            #expect(lines.all.count == 1 && line.hasSuffix("\n"))
+            let controls = line.dropLast().unicodeScalars.filter { scalar in
+                [.control, .format, .lineSeparator, .paragraphSeparator].contains(scalar.properties.generalCategory)
+            }
+            #expect(controls.isEmpty, "\(line)")
+            guard format == .json else {
+                let escaped = #"a\u{1b}[2J\nb\r\u{2028}c\u{202e}\"d\\ = \u{85}"#
+                #expect(line.contains(#" client="\#(escaped)" level_=critical"#), "\(line)")
+                #expect(line.contains(" warning gateway: a\\u{1b}[2J"))
+                continue
+            }
+            let json = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            #expect(json["message"] as? String == Self.hostile)
+            #expect(json["client"] as? String == Self.hostile)
+            #expect(json["level"] as? String == "warning" && json["level_"] as? String == "critical")
+            #expect(json["label"] as? String == "gateway")
+            let time = try #require(json["time"] as? String)
+            let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+            #expect(abs(try style.parse(time).timeIntervalSinceNow) < 60)
+        }
+    }
+
+    @Test func numbersAreJSONNumbers() throws {
+        let (_, logger, lines) = scene(LogSettings(format: .json))
+        logger.info("x", metadata: ["n": .stringConvertible(7), "ms": .stringConvertible(0.5), "two words": "7"])
+        #expect(lines.all.first?.contains(#""ms":0.5,"n":7,"two-words":"7"}"#) == true, "\(lines.all)")
+    }
+
+    @Test func longTextIsCut() {
+        let (_, logger, lines) = scene(LogSettings())
+        let long = String(repeating: "ä", count: 10_000)
+        logger.info("\(long)", metadata: ["value": "\(long)"])
+        #expect((lines.all.first?.utf8.count ?? 0) < 3 * LogText.maximumLength)
+    }
+
+    @Test func levelsAreThoseOfTheLabelAndChange() {
+        let (control, logger, lines) = scene(LogSettings(level: .warning, levels: [.broker: .debug]))
+        let broker = logger.labelled(.broker)
+        logger.info("1")
+        broker.debug("2")
+        broker.trace("3")
+        control.apply(LogSettings(level: .info))
+        logger.info("4")
+        broker.debug("5")
+        // Loggers of libraries belong to a label, too.
+        Logger(label: "coaty.mdns") { control.handler(label: $0) }.info("6")
+        let texts = lines.all.map { String($0.split(separator: " ", maxSplits: 1)[1]) }
+        #expect(texts == ["debug broker: 2\n", "info gateway: 4\n", "info broker: 6\n"])
+    }
+
+    @Test func repetitionsAreCountedUnlessALoggerWritesAll() {
+        let (control, logger, lines) = scene(LogSettings())
+        for _ in 0..<5 { logger.warning("again") }
+        for _ in 0..<3 { logger.writingAll().info("asked for") }
+        control.finish()
+        let texts = lines.all.map { String($0.split(separator: " ", maxSplits: 1)[1]) }
+        let asked = Array(repeating: "info gateway: asked for\n", count: 3)
+        #expect(
+            texts == ["warning gateway: again\n"] + asked + ["warning gateway: again (repeated 4 times) repeated=4\n"]
+        )
+    }
+
+    /// Nobody waits for a reader of the request log that does not read.
+    @Test func requestLinesAreDroppedRatherThanWaitedFor() throws {
+        let (lines, gate) = (Lines(), DispatchSemaphore(value: 0))
+        let output = LogOutput { line in
+            gate.wait()
+            gate.signal()
+            lines.append(line)
+        }
+        let control = LogControl(output: output)
+        control.apply(LogSettings())
+        let logger = Logger(label: "x") { control.handler(label: $0) }.labelled(.requests).writingAll()
+        let text = String(repeating: "x", count: 1000)
+        for _ in 0..<2000 { logger.info("\(text)") }
+        gate.signal()
+        var dropped: Int? {
+            lines.all.compactMap { line in
+                line.split(separator: "lines=").dropFirst().last.flatMap { Int($0.trimmingCharacters(in: .newlines)) }
+            }.first
+        }
+        try waitUntil("all lines are written or dropped") { lines.all.count - 1 + (dropped ?? 0) == 2000 }
+        #expect(lines.all.count * 1000 < LogOutput.maximumQueued)
+    }
+}
+
+/// The settings of logs.
+@Suite struct LogSettingsTests {
+    private func settings(_ flags: [String: String]) throws -> LogSettings {
+        try GatewaySettings(flags: flags, environment: [:], file: nil).log
+    }
+
+    @Test func levelsOfLabels() throws {
+        let settings = try settings([
+            "log-level": "warning", "log-levels": "broker=debug, http=error", "log-format": "json",
+            "request-log": "all",
+            "slow-request": "20",
+        ])
+        #expect(settings.level(of: .broker) == .debug && settings.level(of: .http) == .error)
+        #expect(settings.level(of: .gateway) == .warning)
+        #expect(settings.format == .json && settings.requests == .all && settings.slowRequest == 20)
+        #expect(try self.settings(["log-levels": ""]).levels.isEmpty)
+    }
+
+    @Test(arguments: [
+        ["log-levels": "broker"], ["log-levels": "brokers=debug"], ["log-levels": "broker=loud"],
+        ["log-levels": "broker=debug,broker=info"], ["log-format": "xml"], ["request-log": "some"],
+        ["slow-request": "0"],
+        ["log-levels": "broker=debug=info"],
+    ])
+    func wrongValuesAreRefused(_ flags: [String: String]) {
+        #expect(throws: ConfigurationError.self) { try settings(flags) }
+    }
+}
