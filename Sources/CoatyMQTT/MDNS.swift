@@ -93,7 +93,7 @@ public struct MDNSError: Error, Sendable, Equatable, CustomStringConvertible {
         private static let log: Void = {
             avahi_set_log_function { level, text in
                 guard let text else { return }
-                MDNS.logger.log(level: level == AVAHI_LOG_ERROR ? .warning : .debug, "\(String(cString: text))")
+                MDNS.logger.log(level: level == AVAHI_LOG_ERROR ? .warning : .debug, "avahi: \(String(cString: text))")
             }
         }()
         private static let logger = Logger(label: "coaty.mdns")

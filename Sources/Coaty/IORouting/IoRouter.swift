@@ -274,8 +274,8 @@ open class IoRouter: Controller {
     nonisolated func note(_ what: String) {
         guard let count = notes.increment() else { return }
         container.logger.warning(
-            "\(what)",
-            metadata: ["router": "\(registeredName)", "noted so far": "\(count)"]
+            "not everything is routed",
+            metadata: ["reason": "\(what)", "router": "\(registeredName)", "noted so far": "\(count)"]
         )
     }
 }
