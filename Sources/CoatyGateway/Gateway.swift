@@ -232,10 +232,7 @@ public final class Gateway: Sendable {
         )
         let counts = OperationCounts()
         metrics.add(counts)
-        metrics.add(hub)
-        metrics.add(manager)
-        metrics.add(network.requestCount)
-        metrics.add(accounts, memory, hub.counts)
+        metrics.add(network)
         // The nodes of a removed token must not stay until their leases end. Those of an expired one do, because its user may come back.
         _ = access.observe { [access] in
             let policy = access.policy
@@ -296,6 +293,7 @@ public final class Gateway: Sendable {
             reception = .relay { relay.take($0, peer: $1) }
         }
         try await start("streams", StreamService(server: streams), stopLimit: .milliseconds(1200))
+        metrics.add(services.authenticator)
         metrics.add(rest)
         metrics.add(streams)
         metrics.add(ProcessMetrics.write)

@@ -31,6 +31,12 @@ public struct DurationHistogram: ~Copyable, Sendable {
         nanoseconds.add(duration, ordering: .relaxed)
     }
 
+    /// Counts a duration.
+    public func record(_ duration: Duration) {
+        let (seconds, attoseconds) = duration.components
+        record(nanoseconds: Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000))
+    }
+
     /// The counts now.
     public var snapshot: Snapshot {
         Snapshot(

@@ -28,6 +28,40 @@ import Testing
         Publication(.raw(topic: topic, isRetained: false), payload: [], request: request)
     }
 
+    @Test func theOldestPublicationIsThatWhichIsNotWritten() throws {
+        var outbox = Outbox(limits: OutboxLimits(publications: 10, bytes: 1 << 20))
+        #expect(outbox.oldestQueued == nil)
+        outbox.begin(
+            subscriptions: [request("own", 0)],
+            joinEvents: [Publication(.raw(topic: "join", isRetained: false), payload: [], isJoinEvent: true)]
+        )
+        #expect(outbox.oldestQueued == nil, "join events are made again for each connection")
+        let begin = ContinuousClock.now
+        _ = try outbox.publish([publication("a", request: 1), publication("b")])
+        let between = ContinuousClock.now
+        _ = try outbox.publish([publication("c")])
+        let first = try #require(outbox.oldestQueued)
+        #expect(first >= begin && first <= between)
+        while outbox.next() != nil {}
+        #expect(outbox.oldestQueued == first, "taken, but not written")
+        // The join event, a and b.
+        for _ in 0..<3 { _ = outbox.publicationDone() }
+        let last = try #require(outbox.oldestQueued)
+        #expect(last > between)
+        // The connection is lost: it has waited since then.
+        _ = outbox.end()
+        #expect(outbox.oldestQueued == last)
+        _ = try outbox.publish([publication("d", request: 2)])
+        while outbox.next() != nil {}
+        _ = outbox.publicationDone()
+        #expect(try #require(outbox.oldestQueued) > last)
+        _ = outbox.publicationDone()
+        #expect(outbox.oldestQueued == nil)
+        _ = try outbox.publish([publication("e", request: 3)])
+        outbox.withdraw(request: 3)
+        #expect(outbox.oldestQueued == nil, "withdrawn")
+    }
+
     /// Compares with a queue that is searched and from which undone and withdrawn operations are removed.
     @Test(arguments: 0..<40 as Range<UInt64>) func whatIsUndoneOrWithdrawnDoesNotGoOut(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)

@@ -186,7 +186,8 @@ public final class CommunicationManager: Sendable {
                 published: core.counts.published,
                 deferred: core.counts.deferred,
                 queued: core.outbox.publications,
-                queuedBytes: core.outbox.bytes
+                queuedBytes: core.outbox.bytes,
+                oldestQueued: core.outbox.oldestQueued
             )
         }
     }

@@ -26,6 +26,8 @@ public struct CommunicationStatistics: Sendable, Hashable {
     public let queued: Int
     /// Size of these in bytes, with their addresses.
     public let queuedBytes: Int
+    /// When the oldest of them was queued; nil if there is none.
+    public let oldestQueued: ContinuousClock.Instant?
 }
 
 /// What is queued for the connection.

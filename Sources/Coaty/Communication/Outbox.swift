@@ -47,6 +47,17 @@ struct Outbox: Sendable {
     /// Number of operations that are queued, changes of subscriptions among them.
     var operations: Int { queue.count - undone.count - withdrawn }
 
+    /// When the oldest publication was queued that is not yet written; nil if there is none. Join events don't count. Looks through all
+    /// operations in front of it.
+    var oldestQueued: ContinuousClock.Instant? {
+        if let oldest = unwritten.first(where: { !$0.isJoinEvent }) { return oldest.queuedSince }
+        for case .publish(let publication) in queue where !publication.isJoinEvent {
+            guard publication.request.map({ owned[$0] != nil }) ?? true else { continue }
+            return publication.queuedSince
+        }
+        return nil
+    }
+
     /// Whether everything was handed over and is written.
     var isDrained: Bool { operations == 0 && unwritten.isEmpty }
 
@@ -61,11 +72,15 @@ struct Outbox: Sendable {
             throw .queueFull(publications: publications, bytes: bytes)
         }
         let wasEmpty = queue.isEmpty
-        for publication in new { append(publication) }
+        // Read once: an event may go out as two.
+        let now = ContinuousClock.now
+        for publication in new { append(publication, at: now) }
         return wasEmpty
     }
 
-    private mutating func append(_ publication: Publication) {
+    private mutating func append(_ publication: Publication, at now: ContinuousClock.Instant) {
+        var publication = publication
+        if publication.queuedSince == nil { publication.queuedSince = now }
         publications += 1
         bytes += publication.size
         if let request = publication.request {
@@ -197,14 +212,14 @@ struct Outbox: Sendable {
         }
         let former = owned
         self = Outbox(limits: limits)
-        for publication in left where publication.attempts < Self.maximumAttempts { append(publication) }
+        for publication in left where publication.attempts < Self.maximumAttempts { append(publication, at: .now) }
         for request in owned.keys { owned[request]?.isTaken = former[request]?.isTaken ?? false }
         return left.filter { $0.attempts >= Self.maximumAttempts }
     }
 
     /// Queues the last operations of the session behind all others.
     mutating func queueLast(farewell: Publication?) {
-        if let farewell { append(farewell) }
+        if let farewell { append(farewell, at: .now) }
         queue.append(.disconnect)
     }
 

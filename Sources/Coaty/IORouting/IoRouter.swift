@@ -40,6 +40,8 @@ open class IoRouter: Controller {
     /// Everything that changes the table.
     let jobs = RoutingJobs()
     private let worker = RoutingWorker()
+    /// Called with the time that a change of the table and its decisions have taken.
+    package var onEvaluated: (@Sendable (Duration) -> Void)?
     /// Whether pairs were not associated because there were too many.
     private var isIncomplete = false
     private nonisolated let notes = DoublingCounter()
@@ -155,6 +157,7 @@ open class IoRouter: Controller {
     @discardableResult
     func change(_ change: @escaping RoutingWorker.Change) async throws -> IoAssociationChanges {
         guard session != nil else { throw CancellationError() }
+        let begin = ContinuousClock.now
         var (changed, changes) = try await worker.change(table, change)
         if isIncomplete, !changed.isFull, changed.associationCount < Self.maximumAssociations / 10 * 9 {
             // There is room again for pairs that found none.
@@ -165,6 +168,7 @@ open class IoRouter: Controller {
                 isIncomplete = false
             }
         }
+        onEvaluated?(.now - begin)
         if let excess = changed.excess { note("\(excess)") }
         if changed.isFull {
             note("there are too many associations")

@@ -48,10 +48,7 @@ final class FeedCounts: Sendable {
     func replays(_ outcome: Replay) -> Int { replays[outcome.rawValue].load(ordering: .relaxed) }
 
     /// Records how long an entry has waited.
-    func noteWait(since begin: ContinuousClock.Instant) {
-        let (seconds, attoseconds) = (ContinuousClock.now - begin).components
-        waits.record(nanoseconds: Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000))
-    }
+    func noteWait(since begin: ContinuousClock.Instant) { waits.record(.now - begin) }
 
     func note(_ outcome: Replay) { replays[outcome.rawValue].add(1, ordering: .relaxed) }
 

@@ -5,8 +5,12 @@ import Testing
 /// `GET /metrics` of a real gateway.
 @Suite struct MetricsTests {
     /// Returns the value of a sample, without its labels if none are given.
-    private func value(_ sample: String, _ gateway: GatewayProcess) throws -> Double? {
-        let text = try gateway.request("GET", "/metrics").text
+    private func value(
+        _ sample: String,
+        _ gateway: GatewayProcess,
+        headers: [(String, String)] = []
+    ) throws -> Double? {
+        let text = try gateway.request("GET", "/metrics", headers: headers).text
         let line = text.split(separator: "\n").first { $0.hasPrefix(sample + " ") }
         return line.flatMap { Double($0.dropFirst(sample.count + 1)) }
     }
@@ -42,6 +46,77 @@ import Testing
         #expect(try value("process_open_fds", gateway) ?? 0 > 10)
         let started = try #require(try value("process_start_time_seconds", gateway))
         #expect(abs(Date().timeIntervalSince1970 - started) < 60)
+    }
+
+    @Test func publicationsThatWaitForTheBrokerHaveALag() throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
+        try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        func lag() throws -> Double? { try value("coaty_gateway_broker_publish_lag_seconds", gateway) }
+        try waitUntil("all is written") { try lag() == 0 }
+        broker.kill()
+        try waitUntil("it is offline") { try value("coaty_gateway_broker_connected", gateway) == 0 }
+        let begin = ContinuousClock.now
+        let body = #"{"object":\#(Scene.job("a"))}"#
+        #expect(try gateway.post("/v1/channel/c", body).status == 202)
+        try waitUntil("it has waited") { try lag() ?? 0 > 0.2 }
+        #expect(try gateway.post("/v1/channel/c", body).status == 202)
+        let second = try #require(try lag())
+        #expect(second > 0.2 && second < (ContinuousClock.now - begin) / .seconds(1))
+        try broker.restart()
+        try waitUntil("all is written") { try lag() == 0 }
+    }
+
+    @Test func countsEvaluationsOfHostedContexts() throws {
+        let scene = try RoutingScene()
+        let count = "coaty_gateway_routing_evaluation_seconds_count"
+        let before = try #require(try value(count, scene.gateway))
+        let patch = #"{"operatingState":"emergency"}"#
+        let headers = [("Content-Type", "application/merge-patch+json")]
+        let answer = try scene.gateway.request("PATCH", RoutingScene.path, headers: headers, body: patch)
+        #expect(answer.status == 200)
+        #expect(try value(count, scene.gateway) == before + 1)
+        #expect(try value("coaty_gateway_routing_evaluation_seconds_sum", scene.gateway) ?? 0 > 0)
+    }
+
+    @Test func countsTokensAndKeysOfTheIdentityProvider() throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file())
+        func value(_ sample: String) throws -> Double? {
+            try self.value("coaty_gateway_" + sample, scene.gateway, headers: AccessScene.headers("ops"))
+        }
+        func tokens(_ outcome: String) throws -> Double? { try value(#"jwt_tokens_total{outcome="\#(outcome)"}"#) }
+        func present(_ token: String) throws -> Int {
+            try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status
+        }
+        try scene.untilKnown(try provider.token())
+        let accepted = try #require(try tokens("accepted"))
+        #expect(accepted >= 1)
+        #expect(try present(try provider.token()) == 200)
+        #expect(try present(try provider.token(rest: -31)) == 401)
+        #expect(try present(try provider.token("keycloak", "&audience=other")) == 401)
+        #expect(try tokens("accepted") == accepted + 1)
+        #expect(try tokens("expired") == 1 && tokens("invalid") == 1)
+        let early = try #require(try tokens("keys_not_loaded"))
+        try provider.post("/rotate")
+        #expect(try present(try provider.token()) == 503)
+        #expect(try tokens("keys_not_loaded") == early + 1)
+
+        #expect(try value("jwt_keys") == 1)
+        let age = try #require(try value("jwks_age_seconds"))
+        #expect(age > 0 && age < 60)
+        try waitUntil("the other key was fetched") { try value("jwt_keys") == 2 }
+        #expect(try #require(try value("jwks_age_seconds")) < age + 10)
+        // A token of the configuration is none of the provider's.
+        #expect(try tokens("accepted") == accepted + 1)
+    }
+
+    @Test func tellsThatTheGatewayIsPaused() throws {
+        let scene = try Scene()
+        #expect(try value("coaty_gateway_paused", scene.gateway) == 0)
+        #expect(try scene.gateway.post("/v1/admin/pause", "").status == 200)
+        #expect(try value("coaty_gateway_paused", scene.gateway) == 1)
     }
 
     @Test func needsTheGrantForTheStatus() throws {

@@ -11,6 +11,8 @@ final class Authenticator: Sendable {
 
     let access: AccessControl
     private let log: AuditLog
+    /// The tokens of an identity provider that were presented.
+    let tokens = TokenCounts()
     /// Its lock is a leaf.
     private let state: Mutex<State>
 
@@ -71,10 +73,13 @@ final class Authenticator: Sendable {
         guard let verifier = policy.verifier, CompactToken.isLikely(token) else { throw failed(from: address) }
         let refusal: TokenVerifier.Refusal
         do throws(TokenVerifier.Refusal) {
-            return Principal(try verifier.authenticate(token), address: address, under: policy)
+            let authenticated = try verifier.authenticate(token)
+            tokens.count(.accepted)
+            return Principal(authenticated, address: address, under: policy)
         } catch {
             refusal = error
         }
+        tokens.count(TokenCounts.Outcome(refusal))
         switch refusal {
         case .invalid(let reason): throw failed(from: address, Problems.invalidToken(reason))
         // No failed attempts: who sends these has, or may have, a token of the provider.

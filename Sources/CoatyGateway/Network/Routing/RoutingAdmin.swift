@@ -1,4 +1,5 @@
 import Coaty
+import HTTPServer
 
 /// What can be seen of and done to the IO contexts that are routed, here and elsewhere.
 @ControllerActor
@@ -26,6 +27,8 @@ final class RoutingAdmin {
 
     nonisolated let directory: ContextDirectory
     nonisolated let feed: RoutingFeed
+    /// The time that each change of a hosted context and its decisions have taken.
+    nonisolated let evaluations = DurationHistogram()
     private let manager: CommunicationManager
     /// In the order of the configuration.
     private nonisolated let routers: [(id: CoatyUUID, name: WireName, router: HostedRouter)]
@@ -44,6 +47,7 @@ final class RoutingAdmin {
         directory = ContextDirectory(manager: manager, hosted: Set(routers.map(\.id)), feed: feed) { id, other in
             Task { @ControllerActor in routers.first { $0.id == id }?.router.note(otherRouter: other) }
         }
+        for (_, _, router) in routers { router.onEvaluated = { [weak self] in self?.evaluations.record($0) } }
     }
 
     /// Begins to look for the contexts of others. To be called before the communication manager starts.

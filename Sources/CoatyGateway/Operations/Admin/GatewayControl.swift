@@ -4,6 +4,8 @@ import Coordination
 struct GatewayControl: Sendable {
     /// The root of the coordinator tree; nil in a test without one.
     let root: AnyCoordinator?
+    /// Whether the gateway takes no new work.
+    var isPaused: Bool { root?.state == .paused }
     /// Reads the settings again and puts them in force. Returns the names of those that have changed.
     var reload: @Sendable () async throws(ConfigurationError) -> [String] = { () async throws(ConfigurationError) in []
     }

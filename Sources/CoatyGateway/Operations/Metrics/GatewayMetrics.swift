@@ -103,6 +103,18 @@ extension Metrics {
         }
     }
 
+    /// Adds what the parts of the gateway that act in the network count.
+    func add(_ network: Network) {
+        add { [control = network.control] text in
+            text.gauge("paused", "1 if the gateway takes no new work.", control.isPaused ? 1 : 0)
+        }
+        add(network.feeds)
+        add(network.manager)
+        add(network.routing)
+        add(network.requestCount)
+        if let memory = network.residentMemory { add(network.accounts, memory, network.feeds.counts) }
+    }
+
     func add(_ feeds: FeedHub) {
         add { text in
             let streams = feeds.streams.statistics
@@ -158,9 +170,41 @@ extension Metrics {
             text.gauge("broker_queued_messages", "Publications queued for the broker.", session.queued)
             text.gauge("broker_queued_bytes", "Bytes of publications queued for the broker.", session.queuedBytes)
             text.gauge(
+                "broker_publish_lag_seconds",
+                "How long the oldest publication has been queued for the broker.",
+                [([], session.publishLag.map { $0 / .seconds(1) } ?? 0)]
+            )
+            text.gauge(
                 "broker_refused_subscriptions",
                 "Subscriptions that the broker refuses.",
                 session.refusedSubscriptions
+            )
+        }
+    }
+
+    func add(_ routing: RoutingAdmin) {
+        add { text in
+            text.histogram(
+                "routing_evaluation_seconds",
+                "Time to apply a change of an IO context that the gateway routes, and to decide on its associations.",
+                [([], routing.evaluations.snapshot)]
+            )
+        }
+    }
+
+    func add(_ authenticator: Authenticator) {
+        add { text in
+            text.counter(
+                "jwt_tokens_total",
+                "Tokens of the identity provider that were presented, by outcome.",
+                authenticator.tokens.all.map { ([("outcome", $0.outcome.rawValue)], Double($0.count)) }
+            )
+            let store = authenticator.access.policy.verifier?.keys
+            text.gauge("jwt_keys", "Keys to verify tokens with.", store?.keys?.keys.count ?? 0)
+            text.gauge(
+                "jwks_age_seconds",
+                "Time since the keys were last fetched from their URL.",
+                (store?.fetched).map { [([], (ContinuousClock.now - $0) / .seconds(1))] } ?? []
             )
         }
     }
@@ -227,4 +271,9 @@ extension Resource {
 
 extension Refusals.Kind {
     fileprivate var label: String { description.lowercased().replacing(" ", with: "_") }
+}
+
+extension CommunicationStatistics {
+    /// How long the oldest publication has been queued; nil if there is none.
+    var publishLag: Duration? { oldestQueued.map { .now - $0 } }
 }

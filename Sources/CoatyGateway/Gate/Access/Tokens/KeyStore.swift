@@ -28,6 +28,8 @@ final class KeyStore: Sendable {
         var due: Instant
         var lastAttempt: Instant?
         var failures = 0
+        /// When the keys of a URL were last fetched; nil before, and for a file.
+        var fetched: Instant?
         /// Key ids that tokens have named and that the next answer may have.
         var wanted: Set<String> = []
         /// Key ids that an answer did not have.
@@ -63,6 +65,9 @@ final class KeyStore: Sendable {
 
     /// Nil until keys have been loaded.
     var keys: KeySet? { state.withLock(\.keys) }
+
+    /// When the keys of a URL were last fetched; nil before, and for those of a file, which is checked all the time.
+    var fetched: Instant? { state.withLock(\.fetched) }
 
     /// Has the keys of a URL loaded because a token names an unknown one.
     ///
@@ -147,6 +152,7 @@ final class KeyStore: Sendable {
             let (hasRevoked, isFirst) = state.withLock { state in
                 let isFirst = state.keys == nil
                 state.failures = 0
+                state.fetched = now
                 let hasRevoked = state.replace(keys)
                 for id in asked where !keys.keys.contains(where: { $0.id == id }) {
                     state.unknown.insert(id, true, at: now)
