@@ -293,6 +293,7 @@ public final class Gateway: Sendable {
             reception = .relay { relay.take($0, peer: $1) }
         }
         try await start("streams", StreamService(server: streams), stopLimit: .milliseconds(1200))
+        network.http.observe(rest)
         metrics.add(services.authenticator)
         metrics.add(rest)
         metrics.add(streams)

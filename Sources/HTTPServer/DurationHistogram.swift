@@ -9,6 +9,11 @@ public struct DurationHistogram: ~Copyable, Sendable {
         public let counts: [Int]
         /// The sum of all durations.
         public let sum: Duration
+
+        /// The durations of both.
+        public static func + (one: Snapshot, other: Snapshot) -> Snapshot {
+            Snapshot(counts: zip(one.counts, other.counts).map(+), sum: one.sum + other.sum)
+        }
     }
 
     /// The upper bounds, in microseconds.

@@ -19,6 +19,7 @@ struct Network: Sendable {
     /// Counts the requests of clients.
     let requestCount: RequestCount
     let metrics: Metrics
+    let http = HTTPUse()
     /// What operators can do with the gateway.
     var control = GatewayControl(root: nil)
 }

@@ -1,4 +1,5 @@
 import HTTPServer
+import Synchronization
 
 /// What one client holds: memory, and its share of each resource.
 ///
@@ -10,6 +11,8 @@ final class ClientAccount: Sendable {
     let memory: MemoryAccount
     /// The work that is done for the client.
     let work: WorkRate
+    private let published = Atomic(0)
+    private let publishedSize = Atomic(0)
     private let tallies: [Tally]
     private let totals: [Tally]
     private let refusals: Refusals
@@ -65,6 +68,18 @@ final class ClientAccount: Sendable {
     ///
     /// - Throws: as ``take(_:_:)``.
     func takeOutbox(_ bytes: Int) throws(Problem) -> Place { try take(.outbox, max(bytes, minimumOutbox)) }
+
+    /// Counts a publication of the client, with the bytes of its payload.
+    func countPublication(_ bytes: Int) {
+        published.add(1, ordering: .relaxed)
+        publishedSize.add(bytes, ordering: .relaxed)
+    }
+
+    /// The publications of the client so far.
+    var publications: Int { published.load(ordering: .relaxed) }
+
+    /// The bytes of their payloads.
+    var publishedBytes: Int { publishedSize.load(ordering: .relaxed) }
 
     /// Charges memory until the charge is released.
     ///

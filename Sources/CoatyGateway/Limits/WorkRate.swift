@@ -9,6 +9,7 @@ final class WorkRate: Sendable {
     private let total: WorkBucket
     private let share: WorkBucket
     private let guaranteed: WorkBucket
+    private let steps = Atomic(0)
 
     init(within total: WorkBucket) {
         self.total = total
@@ -26,7 +27,14 @@ final class WorkRate: Sendable {
         total.spend(steps, at: now)
         share.spend(steps, at: now)
         guaranteed.spend(steps, at: now)
+        self.steps.add(steps, ordering: .relaxed)
     }
+
+    /// The steps that were spent so far.
+    var spent: Int { steps.load(ordering: .relaxed) }
+
+    /// How much more than its guaranteed part the client has used up lately, in nanoseconds; 0 if it has not.
+    func excess(at now: Int64) -> Int64 { max(0, guaranteed.overdraft(at: now)) }
 
     /// Whether further work for the client has to wait.
     var isOverdrawn: Bool { isOverdrawn(at: WorkBucket.now()) }

@@ -12,13 +12,15 @@ struct StatusResource: Sendable {
 
     func register(in router: inout GatewayRouter) {
         router.on(.get, "/v1/status") { _, principal in
-            .performing { .json(json(try gate.perform(ReadStatus(), by: principal))) }
+            // Not on the thread of the request: many locks are taken.
+            .awaiting { .json(json(try gate.perform(ReadStatus(), by: principal))) }
         }
     }
 
     private func json(_ status: ReadStatus.Outcome) -> [UInt8] {
         let (session, streams, memory) = (status.session, status.streams, status.memory)
-        var json = Array(#"{"version":"\#(Gateway.version)","started":\#(Int(started)),"broker":{"address":"#.utf8)
+        var json = Array(#"{"version":"\#(Gateway.version)","started":\#(Int(started)),"#.utf8)
+        json += #""paused":\#(status.isPaused),"broker":{"address":"#.utf8
         JSONText.append(brokerAddress, to: &json)
         json +=
             """
@@ -33,26 +35,58 @@ struct StatusResource: Sendable {
         json +=
             """
             },"events":{"received":\(session.received),"published":\(session.published),"deferred":\(session.deferred),\
-            "queued":\(session.queued),"queuedBytes":\(session.queuedBytes),"invalid":\(session.invalid)},\
+            "queued":\(session.queued),"queuedBytes":\(session.queuedBytes),"invalid":\(session.invalid),\
+            "lag":\(session.publishLag.map { Int($0 / .milliseconds(1)) } ?? 0)},\
             "streams":{"connections":\(streams.connections),"subscriptions":\(streams.subscriptions),\
             "delivered":\(streams.delivered),"dropped":\(streams.dropped),"leftOut":\(streams.leftOut),\
             "queued":\(streams.queued),\
             "queuedBytes":\(streams.queuedBytes),"maximumQueuedBytes":\(memory.maximumCharged)},\
             "feeds":{"queuedBytes":\(memory.feeds),"maximumQueuedBytes":\(memory.maximumFeeds),\
-            "overflows":\(status.feedOverflows)},\
+            "overflows":\(status.feedOverflows),"waits":\(text(status.waits))},\
             "memory":{"resident":\(memory.resident),"maximumResident":\(memory.maximumResident),\
             "charged":\(memory.charged),"maximumCharged":\(memory.maximumCharged),"closedConnections":\(memory.closed)},\
-            "refused":{"ownShare":\(memory.refusedOwn),"all":\(memory.refusedAll)},\
-            "requests":{"pending":\(status.pendingRequests),"total":\(status.totalRequests)}
+            "refused":{"ownShare":\(memory.refusedOwn),"all":\(memory.refusedAll),"limits":
             """.utf8
-        guard status.maySeeClients else { return json + "}".utf8 }
-        json += #","slowConsumers":["#.utf8
-        for (index, consumer) in streams.slowConsumers.enumerated() {
-            if index > 0 { json.append(UInt8(ascii: ",")) }
-            append(consumer, to: &json)
+        let limits = status.refusals.sorted { ($0.value, $1.key.kind.label) > ($1.value, $0.key.kind.label) }
+        JSONText.appendArray(limits, to: &json) { limit, json in
+            let (reason, count) = limit
+            json +=
+                #"{"limit":"\#(reason.kind.label)","scope":"\#(reason.exhaustion.label)","count":\#(count)}"#.utf8
         }
-        json += "]}".utf8
+        let http = status.http
+        json +=
+            """
+            },"requests":{"pending":\(status.pendingRequests),"total":\(status.totalRequests)},\
+            "http":{"connections":\(http.connections),"streams":\(http.streams),"pending":\(http.pending),\
+            "answered":\(http.answered),"failed":\(http.failed),"durations":\(text(http.durations))}
+            """.utf8
+        if let clients = status.topClients {
+            json += #","topClients":"#.utf8
+            JSONText.appendArray(clients, to: &json, append)
+            json += #","slowConsumers":"#.utf8
+            JSONText.appendArray(streams.slowConsumers, to: &json, append)
+        }
+        json.append(UInt8(ascii: "}"))
         return json
+    }
+
+    /// Returns the JSON text of a histogram, with bounds in milliseconds.
+    private func text(_ durations: DurationHistogram.Snapshot) -> String {
+        let bounds = DurationHistogram.bounds.map { bound in
+            bound % 1000 == 0 ? "\(bound / 1000)" : "\(Double(bound) / 1000)"
+        }
+        return #"{"bounds":[\#(bounds.joined(separator: ","))],"counts":\#(durations.counts)}"#
+    }
+
+    private func append(_ client: ClientCost, to json: inout [UInt8]) {
+        json += #"{"client":"#.utf8
+        JSONText.append("\(client.client)", to: &json)
+        json +=
+            """
+            ,"work":\(client.work),"delayed":\(client.isDelayed),"publications":\(client.publications),\
+            "publishedBytes":\(client.publishedBytes),"memory":\(client.memory),"connections":\(client.connections),\
+            "subscriptions":\(client.subscriptions),"pendingRequests":\(client.pendingRequests)}
+            """.utf8
     }
 
     private func append(_ consumer: ClientConnections.SlowConsumer, to json: inout [UInt8]) {

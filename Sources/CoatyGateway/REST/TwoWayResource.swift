@@ -4,6 +4,9 @@ import HTTPServer
 /// `POST /v1/discover`, `/v1/query`, `/v1/update`, `/v1/call/{operation}`: publish a request event, and return the
 /// responses together or, as NDJSON, one by one.
 struct TwoWayResource: Sendable {
+    /// The templates of its routes. Their responses come when agents answer.
+    static let paths: Set = ["/v1/discover", "/v1/query", "/v1/update", "/v1/call/{operation}"]
+
     let services: ClientServices
 
     func register(in router: inout GatewayRouter) {

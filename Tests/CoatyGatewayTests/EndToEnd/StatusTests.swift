@@ -13,19 +13,38 @@ import Testing
             let reconnects: Int
         }
         struct Events: Decodable {
-            let received, published, deferred, queued, queuedBytes, invalid: Int
+            let received, published, deferred, queued, queuedBytes, invalid, lag: Int
         }
         struct Streams: Decodable {
             let connections, subscriptions, delivered, dropped, leftOut, queued, queuedBytes, maximumQueuedBytes: Int
         }
         struct Feeds: Decodable {
             let queuedBytes, maximumQueuedBytes, overflows: Int
+            let waits: Durations
+        }
+        struct Durations: Decodable {
+            let bounds: [Double]
+            let counts: [Int]
+        }
+        struct Limit: Decodable, Equatable {
+            let limit, scope: String
+            let count: Int
+        }
+        struct HTTP: Decodable {
+            let connections, streams, pending, answered, failed: Int
+            let durations: Durations
+        }
+        struct TopClient: Decodable {
+            let client: String
+            let work, publications, publishedBytes, memory, connections, subscriptions, pendingRequests: Int
+            let delayed: Bool
         }
         struct Memory: Decodable {
             let resident, maximumResident, charged, maximumCharged, closedConnections: Int
         }
         struct Refused: Decodable {
             let ownShare, all: Int
+            let limits: [Limit]
         }
         struct Requests: Decodable {
             let pending, total: Int
@@ -40,6 +59,7 @@ import Testing
         }
         let version: String
         let started: Int
+        let paused: Bool
         let broker: Broker
         let events: Events
         let streams: Streams
@@ -47,6 +67,8 @@ import Testing
         let requests: Requests
         let memory: Memory
         let refused: Refused
+        let http: HTTP
+        let topClients: [TopClient]
         let slowConsumers: [SlowConsumer]
     }
 
@@ -105,6 +127,9 @@ import Testing
         #expect(now.memory.maximumResident == 512 << 20 && now.memory.resident < now.memory.maximumResident)
         #expect(now.memory.closedConnections == 0 && now.refused.ownShare == 0 && now.refused.all == 0)
         #expect(now.requests.total - before.requests.total == 2 && now.requests.pending == 0)
+        #expect(!now.paused && now.refused.limits.isEmpty && now.events.lag == 0)
+        #expect(now.feeds.waits.counts.count == now.feeds.waits.bounds.count + 1)
+        #expect((1...41).contains(now.feeds.waits.counts.reduce(0, +)))
         withExtendedLifetime(stream) {}
     }
 
@@ -125,6 +150,7 @@ import Testing
         #expect(away.broker.since > before.broker.since && away.broker.reconnects == 0)
         #expect(away.events.deferred - before.events.deferred == 10 && away.events.queued == 10)
         #expect(away.events.queuedBytes > 10 * body("0").utf8.count)
+        try waitUntil("the oldest has waited for 200 ms") { try status(gateway).events.lag >= 200 }
         #expect(away.requests.pending == 0 && away.requests.total - before.requests.total == 1)
 
         try broker.restart()
@@ -134,11 +160,72 @@ import Testing
             return status.broker.state == "online" && status.events.queued == 0
         }
         let back = try status(gateway)
-        #expect(back.broker.reconnects == 1)
+        #expect(back.broker.reconnects == 1 && back.events.lag == 0)
         #expect(back.broker.since >= away.broker.since)
         #expect(back.events.deferred == away.events.deferred)
         // And what the gateway says when it is back.
         #expect(back.events.published - away.events.published >= 11)
+    }
+
+    @Test func countsRequestsByTheirAnswers() throws {
+        let scene = try Scene()
+        let before = try status(scene.gateway).http
+        for number in 0..<5 { #expect(try scene.gateway.post("/v1/channel/c", body("\(number)")).status == 202) }
+        // Agents take their time: this is no latency of the gateway.
+        let nothing = #"{"objectTypes":["com.example.No"]}"#
+        #expect(try scene.gateway.post("/v1/discover?timeout=300", nothing).status == 200)
+        #expect(try scene.gateway.post("/v1/call/no?timeout=10", "{}").status == 504)
+        var http = before
+        // Of these, the requests for the status are counted too, each after it was answered.
+        var asked = 0
+        try waitUntil("all are counted") {
+            http = try status(scene.gateway).http
+            asked += 1
+            return http.answered - before.answered == 7 + asked
+        }
+        #expect(http.failed - before.failed == 1 && http.pending == 1)
+        let durations = zip(http.durations.counts, before.durations.counts).map(-)
+        #expect(durations.reduce(0, +) == 5 + asked)
+        #expect(http.durations.bounds.first == 1 && http.durations.bounds.last == 10_000)
+        #expect(http.durations.counts.count == http.durations.bounds.count + 1)
+    }
+
+    @Test func showsWhatClientsCostAndTheLimitsTheyReach() throws {
+        let scene = try AccessScene(
+            AccessFile(
+                tokens: [.init("operator", "watching"), .init("device", "sending"), .init("viewer", "viewing")],
+                roles: [
+                    "watching": ["{read: [status]}", "{administer: [clients]}"],
+                    "sending": [#"{publish: [channel], channels: ["*"]}"#, #"{observe: [channel], channels: ["*"]}"#],
+                    "viewing": ["{read: [status]}"],
+                ]
+            ),
+            ["--maximum-subscriptions", "2", "--maximum-subscriptions-per-client", "1"]
+        )
+        func status(as name: String) throws -> (text: String, status: Status?) {
+            let answer = try scene.get("/v1/status", as: name)
+            return (answer.text, try? JSONDecoder().decode(Status.self, from: Data(answer.text.utf8)))
+        }
+        let stream = try scene.socket("channel?channelId=c", as: "device")
+        #expect(try stream.next().op == "ok")
+        for number in 0..<3 {
+            #expect(try scene.post("/v1/channel/c", body("\(number)"), as: "device").status == 202)
+            #expect(try stream.next().op == "event")
+        }
+        #expect(try scene.get("/v1/sse/channel?channelId=d", as: "device").status == 429)
+        let seen = try #require(try status(as: "operator").status)
+        let device = try #require(seen.topClients.first { $0.client == "token device" })
+        #expect(device.publications == 3 && device.publishedBytes == 3 * body("0").utf8.count)
+        #expect(device.work > 0 && device.memory > 0 && device.subscriptions == 1 && device.connections >= 1)
+        #expect(!device.delayed && device.pendingRequests == 0)
+        let reader = try #require(seen.topClients.first { $0.client == "token operator" })
+        #expect(reader.publications == 0 && reader.subscriptions == 0)
+        #expect(seen.refused.limits == [Status.Limit(limit: "subscriptions", scope: "own", count: 1)])
+        #expect(seen.refused.ownShare == 1)
+
+        let (text, _) = try status(as: "viewer")
+        #expect(text.contains(#""limit":"subscriptions""#) && text.contains(#""http":{"#))
+        #expect(!text.contains("device") && !text.contains("topClients") && !text.contains("slowConsumers"))
     }
 
     @Test func showsAClientThatDoesNotRead() throws {

@@ -17,6 +17,7 @@ import Testing
         #expect(work.isOverdrawn(at: Self.second / 10 - 1))
         #expect(!work.isOverdrawn(at: Self.second / 10))
         #expect(work.overdraft(at: 0) == Self.second / 10)
+        #expect(work.spent == 480)
     }
 
     @Test func debtIsBounded() {

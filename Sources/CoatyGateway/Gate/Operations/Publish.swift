@@ -43,6 +43,7 @@ struct Publish: Operation {
         let manager = identity?.manager ?? network.manager
         let account = permit.account
         let place = try account.takeOutbox(publication.size)
+        account.countPublication(publication.size)
         switch publication {
         case .advertise(let event):
             if permit.isRestricted {

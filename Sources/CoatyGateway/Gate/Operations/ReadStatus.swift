@@ -1,10 +1,13 @@
 import Coaty
+import HTTPServer
 
 /// Reads the state of the gateway's own session, and its counters.
 struct ReadStatus: Operation {
     var kind: OperationKind { OperationKind(verb: .read, pattern: .status) }
 
     struct Outcome {
+        /// Whether the gateway takes no new work.
+        let isPaused: Bool
         let session: CommunicationStatistics
         let streams: ClientConnections.Statistics
         let memory: MemoryStatus
@@ -12,8 +15,12 @@ struct ReadStatus: Operation {
         let feedOverflows: Int
         let pendingRequests: Int
         let totalRequests: Int
-        /// Whether the client may know of other clients' subscriptions.
-        let maySeeClients: Bool
+        let http: HTTPUse.Figures
+        /// How long events waited in feeds.
+        let waits: DurationHistogram.Snapshot
+        let refusals: [Refusals.Reason: Int]
+        /// What clients cost; nil if the principal may not know of other clients.
+        let topClients: [ClientCost]?
     }
 
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
@@ -21,14 +28,19 @@ struct ReadStatus: Operation {
     }
 
     func execute(on target: Void, in network: Network, under permit: Permit) -> Outcome {
-        Outcome(
+        let maySeeClients = permit.allows(AccessRequest(verb: .administer, pattern: .clients))
+        return Outcome(
+            isPaused: network.control.isPaused,
             session: network.manager.statistics,
             streams: network.feeds.streams.statistics,
             memory: MemoryStatus(network.accounts, network.residentMemory, network.feeds.counts),
             feedOverflows: network.feeds.counts.droppedBacklogs,
             pendingRequests: network.requestCount.pending,
             totalRequests: network.requestCount.total,
-            maySeeClients: permit.allows(AccessRequest(verb: .administer, pattern: .clients))
+            http: network.http.figures,
+            waits: network.feeds.counts.waits.snapshot,
+            refusals: network.accounts.refusals.all,
+            topClients: maySeeClients ? network.accounts.topClients : nil
         )
     }
 }

@@ -256,8 +256,7 @@ extension Metrics {
                 "limits_reached_total",
                 "How often a client was refused something, by limit and by whether its own share (own) or everything (all) is used up.",
                 accounts.refusals.all.sorted { "\($0.key)" < "\($1.key)" }.map { reason, count in
-                    let scope = reason.exhaustion == .own ? "own" : "all"
-                    return ([("limit", reason.kind.label), ("scope", scope)], Double(count))
+                    ([("limit", reason.kind.label), ("scope", reason.exhaustion.label)], Double(count))
                 }
             )
         }
@@ -270,7 +269,18 @@ extension Resource {
 }
 
 extension Refusals.Kind {
-    fileprivate var label: String { description.lowercased().replacing(" ", with: "_") }
+    /// The name in metrics and in the status.
+    var label: String { description.lowercased().replacing(" ", with: "_") }
+}
+
+extension Tally.Exhaustion {
+    /// The name in metrics and in the status.
+    var label: String {
+        switch self {
+        case .own: "own"
+        case .all: "all"
+        }
+    }
 }
 
 extension CommunicationStatistics {
