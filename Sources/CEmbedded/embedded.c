@@ -74,6 +74,12 @@ static const EmbeddedFile console[] = {
     {"feed.js", (const char[]){
 #embed "../CoatyGateway/Console/feed.js" suffix(, 0) if_empty(0)
     }},
+    {"gateway-clients.js", (const char[]){
+#embed "../CoatyGateway/Console/gateway-clients.js" suffix(, 0) if_empty(0)
+    }},
+    {"gateway-parts.js", (const char[]){
+#embed "../CoatyGateway/Console/gateway-parts.js" suffix(, 0) if_empty(0)
+    }},
     {"gateway.css", (const char[]){
 #embed "../CoatyGateway/Console/gateway.css" suffix(, 0) if_empty(0)
     }},

@@ -1,40 +1,63 @@
-// The gateway itself: its broker session, rates, queued events, and slow clients.
+// The operations view: rates, latencies and queues of the gateway, its broker session, its clients, and its parts.
 
-import { count, dateTime, duration, h, plural, replace, setHidden, setText } from "./dom.js"
+import { count, dateTime, duration, h, plural, setHidden, setText } from "./dom.js"
+import { Clients, bytes, needsGrant } from "./gateway-clients.js"
+import { Parts } from "./gateway-parts.js"
 import { Rates, rateText } from "./rates.js"
 import { Sparkline } from "./sparkline.js"
 
 /** Milliseconds after which the shown status counts as out of date. */
 const patience = 2500
 
-/** The counters that have a picture. */
+const perSecond = { unit: " /s", spoken: " a second", points: (rates, name) => rates.of(name) }
+const latency = { unit: " ms", spoken: " milliseconds", points: (rates, name) => rates.quantiles(name, 0.99), isLatency: true }
+const gauge = { unit: "", spoken: "", points: (rates, name) => rates.values(name) }
+
+/** What has a picture. A latency is what 99 % of the last ten seconds stay below. */
 const pictures = [
-  ["received", "Received from the broker"],
-  ["published", "Published to the broker"],
-  ["delivered", "Delivered to clients"],
-  ["dropped", "Dropped for slow clients"],
+  { name: "received", title: "Received from the broker", ...perSecond },
+  { name: "published", title: "Published to the broker", ...perSecond },
+  { name: "brokerQueue", title: "Queued for the broker", ...gauge },
+  { name: "delivered", title: "Delivered to clients", ...perSecond },
+  { name: "dropped", title: "Dropped for slow clients", ...perSecond },
+  { name: "clientQueue", title: "Queued for slow clients", ...gauge },
+  { name: "answered", title: "HTTP requests", ...perSecond },
+  { name: "durations", title: "HTTP latency, 99 %", ...latency },
+  { name: "waits", title: "Wait of events, 99 %", ...latency },
 ]
+
+/** What is drawn of a status over time. */
+const series = ({ events, streams, feeds, http }) => ({
+  received: events.received, published: events.published, brokerQueue: events.queued,
+  delivered: streams.delivered, dropped: streams.dropped, clientQueue: streams.queued,
+  answered: http.answered, durations: http.durations, waits: feeds.waits,
+})
 
 export const view = {
   id: "gateway",
   title: "Gateway",
-  isPermitted: (access) => access.may("read", "status"),
+  isPermitted: (access) => access.may("read", "status") || access.may("administer", "gateway"),
   mount: (root, app) => new GatewayView(root, app),
 }
 
 class GatewayView {
   #app
   #ui
+  #parts
+  #clients
+  #isPermitted
   #rates = new Rates()
   /** The last answer, and when it came. */
   #status
   #time
-  #slow = ""
   #timer
 
   constructor(root, app) {
     this.#app = app
-    this.#ui = build(root)
+    this.#isPermitted = app.access.may("read", "status")
+    this.#parts = new Parts(app)
+    this.#clients = new Clients(app.access.may("administer", "clients"))
+    this.#ui = build(root, this.#isPermitted, this.#clients, this.#parts)
     app.status.addEventListener("change", () => this.#take())
     this.#take()
   }
@@ -43,9 +66,11 @@ class GatewayView {
     // Ages grow, also where no answer comes.
     this.#timer = setInterval(() => this.#draw(), 1000)
     this.#draw()
+    this.#parts.show()
   }
 
   hide() {
+    this.#parts.hide()
     clearInterval(this.#timer)
     this.#timer = undefined
   }
@@ -56,7 +81,7 @@ class GatewayView {
     if (status !== undefined && status !== this.#status) {
       this.#status = status
       this.#time = performance.now()
-      this.#rates.take(this.#time, status.started, { ...status.events, ...status.streams })
+      this.#rates.take(this.#time, status.started, series(status))
     }
     if (this.#timer !== undefined) this.#draw()
   }
@@ -64,9 +89,9 @@ class GatewayView {
   // MARK: - Drawing
 
   #draw() {
-    if (document.hidden) return
+    if (document.hidden || !this.#isPermitted) return
     const isAway = this.#drawAge()
-    for (const [name] of pictures) this.#drawRate(name, this.#ui.rates[name], isAway)
+    for (const picture of pictures) this.#drawPicture(picture, this.#ui.rates[picture.name], isAway)
     if (isAway) {
       // The last status stays, except the state of the session: an old "Online" would mislead.
       setText(this.#ui.state, "Unknown")
@@ -74,9 +99,8 @@ class GatewayView {
       return
     }
     this.#drawFacts(this.#status)
-    const { slowConsumers } = this.#status
-    setHidden(this.#ui.slow, slowConsumers === undefined)
-    if (slowConsumers !== undefined) this.#drawSlow(slowConsumers)
+    setHidden(this.#ui.paused, !this.#status.paused)
+    this.#clients.draw(this.#time, this.#status)
   }
 
   /** @returns {boolean} whether the gateway is away. */
@@ -92,7 +116,7 @@ class GatewayView {
     return isAway
   }
 
-  #drawFacts({ version, started, broker, events, streams, memory: held, requests }) {
+  #drawFacts({ version, started, broker, events, streams, memory: held, requests, http }) {
     const { facts, state, memory } = this.#ui
     const isOnline = broker.state === "online"
     const isCounted = held.charged / held.maximumCharged
@@ -107,7 +131,7 @@ class GatewayView {
       received: count(events.received),
       published: count(events.published),
       deferred: count(events.deferred),
-      outbox: events.queued === 0 ? "0" : `${count(events.queued)} · ${bytes(events.queuedBytes)}`,
+      outbox: events.queued === 0 ? "0" : `${count(events.queued)} · ${bytes(events.queuedBytes)} · oldest ${milliseconds(events.lag)}`,
       invalid: count(events.invalid),
       connections: `${count(streams.connections)} · ${plural(streams.subscriptions, "subscription")}`,
       delivered: count(streams.delivered),
@@ -115,61 +139,43 @@ class GatewayView {
       queued: count(streams.queued),
       requests: `${count(requests.pending)} · ${count(requests.total)} in total`,
       memory: `${bytes(held.charged)} of ${bytes(held.maximumCharged)}`,
+      http: `${count(http.connections)} · ${plural(http.streams, "stream")}`,
+      answered: count(http.answered),
+      failed: count(http.failed),
+      latencies: this.#latencies(),
     })) setText(facts[name], text)
     facts.outbox.classList.toggle("attention", events.queued > 0 && !isOnline)
     facts.dropped.classList.toggle("attention", streams.dropped > 0)
     facts.invalid.classList.toggle("attention", events.invalid > 0)
+    facts.failed.classList.toggle("attention", http.failed > 0)
     memory.value = Math.min(1, isCounted)
     memory.setAttribute("aria-valuetext", facts.memory.textContent)
   }
 
-  #drawRate(name, { now, highest, sparkline }, isAway) {
-    const points = this.#rates.of(name)
-    const last = isAway ? undefined : points.at(-1)?.rate
-    setText(now, last === undefined || last === null ? "–" : rateText(last))
-    setText(highest, `Peak ${rateText(Math.max(0, ...points.map(({ rate }) => rate ?? 0)))} /s`)
-    sparkline.draw(points, performance.now())
+  /** How long half, 95 % and 99 % of the HTTP requests of the last ten seconds took at most. */
+  #latencies() {
+    const values = [0.5, 0.95, 0.99].map((share) => this.#rates.quantiles("durations", share).at(-1)?.rate ?? null)
+    return values.includes(null) ? "–" : values.map(milliseconds).join(" · ")
   }
 
-  #drawSlow(slow) {
-    const { table, rows, empty } = this.#ui
-    const text = JSON.stringify(slow)
-    if (text === this.#slow) return
-    this.#slow = text
-    setHidden(table, slow.length === 0)
-    setHidden(empty, slow.length > 0)
-    replace(rows, slow.map(({ connection, transport, id, event, queued, queuedBytes, dropped, overflow }) =>
-      h("tr", {},
-        h("td", {}, h("span", { className: "tag", "data-pattern": event }, event)),
-        h("td", {}, h("div", { className: "slow" },
-          id && h("span", {}, id), h("span", { className: "muted" }, `#${connection} ${transportName[transport] ?? transport}`))),
-        h("td", { className: "num" }, count(queued)),
-        h("td", { className: "num wide-only" }, bytes(queuedBytes)),
-        h("td", { className: `num${dropped > 0 ? " attention" : ""}` }, count(dropped)),
-        h("td", { className: "muted wide-only" }, overflowName[overflow] ?? overflow))))
+  #drawPicture({ name, unit, points: pointsOf }, { now, highest, sparkline }, isAway) {
+    const points = pointsOf(this.#rates, name)
+    const last = isAway ? undefined : points.at(-1)?.rate
+    setText(now, last === undefined || last === null ? "–" : rateText(last))
+    setText(highest, `Peak ${rateText(Math.max(0, ...points.map(({ rate }) => rate ?? 0)))}${unit}`)
+    sparkline.draw(points, performance.now())
   }
 }
 
-const transportName = { websocket: "WebSocket", sse: "event stream" }
-
-/** What happens where a buffer is full. */
-const overflowName = { dropOldest: "drops the oldest", latest: "keeps the latest", close: "ends" }
+/** "0.4 ms", "12 ms", "1.2 s". */
+const milliseconds = (number) => (number < 999.5 ? `${rateText(number)} ms` : `${rateText(number / 1000)} s`)
 
 const lasting = (ms) => duration(Math.max(0, Date.now() - ms) / 1000)
 const since = (ms) => dateTime(ms).replace(/\.\d+$/, "")
 
-/** "512 B", "2.1 KiB", "256 MiB". */
-export function bytes(number) {
-  if (number < 1024) return `${number} B`
-  const units = ["KiB", "MiB", "GiB"]
-  const power = Math.min(units.length, Math.floor(Math.log2(number) / 10))
-  const value = number / 1024 ** power
-  return `${value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : Math.round(value)} ${units[power - 1]}`
-}
-
 // MARK: - Elements
 
-function build(root) {
+function build(root, isPermitted, clients, parts) {
   const facts = {}
   const fact = (name, term, ...more) => {
     facts[name] = h("span", { className: "num" }, "–")
@@ -182,34 +188,26 @@ function build(root) {
   root.querySelector(".view-header").append(about)
   const notice = h("p", { className: "notice", "data-kind": "warn", hidden: true })
 
+  const paused = h("p", { className: "notice", "data-kind": "warn", hidden: true }, "The gateway is paused: it refuses new work, and is not ready.")
+
   const rates = {}
-  const tiles = pictures.map(([name, title]) => {
-    const sparkline = new Sparkline(title)
+  const tiles = pictures.map(({ name, title, unit, spoken }) => {
+    const sparkline = new Sparkline(title, spoken)
     rates[name] = { now: h("span", {}, "–"), highest: h("p", { className: "muted num" }), sparkline }
     return h("section", { className: "card rate", "aria-label": title },
-      h("h2", {}, title), h("p", { className: "rate-now num" }, rates[name].now, h("span", { className: "muted" }, " /s")),
+      h("h2", {}, title), h("p", { className: "rate-now num" }, rates[name].now, h("span", { className: "muted" }, unit)),
       sparkline.element, rates[name].highest)
   })
 
   const state = h("span", { className: "tag" }, "–")
   const memory = h("meter", { min: 0, max: 1, low: 0.5, high: 0.8, optimum: 0, value: 0, "aria-label": "Memory of queued events" })
-  const table = h("div", { className: "table-scroll", tabIndex: 0, role: "group", "aria-label": "Slow consumers", hidden: true })
-  const rows = h("tbody")
-  table.append(h("table", { className: "table" },
-    h("thead", {}, h("tr", {},
-      ["Event", "Subscription"].map((text) => h("th", { scope: "col" }, text)),
-      [["Queued"], ["Bytes", "wide-only"], ["Dropped"]].map(([text, more = ""]) => h("th", { scope: "col", className: `num ${more}` }, text)),
-      h("th", { scope: "col", className: "wide-only" }, "When full, it"))), rows))
-  const empty = h("div", { className: "empty" },
-    h("h2", {}, "All clients keep up"),
-    h("p", {}, "Subscriptions whose clients read more slowly than events arrive are listed here, with their queued and dropped events."))
-
-  const slow = card("Slow consumers", table, empty)
   // It scrolls, and may hold nothing that takes the focus: then keys could not.
   root.tabIndex = 0
-  root.append(h("div", { className: "view-body gateway" },
+  const status = [
     notice,
+    paused,
     h("div", { className: "rates" }, tiles),
+    clients.element,
     h("div", { className: "cards" },
       card("Broker", list(h("dt", {}, "Session"), h("dd", {}, state),
         fact("address", "Address"), fact("owner", "Started by"), fact("since", "Since"), fact("reconnects", "Reconnects"))),
@@ -218,7 +216,14 @@ function build(root) {
         fact("outbox", "Queued for the broker"), fact("invalid", "Invalid"))),
       card("Clients", list(
         fact("connections", "Connections"), fact("delivered", "Events delivered"), fact("dropped", "Events dropped"),
-        fact("queued", "Events queued"), fact("requests", "Requests pending"), fact("memory", "Memory", memory)))),
-    slow))
-  return { about, notice, rates, facts, state, memory, slow, table, rows, empty }
+        fact("queued", "Events queued"), fact("requests", "Requests pending"), fact("memory", "Memory", memory))),
+      card("HTTP", list(
+        fact("http", "Connections"), fact("answered", "Requests answered"), fact("failed", "Failed, status 5xx"),
+        fact("latencies", "50 · 95 · 99 % within")))),
+  ]
+  root.append(h("div", { className: "view-body gateway" },
+    isPermitted ? status : h("section", { className: "card", "aria-label": "Status" },
+      h("h2", {}, "Status"), needsGrant("To see rates, queues and clients", "read: [status]")),
+    parts.element))
+  return { about, notice, paused, rates, facts, state, memory }
 }

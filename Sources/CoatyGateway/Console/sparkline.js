@@ -1,4 +1,4 @@
-// A small picture of a rate over the last two minutes.
+// A small picture of a rate or a value over the last two minutes.
 
 import { s } from "./dom.js"
 import { rateText, span } from "./rates.js"
@@ -33,9 +33,12 @@ export class Sparkline {
   #line = s("path", { class: "spark-line" })
   element
   #label
+  #unit
 
-  constructor(label) {
+  /** @param {string} unit what follows a number when it is read out */
+  constructor(label, unit = " a second") {
     this.#label = label
+    this.#unit = unit
     this.element = s("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img" }, this.#area, this.#line)
     this.draw([], 0)
   }
@@ -49,6 +52,6 @@ export class Sparkline {
     const shown = runs(points, now, scaleEnd(highest))
     this.#line.setAttribute("d", shown.map(d).join(""))
     this.#area.setAttribute("d", shown.map((run) => `${d(run)}L${run.at(-1)[0].toFixed(1)} ${height}L${run[0][0].toFixed(1)} ${height}Z`).join(""))
-    this.element.setAttribute("aria-label", `${this.#label} in the last two minutes: at most ${rateText(highest)} a second`)
+    this.element.setAttribute("aria-label", `${this.#label} in the last two minutes: at most ${rateText(highest)}${this.#unit}`)
   }
 }

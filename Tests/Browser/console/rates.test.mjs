@@ -1,6 +1,8 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { Rates, maximumStep, rateText, span } from "../../../Sources/CoatyGateway/Console/rates.js"
+import { bytes, steps } from "../../../Sources/CoatyGateway/Console/gateway-clients.js"
+import { reloadText, rows } from "../../../Sources/CoatyGateway/Console/gateway-parts.js"
+import { ClientRates, Rates, maximumStep, quantile, rateText, span } from "../../../Sources/CoatyGateway/Console/rates.js"
 import { runs, scaleEnd } from "../../../Sources/CoatyGateway/Console/sparkline.js"
 
 const of = (rates) => rates.of("delivered").map(({ rate }) => rate)
@@ -59,4 +61,70 @@ test("the line is interrupted where there is no rate", () => {
   assert.equal(shown.length, 2, "one point is no line")
   assert.deepEqual(shown.map((run) => run.length), [2, 2])
   for (const [x, y] of shown.flat()) assert.ok(x >= 0 && x <= 240 && y >= 0 && y <= 48)
+})
+
+test("a gauge is what it was, and unknown where nobody has asked", () => {
+  const rates = new Rates()
+  for (const [time, queued] of [[0, 3], [1000, 7], [maximumStep + 2000, 1]]) rates.take(time, 1, { queued })
+  assert.deepEqual(rates.values("queued").map(({ rate }) => rate), [3, 7, null])
+})
+
+test("a quantile lies between the bounds of its durations", () => {
+  const bounds = [1, 2, 4]
+  assert.equal(quantile(bounds, [0, 0, 0, 0], 0.99), null)
+  assert.equal(quantile(bounds, [10, 0, 0, 0], 0.5), 0.5)
+  assert.equal(quantile(bounds, [5, 0, 5, 0], 0.5), 1)
+  assert.equal(quantile(bounds, [5, 0, 5, 0], 0.75), 3)
+  assert.equal(quantile(bounds, [0, 0, 4, 0], 1), 4)
+  assert.equal(quantile(bounds, [1, 0, 0, 9], 0.99), 4, "beyond the last bound")
+})
+
+test("a quantile is that of the last ten seconds", () => {
+  const rates = new Rates()
+  const bounds = [10, 100]
+  const take = (time, ...counts) => rates.take(time, 1, { durations: { bounds, counts } })
+  const last = () => rates.quantiles("durations", 0.5).at(-1).rate
+  take(0, 1000, 0, 0)
+  take(1000, 1000, 0, 0)
+  assert.equal(last(), null, "nothing since the first answer")
+  take(2000, 1000, 4, 0)
+  assert.equal(last(), 55)
+  for (let time = 3000; time <= 12_000; time += 1000) take(time, 1000 + time, 4, 0)
+  assert.equal(last(), 5, "the slow ones are longer ago")
+  take(12_000 + maximumStep + 1, 99_999, 8, 0)
+  assert.equal(last(), null, "nobody has asked in between")
+})
+
+test("what clients use is known from the second answer on", () => {
+  const rates = new ClientRates()
+  const take = (time, started, ...clients) => rates.take(time, started, clients.map(([client, work]) => ({ client, work })))
+  take(0, 1, ["a", 100])
+  assert.equal(rates.of("a", "work"), null)
+  take(1000, 1, ["a", 150], ["b", 7])
+  take(2000, 1, ["a", 300], ["b", 8])
+  assert.equal(rates.of("a", "work"), 100)
+  assert.equal(rates.of("b", "work"), 1)
+  take(3000, 1, ["a", 2])
+  assert.equal(rates.of("a", "work"), null, "its account was forgotten")
+  take(4000, 2, ["a", 500])
+  assert.equal(rates.of("a", "work"), null, "another start")
+  for (let time = 5000; time <= 60_000; time += 1000) take(time, 2, ["a", 500 + (time > 40_000 ? time : 0)])
+  assert.equal(rates.of("a", "work"), 1000, "of the last ten seconds")
+})
+
+test("steps and bytes are short", () => {
+  assert.deepEqual([0, 850.4, 1200, 12_345, 999_400, 3_400_000].map(steps), ["0", "850", "1.2k", "12k", "999k", "3.4M"])
+  assert.deepEqual([0, 1023, 2150, 268_435_456].map(bytes), ["0 B", "1023 B", "2.1 KiB", "256 MiB"])
+})
+
+test("a tree becomes rows, parents first", () => {
+  const leaf = (name) => ({ name, state: "active", children: [] })
+  const tree = { ...leaf("gateway"), children: [{ ...leaf("REST"), state: "paused", children: [leaf("x")] }, leaf("y")] }
+  assert.deepEqual(rows(tree).map(({ name, state, depth }) => `${depth} ${name} ${state}`),
+    ["0 gateway active", "1 REST paused", "2 x active", "1 y active"])
+})
+
+test("a reload says what has changed", () => {
+  assert.equal(reloadText([]), "Reloaded: no setting has changed.")
+  assert.equal(reloadText(["access", "log-level"]), "Reloaded: access, log-level changed.")
 })
