@@ -38,6 +38,9 @@ struct ObjectIndex: Sendable {
 
     subscript(id: CoatyUUID) -> Entry? { entries[id] }
 
+    /// Whether there is an object with an id, or one whose parent or owner has it.
+    func isKnown(_ id: CoatyUUID) -> Bool { entries[id] != nil || byParent[id] != nil || byOwner[id] != nil }
+
     /// Whether an agent owns other objects than one.
     func hasOwned(by agent: CoatyUUID, besides id: CoatyUUID) -> Bool { Self.has(byOwner[agent], besides: id) }
 

@@ -43,11 +43,7 @@ struct RegisteredObjects: Sendable {
     func known(_ id: CoatyUUID) -> AliveObject? { (listed[id] ?? remembered[id])?.object ?? removed[id] }
 
     /// Returns whether an object with an id, or one that depends on it, is listed or remembered.
-    func isKnown(_ id: CoatyUUID) -> Bool {
-        [listed, remembered].contains { index in
-            index[id] != nil || index.hasChildren(of: id, besides: id) || index.hasOwned(by: id, besides: id)
-        }
-    }
+    func isKnown(_ id: CoatyUUID) -> Bool { listed.isKnown(id) || remembered.isKnown(id) }
 
     /// Returns whether there are ``dependents(of:)``.
     func hasDependents(_ id: CoatyUUID) -> Bool {

@@ -24,6 +24,7 @@ extension ContextDirectory {
         private(set) var pointCount = 0
 
         var count: Int { nodes.count }
+        var isEmpty: Bool { nodes.isEmpty }
         var nextDeadline: Duration? { nodes.values.compactMap(\.deadline).min() }
 
         subscript(id: CoatyUUID) -> Node? { nodes[id] }

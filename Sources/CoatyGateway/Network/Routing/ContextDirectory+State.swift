@@ -34,6 +34,9 @@ extension ContextDirectory.State {
         (contexts.values.compactMap(\.nextDeadline) + [nodes.nextDeadline].compactMap { $0 }).min()
     }
 
+    /// Whether nothing is known that an agent could deadvertise.
+    var isEmpty: Bool { contexts.isEmpty && nodes.isEmpty && otherRouters.isEmpty }
+
     /// The size of everything that is kept.
     var byteCount: Int { contextBytes + nodes.byteCount }
 

@@ -164,8 +164,11 @@ final class ContextDirectory: Sendable {
     }
 
     private func deadvertise(_ event: DeadvertiseEvent) -> Bool {
+        // Few networks route values, and an event may have a million ids.
+        guard !state.withLock(\.isEmpty) else { return false }
+        let ids = Set(event.data.objectIds)
         let deadline = now() + Self.confirmationTime
-        return change { $0.deadvertise(Set(event.data.objectIds), by: event.sourceId, until: deadline) }
+        return change { $0.deadvertise(ids, by: event.sourceId, until: deadline) }
     }
 
     private func doubt() {
