@@ -373,7 +373,7 @@ public final class Gateway: Sendable {
 
     func router(_ services: ClientServices, _ manager: CommunicationManager, brokerAddress: String) -> Router {
         let gate = services.gate
-        var router = GatewayRouter()
+        var router = GatewayRouter { services.charge($0, forBody: $1) }
         PublishResource(gate: gate).register(in: &router)
         RawResource(gate: gate).register(in: &router)
         BatchResource(gate: gate).register(in: &router)

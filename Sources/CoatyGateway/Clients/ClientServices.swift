@@ -30,6 +30,11 @@ final class ClientServices: Sendable {
         self.requestLog = requestLog
     }
 
+    /// Charges a principal for the bytes of a request's body.
+    func charge(_ principal: Principal, forBody bytes: Int) {
+        accounts.spend(.bytesIn, bytes, of: principal, under: authenticator.access.policy)
+    }
+
     /// Returns the requests that a principal may answer. The connections of a token share them; an anonymous connection gets its
     /// own.
     func answerRights(of principal: Principal) -> AnswerRights {

@@ -107,8 +107,15 @@ final class SocketSession: WebSocketEndpoint.Client {
         }
         var (id, op) = (String?.none, ClientFrame.Op?.none)
         do {
-            let frame = try ClientFrame(Array(text.utf8), id: &id)
+            let frame: ClientFrame
+            do throws(PayloadError) {
+                frame = try ClientFrame(Array(text.utf8), id: &id)
+            } catch {
+                countMalformed(text.utf8.count)
+                throw error
+            }
             op = frame.op
+            try count(frame, text.utf8.count)
             try handle(frame)
         } catch {
             fail(op, id: id, Problems.of(error))

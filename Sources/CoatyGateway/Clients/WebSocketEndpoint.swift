@@ -45,6 +45,13 @@ final class WebSocketEndpoint: WebSocketHandler {
         do {
             let parameters = QueryParameters(items: request.queryItems, limits: services.accounts.limits)
             let principal = try principal(of: request, parameters)
+            if let principal {
+                try services.accounts.take(
+                    .requests,
+                    of: principal,
+                    under: services.authenticator.access.policy
+                )
+            }
             let path = request.path
             let encryption = ConnectionOrigin.of(request.context)?.encryptionCost ?? 0
             if path == Self.path {

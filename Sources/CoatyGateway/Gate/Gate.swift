@@ -31,8 +31,8 @@ final class Gate: Sendable {
 
     /// Performs an operation, on the caller's thread.
     ///
-    /// - Throws: `Problem` with status 401, 403 or 404 if it is not allowed, with 503 if the gateway is paused; the operation's own
-    ///   errors.
+    /// - Throws: `Problem` with status 401, 403 or 404 if it is not allowed, with 503 if the gateway is paused, with 429 if it
+    ///   comes too early; the operation's own errors.
     func perform<Performed: Operation>(_ operation: Performed, by principal: Principal) throws -> Performed.Outcome {
         let (target, permit, claims) = try admitNow(operation, principal)
         do {
@@ -77,6 +77,14 @@ final class Gate: Sendable {
         guard !operation.isNewWork || !pause.isPaused else {
             counts.count(operation.kind, .limited)
             throw Problems.paused
+        }
+        if let rate = operation.rate {
+            do throws(Problem) {
+                try network.accounts.take(rate, of: principal, under: access.policy)
+            } catch {
+                counts.count(operation.kind, .limited)
+                throw error
+            }
         }
         return admitted
     }

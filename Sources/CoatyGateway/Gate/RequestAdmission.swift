@@ -34,6 +34,7 @@ struct RequestAdmission: Sendable {
             if principal?.subject.isAmbient ?? (access.permissions(of: .anonymous) != nil) {
                 try browserPolicy.checkHost(head)
             }
+            if let principal { try limit(head, principal, under: access) }
             guard !isPublic, principal == nil else {
                 return .admit(headers: headers, context: principal ?? unknownClient(of: head), budget: budget(of: head))
             }
@@ -41,13 +42,30 @@ struct RequestAdmission: Sendable {
                 throw Problems.unauthorized
             }
             let anonymous = Principal(.anonymous, address: address(of: head), under: access)
-            if head.method != .options { try hold(head, for: anonymous, nil, under: access) }
+            if head.method != .options {
+                try hold(head, for: anonymous, nil, under: access)
+                try limit(head, anonymous, under: access)
+            }
             return .admit(headers: headers, context: anonymous, budget: budget(of: head))
         } catch {
             var problem = error
             problem.headers += headers
             return .answer(problem.response(), context: unknownClient(of: head))
         }
+    }
+
+    /// Counts a request. Its body counts when it is there, so a client that has sent too much has to wait with the next one.
+    ///
+    /// - Throws: `Problem` with status 429 if it comes too early.
+    private func limit(_ head: borrowing HTTPRequestHead, _ principal: Principal, under policy: Policy) throws(Problem)
+    {
+        guard policy.limits != nil else { return }
+        switch head.method {
+        case .options: return
+        case .post, .put, .patch: try accounts.take(.bytesIn, 0, of: principal, under: policy)
+        default: break
+        }
+        try accounts.take(.requests, of: principal, under: policy)
     }
 
     /// The address of the client.

@@ -13,6 +13,7 @@ final class ClientAccount: Sendable {
     let work: WorkRate
     private let published = Atomic(0)
     private let publishedSize = Atomic(0)
+    private let levels = RateLevels()
     private let tallies: [Tally]
     private let totals: [Tally]
     private let refusals: Refusals
@@ -93,6 +94,20 @@ final class ClientAccount: Sendable {
         }
     }
 
+    /// Takes an amount from what the client may do now.
+    ///
+    /// - Throws: `Problem` with status 429 if it may not do as much now.
+    func take(_ kind: Rate.Kind, _ amount: Int, at rate: Rate, _ now: Int64 = WorkBucket.now()) throws(Problem) {
+        guard let wait = levels.take(kind, amount, at: rate, now) else { return }
+        refusals.count(.rate(kind), .own, client)
+        throw Problems.rateLimited(kind, rate, wait: wait)
+    }
+
+    /// Takes an amount from what the client may do, whether it may do as much now or not.
+    func spend(_ kind: Rate.Kind, _ amount: Int, at rate: Rate, _ now: Int64 = WorkBucket.now()) {
+        levels.spend(kind, amount, at: rate, now)
+    }
+
     /// Creates the account of one of the client's connections.
     func connection() -> MemoryAccount { MemoryAccount(within: memory, limit: .max, owner: self) }
 
@@ -106,6 +121,10 @@ final class ClientAccount: Sendable {
     /// How much of a resource the client has.
     func used(_ resource: Resource) -> Int { tallies[resource.rawValue].used }
 
-    /// Whether the client holds nothing, and owes no work.
-    var isEmpty: Bool { memory.used == 0 && work.isIdle && tallies.allSatisfy { $0.used == 0 } }
+    /// Whether the client holds nothing, owes no work, and may do as much as ever.
+    var isEmpty: Bool {
+        let now = WorkBucket.now()
+        return memory.used == 0 && work.isIdle(at: now) && levels.isIdle(at: now)
+            && tallies.allSatisfy { $0.used == 0 }
+    }
 }

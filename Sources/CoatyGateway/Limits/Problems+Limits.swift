@@ -15,6 +15,27 @@ extension Problems {
         )
     }
 
+    /// The fields `RateLimit` and `RateLimit-Policy` are those of draft-ietf-httpapi-ratelimit-headers-11.
+    ///
+    /// - Parameter wait: the time until the client may do it, in nanoseconds.
+    static func rateLimited(_ kind: Rate.Kind, _ rate: Rate, wait: Int64) -> Problem {
+        let milliseconds = Int((wait + 999_999) / 1_000_000)
+        let seconds = (milliseconds + 999) / 1000
+        let unit = kind == .bytesIn ? #";qu="content-bytes""# : ""
+        return Problem(
+            type: typePrefix + "rate-limited",
+            title: "Rate limited",
+            status: 429,
+            detail: "Your \(kind.name) exceed what your roles allow. Wait before you go on.",
+            members: [("retryAfter", .integer(milliseconds))],
+            headers: [
+                ("Retry-After", "\(seconds)"),
+                ("RateLimit-Policy", "\"\(kind.name)\";q=\(rate.burst);w=\(rate.filling)\(unit)"),
+                ("RateLimit", "\"\(kind.name)\";r=0;t=\(seconds)"),
+            ]
+        )
+    }
+
     static func memoryExhausted(_ exhaustion: Tally.Exhaustion) -> Problem {
         Problem(
             type: typePrefix + "too-much-memory",

@@ -7,11 +7,13 @@ final class Refusals: Sendable {
     enum Kind: Hashable, Sendable, CustomStringConvertible {
         case memory
         case resource(Resource)
+        case rate(Rate.Kind)
 
         var description: String {
             switch self {
             case .memory: "memory"
             case .resource(let resource): resource.name
+            case .rate(let kind): "rate of \(kind.name)"
             }
         }
     }

@@ -10,14 +10,19 @@ struct GatewayRouter {
     private(set) var router = Router()
     /// The templates of the routes that everybody may use, whatever the access policy.
     private(set) var publicPaths: Set<String> = []
+    /// Charges a client for the bytes of a request's body.
+    private let charge: @Sendable (Principal, Int) -> Void
+
+    init(charge: @escaping @Sendable (Principal, Int) -> Void = { _, _ in }) { self.charge = charge }
 
     /// Registers a handler for operations, which the gate decides about.
     mutating func on(_ method: HTTPMethod, _ path: String, _ handler: @escaping Handler) {
-        router.on(method, path) { request in
+        router.on(method, path) { [charge] request in
             // Not expected: the admission gives each request for such a route a principal.
             guard let principal = request.context as? Principal else {
                 return .response(Problems.unauthorized.response())
             }
+            charge(principal, request.body.count)
             return handler(request, principal)
         }
     }

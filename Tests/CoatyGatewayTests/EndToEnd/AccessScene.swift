@@ -28,6 +28,8 @@ struct AccessFile {
     var anonymous: [String] = []
     /// The mapping `jwt`, in one line of YAML.
     var jwt: String?
+    /// The members of `limits`, each in one line of YAML.
+    var limits: [String] = []
     /// The grants of each role, each in one line of YAML.
     var roles: [String: [String]] = [:]
 
@@ -53,6 +55,8 @@ struct AccessFile {
         lines += certificates.map { "    - \($0)" }
         if let jwt { lines.append("  jwt: \(jwt)") }
         if !anonymous.isEmpty { lines.append("  anonymous: [\(anonymous.joined(separator: ", "))]") }
+        if !limits.isEmpty { lines.append("  limits:") }
+        lines += limits.map { "    \($0)" }
         if !roles.isEmpty { lines.append("  roles:") }
         for (role, grants) in roles.sorted(by: { $0.key < $1.key }) {
             lines.append("    \(role):")

@@ -1,6 +1,6 @@
 import Coaty
 
-/// The `access` mapping of the configuration file: `{tokens?, certificates?, anonymous?, jwt?, roles?}`.
+/// The `access` mapping of the configuration file: `{tokens?, certificates?, anonymous?, jwt?, roles?, limits?}`.
 struct AccessConfiguration: Sendable, Equatable {
     static let maximumTokens = 1_000
     static let maximumCertificates = 1_000
@@ -42,6 +42,8 @@ struct AccessConfiguration: Sendable, Equatable {
     private(set) var roles: [String: [Grant]] = [:]
     /// Whose tokens are valid besides; nil if nobody's.
     private(set) var jwt: JWTConfiguration?
+    /// How much clients may do in a time; nil if nothing limits that.
+    private(set) var limits: RateConfiguration?
 
     /// Returns a configuration with a further token.
     func adding(_ token: Token) -> AccessConfiguration {
@@ -69,7 +71,7 @@ struct AccessConfiguration: Sendable, Equatable {
     ///
     /// - Throws: `PayloadError` with a pointer to what is wrong.
     init(_ view: JSONView) throws(PayloadError) {
-        try view.refuseMembers(besides: ["tokens", "certificates", "anonymous", "jwt", "roles"])
+        try view.refuseMembers(besides: ["tokens", "certificates", "anonymous", "jwt", "roles", "limits"])
         try view.refuseDuplicates()
         guard view["tokens"] != nil || view["certificates"] != nil || view["anonymous"] != nil || view["jwt"] != nil
         else {
@@ -77,6 +79,9 @@ struct AccessConfiguration: Sendable, Equatable {
         }
         if let jwt = view["jwt"] { self.jwt = try JWTConfiguration(jwt) }
         if let roles = view["roles"] { try readRoles(roles) }
+        if let limits = view["limits"] {
+            self.limits = try RateConfiguration(limits) { [roles] in $0 == Self.admin || roles[$0] != nil }
+        }
         if let anonymous = view["anonymous"] { self.anonymous = try readRoleNames(anonymous) }
         if let certificates = view["certificates"] { try readCertificates(certificates) }
         if let tokens = view["tokens"] { try readTokens(tokens) }

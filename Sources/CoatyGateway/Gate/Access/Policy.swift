@@ -26,6 +26,8 @@ final class Policy: Sendable {
     private let tokens: [TokenDigest: AccessConfiguration.Token]
     /// Verifies the tokens of an identity provider; nil if none is configured.
     let verifier: TokenVerifier?
+    /// How much clients may do in a time; nil if nothing limits that.
+    let limits: RateConfiguration?
     /// The permissions that users of the identity provider and certificates have. Its lock is a leaf.
     private let granted: Mutex<GrantedPermissions>
 
@@ -36,6 +38,7 @@ final class Policy: Sendable {
         subjects = [:]
         tokens = [:]
         verifier = nil
+        limits = nil
         granted = Mutex(GrantedPermissions())
     }
 
@@ -49,6 +52,7 @@ final class Policy: Sendable {
         replacing old: Policy? = nil
     ) {
         self.verifier = verifier
+        limits = configuration.limits
         self.configuration = configuration
         self.dialect = dialect
         let unchanged = Self.unchangedRoles(old, configuration, dialect)

@@ -49,13 +49,30 @@ final class Principal: Sendable {
 
     /// What it may do under the policy with this ``Policy/serial``. It saves looking that up for each operation, and keeps
     /// permissions that only this principal has. Its lock may be held while that of a policy is taken.
-    private let known: Mutex<(serial: UInt64, permissions: Permissions?)>
+    private let known: Mutex<Known>
+
+    private struct Known: Sendable {
+        let serial: UInt64
+        let permissions: Permissions?
+        /// Nil if nothing is limited.
+        let rates: Rates?
+
+        init(_ authenticated: Authenticated, _ policy: Policy) {
+            let permissions = policy.permissions(of: authenticated)
+            serial = policy.serial
+            self.permissions = permissions
+            rates = policy.limits?.rates(
+                roles: permissions?.roles ?? [],
+                isAnonymous: authenticated.subject == .anonymous
+            )
+        }
+    }
 
     /// - Parameter policy: the policy in force.
     init(_ authenticated: Authenticated, address: String, under policy: Policy) {
         self.authenticated = authenticated
         self.address = address
-        known = Mutex((policy.serial, policy.permissions(of: authenticated)))
+        known = Mutex(Known(authenticated, policy))
     }
 
     /// Creates a principal that the configuration lists.
@@ -75,8 +92,17 @@ final class Principal: Sendable {
     /// a token have no role.
     func permissions(under policy: Policy) -> Permissions? {
         known.withLock { known in
-            if known.serial != policy.serial { known = (policy.serial, policy.permissions(of: authenticated)) }
+            if known.serial != policy.serial { known = Known(authenticated, policy) }
             return known.permissions
+        }
+    }
+
+    /// Returns how much it may do in a time; nil if nothing is limited.
+    func rates(under policy: Policy) -> Rates? {
+        guard policy.limits != nil else { return nil }
+        return known.withLock { known in
+            if known.serial != policy.serial { known = Known(authenticated, policy) }
+            return known.rates
         }
     }
 

@@ -270,7 +270,7 @@ extension Resource {
 
 extension Refusals.Kind {
     /// The name in metrics and in the status.
-    var label: String { description.lowercased().replacing(" ", with: "_") }
+    var label: String { description.lowercased().replacing(" ", with: "_").replacing("-", with: "_") }
 }
 
 extension Tally.Exhaustion {

@@ -1,0 +1,150 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Clients that do more in a time than their roles allow.
+@Suite(.frameChecks) struct RateLimitTests {
+    private static let roles = [
+        "user": [
+            "{publish: [channel], channels: [\"*\"]}", "{observe: [channel], channels: [\"*\"]}",
+            "{read: [info, status]}",
+        ]
+    ]
+    private static let event = #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"o","name":"n"}}"#
+
+    /// - Parameters:
+    ///   - rates: of the role `user`, in one line of YAML.
+    ///   - anonymous: those of clients without a token.
+    private static func file(_ rates: String, anonymous: String? = nil) -> AccessFile {
+        var file = AccessFile(
+            tokens: [.init("ann", "user"), .init("bob", "user"), .init("free", "admin")],
+            anonymous: ["user"],
+            roles: roles
+        )
+        file.limits = ["roles: {user: {\(rates)}}"]
+        if let anonymous { file.limits.append("anonymous: {\(anonymous)}") }
+        return file
+    }
+
+    private func metric(_ limit: String, _ scene: AccessScene) throws -> String? {
+        let name = #"coaty_gateway_limits_reached_total{limit="\#(limit)",scope="own"} "#
+        return try scene.get("/metrics", as: "free").text.split(separator: "\n").first { $0.hasPrefix(name) }
+            .map { String($0.dropFirst(name.count)) }
+    }
+
+    @Test func requestsGet429AndTheWait() throws {
+        let scene = try AccessScene(Self.file("requests: 3/h burst 3", anonymous: "requests: 1/h"))
+        for _ in 0..<3 { #expect(try scene.get("/v1/info", as: "ann").status == 200) }
+        let answer = try scene.get("/v1/info", as: "ann")
+        #expect(answer.status == 429)
+        #expect(answer.json?["type"] as? String == "urn:coaty-gateway:problem:rate-limited")
+        #expect(answer.headers["ratelimit-policy"] == #""requests";q=3;w=3600"#)
+        let wait = try #require(answer.headers["retry-after"].flatMap { Int($0) })
+        #expect((1100...1200).contains(wait) && answer.headers["ratelimit"] == #""requests";r=0;t=\#(wait)"#)
+        let milliseconds = try #require(answer.json?["retryAfter"] as? Int)
+        #expect((milliseconds + 999) / 1000 == wait)
+        // A body is not read for it.
+        #expect(try scene.post("/v1/channel/c", Self.event, as: "ann").status == 429)
+        // Others go on, and what is public.
+        #expect(try scene.get("/v1/info", as: "bob").status == 200)
+        for _ in 0..<9 { #expect(try scene.get("/v1/info", as: "free").status == 200) }
+        #expect(try scene.get("/v1/info", as: nil).status == 200)
+        #expect(try scene.get("/v1/info", as: nil).status == 429)
+        #expect(try scene.get("/healthz", as: "ann").status == 200)
+        #expect(try metric("rate_of_requests", scene) == "3")
+        #expect(scene.gateway.log.contains("refused a client more than its share"))
+        #expect(throws: (any Error).self) { _ = try scene.socket(as: "ann") }
+    }
+
+    @Test func timeFillsTheBucket() throws {
+        let scene = try AccessScene(Self.file("requests: 5/s burst 1"))
+        #expect(try scene.get("/v1/info", as: "ann").status == 200)
+        var refused = 0
+        try waitUntil("the next is served") {
+            let answer = try scene.get("/v1/info", as: "ann")
+            if answer.status == 429 { refused += 1 }
+            return answer.status == 200
+        }
+        #expect(refused > 0)
+    }
+
+    @Test func publicationsAndSubscriptionsAreCountedOverAllTransports() throws {
+        let scene = try AccessScene(Self.file("publications: 3/h burst 3, subscriptions: 2/h burst 2"))
+        let client = try scene.socket(as: "ann")
+        let publication = #""event":"channel","channelId":"c","data":\#(Self.event)"#
+        #expect(try client.ask("publish", publication).op == "ok")
+        let batch = try scene.post(
+            "/v1/batch",
+            "[\(Array(repeating: "{\(publication)}", count: 3).joined(separator: ","))]",
+            as: "ann"
+        )
+        let results = try #require(batch.json?["results"] as? [[String: Any]])
+        #expect(results.map { $0["status"] as? Int } == [202, 202, 429])
+        let refused = try client.ask("publish", publication)
+        #expect(refused.op == "error" && refused["type"] == "urn:coaty-gateway:problem:rate-limited")
+        #expect((1_100_000...1_200_000).contains(try #require(refused.json["retryAfter"] as? Int)))
+        try waitUntil("what was accepted arrives") { scene.agent.messages.count { $0.topic.contains("/CHN:c/") } >= 3 }
+        #expect(scene.agent.messages.count { $0.topic.contains("/CHN:c/") } == 3)
+        // What is denied counts for nothing.
+        #expect(
+            try client.ask("subscribe", id: "x", #""event":"advertise","objectType":"t""#).json["status"] as? Int == 403
+        )
+        try client.subscribe("s1", #""event":"channel","channelId":"c""#)
+        try client.subscribe("s2", #""event":"channel","channelId":"c""#)
+        #expect(
+            try client.ask("subscribe", id: "s3", #""event":"channel","channelId":"c""#).json["status"] as? Int == 429
+        )
+        #expect(try scene.get("/v1/sse/channel?channelId=c", as: "ann").status == 429)
+        #expect(try client.ask("unsubscribe", id: "s1").op == "ok")
+        #expect(try metric("rate_of_publications", scene) == "2")
+        #expect(try metric("rate_of_subscriptions", scene) == "2")
+    }
+
+    @Test func framesAreRequests() throws {
+        let scene = try AccessScene(Self.file("requests: 4/h burst 4"))
+        let client = try scene.socket(as: "ann")
+        try client.subscribe("s", #""event":"channel","channelId":"c""#)
+        for _ in 0..<2 { #expect(try client.ask("ping").op == "pong") }
+        let refused = try client.ask("ping")
+        #expect(refused.op == "error" && refused.json["retryAfter"] as? Int ?? 0 > 0)
+        // Events come nevertheless, and what is over can be ended.
+        try scene.publish("CHN:c", Self.event)
+        #expect(try client.next(of: "s").objectName == "n")
+        #expect(try client.ask("unsubscribe", id: "s").op == "ok")
+        #expect(try scene.get("/v1/info", as: "ann").status == 429)
+    }
+
+    @Test func bytesAreOwedUntilTheyAreThere() throws {
+        let scene = try AccessScene(Self.file("bytes-in: 2kB/h burst 1kB"))
+        let large =
+            #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"o","name":"\#(String(repeating: "n", count: 1000))"}}"#
+        let client = try scene.socket(as: "ann")
+        #expect(try scene.post("/v1/channel/c", large, as: "ann").status == 202)
+        let answer = try scene.post("/v1/channel/c", Self.event, as: "ann")
+        #expect(answer.status == 429)
+        #expect(answer.headers["ratelimit-policy"] == #""bytes-in";q=1000;w=1800;qu="content-bytes""#)
+        #expect(try client.ask("ping").json["status"] as? Int == 429)
+        // What brings no bytes goes on.
+        #expect(try scene.get("/v1/info", as: "ann").status == 200)
+        #expect(try scene.post("/v1/channel/c", Self.event, as: "bob").status == 202)
+    }
+
+    @Test func aReloadChangesRatesOfOpenConnections() throws {
+        let scene = try AccessScene(Self.file("requests: 2/h burst 2"))
+        let client = try scene.socket(as: "ann")
+        #expect(try client.ask("ping").op == "pong")
+        #expect(try client.ask("ping").op == "error")
+        try scene.reload(Self.file("requests: 1000/s"))
+        try waitUntil("the new rate applies") { try client.ask("ping").op == "pong" }
+        var open = Self.file("requests: 1/h")
+        open.limits = []
+        try scene.reload(open)
+        for _ in 0..<20 { #expect(try client.ask("ping").op == "pong") }
+        // Errors name their lines, and change nothing.
+        let bad = Self.file("requests: 1/h").yaml.replacing("1/h", with: "fast")
+        let line = try #require(bad.split(separator: "\n").firstIndex { $0.contains("fast") }) + 1
+        let reason = try scene.reload(bad: bad)
+        #expect(reason.contains("\(line)") && reason.contains("must be a rate such as"), "\(reason)")
+        #expect(try client.ask("ping").op == "pong")
+    }
+}
