@@ -91,6 +91,20 @@ public struct Setting: Sendable {
     }
 }
 
+extension Setting {
+    /// Creates a setting whose value is any text that is not empty, such as the path of a file.
+    init(
+        name: String,
+        placeholder: String,
+        help: String,
+        text path: any WritableKeyPath<GatewaySettings, String?> & Sendable
+    ) {
+        self.init(name: name, placeholder: placeholder, help: help) { settings, value throws(SettingError) in
+            settings[keyPath: path] = try GatewaySettings.nonEmpty(value)
+        }
+    }
+}
+
 /// What is wrong with a value.
 struct SettingError: Error {
     let reason: String
@@ -208,38 +222,33 @@ extension GatewaySettings {
         Setting(
             name: "broker-user",
             placeholder: "name",
-            help: "User name for the broker, instead of one in its URL (none)."
-        ) { settings, value throws(SettingError) in
-            settings.brokerUser = try nonEmpty(value)
-        },
+            help: "User name for the broker, instead of one in its URL (none).",
+            text: \.brokerUser
+        ),
         Setting(
             name: "broker-password-file",
             placeholder: "path",
-            help: "File whose first line is the user's password; it is read for each connection (none)."
-        ) { settings, value throws(SettingError) in
-            settings.brokerPasswordFile = try nonEmpty(value)
-        },
+            help: "File whose first line is the user's password; it is read for each connection (none).",
+            text: \.brokerPasswordFile
+        ),
         Setting(
             name: "broker-ca-file",
             placeholder: "path",
-            help: "PEM file of the authorities that sign the broker's certificate (the system's)."
-        ) { settings, value throws(SettingError) in
-            settings.tls.caFile = try nonEmpty(value)
-        },
+            help: "PEM file of the authorities that sign the broker's certificate (the system's).",
+            text: \.tls.caFile
+        ),
         Setting(
             name: "broker-certificate-file",
             placeholder: "path",
-            help: "PEM file of the client certificate for the broker."
-        ) { settings, value throws(SettingError) in
-            settings.tls.certificateFile = try nonEmpty(value)
-        },
+            help: "PEM file of the client certificate for the broker.",
+            text: \.tls.certificateFile
+        ),
         Setting(
             name: "broker-key-file",
             placeholder: "path",
-            help: "PEM file of the private key of the client certificate."
-        ) { settings, value throws(SettingError) in
-            settings.tls.keyFile = try nonEmpty(value)
-        },
+            help: "PEM file of the private key of the client certificate.",
+            text: \.tls.keyFile
+        ),
         Setting(
             name: "broker-keepalive",
             placeholder: "seconds",
@@ -312,10 +321,9 @@ extension GatewaySettings {
         Setting(
             name: "state-directory",
             placeholder: "path",
-            help: "Directory for contexts and rules that are changed over REST; without it a restart discards them."
-        ) { settings, value throws(SettingError) in
-            settings.stateDirectory = try nonEmpty(value)
-        },
+            help: "Directory for contexts and rules that are changed over REST; without it a restart discards them.",
+            text: \.stateDirectory
+        ),
         Setting(
             name: "resume-window",
             placeholder: "seconds",

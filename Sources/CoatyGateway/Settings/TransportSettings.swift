@@ -48,25 +48,22 @@ extension GatewaySettings {
             help: """
                 PEM file of the gateway's certificate and those of intermediate authorities. With it the port speaks TLS 1.2 and \
                 1.3 only. A changed file is loaded within seconds, and on SIGHUP (none).
-                """
-        ) { settings, value throws(SettingError) in
-            settings.transport.certificateFile = try nonEmpty(value)
-        },
+                """,
+            text: \.transport.certificateFile
+        ),
         Setting(
             name: "tls-key-file",
             placeholder: "path",
-            help: "PEM file of the private key of the gateway's certificate, without a password (none)."
-        ) { settings, value throws(SettingError) in
-            settings.transport.keyFile = try nonEmpty(value)
-        },
+            help: "PEM file of the private key of the gateway's certificate, without a password (none).",
+            text: \.transport.keyFile
+        ),
         Setting(
             name: "tls-client-ca-file",
             placeholder: "path",
             help:
-                "PEM file of the authorities that sign client certificates; without it clients are asked for none (none)."
-        ) { settings, value throws(SettingError) in
-            settings.transport.clientAuthoritiesFile = try nonEmpty(value)
-        },
+                "PEM file of the authorities that sign client certificates; without it clients are asked for none (none).",
+            text: \.transport.clientAuthoritiesFile
+        ),
         Setting(
             name: "tls-client-certificates",
             placeholder: "optional|required",
