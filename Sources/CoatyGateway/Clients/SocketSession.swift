@@ -111,11 +111,11 @@ final class SocketSession: WebSocketEndpoint.Client {
             do throws(PayloadError) {
                 frame = try ClientFrame(Array(text.utf8), id: &id)
             } catch {
-                countMalformed(text.utf8.count)
+                try count(nil, text.utf8.count)
                 throw error
             }
             op = frame.op
-            try count(frame, text.utf8.count)
+            try count(op, text.utf8.count)
             try handle(frame)
         } catch {
             fail(op, id: id, Problems.of(error))
