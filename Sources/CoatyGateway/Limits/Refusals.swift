@@ -1,7 +1,7 @@
 import Logging
 import Synchronization
 
-/// Counts what clients were refused because a limit was reached, and logs each kind at 1, 2, 4, 8…
+/// Counts what clients were refused because a limit was reached, and logs it.
 final class Refusals: Sendable {
     /// What was refused.
     enum Kind: Hashable, Sendable, CustomStringConvertible {

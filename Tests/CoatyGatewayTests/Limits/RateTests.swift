@@ -161,7 +161,7 @@ import Testing
             #expect(fields["Retry-After"] == "3600" && fields["RateLimit"] == #""requests";r=0;t=3600"#)
         }
         #expect(accounts.refusals.all.map { "\($0.key.kind) \($0.value)" } == ["rate of requests 2"])
-        // Who has used up something is not forgotten.
+        // The account of a client with a bucket that is not full is kept.
         for network in 0..<1000 { _ = accounts.account(ofAddress: "10.0.\(network / 250).\(network % 250)") }
         #expect(throws: Problem.self) { try accounts.take(.requests, of: clients[0], under: policy) }
         // Whoever has a token isn't concerned.

@@ -58,7 +58,7 @@ extension Permissions {
     /// Returns the JSON of `GET /v1/access`: `{"name", "credentials"?, "expires"?, "roles", "attributes", "unrestricted", "grants"}`,
     /// each grant as configured and with its role.
     ///
-    /// - Parameter principal: who has these permissions.
+    /// - Parameter principal: the one that has these permissions.
     func json(of principal: Principal) -> [UInt8] {
         var bytes = Array("{\"name\":".utf8)
         if let name = principal.name { JSONText.append(name, to: &bytes) } else { bytes += "null".utf8 }

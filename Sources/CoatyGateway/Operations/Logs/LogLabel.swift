@@ -18,7 +18,7 @@ enum LogLabel: Int, CaseIterable, Sendable {
     case feeds
     /// IO routing and the state directory.
     case routing
-    /// What is refused to clients, and memory.
+    /// Refusals because of limits, and memory.
     case limits
     /// Single requests.
     case requests

@@ -24,7 +24,7 @@ final class LogOutput: Sendable {
     /// Writes a line, and waits until it is written.
     func write(_ line: String) { sink(line) }
 
-    /// Writes a line later, in order, so that a request does not wait for whoever reads the log.
+    /// Writes a line later, in order, so that a request does not wait for the reader of the log.
     ///
     /// - Parameter onRoom: called after lines were dropped, with their number, when a line can be written again.
     func enqueue(_ line: String, onRoom: @escaping @Sendable (_ dropped: Int) -> Void) {

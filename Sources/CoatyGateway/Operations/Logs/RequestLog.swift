@@ -31,7 +31,7 @@ struct RequestLog: Sendable {
     /// Routes whose status 503 is an answer, and no failure.
     private static let probeRoutes: Set = ["/healthz", "/readyz"]
 
-    /// What is logged now, and where.
+    /// The selection of requests that are logged, and the loggers for them.
     private final class Lines: Sendable {
         /// An index of ``Selection``.
         private let index = Atomic(Selection.none.rawValue)
@@ -40,7 +40,7 @@ struct RequestLog: Sendable {
 
         init(_ logger: Logger) {
             counting = logger.labelled(.requests)
-            // Who wants all requests gets them, also if they are alike.
+            // With `all`, requests that are alike are written, too, and not counted.
             complete = counting.writingAll()
         }
 
