@@ -56,14 +56,8 @@ final class ClientSubscription: Sendable {
     /// The client that pays for the subscription; nil if nobody does.
     var work: WorkRate? { payer.withLock(\.self) }
 
-    /// Charges steps that were spent for the subscription.
-    ///
-    /// - Returns: whether further work for its client has to wait for that of others.
-    func spend(_ steps: Int) -> Bool {
-        guard let rate = work else { return false }
-        rate.spend(steps)
-        return rate.isOverdrawn
-    }
+    /// The memory of the client.
+    var memory: MemoryAccount { outbound.state.withLock(\.account.memory) }
 
     /// Keeps the client's places until the subscription is released.
     func hold(_ holdings: [any AnyObject & Sendable]) { self.holdings.withLock { $0 += holdings } }

@@ -3,7 +3,8 @@ import Coaty
 /// The subscriptions of a feed, in groups with equal filters, and the record that is being delivered to them.
 ///
 /// Groups whose filter can only hold for certain values are found by these values; all others are judged for each event. A filter
-/// is judged once for its group, and what a view sees once for all clients with the same permissions. Only the feed's turns use it.
+/// is judged once for its group, and what a view sees once for all clients with the same permissions. Each member of the group pays for
+/// the filter, and for what is delivered to it. Only the turns of a feed or of a slow lane use it.
 struct Audience: Sendable {
     /// Number of events in a row for which a filter may be too expensive; then its subscriptions end.
     static let maximumLeftOut = 100
@@ -11,8 +12,8 @@ struct Audience: Sendable {
     static let maximumCountedLength = 64 << 10
     /// Number of steps for one event from which a filter counts as expensive.
     static let expensiveSteps = 1000
-    /// Number of steps that cost less than it would to charge them.
-    private static let cheapSteps = 50
+    /// Steps for each member of a group from which they are charged: charging takes some steps, too.
+    private static let chargedSteps = 16
     /// Number of subscriptions between two looks at the clock.
     private static let stride = 16
 
@@ -43,6 +44,23 @@ struct Audience: Sendable {
         var count = 0
         /// Numbers the rows of events for which the filter is too expensive. An event for which it is not ends the row.
         var row = 1
+        /// Steps of verdicts that are not charged yet.
+        var steps = 0
+    }
+
+    /// Steps for one client that are not charged yet.
+    private struct Bill {
+        let client: WorkRate
+        var steps = 0
+        /// Whether some of them were spent for a filter.
+        var hasVerdict = false
+    }
+
+    /// A subscription that was removed and goes on elsewhere.
+    struct Departure: Sendable {
+        let subscription: ClientSubscription
+        /// The last record that it has received: that of a new snapshot may be later than the last one that was delivered.
+        let position: UInt64
     }
 
     private struct Delivery {
@@ -67,13 +85,15 @@ struct Audience: Sendable {
     private var places: [ObjectIdentifier: (group: Int, index: Int)] = [:]
     private var lastNumber = 0
     private var delivery: Delivery?
-    /// The subscriptions whose filter was expensive for the record, or whose clients have used up their share of work.
-    private var expensive: [ObjectIdentifier: ClientSubscription] = [:]
-
-    /// The steps of deliveries to one client that are not charged yet.
-    private var bill: (client: WorkRate, steps: Int)?
+    /// The subscriptions whose filter was expensive for the record.
+    private var expensive: Set<ObjectIdentifier> = []
+    /// The clients that have used up their share of work with the record.
+    private var overdrawn: Set<ObjectIdentifier> = []
+    private var bill: Bill?
 
     var isDelivering: Bool { delivery != nil }
+
+    var isEmpty: Bool { groups.isEmpty }
 
     var subscriptions: [ClientSubscription] {
         groups.values.flatMap { group in group.members.compactMap { $0?.subscription } }
@@ -102,11 +122,13 @@ struct Audience: Sendable {
         return lastNumber
     }
 
-    mutating func remove(_ subscription: ClientSubscription) {
-        guard let (number, place) = places.removeValue(forKey: ObjectIdentifier(subscription)) else { return }
+    /// - Returns: whether the subscription was there.
+    @discardableResult
+    mutating func remove(_ subscription: ClientSubscription) -> Bool {
+        guard let (number, place) = places.removeValue(forKey: ObjectIdentifier(subscription)) else { return false }
         groups[number]?.members[place] = nil
         groups[number]?.count -= 1
-        guard let group = groups[number], group.count == 0 else { return }
+        guard let group = groups[number], group.count == 0 else { return true }
         groups[number] = nil
         numbers[group.key] = nil
         if let keys = group.accessKeys {
@@ -114,20 +136,42 @@ struct Audience: Sendable {
         } else {
             unindexed.removeAll { $0 == number }
         }
+        return true
     }
+
+    /// Whether a filter was expensive for the last record, or a client overdrawn.
+    var wasExpensive: Bool { !expensive.isEmpty || !overdrawn.isEmpty }
 
     /// Removes the subscriptions that are to wait for others from now on.
     ///
     /// - Parameter position: the last record that was delivered.
-    /// - Returns: them, and the position of the last record that each has received: that of a new snapshot may be later.
-    mutating func removeExpensive(behind position: UInt64) -> [(subscription: ClientSubscription, position: UInt64)] {
-        guard !expensive.isEmpty else { return [] }
+    mutating func removeExpensive(behind position: UInt64) -> [Departure] {
+        guard wasExpensive else { return [] }
+        let (expensive, overdrawn) = (expensive, overdrawn)
+        (self.expensive, self.overdrawn) = ([], [])
+        guard overdrawn.isEmpty else {
+            return removeMembers(behind: position) { member in
+                expensive.contains(ObjectIdentifier(member.subscription))
+                    || member.client.map { overdrawn.contains(ObjectIdentifier($0)) } ?? false
+            }
+        }
         // Others have left meanwhile.
-        let present = expensive.keys.compactMap { places[$0] }
-        expensive = [:]
-        let members = present.compactMap { groups[$0.group]?.members[$0.index] }
+        let members = expensive.compactMap { places[$0] }.compactMap { groups[$0.group]?.members[$0.index] }
+        return remove(members, position)
+    }
+
+    /// Removes all subscriptions.
+    ///
+    /// - Parameter position: the last record that was delivered.
+    mutating func removeMembers(behind position: UInt64) -> [Departure] { removeMembers(behind: position) { _ in true } }
+
+    private mutating func removeMembers(behind position: UInt64, where isRemoved: (Member) -> Bool) -> [Departure] {
+        remove(groups.values.flatMap { $0.members.compactMap { $0.flatMap { isRemoved($0) ? $0 : nil } } }, position)
+    }
+
+    private mutating func remove(_ members: [Member], _ position: UInt64) -> [Departure] {
         for member in members { remove(member.subscription) }
-        return members.map { ($0.subscription, max($0.start, position)) }
+        return members.map { Departure(subscription: $0.subscription, position: max($0.start, position)) }
     }
 
     mutating func removeAll() { self = Audience() }
@@ -145,7 +189,7 @@ struct Audience: Sendable {
 
     /// Begins to deliver a record. The one before must be delivered.
     mutating func begin(_ record: EventRecord, at position: UInt64) {
-        expensive = [:]
+        (expensive, overdrawn) = ([], [])
         guard !groups.isEmpty else { return }
         let reading: EventReading?
         switch record.content {
@@ -184,7 +228,7 @@ struct Audience: Sendable {
                 break
             }
         }
-        chargeDeliveries()
+        chargeBill()
         return exhausted
     }
 
@@ -200,8 +244,9 @@ struct Audience: Sendable {
         guard let group = groups[number] else { return true }
         if current.verdict == nil, let verdict = current.reading?.verdict(group.key.filter, group.key.kind) {
             current.verdict = verdict
-            charge(current.reading?.takeSteps() ?? 0, to: group)
-            if case .tooExpensive = verdict {} else { groups[number]?.row += 1 }
+            var isRowOver = true
+            if case .tooExpensive = verdict { isRowOver = false }
+            charge(current.reading?.takeSteps() ?? 0, to: number, isRowOver: isRowOver)
         }
         if let verdict = current.verdict, current.reading?.isNothing(verdict) ?? false { return true }
         while current.delivered < group.members.count {
@@ -221,27 +266,41 @@ struct Audience: Sendable {
         return true
     }
 
-    /// Charges the steps of a verdict to each member of a group: what a filter costs does not depend on others.
-    private mutating func charge(_ steps: Int, to group: Group) {
-        guard steps > Self.cheapSteps else { return }
+    /// Charges the steps of a verdict to each member of a group: what a filter costs does not depend on others. Few steps for many members
+    /// are collected first.
+    private mutating func charge(_ steps: Int, to number: Int, isRowOver: Bool) {
+        guard var group = groups[number] else { return }
+        group.row += isRowOver ? 1 : 0
+        group.steps += steps
+        let isDue = group.steps >= Self.chargedSteps * group.count
+        let due = isDue ? group.steps : 0
+        if isDue { group.steps = 0 }
+        groups[number] = group
+        guard due > 0 else { return }
         for case let member? in group.members {
-            let subscription = member.subscription
-            if subscription.spend(steps) || steps > Self.expensiveSteps {
-                expensive[ObjectIdentifier(subscription)] = subscription
-            }
+            charge(due, to: member, forVerdict: true)
+            if steps > Self.expensiveSteps { expensive.insert(ObjectIdentifier(member.subscription)) }
         }
     }
 
-    /// Charges what it takes to deliver an event to a member, at the next change of the client.
-    private mutating func charge(_ steps: Int, to member: Member) {
+    /// Charges steps to the client of a member, at the next change of the client.
+    private mutating func charge(_ steps: Int, to member: Member, forVerdict isVerdict: Bool = false) {
         guard let client = member.client else { return }
-        if bill?.client !== client { chargeDeliveries() }
-        bill = (client, steps + (bill?.steps ?? 0))
+        if bill?.client !== client {
+            chargeBill()
+            bill = Bill(client: client)
+        }
+        bill?.steps += steps
+        if isVerdict { bill?.hasVerdict = true }
     }
 
-    private mutating func chargeDeliveries() {
-        guard let (client, steps) = bill.take() else { return }
-        client.spend(steps)
+    /// Charges the bill. Clients that only receive events need not wait because others take much.
+    private mutating func chargeBill() {
+        guard let bill = bill.take() else { return }
+        bill.client.spend(bill.steps)
+        if bill.hasVerdict ? bill.client.isOverdrawn : bill.client.isOverShare {
+            overdrawn.insert(ObjectIdentifier(bill.client))
+        }
     }
 
     /// Notes that an event was left out for a member of a group.

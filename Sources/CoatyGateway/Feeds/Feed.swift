@@ -33,9 +33,12 @@ final class Feed: Job {
         var audience = Audience()
         /// Subscriptions that wait for the broker's acknowledgement, with the position and the snapshot at their arrival.
         var pending: [(subscription: ClientSubscription, arrival: FeedCursor, snapshot: ObjectSnapshot?)] = []
-        /// The subscriptions with expensive filters; nil until there is one.
-        var slowLane: SlowLane?
+        /// By client; nil for subscriptions that nobody pays for.
+        var slowLanes: [ObjectIdentifier?: SlowLane] = [:]
     }
+
+    /// Number of records after which slow lanes are looked at.
+    private static let returnInterval: UInt64 = 64
 
     let ticket = JobTicket()
     /// Distinguishes the cursors of this feed from those of other feeds, including earlier feeds for the same observation.
@@ -114,7 +117,7 @@ final class Feed: Job {
         let record = record(isResumable ? cursor : nil)
         if isResumable { replayBuffer.insert(record, at: cursor) }
         intake.append(.record(record, position: intake.position))
-        return intake.trim(counts, gap(upTo:))
+        return intake.trim(counts.backlogMemory, gap(upTo:))
     }
 
     /// Returns a gap in place of the records up to a position.
@@ -197,25 +200,40 @@ final class Feed: Job {
                     subscription.refuse(Problems.filterTooExpensive)
                     remove(subscription, &turns)
                 }
-                if !turns.audience.isDelivering { moveExpensive(&turns) }
+                if !turns.audience.isDelivering {
+                    moveExpensive(&turns)
+                    moveBack(&turns)
+                }
                 if limit.isOver { return .again }
             }
         }
     }
 
     private func remove(_ subscription: ClientSubscription, _ turns: inout Turns) {
-        turns.audience.remove(subscription)
+        if turns.audience.remove(subscription) { return }
         turns.pending.removeAll { $0.subscription === subscription }
-        turns.slowLane?.remove(subscription)
+        turns.slowLanes[subscription.work.map(ObjectIdentifier.init)]?.remove(subscription)
     }
 
-    /// Moves the subscriptions whose filters were expensive for the last record to the slow lane, behind this record.
+    /// Moves the subscriptions that are to wait for others to the slow lanes of their clients, behind the last record.
     private func moveExpensive(_ turns: inout Turns) {
-        let moving = turns.audience.removeExpensive(behind: turns.position)
-        guard !moving.isEmpty else { return }
-        let lane = turns.slowLane ?? SlowLane(workers: workers, counts: counts)
-        turns.slowLane = lane
-        for (subscription, position) in moving { lane.add(subscription, behind: position) }
+        for departure in turns.audience.removeExpensive(behind: turns.position) {
+            let client = departure.subscription.work
+            let key = client.map(ObjectIdentifier.init)
+            let lane = turns.slowLanes[key] ?? SlowLane(of: departure.subscription, workers: workers, counts: counts)
+            turns.slowLanes[key] = lane
+            lane.add(departure)
+        }
+    }
+
+    /// Moves the subscriptions back that need not wait any longer.
+    private func moveBack(_ turns: inout Turns) {
+        guard !turns.slowLanes.isEmpty, turns.position.isMultiple(of: Self.returnInterval) else { return }
+        for (key, lane) in turns.slowLanes {
+            guard let returning = lane.removeRecovered(behind: turns.position) else { continue }
+            turns.slowLanes[key] = nil
+            for departure in returning { turns.audience.insert(departure.subscription, behind: departure.position) }
+        }
     }
 
     private func apply(_ entry: FeedIntake.Entry, _ turns: inout Turns) {
@@ -223,7 +241,7 @@ final class Feed: Job {
         case .record(let record, let position):
             turns.position = position
             turns.audience.begin(record, at: position)
-            turns.slowLane?.append(record, at: position, gap(upTo:))
+            for lane in turns.slowLanes.values { lane.append(record, at: position, gap(upTo:)) }
         case .join(let join): apply(join, &turns)
         case .status(let status): apply(status, &turns)
         case .end(let problem):
@@ -231,7 +249,7 @@ final class Feed: Job {
             for subscription in turns.audience.subscriptions { subscription.end(.withdrawn) }
             turns.pending = []
             turns.audience.removeAll()
-            turns.slowLane?.append(.end(problem))
+            for lane in turns.slowLanes.values { lane.append(.end(problem)) }
         }
     }
 
@@ -244,7 +262,7 @@ final class Feed: Job {
             // After a reconnect, a broker may refuse a subscription that it granted before.
             for subscription in turns.audience.subscriptions { subscription.refuse(Problems.subscriptionRefused) }
             turns.audience.removeAll()
-            turns.slowLane?.append(.status(.refused))
+            for lane in turns.slowLanes.values { lane.append(.status(.refused)) }
         }
         let pending = turns.pending
         turns.pending = []

@@ -4,9 +4,6 @@ import Synchronization
 
 /// The memory for the events that feeds have not delivered yet, and what feeds leave out for lack of it.
 final class FeedCounts: Sendable {
-    /// Bytes that a feed gets even if others hold much, as long as the reserve lasts.
-    private static let guaranteedBytes = 64 << 10
-
     /// How a subscription resumes.
     enum Replay: Int, CaseIterable {
         /// With all events behind its cursor.
@@ -23,24 +20,21 @@ final class FeedCounts: Sendable {
     let waits = DurationHistogram()
     private let backlogs = Atomic(0)
     private let memory: MemoryAccount
-    /// Maximum bytes of one lane of a feed.
-    let limit: Int
+    /// For the events of one feed.
+    let backlogMemory: BacklogMemory
 
     /// - Parameter memory: the bytes for all feeds.
     init(memory: Int, logger: Logger) {
         self.logger = logger
         self.memory = MemoryAccount(Quota(total: memory, perClient: memory, guaranteed: 0, reserve: memory / 10))
-        limit = memory / 2
+        backlogMemory = BacklogMemory(self.memory, limit: memory / 2, guaranteed: 64 << 10)
     }
 
     /// The bytes of all events that have not been delivered yet.
     var usedMemory: Int { memory.used }
 
-    /// Whether not all of the memory is used.
-    var hasMemory: Bool { memory.hasRoom }
-
-    /// Creates the account of one lane of a feed.
-    func account() -> MemoryAccount { MemoryAccount(within: memory, limit: limit, guaranteed: Self.guaranteedBytes) }
+    /// For the events that wait for a single client.
+    func backlogMemory(of client: MemoryAccount) -> BacklogMemory { BacklogMemory(client, limit: backlogMemory.limit) }
 
     /// How often older events of a feed were replaced by a gap, because the workers did not keep up.
     var droppedBacklogs: Int { backlogs.load(ordering: .relaxed) }
@@ -56,4 +50,25 @@ final class FeedCounts: Sendable {
         backlogs.add(1, ordering: .relaxed)
         logger.warning("events were left out, because subscriptions take more work than there are workers for")
     }
+}
+
+/// The memory for the records that wait in one intake.
+struct BacklogMemory: Sendable {
+    private let all: MemoryAccount
+    /// Maximum bytes.
+    let limit: Int
+    private let guaranteed: Int
+
+    /// - Parameters:
+    ///   - all: the account that pays.
+    ///   - guaranteed: the bytes that there are even if others hold much, as long as the reserve lasts.
+    init(_ all: MemoryAccount, limit: Int, guaranteed: Int = 0) {
+        (self.all, self.limit, self.guaranteed) = (all, limit, guaranteed)
+    }
+
+    /// Creates the account of an intake.
+    func account() -> MemoryAccount { MemoryAccount(within: all, limit: limit, guaranteed: guaranteed) }
+
+    /// Whether the account that pays has anything left.
+    var hasRoom: Bool { all.hasRoom }
 }

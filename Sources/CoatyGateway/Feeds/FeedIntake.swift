@@ -88,12 +88,12 @@ struct FeedIntake: Sendable {
     /// Charges the records. While there are too many, or no memory for them, replaces the oldest half by a gap.
     ///
     /// - Parameters:
-    ///   - counts: counts the memory.
+    ///   - memory: the same each time.
     ///   - gap: returns the record of the gap with the position of the last record that it replaces.
     /// - Returns: whether records were replaced.
-    mutating func trim(_ counts: FeedCounts, _ gap: (UInt64) -> EventRecord) -> Bool {
+    mutating func trim(_ memory: BacklogMemory, _ gap: (UInt64) -> EventRecord) -> Bool {
         var isTrimmed = false
-        while records > Self.maximumBacklog || !isCharged(counts) {
+        while records > Self.maximumBacklog || !isCharged(memory) {
             // Of a gap and one event, both: otherwise a gap would replace the gap.
             replaceOldest(records == 2 && events < 2 ? 2 : (records + 1) / 2, gap)
             isTrimmed = true
@@ -103,16 +103,16 @@ struct FeedIntake: Sendable {
 
     /// Charges the records.
     ///
-    /// - Returns: false if there is no memory. A single event may exceed the memory of a feed, as long as all feeds together have some
-    ///   left; gaps always have memory.
-    private mutating func isCharged(_ counts: FeedCounts) -> Bool {
-        let (current, account) = charge ?? { ($0.chargeAnyway(0), $0) }(counts.account())
+    /// - Returns: false if there is no memory. A single event may exceed the limit, as long as there is any memory; gaps always have
+    ///   memory.
+    private mutating func isCharged(_ memory: BacklogMemory) -> Bool {
+        let (current, account) = charge ?? { ($0.chargeAnyway(0), $0) }(memory.account())
         charge = (current, account)
         if current.resize(to: bytes) { return true }
         let events = events
-        guard events == 0 || events == 1 && counts.hasMemory else { return false }
+        guard events == 0 || events == 1 && memory.hasRoom else { return false }
         // Not more than the share, so that others still have memory. While it is parsed, the event belongs to another part.
-        charge = (account.chargeAnyway(min(bytes, counts.limit)), account)
+        charge = (account.chargeAnyway(min(bytes, memory.limit)), account)
         return true
     }
 

@@ -2,27 +2,57 @@ import Coaty
 import HTTPServer
 import Synchronization
 
-/// The subscriptions of a feed whose filters are expensive. They receive the feed's records behind the others, in turns of their
-/// own, so that they delay only each other.
+/// The subscriptions of one client to a feed that wait for others: their filters are expensive, or the client is overdrawn. They receive
+/// the feed's records behind the others, in turns of their own, so that they delay only each other. The client pays for the records
+/// that wait.
 ///
 /// The feed's turns append to its intake. Its locks are used as those of ``Feed``.
 final class SlowLane: Job {
-    let ticket = JobTicket(isUrgent: false)
+    /// Number of records in a row that were not expensive, after which the subscriptions return.
+    static let recovery = 100
+
+    private struct Turns {
+        var audience = Audience()
+        /// Whether the record that is being delivered, or was delivered last, was not counted yet.
+        var isNew = false
+        /// The number of records since the last expensive one.
+        var cheap = 0
+    }
+
+    let ticket: JobTicket
     private let workers: WorkerPool
     private let counts: FeedCounts
+    private let memory: BacklogMemory
     private let intake = Mutex(FeedIntake())
-    private let audience = Mutex(Audience())
+    private let turns = Mutex(Turns())
 
-    init(workers: WorkerPool, counts: FeedCounts) {
+    /// Creates the lane of a subscription's client.
+    init(of subscription: ClientSubscription, workers: WorkerPool, counts: FeedCounts) {
+        ticket = JobTicket(isUrgent: false, client: subscription.work)
+        memory = counts.backlogMemory(of: subscription.memory)
         self.workers = workers
         self.counts = counts
     }
 
     /// Adds a subscription that has begun.
+    func add(_ departure: Audience.Departure) {
+        append(.join(.init(subscription: departure.subscription, arrival: departure.position, snapshot: nil)))
+    }
+
+    /// Removes all subscriptions if they have received everything and need not wait any longer; nothing must be appended meanwhile.
     ///
-    /// - Parameter position: the last record that it has received.
-    func add(_ subscription: ClientSubscription, behind position: UInt64) {
-        append(.join(.init(subscription: subscription, arrival: position, snapshot: nil)))
+    /// - Parameter position: the last record that was appended.
+    /// - Returns: nil if they stay; empty if all have left.
+    func removeRecovered(behind position: UInt64) -> [Audience.Departure]? {
+        guard ticket.client?.isOverdrawn != true else { return nil }
+        // A turn that is running has work.
+        let removed = turns.withLockIfAvailable { turns -> [Audience.Departure]? in
+            guard turns.cheap >= Self.recovery || turns.audience.isEmpty, !turns.audience.isDelivering,
+                intake.withLock(\.isEmpty)
+            else { return nil }
+            return turns.audience.removeMembers(behind: position)
+        }
+        return removed ?? nil
     }
 
     func remove(_ subscription: ClientSubscription) {
@@ -36,7 +66,7 @@ final class SlowLane: Job {
     func append(_ record: EventRecord, at position: UInt64, _ gap: (UInt64) -> EventRecord) {
         let isTrimmed = intake.withLock { intake in
             intake.append(.record(record, position: position))
-            return intake.trim(counts, gap)
+            return intake.trim(memory, gap)
         }
         if isTrimmed { counts.noteBacklog() }
         workers.schedule(self)
@@ -50,37 +80,45 @@ final class SlowLane: Job {
 
     func turn() -> TurnEnd {
         let limit = TurnLimit()
-        return audience.withLock { audience in
+        return turns.withLock { turns in
             while true {
-                let (leaves, entry, waitingSince) = intake.withLock { $0.next(withEntry: !audience.isDelivering) }
-                for subscription in leaves { audience.remove(subscription) }
+                let (leaves, entry, waitingSince) = intake.withLock {
+                    $0.next(withEntry: !turns.audience.isDelivering)
+                }
+                for subscription in leaves { turns.audience.remove(subscription) }
                 if let waitingSince { counts.noteWait(since: waitingSince) }
                 if let entry {
-                    apply(entry, &audience)
-                } else if !audience.isDelivering {
+                    apply(entry, &turns)
+                } else if !turns.audience.isDelivering {
                     return .idle
                 }
-                for subscription in audience.deliver(until: limit) {
+                for subscription in turns.audience.deliver(until: limit) {
                     subscription.refuse(Problems.filterTooExpensive)
-                    audience.remove(subscription)
+                    turns.audience.remove(subscription)
+                }
+                if turns.isNew, !turns.audience.isDelivering {
+                    turns.isNew = false
+                    turns.cheap = turns.audience.wasExpensive ? 0 : turns.cheap + 1
                 }
                 if limit.isOver { return .again }
             }
         }
     }
 
-    private func apply(_ entry: FeedIntake.Entry, _ audience: inout Audience) {
+    private func apply(_ entry: FeedIntake.Entry, _ turns: inout Turns) {
         switch entry {
-        case .record(let record, let position): audience.begin(record, at: position)
+        case .record(let record, let position):
+            turns.audience.begin(record, at: position)
+            turns.isNew = true
         case .join(let join):
-            if !join.subscription.hasLeft { audience.insert(join.subscription, behind: join.arrival) }
+            if !join.subscription.hasLeft { turns.audience.insert(join.subscription, behind: join.arrival) }
         case .status:
             // Only a refusal is passed on.
-            for subscription in audience.subscriptions { subscription.refuse(Problems.subscriptionRefused) }
-            audience.removeAll()
+            for subscription in turns.audience.subscriptions { subscription.refuse(Problems.subscriptionRefused) }
+            turns.audience.removeAll()
         case .end:
-            for subscription in audience.subscriptions { subscription.end(.withdrawn) }
-            audience.removeAll()
+            for subscription in turns.audience.subscriptions { subscription.end(.withdrawn) }
+            turns.audience.removeAll()
         }
     }
 }

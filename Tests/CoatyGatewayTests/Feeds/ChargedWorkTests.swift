@@ -28,13 +28,39 @@ import Testing
     @Test func deliveriesAreCharged() async throws {
         let (all, none) = (WorkRate(within: total), WorkRate(within: total))
         let receiving = try client(all)
-        let other = try client(none, filter: #"["n",["LessThan",0]]"#)
+        let other = try client(none, filter: #"["n",["Equals",0]]"#)
         try await settled()
         for number in 1...20 { feed.deliver(try Made.event(1, number)) }
+        try await untilTrue("all are delivered") { try receiving.delivered.compactMap(\.event) == Array(1...20) }
         try await settled()
-        #expect(try receiving.delivered.compactMap(\.event) == Array(1...20))
         #expect(try other.delivered.compactMap(\.event) == [])
-        #expect(all.isOverdrawn && !none.isOverdrawn)
+        #expect(all.spent >= 20 * WorkRate.steps(toPass: 0) && none.spent == 0)
+    }
+
+    /// Many cheap filters of one client cost it as much as a few expensive ones. Its events wait, others' do not, and when it has paid,
+    /// they no longer do.
+    @Test func cheapFiltersAreCharged() async throws {
+        let work = WorkBucket(stepsPerSecond: 100_000)
+        let (greedy, modest) = (WorkRate(within: work), WorkRate(within: work))
+        let filtered = try (1...500).map { try client(greedy, filter: #"["none\#($0)",["NotExists"]]"#) }
+        let other = try client(modest)
+        try await settled()
+        var last = 0
+        func deliver(_ count: Int) throws {
+            for _ in 0..<count {
+                last += 1
+                feed.deliver(try Made.event(1, last))
+            }
+        }
+        try deliver(20)
+        try await untilTrue("the client is overdrawn") { greedy.isOverdrawn }
+        try deliver(1)
+        try await untilTrue("the other has it") { try other.delivered.last?.event == last }
+        #expect(try filtered.contains { try $0.delivered.last?.event != last })
+        #expect(!modest.isOverdrawn)
+        try await untilTrue("the client has paid and got all") {
+            try filtered.allSatisfy { try $0.delivered.compactMap(\.event) == Array(1...last) }
+        }
     }
 
     /// A client that resumes too much waits; another one does not.

@@ -6,7 +6,8 @@ import Testing
 @testable import CoatyGateway
 
 /// Random schedules of a feed with pools of one and of four threads, against a model: events, offline periods, subscriptions that
-/// join, resume, read slowly and leave, changes of what they may see, and clients that are overdrawn now and then.
+/// join, resume, read slowly and leave, changes of what they may see, filters that are expensive for some events, and clients that are
+/// overdrawn now and then.
 @Suite struct FeedScheduleTests {
     /// What a client has seen and may see.
     private final class Client {
@@ -54,8 +55,11 @@ import Testing
                 #"[{"observe":["channel"],"channels":["*"],"where":["object.v",["Equals",true]]}]"#
             )
         )
-        // Two conditions that mean the same are two groups.
-        filters = try [#"["w",["Equals",true]]"#, #"["w",["NotEquals",false]]"#].map(Made.condition)
+        // Conditions that mean the same are several groups. The last one is expensive for events with a long list.
+        filters = try [
+            #"["w",["Equals",true]]"#, #"["w",["NotEquals",false]]"#,
+            #"{"and":[["w",["NotEquals",false]],["list",["NotContains",-1]]]}"#,
+        ].map(Made.condition)
     }
 
     @Test(arguments: [1, 4], 0..<20 as Range<UInt64>)
@@ -81,8 +85,11 @@ import Testing
 
         func deliver() throws {
             last += 1
+            let length = Int.random(in: 0..<100, using: &random) == 0 ? 2 * Audience.expensiveSteps : 1
+            let list = Array(repeating: "1", count: length).joined(separator: ",")
             let members =
                 #""objectType":"t","objectId":"o\#(last % 5)","name":"o","n":\#(last),"w":\#(Self.isWanted(last)),"v":\#(Self.isVisible(last))"#
+                + #","list":[\#(list)]"#
             feed.deliver(try Made.channel(#"{"object":{"coreType":"CoatyObject",\#(members)}}"#))
         }
         func join(since: FeedCursor?) {
