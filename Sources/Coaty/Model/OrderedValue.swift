@@ -53,7 +53,7 @@ enum OrderedValue: Sendable {
         case (.number(let left), .number(let right)): return Scalar.compare(left, right)
         case (.text(let left), .text(let right)):
             // What a collation takes: nearly a microsecond, and 6 ns for each byte.
-            try budget.spend(16 + (left.utf8.count + right.utf8.count) / 8)
+            try budget.spend(32 + (left.utf8.count + right.utf8.count) / 8)
             return Self.collate(left, right)
         case (.text(let text), .number(let right)):
             try budget.spend(bytes: text.utf8.count)

@@ -12,6 +12,12 @@ struct Audience: Sendable {
     static let maximumCountedLength = 64 << 10
     /// Number of steps for one event from which a filter counts as expensive.
     static let expensiveSteps = 1000
+    /// Number of steps for one event from which a client counts as expensive: those of its filters and deliveries together.
+    private static let expensiveClientSteps = 5000
+    /// The same for an overdrawn client. One with fewer need not wait, whatever it has done elsewhere.
+    private static let overdrawnClientSteps = 250
+    /// Steps that it takes to look at a group, besides its filter.
+    private static let groupSteps = 10
     /// Steps for each member of a group from which they are charged: charging takes some steps, too.
     private static let chargedSteps = 16
     /// Number of subscriptions between two looks at the clock.
@@ -48,14 +54,6 @@ struct Audience: Sendable {
         var steps = 0
     }
 
-    /// Steps for one client that are not charged yet.
-    private struct Bill {
-        let client: WorkRate
-        var steps = 0
-        /// Whether some of them were spent for a filter.
-        var hasVerdict = false
-    }
-
     /// A subscription that was removed and goes on elsewhere.
     struct Departure: Sendable {
         let subscription: ClientSubscription
@@ -78,8 +76,9 @@ struct Audience: Sendable {
     private var groups: [Int: Group] = [:]
     /// The groups that are found by values.
     private var index = FilterIndex<Int>()
-    /// The groups that are judged for each event.
+    /// The groups that are judged for each event, in their order, and up to as many that are gone.
     private var unindexed: [Int] = []
+    private var goneUnindexed = 0
     private var numbers: [Key: Int] = [:]
     /// The number of each subscription's group, and its place there.
     private var places: [ObjectIdentifier: (group: Int, index: Int)] = [:]
@@ -87,9 +86,12 @@ struct Audience: Sendable {
     private var delivery: Delivery?
     /// The subscriptions whose filter was expensive for the record.
     private var expensive: Set<ObjectIdentifier> = []
-    /// The clients that have used up their share of work with the record.
-    private var overdrawn: Set<ObjectIdentifier> = []
-    private var bill: Bill?
+    /// The steps that the record has taken for clients, and whether they are to wait.
+    private var work: [ObjectIdentifier: (steps: Int, isExpensive: Bool)] = [:]
+    /// Whether one of them is to wait.
+    private var hasExpensiveClient = false
+    /// The steps for one client that are not charged yet.
+    private var bill: (client: WorkRate, steps: Int)?
 
     var isDelivering: Bool { delivery != nil }
 
@@ -134,25 +136,29 @@ struct Audience: Sendable {
         if let keys = group.accessKeys {
             index.remove(number, keys: keys)
         } else {
-            unindexed.removeAll { $0 == number }
+            goneUnindexed += 1
+            if 2 * goneUnindexed > unindexed.count {
+                unindexed.removeAll { groups[$0] == nil }
+                goneUnindexed = 0
+            }
         }
         return true
     }
 
-    /// Whether a filter was expensive for the last record, or a client overdrawn.
-    var wasExpensive: Bool { !expensive.isEmpty || !overdrawn.isEmpty }
+    /// Whether a filter or a client was expensive for the last record, or a client overdrawn.
+    var wasExpensive: Bool { !expensive.isEmpty || hasExpensiveClient }
 
     /// Removes the subscriptions that are to wait for others from now on.
     ///
     /// - Parameter position: the last record that was delivered.
     mutating func removeExpensive(behind position: UInt64) -> [Departure] {
         guard wasExpensive else { return [] }
-        let (expensive, overdrawn) = (expensive, overdrawn)
-        (self.expensive, self.overdrawn) = ([], [])
-        guard overdrawn.isEmpty else {
+        let (expensive, work, hasExpensiveClient) = (expensive, work, hasExpensiveClient)
+        forgetWork()
+        guard !hasExpensiveClient else {
             return removeMembers(behind: position) { member in
                 expensive.contains(ObjectIdentifier(member.subscription))
-                    || member.client.map { overdrawn.contains(ObjectIdentifier($0)) } ?? false
+                    || member.client.flatMap { work[ObjectIdentifier($0)]?.isExpensive } ?? false
             }
         }
         // Others have left meanwhile.
@@ -163,7 +169,9 @@ struct Audience: Sendable {
     /// Removes all subscriptions.
     ///
     /// - Parameter position: the last record that was delivered.
-    mutating func removeMembers(behind position: UInt64) -> [Departure] { removeMembers(behind: position) { _ in true } }
+    mutating func removeMembers(behind position: UInt64) -> [Departure] {
+        removeMembers(behind: position) { _ in true }
+    }
 
     private mutating func removeMembers(behind position: UInt64, where isRemoved: (Member) -> Bool) -> [Departure] {
         remove(groups.values.flatMap { $0.members.compactMap { $0.flatMap { isRemoved($0) ? $0 : nil } } }, position)
@@ -189,7 +197,7 @@ struct Audience: Sendable {
 
     /// Begins to deliver a record. The one before must be delivered.
     mutating func begin(_ record: EventRecord, at position: UInt64) {
-        (expensive, overdrawn) = ([], [])
+        forgetWork()
         guard !groups.isEmpty else { return }
         let reading: EventReading?
         switch record.content {
@@ -199,17 +207,22 @@ struct Audience: Sendable {
         }
         let candidates = candidates(reading)
         guard !candidates.isEmpty else { return }
-        // In the order in which the groups came, the next one last.
-        delivery = Delivery(record: record, position: position, reading: reading, groups: candidates.sorted(by: >))
+        delivery = Delivery(record: record, position: position, reading: reading, groups: candidates)
     }
 
-    /// Returns the groups that may receive a record.
+    private mutating func forgetWork() {
+        expensive.removeAll(keepingCapacity: true)
+        work.removeAll(keepingCapacity: true)
+        hasExpensiveClient = false
+    }
+
+    /// Returns the groups that may receive a record, in the order in which they came, the next one last.
     private func candidates(_ reading: EventReading?) -> [Int] {
-        guard let objects = reading?.indexedObjects else { return Array(groups.keys) }
-        guard !index.isEmpty else { return unindexed }
+        guard let objects = reading?.indexedObjects else { return groups.keys.sorted(by: >) }
+        guard !index.isEmpty else { return unindexed.reversed() }
         var found: Set<Int> = []
         for object in objects { found.formUnion(index.candidates(in: object)) }
-        return unindexed + found
+        return found.isEmpty ? unindexed.reversed() : (unindexed + found).sorted(by: >)
     }
 
     /// Continues to deliver the record.
@@ -271,36 +284,33 @@ struct Audience: Sendable {
     private mutating func charge(_ steps: Int, to number: Int, isRowOver: Bool) {
         guard var group = groups[number] else { return }
         group.row += isRowOver ? 1 : 0
-        group.steps += steps
+        group.steps += steps > 0 ? Self.groupSteps + steps : 0
         let isDue = group.steps >= Self.chargedSteps * group.count
         let due = isDue ? group.steps : 0
         if isDue { group.steps = 0 }
         groups[number] = group
         guard due > 0 else { return }
         for case let member? in group.members {
-            charge(due, to: member, forVerdict: true)
+            charge(due, to: member)
             if steps > Self.expensiveSteps { expensive.insert(ObjectIdentifier(member.subscription)) }
         }
     }
 
     /// Charges steps to the client of a member, at the next change of the client.
-    private mutating func charge(_ steps: Int, to member: Member, forVerdict isVerdict: Bool = false) {
+    private mutating func charge(_ steps: Int, to member: Member) {
         guard let client = member.client else { return }
-        if bill?.client !== client {
-            chargeBill()
-            bill = Bill(client: client)
-        }
-        bill?.steps += steps
-        if isVerdict { bill?.hasVerdict = true }
+        if bill?.client !== client { chargeBill() }
+        bill = (client, steps + (bill?.steps ?? 0))
     }
 
-    /// Charges the bill. Clients that only receive events need not wait because others take much.
     private mutating func chargeBill() {
-        guard let bill = bill.take() else { return }
-        bill.client.spend(bill.steps)
-        if bill.hasVerdict ? bill.client.isOverdrawn : bill.client.isOverShare {
-            overdrawn.insert(ObjectIdentifier(bill.client))
-        }
+        guard let (client, steps) = bill.take() else { return }
+        client.spend(steps)
+        let key = ObjectIdentifier(client)
+        let sum = steps + (work[key]?.steps ?? 0)
+        let isExpensive = sum > Self.expensiveClientSteps || sum > Self.overdrawnClientSteps && client.isOverdrawn
+        work[key] = (sum, isExpensive)
+        if isExpensive { hasExpensiveClient = true }
     }
 
     /// Notes that an event was left out for a member of a group.

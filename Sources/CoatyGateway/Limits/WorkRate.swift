@@ -41,9 +41,6 @@ final class WorkRate: Sendable {
 
     func isOverdrawn(at now: Int64) -> Bool { overdraft(at: now) > 0 }
 
-    /// Whether the client has used up what it may even if others do nothing.
-    var isOverShare: Bool { share.overdraft(at: WorkBucket.now()) > 0 }
-
     /// How long further work for the client has to wait if nothing else is spent, in nanoseconds; 0 or less if it does not have to.
     func overdraft(at now: Int64) -> Int64 {
         max(share.overdraft(at: now), min(total.overdraft(at: now), guaranteed.overdraft(at: now)))

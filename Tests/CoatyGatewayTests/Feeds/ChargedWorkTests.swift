@@ -57,7 +57,6 @@ import Testing
         try deliver(1)
         try await untilTrue("the other has it") { try other.delivered.last?.event == last }
         #expect(try filtered.contains { try $0.delivered.last?.event != last })
-        #expect(!modest.isOverdrawn)
         try await untilTrue("the client has paid and got all") {
             try filtered.allSatisfy { try $0.delivered.compactMap(\.event) == Array(1...last) }
         }

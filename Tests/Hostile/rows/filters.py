@@ -4,6 +4,7 @@ from rows import row
 from wire import encoded, frame, publish, request
 
 CHANNEL = "escaped"
+INNOCENT = "innocent"
 
 
 def leaves(count):
@@ -72,3 +73,38 @@ def escaped_keys_stop(attack, subscriptions=6, leaf_count=100, members=128_000, 
     attack.hold(pause)
     client.close()
     attack.hold()
+
+
+def subscribe_many(attack, clients, subscriptions, options):
+    """Subscribes to the channel that others use, and does not read what comes."""
+    for number in range(clients):
+        client = attack.open_websocket()
+        for count in range(subscriptions):
+            frames = {"op": "subscribe", "id": str(count), "event": "channel", "channelId": INNOCENT} | options(number * subscriptions + count)
+            client.send(frame(frames))
+        attack.tell_frame(client.message())
+    attack.hold()
+
+
+@row(seconds=20, soak={"clients": 1})
+def cheap_filters(attack, clients=40, subscriptions=250):
+    """40 connections have 250 subscriptions each to a channel that others use, all with other filters, each cheap, that nothing matches."""
+    subscribe_many(attack, clients, subscriptions, lambda number: {"filter": ["name", ["LessThan", f"!{number}"]]})
+
+
+@row(seconds=20, soak={"clients": 1})
+def cheap_filters_of_many(attack, clients=40, subscriptions=250):
+    """The same, and each filter takes 40 steps."""
+    leaf = lambda number: ["objectType", ["NotEquals", f"x{number}"]]
+    subscribe_many(
+        attack,
+        clients,
+        subscriptions,
+        lambda number: {"filter": {"and": [leaf(number)] * 10 + [["name", ["LessThan", f"!{number}"]]]}},
+    )
+
+
+@row(seconds=20, soak={"clients": 1})
+def many_readers(attack, clients=40, subscriptions=250):
+    """40 connections have 250 subscriptions each to a channel that others use, without filters, and do not read."""
+    subscribe_many(attack, clients, subscriptions, lambda number: {})
