@@ -44,14 +44,19 @@ extension CommunicationManager {
     /// - Parameters:
     ///   - ioActorId: the object id of the actor.
     ///   - onEnd: called when the communication manager stops while the observation is under way.
+    ///   - onGap: called when a value was dropped because it was too large.
     ///   - handler: called for each value on the binding's thread; must not block.
     /// - Returns: the observation: it ends when this is released.
     public func subscribe(
         ioValuesOf ioActorId: CoatyUUID,
         onEnd: (@Sendable () -> Void)? = nil,
+        onGap: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (IoValueEvent) -> Void
     ) -> Subscription {
-        ioAssociations.observeValues(of: ioActorId, .init(handler: handler, onEnd: onEnd, isPermanent: false))
+        ioAssociations.observeValues(
+            of: ioActorId,
+            .init(handler: handler, onEnd: onEnd, onGap: onGap, isPermanent: false)
+        )
     }
 
     /// Observes the state of an IO point over restarts of the communication manager.
@@ -94,6 +99,7 @@ extension CommunicationManager {
                     }
                     return InboundValue(bytes: message.payload, topic: topic, sourceId: sourceId)
                 },
+                onGap: { [weak self] in self?.ioAssociations.noteGap(ofActor: actorId) },
                 handler: { [weak self] value in self?.receive(value, for: actorId, isRaw: isRaw) }
             )
         } refuse: { route in

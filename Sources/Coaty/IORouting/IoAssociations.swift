@@ -10,6 +10,8 @@ final class IoAssociations: Sendable {
     struct Observer<Event: Sendable>: Sendable {
         let handler: @Sendable (Event) -> Void
         let onEnd: (@Sendable () -> Void)?
+        /// Called when events may have been missed although the connection stands.
+        var onGap: (@Sendable () -> Void)?
         /// Whether it stays when the communication manager stops.
         let isPermanent: Bool
     }
@@ -104,6 +106,12 @@ final class IoAssociations: Sendable {
     func deliver(_ event: IoValueEvent, to actorId: CoatyUUID) {
         let observers = state.withLock { $0.valueObservers[actorId] }
         for observer in observers?.values.elements ?? [] { observer.handler(event) }
+    }
+
+    /// Lets the observers of an actor know that they have missed a value.
+    func noteGap(ofActor actorId: CoatyUUID) {
+        let observers = state.withLock { $0.valueObservers[actorId] }
+        for observer in observers?.values.elements ?? [] { observer.onGap?() }
     }
 
     func hasObservers(ofActor actorId: CoatyUUID) -> Bool {

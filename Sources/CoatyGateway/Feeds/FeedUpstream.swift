@@ -103,7 +103,8 @@ struct FeedUpstream {
             }
         case .ioValue(let id):
             let agent = ioNodes.agent(ofPoint: id)
-            let subscription = agent?.subscribe(ioValuesOf: id, onEnd: onEnd) { [weak feed] event in
+            let subscription = agent?.subscribe(ioValuesOf: id, onEnd: onEnd, onGap: onGap) {
+                [weak feed] event in
                 feed?.deliver(PendingEvent(size: 2 * event.bytes.count) { ObservedEvent(event, actor: id) })
             }
             hold(subscription)

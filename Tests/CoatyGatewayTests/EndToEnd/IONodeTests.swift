@@ -221,6 +221,22 @@ import Testing
         #expect(latest.body == bytes)
     }
 
+    @Test func valuesThatAreTooLargeBecomeAGap() throws {
+        let scene = try Scene(["--maximum-agent-event-size", "2000"])
+        let node = try register(scene, Self.points())
+        let (source, actor) = (node.sources[0], node.actors[0])
+        let route = "coaty/3/-/IOV/\(source)"
+        try associate(scene, source, actor, route: route)
+        try untilAssociated(scene, node, actor)
+        let values = try scene.gateway.stream("iovalue?ioActorId=\(actor)")
+        for value in ["1", #""\#(String(repeating: "x", count: 3000))""#, "2"] {
+            try scene.agent.publish(route, value)
+        }
+        let frames = try (0..<3).map { _ in try values.receiveWithoutCursor() }
+        #expect(frames[0].hasSuffix(#"{"value":1}}"#) && frames[2].hasSuffix(#"{"value":2}}"#))
+        #expect(frames[1] == #"{"op":"gap","dropped":null}"#)
+    }
+
     @Test func streamsValuesAndStates() throws {
         let scene = try Scene()
         let node = try register(scene, Self.points())
