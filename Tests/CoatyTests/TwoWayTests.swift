@@ -63,7 +63,7 @@ import Testing
             guard let payload = try? CompleteEvent.with(object: other).payload, let id = event.correlationId else {
                 return
             }
-            _ = try? event.responder?.respond(.complete, id, payload)
+            _ = try? event.responder?.respond(.complete, id, payload, holding: nil)
             let fitting = self.job("fitting")
             fitting.objectId = right
             _ = try? event.complete(.with(object: fitting))

@@ -195,7 +195,19 @@ extension CommunicationManager {
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Request.Response) -> Void
     ) throws(CommunicationError) -> PendingRequest {
-        try publish(event, endsWithConnection: true, onEnd: onEnd, handler: handler)
+        try publish(event, holding: nil, onEnd: onEnd, handler: handler)
+    }
+
+    /// Publishes a request as ``publish(_:onEnd:handler:)``.
+    ///
+    /// - Parameter holding: released when the event is written or given up.
+    package func publish<Request: RequestEvent>(
+        _ event: Request,
+        holding: (any AnyObject & Sendable)?,
+        onEnd: (@Sendable () -> Void)? = nil,
+        handler: @escaping @Sendable (Request.Response) -> Void
+    ) throws(CommunicationError) -> PendingRequest {
+        try publish(event, endsWithConnection: true, holding: holding, onEnd: onEnd, handler: handler)
     }
 
     private func responses<Request: RequestEvent>(
@@ -203,7 +215,7 @@ extension CommunicationManager {
         timeLimit: Duration?
     ) throws(CommunicationError) -> AsyncStream<Request.Response> {
         try stream(timeLimit: timeLimit) { (onEnd, handler) throws(CommunicationError) in
-            let request = try publish(event, endsWithConnection: false, onEnd: onEnd, handler: handler)
+            let request = try publish(event, endsWithConnection: false, holding: nil, onEnd: onEnd, handler: handler)
             return { request.cancel() }
         }
     }
@@ -211,6 +223,7 @@ extension CommunicationManager {
     private func publish<Request: RequestEvent>(
         _ event: Request,
         endsWithConnection: Bool,
+        holding: (any AnyObject & Sendable)?,
         onEnd: (@Sendable () -> Void)?,
         handler: @escaping @Sendable (Request.Response) -> Void
     ) throws(CommunicationError) -> PendingRequest {
@@ -238,7 +251,7 @@ extension CommunicationManager {
         let publications = names.map { name in
             publication(Request.eventType, name: name, correlationId: correlationId, event.payload, request: id)
         }
-        let delivery = try session.publish(publications)
+        let delivery = try session.publish(publications, holding: holding)
         let request = PendingRequest(
             delivery: delivery,
             onWithdraw: { [session] in session.withdraw(request: id, onlyIfUnsent: true) },

@@ -5,9 +5,11 @@ public struct Responder: Sendable {
     func respond(
         _ eventType: CommunicationEventType,
         _ correlationId: CoatyUUID,
-        _ payload: Payload
+        _ payload: Payload,
+        holding: (any AnyObject & Sendable)?
     ) throws(CommunicationError) -> Delivery {
         guard let manager else { throw .offline }
-        return try manager.session.publish([manager.publication(eventType, correlationId: correlationId, payload)])
+        let publication = manager.publication(eventType, correlationId: correlationId, payload)
+        return try manager.session.publish([publication], holding: holding)
     }
 }

@@ -98,6 +98,7 @@ final class RequestRun: Job {
     /// Publishes a request if the agent is connected.
     ///
     /// - Parameters:
+    ///   - place: released when the request is written or given up.
     ///   - count: counts the request, even if it can't be published.
     ///   - client: the client that pays for judging the responses, which wait while it is overdrawn.
     ///   - memory: the account to which queued responses are charged.
@@ -111,6 +112,7 @@ final class RequestRun: Job {
         _ request: Request,
         _ options: RequestOptions,
         on manager: CommunicationManager,
+        holding place: Place? = nil,
         into sink: any ResponseSink,
         count: RequestCount,
         client: WorkRate,
@@ -134,7 +136,7 @@ final class RequestRun: Job {
         do throws(CommunicationError) {
             // A client must not wait until the broker is available.
             guard manager.isConnected else { throw .offline }
-            let pending = try manager.publish(request, onEnd: { run.end(.offline) }) { response in
+            let pending = try manager.publish(request, holding: place, onEnd: { run.end(.offline) }) { response in
                 observe?(response)
                 run.take(response)
             }

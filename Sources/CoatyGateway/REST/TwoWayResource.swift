@@ -52,7 +52,7 @@ struct TwoWayResource: Sendable {
                     unanswered: mustBeAnswered
                         ? Problems.noAnswer("No agent responded within \(options.timeout) ms.").response() : nil
                 )
-                do throws(CommunicationError) {
+                do {
                     let run = try permitted.start(into: sink)
                     pending.onDeparture { run.cancel() }
                     sink.hold(services.judges(permitted, by: principal) { sink.fail($0, cancelling: run) })
@@ -76,7 +76,7 @@ struct TwoWayResource: Sendable {
         stream.onRoom { outbound.pump() }
         let remove = services.connections.add(responses: outbound)
         stream.onClose(remove)
-        do throws(CommunicationError) {
+        do {
             let run = try permitted.start(into: ResponseQueue(subscription: subscription, outbound: outbound))
             let ignore = services.judges(permitted, by: principal) { problem in
                 outbound.refuse(subscription, problem)

@@ -76,6 +76,55 @@ import Testing
         await scene.stop()
     }
 
+    @Test func answersAreCountedUntilTheyAreWritten() async throws {
+        var limits = Limits()
+        limits[.outbox].total = 4000
+        limits.outboxPublications = 4
+        let scene = try await GateScene(limits: limits)
+        let account = scene.accounts.account(of: .anonymous)
+        let rights = AnswerRights(window: .seconds(60), limit: 10)
+        let answers = try (0..<3).map { number in
+            let address = try #require(EventAddress(topic: "coaty/3/-/CLL:o/\(CoatyUUID())/r\(number)"))
+            let event = try CallEvent(payload: Payload(Array("{}".utf8)), address: address)
+            let id = try #require(event.correlationId)
+            scene.hub.requests.insert(.call(event), event)
+            rights.insert(DeliveredRequest(correlationId: id, isDiscover: false))
+            let content = try Payload(Array(#"{"result":1}"#.utf8))
+            return Answer(correlationId: id, event: .return, content: content, rights: rights)
+        }
+        // Not started: answers wait.
+        for answer in answers.prefix(2) { _ = try scene.gate.perform(answer, by: .anonymous) }
+        #expect(account.used(.outbox) == 2000)
+        #expect(refusal { _ = try scene.gate.perform(answers[2], by: .anonymous) } == 429)
+        scene.start()
+        try await untilTrue("all is written") { scene.accounts.used(.outbox) == 0 }
+        #expect(refusal { _ = try scene.gate.perform(answers[2], by: .anonymous) } == nil)
+        await scene.stop()
+    }
+
+    /// A request has its place in the outbox until it is written, which is not as long as it is pending.
+    @Test func requestsAreCountedInTheOutbox() async throws {
+        var limits = Limits()
+        limits[.outbox].total = 4000
+        let scene = try await GateScene(limits: limits)
+        scene.start()
+        try await untilTrue("online") { scene.manager.isConnected }
+        let sink = NoSink()
+        for (size, status) in [(10, nil), (2500, 429)] {
+            let text = #"{"objectTypes":["\#(String(repeating: "x", count: size))"]}"#
+            let payload = try Payload(Array(text.utf8))
+            let request = try #require(try EventRequest(event: "discover", operation: nil, payload: payload))
+            let options = try RequestOptions(QueryParameters(items: [], limits: Limits()))
+            let permitted = try scene.gate.perform(SendRequest(request: request, options: options), by: .anonymous)
+            var run: RequestRun?
+            #expect(refusal { run = try permitted.start(into: sink) } == status)
+            try await untilTrue("it is written") { scene.accounts.used(.outbox) == 0 }
+            #expect(scene.accounts.used(.requests) == 1)
+            run?.cancel()
+        }
+        await scene.stop()
+    }
+
     @Test func objectsOfAPrincipalAreCountedUntilTheyAreRemoved() throws {
         let owners = ObjectOwners()
         var limits = Limits()
@@ -94,4 +143,11 @@ import Testing
     }
 
     private static let object = #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(CoatyUUID())","name":"n"}"#
+}
+
+/// Takes no responses.
+private struct NoSink: ResponseSink {
+    func take(_ frame: ServerFrame) -> Bool { true }
+    func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) {}
+    func fail(_ problem: Problem) {}
 }

@@ -90,7 +90,7 @@ extension CommunicationManager {
     fileprivate func publish(_ payload: Payload, _ topic: EventAddress, _ requests: DisposeBag) throws {
         let correlationId = topic.correlationId ?? CoatyUUID()
         func respond<Event: CommunicationEvent>(_ event: Event) throws {
-            _ = try Responder(manager: self).respond(Event.eventType, correlationId, event.payload)
+            _ = try Responder(manager: self).respond(Event.eventType, correlationId, event.payload, holding: nil)
         }
         switch topic.eventType {
         case .advertise:

@@ -52,12 +52,13 @@ struct Answer: Operation {
         return objects.isEmpty ? asked : AccessRequest.objects(.answer, pattern, objects)
     }
 
-    /// - Throws: `Problem` if the right is used up, `PayloadError` if the response is invalid or does not match the request,
+    /// - Throws: `Problem` if the right is used up or the client has its share of the outbox, `PayloadError` if the response is invalid or does not match the request,
     ///   `CommunicationError` if it can't be published.
     func execute(on target: EventRequest, in network: Network, under permit: Permit) throws -> Delivery {
         guard rights.take(correlationId) else { throw unknown }
         do {
-            return try target.answer(with: event, content, by: identity?.manager ?? network.manager)
+            let place = try permit.account.takeOutbox(content.bytes.count)
+            return try target.answer(with: event, content, by: identity?.manager ?? network.manager, holding: place)
         } catch {
             rights.giveBack(correlationId)
             throw error
@@ -69,13 +70,14 @@ extension EventRequest {
     fileprivate func answer(
         with name: CommunicationEventType,
         _ payload: Payload,
-        by manager: CommunicationManager
+        by manager: CommunicationManager,
+        holding place: Place
     ) throws -> Delivery {
         switch self {
-        case .discover(let event): try answer(event, name, ResolveEvent(payload: payload), manager)
-        case .query(let event): try answer(event, name, RetrieveEvent(payload: payload), manager)
-        case .update(let event): try answer(event, name, CompleteEvent(payload: payload), manager)
-        case .call(let event): try answer(event, name, ReturnEvent(payload: payload), manager)
+        case .discover(let event): try answer(event, name, ResolveEvent(payload: payload), manager, place)
+        case .query(let event): try answer(event, name, RetrieveEvent(payload: payload), manager, place)
+        case .update(let event): try answer(event, name, CompleteEvent(payload: payload), manager, place)
+        case .call(let event): try answer(event, name, ReturnEvent(payload: payload), manager, place)
         }
     }
 
@@ -83,11 +85,12 @@ extension EventRequest {
         _ request: Event,
         _ name: CommunicationEventType,
         _ response: @autoclosure () throws -> Event.Response,
-        _ manager: CommunicationManager
+        _ manager: CommunicationManager,
+        _ place: Place
     ) throws -> Delivery {
         guard Event.Response.eventType == name else {
             throw PayloadError.invalid(pointer: "/event", reason: "must be \(Event.Response.eventType.name)")
         }
-        return try request.answered(by: manager).answer(response())
+        return try request.answered(by: manager).answer(response(), holding: place)
     }
 }

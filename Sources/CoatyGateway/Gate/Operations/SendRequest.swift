@@ -65,8 +65,9 @@ struct PermittedRequest: Sendable {
 
     /// Publishes the request and passes its responses to the sink until it ends.
     ///
-    /// - Throws: if the request can't be published. The sink's `end` is then not called.
-    func start(into sink: any ResponseSink) throws(CommunicationError) -> RequestRun {
+    /// - Throws: `Problem` if the client has its share of the outbox, `CommunicationError` if the request can't be published. The sink's `end`
+    ///   is then not called.
+    func start(into sink: any ResponseSink) throws -> RequestRun {
         switch operation.request {
         case .discover(let event): try run(event, into: sink, observe: network.objects.note)
         case .query(let event): try run(event, into: sink)
@@ -79,11 +80,12 @@ struct PermittedRequest: Sendable {
         _ event: Request,
         into sink: any ResponseSink,
         observe: (@Sendable (Request.Response) -> Void)? = nil
-    ) throws(CommunicationError) -> RequestRun {
+    ) throws -> RequestRun {
         try RequestRun.start(
             event,
             operation.options,
             on: manager,
+            holding: account.takeOutbox(event.payload.bytes.count),
             into: sink,
             count: network.requestCount,
             client: account.work,
