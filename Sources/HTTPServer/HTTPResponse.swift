@@ -33,8 +33,8 @@ public final class HTTPResponse: Sendable {
 
     /// The status code, 200 to 599.
     public let status: Int
-    /// The bytes of the body.
-    var bodySize: Int { body.bytes.count }
+    /// The length of the body in bytes.
+    public var bodySize: Int { body.bytes.count }
     private let headers: [(name: String, value: String)]
     private let body: Body
 
@@ -75,7 +75,7 @@ public final class HTTPResponse: Sendable {
     }
 
     /// Returns a response with the same body and additional header fields; skips fields that it already has.
-    func adding(_ more: [(name: String, value: String)]) -> HTTPResponse {
+    public func adding(_ more: [(name: String, value: String)]) -> HTTPResponse {
         let new = more.filter { field in !headers.contains { $0 == field } }
         guard !new.isEmpty else { return self }
         return HTTPResponse(status: status, headers: headers + new, body)

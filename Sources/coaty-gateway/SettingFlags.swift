@@ -74,6 +74,8 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-advertised-objects-per-client")) var maximumAdvertisedObjectsPerClient: String?
     @Option(help: help("maximum-queries")) var maximumQueries: String?
     @Option(help: help("maximum-queries-per-client")) var maximumQueriesPerClient: String?
+    @Option(help: help("maximum-idempotency-keys")) var maximumIdempotencyKeys: String?
+    @Option(help: help("maximum-idempotency-keys-per-client")) var maximumIdempotencyKeysPerClient: String?
     @Option(help: help("maximum-outbox-publications")) var maximumOutboxPublications: String?
     @Option(help: help("maximum-event-size")) var maximumEventSize: String?
     @Option(help: help("maximum-event-values")) var maximumEventValues: String?

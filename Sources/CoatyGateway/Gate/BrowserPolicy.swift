@@ -18,10 +18,10 @@ struct BrowserPolicy: Sendable {
     private static let anyHost: Set = ["/healthz", "/readyz"]
     /// Request fields that pages of allowed origins may send.
     private static let requestFields =
-        "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID, Traceparent, X-Request-Id"
+        "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Traceparent, X-Request-Id"
     /// Response fields that they may read.
     private static let responseFields =
-        "ETag, Io-Source-Id, Io-Value-Timestamp, Location, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id"
+        "ETag, Idempotency-Replayed, Io-Source-Id, Io-Value-Timestamp, Location, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id"
     /// For paths that do not exist, so that the page can read the 404.
     private static let allMethods = HTTPMethod.allCases.map(\.rawValue).joined(separator: ", ")
     /// How long a browser may keep the answer to a preflight, in seconds.

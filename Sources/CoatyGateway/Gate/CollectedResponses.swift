@@ -19,21 +19,22 @@ final class CollectedResponses: ResponseSink {
         var isEnded = false
     }
 
-    private let pending: PendingResponse
+    private let answer: @Sendable (HTTPResponse) -> Void
     /// The charge of the body until it is sent.
     private let charge: Charge
     private let unanswered: @Sendable () -> HTTPResponse?
     private let state = Mutex(State())
 
     /// - Parameters:
+    ///   - answer: called with the HTTP response. Only the first call counts.
     ///   - charge: resized to the size of the body.
     ///   - unanswered: the HTTP response if no response was received before the timeout; nil to send an empty list.
     init(
-        _ pending: PendingResponse,
+        answer: @escaping @Sendable (HTTPResponse) -> Void,
         charge: Charge,
         unanswered: @autoclosure @escaping @Sendable () -> HTTPResponse?
     ) {
-        self.pending = pending
+        self.answer = answer
         self.charge = charge
         self.unanswered = unanswered
     }
@@ -67,25 +68,25 @@ final class CollectedResponses: ResponseSink {
 
     /// Ends the request with a problem.
     func fail(_ problem: Problem, cancelling run: RequestRun) {
-        pending.complete(problem.response())
+        answer(problem.response())
         run.cancel()
     }
 
     func fail(_ problem: Problem) {
         _ = release()
-        pending.complete(problem.response())
+        answer(problem.response())
     }
 
     func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) {
         var (body, count) = release()
         if count == 0, reason == .offline {
-            pending.complete(Problems.brokerUnavailable)
+            answer(Problems.brokerUnavailable)
         } else if count == 0, !isFiltered, reason == .timeout, let unanswered = unanswered() {
-            pending.complete(unanswered)
+            answer(unanswered)
         } else {
             body += #"],"reason":"\#(reason.rawValue)"\#(isFiltered ? #","filtered":true"# : "")}"#.utf8
             let headers = [(name: "Content-Type", value: "application/json")]
-            pending.complete(HTTPResponse(status: 200, headers: headers, body: body, holding: charge))
+            answer(HTTPResponse(status: 200, headers: headers, body: body, holding: charge))
         }
     }
 

@@ -26,6 +26,12 @@ final class Gate: Sendable {
         self.pause = pause
     }
 
+    /// The first answers to requests that clients may repeat.
+    var idempotency: IdempotencyTable { network.idempotency }
+
+    /// What a principal holds.
+    func account(of principal: Principal) -> ClientAccount { network.accounts.account(of: principal) }
+
     /// The bounds of what a request may hold.
     var limits: Limits { network.accounts.limits }
 

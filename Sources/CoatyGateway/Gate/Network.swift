@@ -20,6 +20,8 @@ struct Network: Sendable {
     let requestCount: RequestCount
     let metrics: Metrics
     let http = HTTPUse()
+    /// The first answers to requests with an `Idempotency-Key`.
+    let idempotency = IdempotencyTable()
     /// What operators can do with the gateway.
     var control = GatewayControl(root: nil)
 }

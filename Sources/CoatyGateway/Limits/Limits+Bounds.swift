@@ -364,6 +364,7 @@ extension Resource {
         case .ioNodes: "io-nodes"
         case .objects: "advertised-objects"
         case .queries: "queries"
+        case .idempotencyKeys: "idempotency-keys"
         }
     }
 
@@ -380,6 +381,7 @@ extension Resource {
         case .ioNodes: "Maximum number of registered IO nodes, each with its own broker session"
         case .objects: "Maximum number of objects whose owners are remembered, until they are deadvertised"
         case .queries: "Maximum number of queries of the object registry at a time"
+        case .idempotencyKeys: "Maximum number of requests with an Idempotency-Key in ten minutes"
         }
     }
 

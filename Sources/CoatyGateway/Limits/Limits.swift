@@ -155,7 +155,7 @@ extension Resource {
         switch self {
         case .connections: 20_000
         case .unauthenticated: 1000
-        case .feeds, .objects: 10_000
+        case .feeds, .objects, .idempotencyKeys: 10_000
         case .subscriptions: 100_000
         case .requests: 4096
         case .outbox: 16 << 20

@@ -16,6 +16,8 @@ enum Resource: Int, CaseIterable, Sendable {
     case objects
     /// Queries of the object registry.
     case queries
+    /// Requests with an `Idempotency-Key`, from their begin until their answers are no longer kept.
+    case idempotencyKeys
 
     /// The name in texts and, with hyphens, in settings.
     var name: String {
@@ -31,6 +33,7 @@ enum Resource: Int, CaseIterable, Sendable {
         case .ioNodes: "IO nodes"
         case .objects: "advertised objects"
         case .queries: "queries"
+        case .idempotencyKeys: "idempotency keys"
         }
     }
 }

@@ -12,7 +12,7 @@ struct BatchResource: Sendable {
     func register(in router: inout GatewayRouter) {
         let maximum = gate.limits.batchPublications
         let tooMany = Problems.contentTooLarge("A batch may have \(maximum) publications.").response()
-        router.on(.post, "/v1/batch") { request, principal in
+        router.onPost("/v1/batch", publishingBy: gate) { request, principal, claim in
             let texts: [ArraySlice<UInt8>]
             if request.hasContentType("application/x-ndjson") {
                 texts = Self.lines(request.body)
@@ -27,8 +27,10 @@ struct BatchResource: Sendable {
             }
             guard texts.count <= maximum else { return .response(tooMany) }
             var json = Array(#"{"results":"#.utf8)
-            JSONText.appendArray(texts, to: &json) { $1 += outcome(of: $0, principal) }
+            var isAnyPublished = false
+            JSONText.appendArray(texts, to: &json) { $1 += outcome(of: $0, principal, &isAnyPublished) }
             json.append(UInt8(ascii: "}"))
+            if !isAnyPublished { claim?.free() }
             return .response(HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: json))
         }
     }
@@ -48,10 +50,15 @@ struct BatchResource: Sendable {
     /// Publishes one publication and returns its result.
     ///
     /// Each text is parsed separately, so that a pointer in an error is relative to the publication.
-    private func outcome(of text: ArraySlice<UInt8>, _ principal: Principal) -> [UInt8] {
+    private func outcome(
+        of text: ArraySlice<UInt8>,
+        _ principal: Principal,
+        _ isAnyPublished: inout Bool
+    ) -> [UInt8] {
         do {
             let publication = try PublicationRequest(Payload(Array(text)).json, gate.limits)
             let delivery = try gate.perform(Publish(publication: publication), by: principal)
+            isAnyPublished = true
             return Array(#"{"status":202,"deferred":\#(delivery == .deferred)}"#.utf8)
         } catch {
             return Problems.of(error).body

@@ -17,15 +17,15 @@ struct PublishResource: Sendable {
     }
 
     func register(in router: inout GatewayRouter) {
-        router.on(.post, "/v1/advertise") { request, principal in
+        router.onPost("/v1/advertise", publishingBy: gate) { request, principal, _ in
             answer(request, principal) { payload in .advertise(try AdvertiseEvent(payload: payload)) }
         }
-        router.on(.post, "/v1/deadvertise") { request, principal in
+        router.onPost("/v1/deadvertise", publishingBy: gate) { request, principal, _ in
             answer(request, principal) { payload in
                 .deadvertise(try PublicationRequest.deadvertisement(payload, gate.limits))
             }
         }
-        router.on(.post, "/v1/channel/{channelId}") { request, principal in
+        router.onPost("/v1/channel/{channelId}", publishingBy: gate) { request, principal, _ in
             let channelId = request.parameters["channelId"] ?? ""
             guard WireName.isPublishable(channelId) else {
                 return .response(Problems.invalidParameter("channelId", InvalidParameter.level).response())

@@ -12,23 +12,31 @@ struct TwoWayResource: Sendable {
     func register(in router: inout GatewayRouter) {
         router.on(.post, "/v1/discover") { answer($0, $1, "discover") }
         router.on(.post, "/v1/query") { answer($0, $1, "query") }
-        router.on(.post, "/v1/update") { answer($0, $1, "update", mustBeAnswered: true) }
-        router.on(.post, "/v1/call/{operation}") { request, principal in
+        router.onPost("/v1/update", publishingBy: services.gate, canStream: true) { request, principal, claim in
+            answer(request, principal, "update", mustBeAnswered: true, claim)
+        }
+        router.onPost("/v1/call/{operation}", publishingBy: services.gate, canStream: true) {
+            request,
+            principal,
+            claim in
             let operation = request.parameters["operation"] ?? ""
             guard WireName.isPublishable(operation) else {
                 return .response(Problems.invalidParameter("operation", InvalidParameter.level).response())
             }
-            return answer(request, principal, "call", operation: operation, mustBeAnswered: true)
+            return answer(request, principal, "call", operation: operation, mustBeAnswered: true, claim)
         }
     }
 
-    /// - Parameter mustBeAnswered: whether the response is a problem if nobody answers in time.
+    /// - Parameters:
+    ///   - mustBeAnswered: whether the response is a problem if nobody answers in time.
+    ///   - claim: keeps the answer; nil if the client can't repeat the request.
     private func answer(
         _ request: borrowing HTTPRequest,
         _ principal: Principal,
         _ event: String,
         operation: String? = nil,
-        mustBeAnswered: Bool = false
+        mustBeAnswered: Bool = false,
+        _ claim: IdempotencyClaim? = nil
     ) -> HTTPReply {
         guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
         do {
@@ -47,16 +55,22 @@ struct TwoWayResource: Sendable {
             let charge = try permitted.account.charge(0)
             return .later { pending in
                 let sink = CollectedResponses(
-                    pending,
+                    answer: { response in
+                        // Whatever its status is: the request was published.
+                        claim?.keep(response, isCharged: true)
+                        pending.complete(response)
+                    },
                     charge: charge,
                     unanswered: mustBeAnswered
                         ? Problems.noAnswer("No agent responded within \(options.timeout) ms.").response() : nil
                 )
                 do {
                     let run = try permitted.start(into: sink)
-                    pending.onDeparture { run.cancel() }
+                    // A client that repeats the request must find its answer.
+                    if claim == nil { pending.onDeparture { run.cancel() } }
                     sink.hold(services.judges(permitted, by: principal) { sink.fail($0, cancelling: run) })
                 } catch {
+                    claim?.free()
                     pending.complete(Problems.of(error).response())
                 }
             }

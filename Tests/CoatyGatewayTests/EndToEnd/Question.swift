@@ -11,12 +11,14 @@ struct Question {
 
     /// - Parameters:
     ///   - accept: the media type that is asked for.
+    ///   - headers: further header fields.
     ///   - topic: what is in the topic of its last publication.
     init(
         _ scene: Scene,
         _ target: String,
         _ body: String,
         accept: String? = nil,
+        headers: [(String, String)] = [],
         topic: String,
         receiveBuffer: Int32? = nil
     ) throws {
@@ -24,8 +26,9 @@ struct Question {
         agent = scene.agent
         let seen = agent.messages.count
         let head = "POST \(target) HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"
-        let accepted = accept.map { "Accept: \($0)\r\n" } ?? ""
-        try client.send(head + accepted + "Content-Length: \(body.utf8.count)\r\n\r\n" + body)
+        let fields = (accept.map { [("Accept", $0)] } ?? []) + headers
+        let further = fields.map { "\($0): \($1)\r\n" }.joined()
+        try client.send(head + further + "Content-Length: \(body.utf8.count)\r\n\r\n" + body)
         var found: MQTTTestClient.Message?
         try waitUntil("the request is published on \(topic)") {
             found = scene.agent.messages.dropFirst(seen).last { $0.topic.contains(topic) }

@@ -9,7 +9,7 @@ struct TokenDigest: Hashable, Sendable {
     static let length = 32
 
     /// The algorithm. `EVP_sha256()` would look it up for each digest. Invariant: OpenSSL does not change what it has fetched.
-    private nonisolated(unsafe) static let sha256 = EVP_MD_fetch(nil, "SHA256", nil)
+    nonisolated(unsafe) static let sha256 = EVP_MD_fetch(nil, "SHA256", nil)
 
     /// ``length`` bytes.
     let bytes: [UInt8]

@@ -108,6 +108,13 @@ extension Metrics {
         add { [control = network.control] text in
             text.gauge("paused", "1 if the gateway takes no new work.", control.isPaused ? 1 : 0)
         }
+        add { [idempotency = network.idempotency] text in
+            text.counter(
+                "idempotency_replays_total",
+                "Requests that got the answer to an earlier one with the same Idempotency-Key.",
+                idempotency.replays
+            )
+        }
         add(network.feeds)
         add(network.manager)
         add(network.routing)

@@ -1,0 +1,72 @@
+import HTTPServer
+
+extension GatewayRouter {
+    /// Answers a request of a principal that publishes something. With an `Idempotency-Key`, the claim is that of the first request with
+    /// it. Of responses that come later the handler must keep the answer itself.
+    typealias PublishingHandler = @Sendable (borrowing HTTPRequest, Principal, IdempotencyClaim?) -> HTTPReply
+
+    private static let keyField = "Idempotency-Key"
+    private static let maximumKeySize = 255
+    private static let inProgress = Problems.requestInProgress.response()
+    private static let reused = Problems.keyReused.response()
+    private static let malformed = Problems.invalidParameter(
+        keyField,
+        "must have 1 to \(maximumKeySize) visible ASCII characters"
+    ).response()
+    private static let streamed = Problems.invalidParameter(
+        keyField,
+        "is for collected responses, not for application/x-ndjson"
+    ).response()
+
+    /// Registers a handler for operations that publish something. A request that repeats another one's `Idempotency-Key` gets the answer
+    /// to that one.
+    ///
+    /// An answer is kept if something was published: in responses that are there at once, with a status below 400.
+    ///
+    /// - Parameter canStream: whether the client can have the responses of agents one by one, which can't be repeated.
+    mutating func onPost(
+        _ path: String,
+        publishingBy gate: Gate,
+        canStream: Bool = false,
+        _ handler: @escaping PublishingHandler
+    ) {
+        on(.post, path) { request, principal in
+            guard let key = request.header(Self.keyField) else { return handler(request, principal, nil) }
+            guard (1...Self.maximumKeySize).contains(key.utf8.count), key.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else {
+                return .response(Self.malformed)
+            }
+            if canStream, request.prefersNDJSON { return .response(Self.streamed) }
+            let account = gate.account(of: principal)
+            do throws(Problem) {
+                switch try gate.idempotency.begin(key, RequestFingerprint(request), for: account) {
+                case .repeated(let response): return .response(response.adding([("Idempotency-Replayed", "true")]))
+                case .early: return .response(Self.inProgress)
+                case .different: return .response(Self.reused)
+                case .first(let claim):
+                    let reply = handler(request, principal, claim)
+                    if case .response(let response) = reply, response.status < 400 { claim.keep(response) }
+                    return reply
+                }
+            } catch {
+                return .response(error.response())
+            }
+        }
+    }
+}
+
+extension Problems {
+    static let requestInProgress = Problem(
+        type: typePrefix + "request-in-progress",
+        title: "Request in progress",
+        status: 409,
+        detail: "The first request with this Idempotency-Key has no answer yet. Repeat it later.",
+        headers: retry
+    )
+
+    static let keyReused = Problem(
+        type: typePrefix + "idempotency-key-reused",
+        title: "Idempotency key reused",
+        status: 422,
+        detail: "Another request had this Idempotency-Key. Use a new key for each request."
+    )
+}

@@ -1,0 +1,177 @@
+import Coaty
+import DequeModule
+import HTTPServer
+import Synchronization
+
+/// The requests with an `Idempotency-Key` that clients may repeat, and the first answers to them.
+///
+/// An answer is kept for ten minutes. Each request counts as one of its client's ``Resource/idempotencyKeys`` and as memory of the client
+/// until then; a client that has too many is refused, because forgetting an older one would publish its repetition again. The lock is a
+/// leaf: nothing else is locked while it is held.
+final class IdempotencyTable: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    /// The bytes that a request holds besides its key and the body of its answer.
+    static let cost = 1 << 10
+
+    /// What a request with a key is.
+    enum Start {
+        /// The first one with this key.
+        case first(IdempotencyClaim)
+        /// It gets the first one's answer.
+        case repeated(HTTPResponse)
+        /// The first one has no answer yet.
+        case early
+        /// Another request has the key.
+        case different
+    }
+
+    fileprivate struct Key: Hashable, Sendable {
+        let client: ClientKey
+        let text: String
+    }
+
+    private struct Entry: Sendable {
+        let fingerprint: RequestFingerprint
+        /// Unique in the table.
+        let number: UInt64
+        let place: Place
+        let charge: Charge
+        /// Nil as long as the request runs.
+        var answer: (response: HTTPResponse, charge: Charge?)?
+    }
+
+    private struct State: Sendable {
+        var entries: [Key: Entry] = [:]
+        /// The entries with answers, in the order in which they expire.
+        var answered: Deque<(key: Key, expires: Instant)> = []
+        var lastNumber: UInt64 = 0
+        /// Removes what has expired if no request does; nil if there are no answers.
+        var deadline: Deadline?
+
+        mutating func removeExpired(at now: Instant) -> [Entry] {
+            var expired: [Entry] = []
+            while let (key, expires) = answered.first, expires <= now {
+                answered.removeFirst()
+                if let entry = entries.removeValue(forKey: key) { expired.append(entry) }
+            }
+            return expired
+        }
+    }
+
+    private let lifetime: Duration
+    private let state = Mutex(State())
+    private let replayed = Atomic(0)
+
+    /// - Parameter lifetime: how long an answer is kept.
+    init(lifetime: Duration = .seconds(600)) { self.lifetime = lifetime }
+
+    /// How many requests got the answer to an earlier one.
+    var replays: Int { replayed.load(ordering: .relaxed) }
+
+    /// Begins a request.
+    ///
+    /// - Throws: `Problem` with status 429 or 503 if the client may not have a further key.
+    func begin(
+        _ text: String,
+        _ fingerprint: RequestFingerprint,
+        for account: ClientAccount,
+        at now: Instant = .now
+    ) throws(Problem) -> Start {
+        let key = Key(client: account.client, text: text)
+        if let known = known(key, fingerprint, at: now) { return known }
+        let place = try account.take(.idempotencyKeys)
+        let charge = try account.charge(Self.cost + text.utf8.count)
+        let number = state.withLock { state -> UInt64? in
+            // Another request may have been faster.
+            guard state.entries[key] == nil else { return nil }
+            state.lastNumber += 1
+            state.entries[key] = Entry(
+                fingerprint: fingerprint,
+                number: state.lastNumber,
+                place: place,
+                charge: charge
+            )
+            return state.lastNumber
+        }
+        guard let number else { return known(key, fingerprint, at: now) ?? .early }
+        return .first(IdempotencyClaim(on: key, number, account, in: self))
+    }
+
+    /// Returns what a request is if there is another one with its key.
+    private func known(_ key: Key, _ fingerprint: RequestFingerprint, at now: Instant) -> Start? {
+        // What has expired is released outside the lock.
+        let (entry, _) = state.withLock { state in
+            let expired = state.removeExpired(at: now)
+            return (state.entries[key], expired)
+        }
+        guard let entry else { return nil }
+        guard entry.fingerprint == fingerprint else { return .different }
+        guard let answer = entry.answer else { return .early }
+        replayed.add(1, ordering: .relaxed)
+        return .repeated(answer.response)
+    }
+
+    /// Keeps the answer to a request, unless it has one.
+    fileprivate func keep(_ response: HTTPResponse, _ charge: Charge?, for key: Key, _ number: UInt64, at now: Instant)
+    {
+        state.withLock { state in
+            guard state.entries[key]?.number == number, state.entries[key]?.answer == nil else { return }
+            state.entries[key]?.answer = (response, charge)
+            state.answered.append((key, now + lifetime))
+            if state.deadline == nil { schedule(after: lifetime, &state) }
+        }
+    }
+
+    /// Makes a key unused again, unless its request has an answer.
+    fileprivate func free(_ key: Key, _ number: UInt64) {
+        let _ = state.withLock { state -> Entry? in
+            guard let entry = state.entries[key], entry.number == number, entry.answer == nil else { return nil }
+            return state.entries.removeValue(forKey: key)
+        }
+    }
+
+    private func schedule(after delay: Duration, _ state: inout State) {
+        state.deadline = Deadline(after: delay) { [weak self] in self?.removeExpired(at: .now) }
+    }
+
+    private func removeExpired(at now: Instant) {
+        let _ = state.withLock { state in
+            let expired = state.removeExpired(at: now)
+            state.deadline = nil
+            if let next = state.answered.first { schedule(after: next.expires - now, &state) }
+            return expired
+        }
+    }
+}
+
+/// The only request that runs with a key. If it is released without an answer, the key is unused again.
+final class IdempotencyClaim: Sendable {
+    private let table: IdempotencyTable
+    private let key: IdempotencyTable.Key
+    private let number: UInt64
+    private let account: ClientAccount
+
+    fileprivate init(
+        on key: IdempotencyTable.Key,
+        _ number: UInt64,
+        _ account: ClientAccount,
+        in table: IdempotencyTable
+    ) {
+        (self.key, self.number, self.account, self.table) = (key, number, account, table)
+    }
+
+    deinit { table.free(key, number) }
+
+    /// Keeps the answer to the request, before the client gets it. Only the first answer counts.
+    ///
+    /// - Parameter isCharged: whether the response holds the charge of its body.
+    func keep(_ response: HTTPResponse, isCharged: Bool = false, at now: IdempotencyTable.Instant = .now) {
+        // It can't be refused, since something was published. A client above its limit gets no further key.
+        let charge = isCharged ? nil : account.memory.chargeAnyway(response.bodySize)
+        table.keep(response, charge, for: key, number, at: now)
+    }
+
+    /// Makes the key unused again, because nothing was published.
+    func free() { table.free(key, number) }
+}

@@ -1,0 +1,126 @@
+import HTTPServer
+import Logging
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+@Suite struct IdempotencyTableTests {
+    private let table = IdempotencyTable()
+    private let now = ContinuousClock.now
+    private let request = RequestFingerprint([Array("a".utf8)])
+
+    private func account(_ change: (inout Limits) -> Void = { _ in }) -> ClientAccount {
+        var limits = Limits()
+        change(&limits)
+        return Accounts(limits, logger: Logger(label: "test")).account(ofAddress: "192.0.2.1")
+    }
+
+    private func claim(_ start: IdempotencyTable.Start) throws -> IdempotencyClaim {
+        guard case .first(let claim) = start else { throw Unexpected(start: start) }
+        return claim
+    }
+
+    private struct Unexpected: Error {
+        let start: IdempotencyTable.Start
+    }
+
+    private func name(_ start: IdempotencyTable.Start) -> String {
+        switch start {
+        case .first: "first"
+        case .repeated(let response): "repeated \(response.status)"
+        case .early: "early"
+        case .different: "different"
+        }
+    }
+
+    @Test func answersAreKeptForTenMinutes() throws {
+        let account = account()
+        func begin(_ seconds: Int) throws -> IdempotencyTable.Start {
+            try table.begin("k", request, for: account, at: now + .seconds(seconds))
+        }
+        let first = try claim(try begin(0))
+        #expect(name(try begin(3000)) == "early")
+        first.keep(HTTPResponse(status: 202, body: "first"), at: now + .seconds(3600))
+        // Only the first answer counts.
+        first.keep(HTTPResponse(status: 200, body: "second"), at: now + .seconds(3600))
+        #expect(name(try begin(3600 + 599)) == "repeated 202")
+        #expect(name(try begin(3600 + 600)) == "first")
+        // The second repetition did not prolong the first answer, and nothing is left of it.
+        #expect(account.used(.idempotencyKeys) == 0 && account.memory.used == 0)
+        #expect(table.replays == 1)
+    }
+
+    @Test func answersExpireWithoutAnyRequest() throws {
+        let table = IdempotencyTable(lifetime: .milliseconds(200))
+        let account = account()
+        for key in ["a", "b"] { try claim(try table.begin(key, request, for: account)).keep(HTTPResponse(status: 202)) }
+        #expect(account.used(.idempotencyKeys) == 2)
+        try waitUntil("both have expired") { account.used(.idempotencyKeys) == 0 && account.memory.used == 0 }
+        // The timer starts again.
+        try claim(try table.begin("c", request, for: account)).keep(HTTPResponse(status: 202))
+        try waitUntil("the next one has expired") { account.used(.idempotencyKeys) == 0 }
+    }
+
+    @Test func aClaimWithoutAnAnswerFreesItsKey() throws {
+        let account = account()
+        var first: IdempotencyClaim? = try claim(try table.begin("k", request, for: account))
+        #expect(account.used(.idempotencyKeys) == 1 && account.memory.used == IdempotencyTable.cost + 1)
+        withExtendedLifetime(first) {}
+        first = nil
+        #expect(account.used(.idempotencyKeys) == 0 && account.memory.used == 0)
+        // What a former request does later does not concern the next one with the key.
+        let second = try claim(try table.begin("k", request, for: account))
+        second.free()
+        let third = try claim(try table.begin("k", request, for: account))
+        second.keep(HTTPResponse(status: 202))
+        second.free()
+        #expect(name(try table.begin("k", request, for: account)) == "early")
+        third.keep(HTTPResponse(status: 204))
+        third.free()
+        #expect(name(try table.begin("k", request, for: account)) == "repeated 204")
+    }
+
+    @Test func bodiesAreChargedToTheClient() throws {
+        let account = account()
+        let first = try claim(try table.begin("k", request, for: account))
+        first.keep(HTTPResponse(status: 200, body: [UInt8](repeating: 0x20, count: 100_000)), at: now)
+        #expect(account.memory.used == IdempotencyTable.cost + 1 + 100_000)
+        let second = try claim(try table.begin("l", request, for: account, at: now))
+        second.keep(HTTPResponse(status: 200, body: [UInt8](repeating: 0x20, count: 100_000)), isCharged: true, at: now)
+        #expect(account.memory.used == 2 * (IdempotencyTable.cost + 1) + 100_000)
+        _ = try table.begin("m", request, for: account, at: now + .seconds(600))
+        #expect(account.memory.used == 0)
+    }
+
+    @Test func aClientAboveItsLimitGetsNoKey() throws {
+        let account = account {
+            $0.memoryPerClient = 1 << 20
+            $0.minimumMemory = 0
+        }
+        let first = try claim(try table.begin("k", request, for: account))
+        first.keep(HTTPResponse(status: 200, body: [UInt8](repeating: 0x20, count: 2 << 20)), at: now)
+        let problem = #expect(throws: Problem.self) { try table.begin("l", request, for: account, at: now) }
+        #expect(problem?.status == 429 && problem?.type.hasSuffix(":too-much-memory") == true)
+        #expect(account.used(.idempotencyKeys) == 1)
+        #expect(name(try table.begin("k", request, for: account, at: now)) == "repeated 200")
+    }
+
+    @Test func clientsHaveKeysOfTheirOwn() throws {
+        let accounts = Accounts(Limits(), logger: Logger(label: "test"))
+        let clients = ["192.0.2.1", "192.0.2.2"].map { accounts.account(ofAddress: $0) }
+        let claims = try clients.map { try claim(try table.begin("k", request, for: $0)) }
+        claims[0].keep(HTTPResponse(status: 202))
+        #expect(name(try table.begin("k", request, for: clients[0])) == "repeated 202")
+        #expect(name(try table.begin("k", request, for: clients[1])) == "early")
+        #expect(name(try table.begin("k", RequestFingerprint([[]]), for: clients[0])) == "different")
+    }
+
+    @Test func partsOfAFingerprintDoNotRunIntoEachOther() {
+        func fingerprint(_ parts: String...) -> RequestFingerprint { RequestFingerprint(parts.map { Array($0.utf8) }) }
+        #expect(fingerprint("a", "b") == fingerprint("a", "b"))
+        for other in [fingerprint("ab"), fingerprint("ab", ""), fingerprint("", "ab"), fingerprint("a", "b", "")] {
+            #expect(other != fingerprint("a", "b"))
+        }
+    }
+}
