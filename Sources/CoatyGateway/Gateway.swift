@@ -261,7 +261,7 @@ public final class Gateway: Sendable {
             logger: logger.labelled(.websocket)
         )
         let rest = HTTPServer(
-            configuration: restConfiguration(limit, refusals),
+            configuration: restConfiguration(limit, refusals, services),
             router: router(services, manager, brokerAddress: broker.address),
             logger: logger.labelled(.http)
         )
@@ -449,11 +449,15 @@ public final class Gateway: Sendable {
         return configuration
     }
 
-    private func restConfiguration(_ limit: DescriptorLimit, _ refusals: ConnectionRefusals) -> HTTPServer.Configuration
-    {
+    private func restConfiguration(
+        _ limit: DescriptorLimit,
+        _ refusals: ConnectionRefusals,
+        _ services: ClientServices
+    ) -> HTTPServer.Configuration {
         var configuration = HTTPServer.Configuration()
         configuration.refuse = refusals.refuse
         configuration.reports = requestLog.reports
+        configuration.ended = services.charge
         configuration.maximumBodySize = settings.limits.bodySize
         configuration.maximumHeaderSize = settings.limits.headerSize
         configuration.connectionLimit = min(limit.connections, settings.limits[.connections].total / 2)

@@ -36,6 +36,8 @@ extension HTTPServer {
         public var drainRetryAfter = 1...1
         /// Reports requests when they are over. With it, requests have ids, which responses carry as `X-Request-Id`.
         public var reports: RequestReports?
+        /// Called for each request that has come to its admission when it is over, on one of the server's threads, which it must not block.
+        public var ended: (@Sendable (borrowing EndedRequest) -> Void)?
         /// What the `type` of the server's own problem details begins with.
         public var problemTypePrefix = "urn:problem:"
 

@@ -422,6 +422,7 @@ final class RequestProcessor: Sendable {
                 nanoseconds: nanoseconds
             )
         }
+        configuration.ended?(EndedRequest(nanoseconds: nanoseconds, isSlow: false, exchange: exchange, routes: routes))
         reports?.ended(exchange, routes, nanoseconds: nanoseconds)
         exchange.connection.answerEnds()
         if exchange.hasBegunAnswer { openAnswers.ended() }

@@ -35,6 +35,23 @@ final class ClientServices: Sendable {
         accounts.spend(.bytesIn, bytes, of: principal, under: authenticator.access.policy)
     }
 
+    /// Returns how many bytes the connections of a principal may be sent in a time; nil if nothing limits that.
+    func outboundRate(of principal: Principal) -> Rate? {
+        principal.rates(under: authenticator.access.policy)?[.bytesOut]
+    }
+
+    /// Charges the principal of a request for the bytes of its response. Outbound queues charge what they write to streams.
+    func charge(_ request: borrowing EndedRequest) {
+        let policy = authenticator.access.policy
+        guard policy.limits != nil, let principal = request.context as? Principal,
+            !request.isStream || !Self.queuedPaths.contains(request.pathTemplate ?? "")
+        else { return }
+        accounts.spend(.bytesOut, request.responseBytes, of: principal, under: policy)
+    }
+
+    /// Templates of the routes whose streams are outbound queues.
+    private static let queuedPaths = TwoWayResource.paths.union([EventStreamResource.path])
+
     /// Returns the requests that a principal may answer. The connections of a token share them; an anonymous connection gets its
     /// own.
     func answerRights(of principal: Principal) -> AnswerRights {

@@ -64,6 +64,9 @@ struct OutboundFrame {
         charge = event.charge
     }
 
+    /// Length of all parts, in bytes.
+    var count: Int { prefix.count + (body?.count ?? rest.reduce(0) { $0 + $1.count }) }
+
     /// The frame in parts, which belong together without anything in between.
     var parts: [[UInt8]] { [prefix] + (body?.parts ?? rest) }
 

@@ -1,6 +1,15 @@
+import Coaty
 import DequeModule
 
 extension OutboundQueue {
+    /// Whether something has waited because of the client's rate of bytes since the queues were last empty.
+    enum Waiting {
+        case no
+        /// It has, and that is still to be counted.
+        case uncounted
+        case counted
+    }
+
     /// The queues of a connection, and the account that they are charged to.
     struct State {
         /// The account of the client.
@@ -21,6 +30,11 @@ extension OutboundQueue {
         /// Whether the connection had no room for a frame, and ``OutboundQueue/pump()`` was not called since.
         var isFull = false
         var isClosed = false
+        /// How many bytes the client may be sent in a time; nil if nothing limits that.
+        var rate: Rate?
+        /// When writing goes on, since the client was sent more than its rate; nil if it was not.
+        var pause: Deadline?
+        var waiting = Waiting.no
         /// Bytes of events in all queues, including events that throttling holds back.
         var bytes = 0
         /// Bytes of responses in all queues.
@@ -92,6 +106,11 @@ extension OutboundQueue {
         }
 
         /// Whether a new event may be written at once, because nothing that comes first is queued.
-        var isIdle: Bool { !isFull && !isClosed && replies.isEmpty && ready.isEmpty }
+        var isIdle: Bool { !isFull && !isClosed && pause == nil && replies.isEmpty && ready.isEmpty }
+
+        /// Counts bytes that the client was sent.
+        func spend(_ frame: OutboundFrame) {
+            if let rate { account.spend(.bytesOut, frame.count, at: rate) }
+        }
     }
 }

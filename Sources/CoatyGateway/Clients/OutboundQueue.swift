@@ -23,6 +23,8 @@ final class OutboundQueue: Job {
     static let releaseBatch = 64
     /// The delay before throttled events are checked again if the client has not read the previous ones.
     static let recheckInterval = Duration.milliseconds(100)
+    /// The least time for which a client that was sent more than its rate waits.
+    static let minimumWait = Duration.milliseconds(1)
 
     /// Not urgent: many clients that resume at once must not hold up live events.
     let ticket = JobTicket(isUrgent: false)
@@ -220,9 +222,11 @@ final class OutboundQueue: Job {
         _ state: inout State
     ) {
         var item = item
-        if state.isIdle, !condition.isBehind, item.charge(to: state.memory) {
-            switch transport.offer(item.outbound(to: subscription)) {
+        if state.isIdle, !condition.isBehind, !hasToWait(&state), item.charge(to: state.memory) {
+            let frame = item.outbound(to: subscription)
+            switch transport.offer(frame) {
             case .queued:
+                state.spend(frame)
                 state.noteDelivered(item)
                 return
             case .full: state.isFull = true
@@ -363,10 +367,13 @@ final class OutboundQueue: Job {
         while !state.isFull, !state.isClosed {
             if !state.replies.isEmpty {
                 writeReplies(&state)
+            } else if state.ready.isEmpty && state.replaying.isEmpty {
+                if state.waiting == .counted { state.waiting = .no }
+                return
+            } else if hasToWait(&state) {
+                return
             } else if let serial = state.ready.popFirst() ?? state.replaying.popFirst() {
                 guard writeNext(of: serial, &state) else { return }
-            } else {
-                return
             }
         }
     }
@@ -415,7 +422,9 @@ final class OutboundQueue: Job {
     /// Returns whether the connection has taken the frame.
     private func offer(_ frame: OutboundFrame, _ state: inout State) -> Bool {
         switch transport.offer(frame) {
-        case .queued: return true
+        case .queued:
+            state.spend(frame)
+            return true
         case .full: state.isFull = true
         case .closed: clear(&state)
         }

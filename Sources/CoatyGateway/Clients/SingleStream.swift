@@ -58,6 +58,7 @@ final class SingleStream: Sendable {
 
     /// Judges the subscription by the current policy.
     private func judge(_ subscription: ClientSubscription) {
+        outbound.limit(to: services.outboundRate(of: principal))
         guard let observation = subscription.wanted else { return }
         services.gate.judge(subscription, Observe(observation: observation), outbound) { [principal] in principal }
     }

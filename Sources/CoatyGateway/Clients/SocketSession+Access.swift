@@ -84,6 +84,7 @@ extension SocketSession {
     private func judge() {
         let (principal, activities) = store.state.withLock { ($0.principal, Array($0.activities.values)) }
         guard let principal else { return }
+        outbound.limit(to: services.outboundRate(of: principal))
         do throws(Problem) {
             _ = try services.gate.access.permissions(of: principal)
         } catch {

@@ -54,7 +54,8 @@ struct RequestAdmission: Sendable {
         }
     }
 
-    /// Counts a request. Its body counts when it is there, so a client that has sent too much has to wait with the next one.
+    /// Counts a request. Its body and that of its response count when they are there, so a client that has sent or got too much has to
+    /// wait with the next one.
     ///
     /// - Throws: `Problem` with status 429 if it comes too early.
     private func limit(_ head: borrowing HTTPRequestHead, _ principal: Principal, under policy: Policy) throws(Problem)
@@ -65,6 +66,7 @@ struct RequestAdmission: Sendable {
         case .post, .put, .patch: try accounts.take(.bytesIn, 0, of: principal, under: policy)
         default: break
         }
+        try accounts.take(.bytesOut, 0, of: principal, under: policy)
         try accounts.take(.requests, of: principal, under: policy)
     }
 

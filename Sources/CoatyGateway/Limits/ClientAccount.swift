@@ -103,6 +103,14 @@ final class ClientAccount: Sendable {
         throw Problems.rateLimited(kind, rate, wait: wait)
     }
 
+    /// Returns how long the client has to wait because it owes something, in nanoseconds; nil if it does not.
+    func wait(_ kind: Rate.Kind, at rate: Rate, _ now: Int64 = WorkBucket.now()) -> Int64? {
+        levels.take(kind, 0, at: rate, now)
+    }
+
+    /// Counts that the client has to wait although nothing is refused.
+    func countWait(_ kind: Rate.Kind) { refusals.count(.rate(kind), .own, client) }
+
     /// Takes an amount from what the client may do, whether it may do as much now or not.
     func spend(_ kind: Rate.Kind, _ amount: Int, at rate: Rate, _ now: Int64 = WorkBucket.now()) {
         levels.spend(kind, amount, at: rate, now)

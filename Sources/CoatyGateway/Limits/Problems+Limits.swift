@@ -21,7 +21,7 @@ extension Problems {
     static func rateLimited(_ kind: Rate.Kind, _ rate: Rate, wait: Int64) -> Problem {
         let milliseconds = Int((wait + 999_999) / 1_000_000)
         let seconds = (milliseconds + 999) / 1000
-        let unit = kind == .bytesIn ? #";qu="content-bytes""# : ""
+        let unit = kind.isBytes ? #";qu="content-bytes""# : ""
         return Problem(
             type: typePrefix + "rate-limited",
             title: "Rate limited",

@@ -11,6 +11,8 @@ struct Rate: Sendable, Equatable {
         case subscriptions
         /// The bytes of request bodies and WebSocket messages.
         case bytesIn
+        /// The bytes of response bodies and of what connections are sent.
+        case bytesOut
 
         /// The name in the configuration and in header fields.
         var name: String { "\(key)" }
@@ -21,11 +23,12 @@ struct Rate: Sendable, Equatable {
             case .publications: "publications"
             case .subscriptions: "subscriptions"
             case .bytesIn: "bytes-in"
+            case .bytesOut: "bytes-out"
             }
         }
 
-        /// Whether an amount is known only after it was let in. Then a client may owe some.
-        var isOwed: Bool { self == .bytesIn }
+        /// Whether bytes are counted. Their amount is known only when they are there, so a client may owe some.
+        var isBytes: Bool { self == .bytesIn || self == .bytesOut }
     }
 
     struct Malformed: Error {
@@ -48,7 +51,7 @@ struct Rate: Sendable, Equatable {
 
     /// Reads the text of a configuration.
     init(_ text: String, of kind: Kind) throws(Malformed) {
-        let example = kind == .bytesIn ? "1MB/s or 500kB/s burst 2MB" : "100/s or 10/min burst 50"
+        let example = kind.isBytes ? "1MB/s or 500kB/s burst 2MB" : "100/s or 10/min burst 50"
         let malformed = Malformed(reason: "must be a rate such as \(example)")
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 1 || words.count == 3 && words[1] == "burst" else { throw malformed }
@@ -71,11 +74,11 @@ struct Rate: Sendable, Equatable {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
         let factor: Int
         switch text.dropFirst(digits.count) {
-        case "" where kind != .bytesIn: factor = 1
-        case "B" where kind == .bytesIn: factor = 1
-        case "kB" where kind == .bytesIn: factor = 1_000
-        case "MB" where kind == .bytesIn: factor = 1_000_000
-        case "GB" where kind == .bytesIn: factor = 1_000_000_000
+        case "" where !kind.isBytes: factor = 1
+        case "B" where kind.isBytes: factor = 1
+        case "kB" where kind.isBytes: factor = 1_000
+        case "MB" where kind.isBytes: factor = 1_000_000
+        case "GB" where kind.isBytes: factor = 1_000_000_000
         default: return nil
         }
         guard let number = Int(digits), (1...maximumAmount / factor).contains(number) else { return nil }

@@ -43,7 +43,7 @@ struct RateLevels: ~Copyable, Sendable {
     }
 
     private static func latest(_ kind: Rate.Kind, _ rate: Rate, _ now: Int64) -> Int64 {
-        now + rate.nanoseconds(rate.burst) + (kind.isOwed ? maximumDebt : 0)
+        now + rate.nanoseconds(rate.burst) + (kind.isBytes ? maximumDebt : 0)
     }
 
     private static func set(_ full: inout [Int64], _ kind: Rate.Kind, _ time: Int64) {

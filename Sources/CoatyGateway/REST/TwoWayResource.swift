@@ -86,6 +86,7 @@ struct TwoWayResource: Sendable {
             workers: services.workers,
             hasOneSubscription: true
         )
+        outbound.limit(to: services.outboundRate(of: principal))
         let subscription = outbound.open(id: nil, isHeld: false)
         stream.onRoom { outbound.pump() }
         let remove = services.connections.add(responses: outbound)

@@ -7,7 +7,7 @@ import Testing
     private static let roles = [
         "user": [
             "{publish: [channel], channels: [\"*\"]}", "{observe: [channel], channels: [\"*\"]}",
-            "{read: [info, status]}",
+            "{request: [call], operations: [\"*\"]}", "{read: [info, status]}",
         ]
     ]
     private static let event = #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"o","name":"n"}}"#
@@ -127,6 +127,99 @@ import Testing
         // What brings no bytes goes on.
         #expect(try scene.get("/v1/info", as: "ann").status == 200)
         #expect(try scene.post("/v1/channel/c", Self.event, as: "bob").status == 202)
+    }
+
+    // MARK: - Bytes out
+
+    /// Publishes events of somewhat more than 1,000 bytes.
+    private func publish(_ numbers: Range<Int>, _ scene: AccessScene) throws {
+        let filler = String(repeating: "x", count: 1000)
+        for number in numbers {
+            let object =
+                #"{"coreType":"CoatyObject","objectType":"t","objectId":"o","name":"n","number":\#(number),"filler":"\#(filler)"}"#
+            try scene.publish("CHN:c", #"{"object":\#(object)}"#)
+        }
+    }
+
+    @Test func responsesAreChargedToTheNextRequest() throws {
+        let scene = try AccessScene(Self.file("bytes-out: 2kB/h burst 1kB"))
+        let first = try scene.get("/v1/status", as: "ann")
+        #expect(first.status == 200 && first.body.count > 1000)
+        var answer: RawConnection.Response?
+        // A response counts when it is sent.
+        try waitUntil("the response is charged") {
+            answer = try scene.get("/v1/info", as: "ann")
+            return answer?.status == 429
+        }
+        #expect(answer?.json?["type"] as? String == "urn:coaty-gateway:problem:rate-limited")
+        #expect(answer?.headers["ratelimit-policy"] == #""bytes-out";q=1000;w=1800;qu="content-bytes""#)
+        #expect(try scene.post("/v1/channel/c", Self.event, as: "ann").status == 429)
+        #expect(try scene.get("/v1/info", as: "bob").status == 200)
+        for _ in 0..<3 { #expect(try scene.get("/v1/status", as: "free").status == 200) }
+    }
+
+    @Test func eventsBeyondTheRateAreDroppedWithAGap() throws {
+        let scene = try AccessScene(Self.file("bytes-out: 10kB/h burst 5kB"))
+        let options = #""event":"channel","channelId":"c","buffer":8"#
+        let (limited, free) = (try scene.socket(as: "ann"), try scene.socket(as: "free"))
+        try limited.subscribe("s", options)
+        try free.subscribe("s", options)
+        for number in 0..<50 {
+            try publish(number..<number + 1, scene)
+            #expect(try free.next(of: "s").object["number"] as? Int == number)
+        }
+        // The burst comes, and nothing further. Replies come at once.
+        #expect(try limited.ask("ping").op == "pong")
+        let numbers = limited.takeHeard(of: "s").map { $0.object["number"] as? Int }
+        #expect((3...6).contains(numbers.count) && numbers == (0..<numbers.count).map { $0 })
+        try waitUntil("the wait is counted") { try metric("rate_of_bytes_out", scene) == "1" }
+        // The first event after the wait was sent before it, the last ones are queued, and a gap stands for the others.
+        try scene.reload(Self.file("requests: 1000/s"))
+        let gap = try limited.next(of: "s")
+        #expect(gap.op == "gap" && gap.json["dropped"] as? Int == 50 - numbers.count - 8, "\(gap.text)")
+        for number in 42..<50 { #expect(try limited.next(of: "s").object["number"] as? Int == number) }
+        // From now on nothing waits.
+        try publish(50..<51, scene)
+        #expect(try limited.next(of: "s").object["number"] as? Int == 50)
+    }
+
+    @Test func eventsWaitUntilTheRateAllowsThem() throws {
+        let scene = try AccessScene(Self.file("bytes-out: 10kB/s burst 1kB"))
+        let streams = try scene.events("channel?channelId=c", as: "ann")
+        let begin = ContinuousClock.now
+        try publish(0..<16, scene)
+        for number in 0..<16 {
+            let event = try #require(try streams.next())
+            let data = (event.json["data"] as? [String: Any])?["object"] as? [String: Any]
+            #expect(event.name == "event" && data?["number"] as? Int == number)
+        }
+        // More than 16 kB at 10 kB a second, of which the first two events come at once.
+        #expect(ContinuousClock.now - begin > .seconds(1.2))
+    }
+
+    @Test func responsesOfAgentsWaitToo() throws {
+        let scene = try AccessScene(Self.file("bytes-out: 10kB/s burst 1kB"))
+        let connection = try RawConnection(port: scene.gateway.port)
+        let fields =
+            AccessScene.headers("ann") + [
+                ("Host", "l"), ("Content-Type", "application/json"), ("Accept", "application/x-ndjson"),
+                ("Content-Length", "2"),
+            ]
+        let head = fields.map { "\($0): \($1)\r\n" }.joined()
+        try connection.send("POST /v1/call/op?limit=16&timeout=30000 HTTP/1.1\r\n\(head)\r\n{}")
+        var correlationId: Substring?
+        try waitUntil("the call is published") {
+            correlationId =
+                scene.agent.messages.last { $0.topic.contains("/CLL:op/") }?.topic.split(separator: "/").last
+            return correlationId != nil
+        }
+        let begin = ContinuousClock.now
+        let result = #"{"result":"\#(String(repeating: "x", count: 1000))"}"#
+        for _ in 0..<16 { try scene.publish("RTN/\(try #require(correlationId))", result) }
+        let response = try connection.readResponse(within: 30)
+        #expect(response.status == 200 && response.text.split(separator: "\n").count == 17)
+        #expect(response.text.hasSuffix(#"{"op":"done","reason":"limit"}"# + "\n"))
+        #expect(ContinuousClock.now - begin > .seconds(1.2))
     }
 
     @Test func aReloadChangesRatesOfOpenConnections() throws {

@@ -14,7 +14,8 @@ import Testing
         ("100/s", Rate.Kind.requests, 100.0, 100), ("100/s burst 500", .requests, 100, 500),
         ("30/min", .publications, 0.5, 1), ("90/min", .publications, 1.5, 1), ("1/h", .subscriptions, 1.0 / 3600, 1),
         ("1MB/s", .bytesIn, 1e6, 1_000_000), ("500kB/s burst 2MB", .bytesIn, 5e5, 2_000_000),
-        ("7B/s", .bytesIn, 7, 7), ("1000000000000/s", .requests, 1e12, 1_000_000_000_000),
+        ("7B/s", .bytesIn, 7, 7), ("2kB/s burst 3kB", .bytesOut, 2000, 3000),
+        ("1000000000000/s", .requests, 1e12, 1_000_000_000_000),
     ])
     func textIsRead(_ text: String, _ kind: Rate.Kind, _ perSecond: Double, _ burst: Int) throws {
         #expect(try Rate(text, of: kind) == Rate(perSecond: perSecond, burst: burst))
@@ -31,6 +32,7 @@ import Testing
 
     @Test func bytesNeedAUnit() {
         #expect(throws: Rate.Malformed.self) { try Rate("100/s", of: .bytesIn) }
+        #expect(throws: Rate.Malformed.self) { try Rate("100/s", of: .bytesOut) }
         #expect(throws: Rate.Malformed.self) { try Rate("1001GB/s", of: .bytesIn) }
     }
 
