@@ -236,6 +236,8 @@ export interface Problem {
   parameter?: string
   /** With the status 403: YAML of the grant that would allow it. */
   missing?: string
+  /** With the status 429: the milliseconds after which the gateway would not refuse it, if it has a rate for it. */
+  retryAfter?: number
 }
 
 /** A refusal of the gateway or of the client. */
@@ -248,6 +250,7 @@ export class GatewayError extends Error implements Problem {
   pointer: string | undefined
   parameter: string | undefined
   missing: string | undefined
+  retryAfter: number | undefined
 }
 
 export type ClientState = "connecting" | "online" | "closed"

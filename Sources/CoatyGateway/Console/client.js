@@ -44,8 +44,12 @@ const longestTimer = 2 ** 31 - 1
 
 /** Whether a new connection would end in the same way. */
 const isFinal = (/** @type {number} */ code) => code >= 4500 && code <= 4999
+/** Whether a problem, or a frame with one, asks the client to come later. */
+const isTooEarly = (/** @type {any} */ problem) =>
+  problem.type === "urn:coaty-gateway:problem:rate-limited" && problem.retryAfter > 0
 /** Whether the gateway would refuse a token again. */
-const isRefusal = (/** @type {any} */ error) => error instanceof GatewayError && error.status >= 400 && error.status < 500
+const isRefusal = (/** @type {any} */ error) =>
+  error instanceof GatewayError && error.status >= 400 && error.status < 500 && !isTooEarly(error)
 
 /** The name of the response event by the name of the request. */
 const responseEvents = { discover: "resolve", query: "retrieve", update: "complete", call: "return" }
@@ -53,7 +57,7 @@ const responseEvents = { discover: "resolve", query: "retrieve", update: "comple
 /** A refusal of the gateway or of this client, with the members of a problem (RFC 9457). */
 export class GatewayError extends Error {
   /** @param {import("./client.js").Problem} problem */
-  constructor({ type, title, status, detail, pointer, parameter, missing }) {
+  constructor({ type, title, status, detail, pointer, parameter, missing, retryAfter }) {
     super(detail ?? title)
     this.name = "GatewayError"
     this.type = type
@@ -63,6 +67,7 @@ export class GatewayError extends Error {
     this.pointer = pointer
     this.parameter = parameter
     this.missing = missing
+    this.retryAfter = retryAfter
   }
 }
 
@@ -539,6 +544,16 @@ export class CoatyClient extends EventTarget {
   /** @type {Map<string, {resolve: (frame: any) => void, reject: (error: any) => void, checks: number}>} */
   #unacknowledged = new Map()
   /**
+   * The ids of the subscriptions that the gateway has refused because they came too early, in their order.
+   *
+   * @type {string[]}
+   */
+  #early = []
+  /** Whether the first of them is sent again and has no reply yet. */
+  #isEarlySent = false
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #earlyTimer
+  /**
    * The requested name, and whether it was granted before.
    *
    * @type {{name: string, granted: Deferred<any>, isGranted: boolean} | undefined}
@@ -857,12 +872,44 @@ export class CoatyClient extends EventTarget {
       return
     }
     const stream = this.#streams.get(frame.id)
+    if (frame.op === "error" && isTooEarly(frame) && stream instanceof EventStream) return this.#postpone(frame)
+    if (frame.id === this.#early[0] && (frame.op === "ok" || frame.op === "error")) {
+      this.#early.shift()
+      this.#isEarlySent = false
+      this.#sendEarly()
+    }
     if (stream) return stream.received(frame)
     const asked = this.#unacknowledged.get(frame.id)
     if (!asked) return
     this.#unacknowledged.delete(frame.id)
     if (frame.op === "error") asked.reject(new GatewayError(frame))
     else asked.resolve(frame)
+  }
+
+  /**
+   * Sends a subscription again when the gateway allows it.
+   *
+   * @param {{id: string, retryAfter: number}} refusal
+   */
+  #postpone({ id, retryAfter }) {
+    if (id === this.#early[0]) this.#isEarlySent = false
+    if (!this.#early.includes(id)) this.#early.push(id)
+    this.#earlyTimer ??= setTimeout(() => {
+      this.#earlyTimer = undefined
+      this.#sendEarly()
+    }, Math.min(retryAfter, longestTimer))
+  }
+
+  /** Sends the first of the subscriptions that came too early. The others follow one by one: the gateway would refuse most of them. */
+  #sendEarly() {
+    if (this.#isEarlySent || this.#earlyTimer !== undefined) return
+    for (; this.#early.length > 0; this.#early.shift()) {
+      const id = this.#early[0]
+      const stream = this.#streams.get(id)
+      if (!stream) continue
+      this.#isEarlySent = true
+      return this.#send({ ...stream.beginning(), id })
+    }
   }
 
   /** Detects a dead connection that was not closed. */
@@ -947,6 +994,10 @@ export class CoatyClient extends EventTarget {
     this.#identity = undefined
     clearTimeout(this.#retryTimer)
     clearTimeout(this.#renewalTimer)
+    clearTimeout(this.#earlyTimer)
+    this.#earlyTimer = undefined
+    this.#early = []
+    this.#isEarlySent = false
     clearInterval(this.#watchTimer)
     for (const { reject } of this.#unacknowledged.values()) reject(error())
     this.#unacknowledged.clear()
@@ -1029,7 +1080,7 @@ export class CoatyEventSource extends EventTarget {
   #source
   #isClosed = false
   #attempts = 0
-  // When a gateway that stops has asked the client to connect again.
+  // When the gateway has asked the client to connect again: because it stops, or because the client came too early.
   /** @type {number | undefined} */
   #requestedDelay
   #lastEventId = ""
@@ -1072,6 +1123,7 @@ export class CoatyEventSource extends EventTarget {
       if (this.#lastEventId) stream.searchParams.set("since", this.#lastEventId)
       url = await ticketUrl(stream, this.#token)
     } catch (error) {
+      if (isTooEarly(error)) this.#requestedDelay = Math.min(/** @type {any} */ (error).retryAfter, longestTimer)
       return this.#failed(error, isRefusal(error))
     }
     if (this.#isClosed) return
