@@ -44,14 +44,10 @@ final class WebSocketEndpoint: WebSocketHandler {
         )
         do {
             let parameters = QueryParameters(items: request.queryItems, limits: services.accounts.limits)
+            let policy = services.authenticator.access.policy
+            try services.accounts.takeArrival(from: record.address, under: policy)
             let principal = try principal(of: request, parameters)
-            if let principal {
-                try services.accounts.take(
-                    .requests,
-                    of: principal,
-                    under: services.authenticator.access.policy
-                )
-            }
+            if let principal { try services.accounts.take(.requests, of: principal, under: policy) }
             let path = request.path
             let encryption = ConnectionOrigin.of(request.context)?.encryptionCost ?? 0
             if path == Self.path {

@@ -29,6 +29,9 @@ struct RequestAdmission: Sendable {
             if let preflight = browserPolicy.preflight(head, from: sender) { return .answer(preflight) }
             let isPublic = head.pathTemplate == nil || publicPaths.contains(path)
             let access = authenticator.access.policy
+            if !isPublic, access.limits?.address != nil, head.method != .options {
+                try accounts.takeArrival(from: address(of: head), under: access)
+            }
             let principal = try isPublic ? nil : self.principal(of: head, sender, under: access)
             // Where a client may do nothing without a token, a foreign page that reaches the gateway can't, either.
             if principal?.subject.isAmbient ?? (access.permissions(of: .anonymous) != nil) {

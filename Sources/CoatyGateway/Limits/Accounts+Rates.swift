@@ -15,6 +15,14 @@ extension Accounts {
         try account(of: principal).take(kind, amount, at: rate)
     }
 
+    /// Takes a request from what may come from an address, before its credentials are looked at.
+    ///
+    /// - Throws: `Problem` with status 429 if it comes too early.
+    func takeArrival(from address: String, under policy: Policy) throws(Problem) {
+        guard let rate = policy.limits?.address else { return }
+        try account(ofAddress: address).takeArrival(at: rate)
+    }
+
     /// Takes an amount from what a client may do, whether it may do as much now or not.
     func spend(_ kind: Rate.Kind, _ amount: Int = 1, of principal: Principal, under policy: Policy) {
         guard amount > 0, let rate = principal.rates(under: policy)?[kind] else { return }

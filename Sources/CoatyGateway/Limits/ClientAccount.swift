@@ -14,6 +14,8 @@ final class ClientAccount: Sendable {
     private let published = Atomic(0)
     private let publishedSize = Atomic(0)
     private let levels = RateLevels()
+    /// Of the requests from the client's address, also of those with credentials.
+    private let arrivals = RateLevels()
     private let tallies: [Tally]
     private let totals: [Tally]
     private let refusals: Refusals
@@ -103,6 +105,17 @@ final class ClientAccount: Sendable {
         throw Problems.rateLimited(kind, rate, wait: wait)
     }
 
+    /// Takes a request from what may come from the client's address, whoever sends it.
+    ///
+    /// - Throws: `Problem` with status 429 if it comes too early.
+    func takeArrival(at rate: Rate, _ now: Int64 = WorkBucket.now()) throws(Problem) {
+        guard let wait = arrivals.take(.requests, 1, at: rate, now) else { return }
+        refusals.count(.addressRate, .own, client)
+        var problem = Problems.rateLimited(.requests, rate, wait: wait)
+        problem.detail = "More requests come from your address than are allowed. Wait before you go on."
+        throw problem
+    }
+
     /// Returns how long the client has to wait because it owes something, in nanoseconds; nil if it does not.
     func wait(_ kind: Rate.Kind, at rate: Rate, _ now: Int64 = WorkBucket.now()) -> Int64? {
         levels.take(kind, 0, at: rate, now)
@@ -132,7 +145,7 @@ final class ClientAccount: Sendable {
     /// Whether the client holds nothing, owes no work, and may do as much as ever.
     var isEmpty: Bool {
         let now = WorkBucket.now()
-        return memory.used == 0 && work.isIdle(at: now) && levels.isIdle(at: now)
+        return memory.used == 0 && work.isIdle(at: now) && levels.isIdle(at: now) && arrivals.isIdle(at: now)
             && tallies.allSatisfy { $0.used == 0 }
     }
 }

@@ -8,12 +8,15 @@ final class Refusals: Sendable {
         case memory
         case resource(Resource)
         case rate(Rate.Kind)
+        /// Requests from one address.
+        case addressRate
 
         var description: String {
             switch self {
             case .memory: "memory"
             case .resource(let resource): resource.name
             case .rate(let kind): "rate of \(kind.name)"
+            case .addressRate: "rate of address"
             }
         }
     }

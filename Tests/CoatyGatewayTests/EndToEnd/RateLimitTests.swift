@@ -56,6 +56,29 @@ import Testing
         #expect(throws: (any Error).self) { _ = try scene.socket(as: "ann") }
     }
 
+    @Test func anAddressIsLimitedBeforeAnybodyIsAuthenticated() throws {
+        var file = Self.file("requests: 1000/s")
+        file.limits.append("address: {requests: 5/h burst 5}")
+        let scene = try AccessScene(file)
+        let wrong = [("Authorization", "Bearer wrong-token-0123456789")]
+        #expect(try scene.get("/v1/info", as: "ann").status == 200)
+        let client = try scene.socket(as: "bob")
+        #expect(try scene.get("/v1/info", as: nil).status == 200)
+        for _ in 0..<2 { #expect(try scene.gateway.request("GET", "/v1/info", headers: wrong).status == 401) }
+        for headers in [wrong, [], AccessScene.headers("ann"), AccessScene.headers("free")] {
+            let answer = try scene.gateway.request("GET", "/v1/info", headers: headers)
+            #expect(answer.status == 429 && answer.json?["type"] as? String == "urn:coaty-gateway:problem:rate-limited")
+            #expect(answer.headers["ratelimit-policy"] == #""requests";q=5;w=3600"#)
+            #expect(answer.headers["retry-after"] != nil)
+        }
+        #expect(throws: (any Error).self) { _ = try scene.socket(as: "ann") }
+        // Open connections go on, and what is public.
+        #expect(try client.ask("ping").op == "pong")
+        #expect(try scene.gateway.request("GET", "/healthz", headers: wrong).status == 200)
+        try scene.reload(Self.file("requests: 1000/s"))
+        #expect(try metric("rate_of_address", scene) == "5")
+    }
+
     @Test func timeFillsTheBucket() throws {
         let scene = try AccessScene(Self.file("requests: 5/s burst 1"))
         #expect(try scene.get("/v1/info", as: "ann").status == 200)

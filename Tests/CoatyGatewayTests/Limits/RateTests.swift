@@ -181,6 +181,8 @@ import Testing
         (#"{"roles":{"r":{"requests":"100"}}}"#, "/roles/r/requests", "100/s"),
         (#"{"roles":{"r":{"bytes-in":"100/s"}}}"#, "/roles/r/bytes-in", "1MB/s"),
         (#"{"roles":{"r":{"requests":"1/h burst 25"}}}"#, "/roles/r/requests", "a day"),
+        (#"{"address":{"publications":"1/s"}}"#, "/address/publications", "unknown"),
+        (#"{"address":{"requests":"1"}}"#, "/address/requests", "100/s"),
         (#"{"anonymous":{"requests":"1/s","requests":"2/s"}}"#, "/anonymous/requests", "twice"),
     ])
     func errorsNameTheirPlace(_ limits: String, _ pointer: String, _ reason: String) {

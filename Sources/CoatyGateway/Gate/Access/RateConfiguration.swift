@@ -1,19 +1,26 @@
 import Coaty
 
-/// The `access.limits` mapping of the configuration file: `{roles?, anonymous?}`.
+/// The `access.limits` mapping of the configuration file: `{roles?, anonymous?, address?}`.
 struct RateConfiguration: Sendable, Equatable {
     private var roles: [String: Rates] = [:]
     /// The rates of each address of clients without credentials, instead of those of their roles.
     private var anonymous: Rates?
+    /// The requests from one address, whoever sends them; nil for no limit.
+    private(set) var address: Rate?
 
     /// Reads the mapping.
     ///
     /// - Parameter isRole: whether there is a role of a name.
     /// - Throws: `PayloadError` with a pointer to what is wrong.
     init(_ view: JSONView, isRole: (String) -> Bool) throws(PayloadError) {
-        try view.refuseMembers(besides: ["roles", "anonymous"])
+        try view.refuseMembers(besides: ["roles", "anonymous", "address"])
         try view.refuseDuplicates()
         if let anonymous = view["anonymous"] { self.anonymous = try Self.rates(anonymous) }
+        if let address = view["address"] {
+            // Before a client is authenticated, nothing else is known of it.
+            try address.refuseMembers(besides: [Rate.Kind.requests.name])
+            self.address = try Self.rates(address)[.requests]
+        }
         guard let roles = view["roles"] else { return }
         guard roles.kind == .object else { throw roles.invalid("must be an object") }
         try roles.refuseDuplicates()
