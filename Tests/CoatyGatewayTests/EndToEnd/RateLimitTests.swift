@@ -8,6 +8,7 @@ import Testing
         "user": [
             "{publish: [channel], channels: [\"*\"]}", "{observe: [channel], channels: [\"*\"]}",
             "{request: [call], operations: [\"*\"]}", "{read: [info, status]}",
+            "{read: [objects], types: [\"*\"]}",
         ]
     ]
     private static let event = #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"o","name":"n"}}"#
@@ -204,6 +205,40 @@ import Testing
         // From now on nothing waits.
         try publish(50..<51, scene)
         #expect(try limited.next(of: "s").object["number"] as? Int == 50)
+    }
+
+    @Test func streamsAreChargedOnce() throws {
+        let scene = try AccessScene(Self.file("bytes-out: 8kB/h burst 8kB"))
+        func streams() throws -> Int? {
+            let http = try scene.get("/v1/status", as: "free").json?["http"] as? [String: Any]
+            return http?["streams"] as? Int
+        }
+        do {
+            let stream = try scene.events("channel?channelId=c", as: "ann")
+            try publish(0..<5, scene)
+            for _ in 0..<5 { #expect(try stream.next()?.name == "event") }
+            withExtendedLifetime(stream) {}
+        }
+        try waitUntil("the stream has ended") { try streams() == 0 }
+        #expect(try scene.get("/v1/info", as: "ann").status == 200)
+        // A long list is a stream, too.
+        let filler = String(repeating: "x", count: 1000)
+        for number in 0..<80 {
+            let id = "00000000-0000-4000-8000-\(String(format: "%012d", number))"
+            try scene.advertise(
+                #"{"coreType":"CoatyObject","objectType":"com.example.Lamp","objectId":"\#(id)","name":"\#(filler)"}"#
+            )
+        }
+        try waitUntil("all are listed") { try scene.get("/v1/objects", as: "free").json?["total"] as? Int ?? 0 >= 80 }
+        let list = try scene.get("/v1/objects?limit=80&objectType=com.example.Lamp", as: "bob")
+        #expect(list.status == 200 && list.body.count > 64 << 10, "\(list.status) \(list.body.count)")
+        var requests = 0
+        try waitUntil("the list is charged") {
+            requests += 1
+            return try scene.get("/v1/info", as: "bob").status == 429
+        }
+        // Not by these.
+        #expect(requests <= 5)
     }
 
     @Test func eventsWaitUntilTheRateAllowsThem() throws {
