@@ -282,6 +282,7 @@ public final class Gateway: Sendable {
             let relay = TLSRelay(
                 certificates: certificates,
                 maximumHandshakes: limit.undecided,
+                handshakeTimeout: .seconds(settings.limits.handshakeTimeout),
                 userTimeout: settings.limits.connectionTimeout,
                 handlers: .init(serve: serve, refusePlainText: refusals.refusePlainText),
                 logger: logger.labelled(.tls)
@@ -309,6 +310,7 @@ public final class Gateway: Sendable {
             host: settings.host,
             port: settings.port,
             maximumUndecided: limit.undecided,
+            decisionTimeout: .seconds(settings.limits.handshakeTimeout),
             proxies: settings.transport.usesProxyProtocol ? settings.transport.addressing.trustedProxies : nil,
             receive: reception,
             refuse: refusals.refuse,
@@ -480,6 +482,7 @@ public final class Gateway: Sendable {
         configuration.refuse = refusals.refuse
         configuration.maximumConnections = min(limit.connections, settings.limits[.connections].total / 2)
         configuration.maximumMessageSize = settings.limits.bodySize
+        configuration.handshakeTimeout = .seconds(settings.limits.handshakeTimeout)
         configuration.subprotocols = [WebSocketEndpoint.subprotocol]
         configuration.allowsCompression = settings.isWebSocketCompressed
         configuration.stopCode = CloseCode.shuttingDown.rawValue

@@ -79,6 +79,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-outbox-publications")) var maximumOutboxPublications: String?
     @Option(help: help("maximum-event-size")) var maximumEventSize: String?
     @Option(help: help("maximum-event-values")) var maximumEventValues: String?
+    @Option(help: help("maximum-waiting-events")) var maximumWaitingEvents: String?
     @Option(help: help("maximum-raw-connections")) var maximumRawConnections: String?
     @Option(help: help("maximum-subscriptions-per-connection")) var maximumSubscriptionsPerConnection: String?
     @Option(help: help("maximum-streams")) var maximumStreams: String?
@@ -86,6 +87,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-body-size")) var maximumBodySize: String?
     @Option(help: help("maximum-header-size")) var maximumHeaderSize: String?
     @Option(help: help("maximum-timeout")) var maximumTimeout: String?
+    @Option(help: help("handshake-timeout")) var handshakeTimeout: String?
     @Option(help: help("request-timeout")) var requestTimeout: String?
     @Option(help: help("connection-timeout")) var connectionTimeout: String?
     @Option(help: help("drain-delay")) var drainDelay: String?
@@ -95,6 +97,8 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("event-threads")) var eventThreads: String?
     @Option(help: help("query-threads")) var queryThreads: String?
     @Option(help: help("maximum-buffered-events")) var maximumBufferedEvents: String?
+    @Option(help: help("maximum-queued-bytes")) var maximumQueuedBytes: String?
+    @Option(help: help("maximum-response-bytes")) var maximumResponseBytes: String?
     @Option(help: help("maximum-filter-properties")) var maximumFilterProperties: String?
     @Option(help: help("maximum-filter-values")) var maximumFilterValues: String?
     @Option(help: help("maximum-fields")) var maximumFields: String?
@@ -106,6 +110,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-agent-event-size")) var maximumAgentEventSize: String?
     @Option(help: help("maximum-agent-event-values")) var maximumAgentEventValues: String?
     @Option(help: help("maximum-answerable-requests")) var maximumAnswerableRequests: String?
+    @Option(help: help("maximum-answerable-request-bytes")) var maximumAnswerableRequestBytes: String?
     @Option(help: help("maximum-answerable-requests-per-client")) var maximumAnswerableRequestsPerClient: String?
     @Option(help: help("maximum-failed-attempts")) var maximumFailedAttempts: String?
     // Former names.

@@ -15,10 +15,6 @@ final class OutboundQueue: Job {
     static let maximumReplyBytes = 1 << 20
     /// The same if the client or all clients hold as much memory as they may.
     static let minimumReplyBytes = 16 << 10
-    /// Maximum bytes of queued events for one client.
-    static let maximumQueuedBytes = 4 << 20
-    /// Maximum bytes of queued responses for one client. Once it is reached, the request that receives a response ends.
-    static let maximumResponseBytes = 16 << 20
     /// Number of throttled events of one subscription that are released at once.
     static let releaseBatch = 64
     /// The delay before throttled events are checked again if the client has not read the previous ones.
@@ -210,7 +206,7 @@ final class OutboundQueue: Job {
             guard let charge = state.memory.charge(frame.members.count + QueuedEvent.overhead) else { return false }
             change(subscription, &state) { queue, _ in queue.append(response: frame, charge) }
             write(&state)
-            return !state.isClosed && state.responseBytes < Self.maximumResponseBytes
+            return !state.isClosed && state.responseBytes < state.account.responseBytes
         }
     }
 
@@ -258,7 +254,8 @@ final class OutboundQueue: Job {
     ) {
         guard var queue = state.queues.removeValue(forKey: subscription.serial) else { return }
         let (before, dropped) = (queue.bytes, queue.droppedInAll)
-        body(&queue, QueueRoom(others: state.bytes - before, limit: Self.maximumQueuedBytes, memory: state.memory))
+        let limit = state.account.queuedBytes
+        body(&queue, QueueRoom(others: state.bytes - before, limit: limit, memory: state.memory))
         state.dropped += queue.droppedInAll - dropped
         count(queue, queue.bytes - before, &state)
         if !queue.isReady, !queue.isHeld, queue.isWritable {

@@ -6,8 +6,6 @@ extension SocketSession {
     static let cost = 8 << 10
     /// Maximum length of a frame before the client has authenticated, in bytes.
     static let maximumUnauthenticatedLength = 8 << 10
-    /// Time that a client has to authenticate.
-    static let authenticationTimeout = Duration.seconds(10)
 
     /// Uses a principal for all operations from now on.
     func use(_ principal: Principal) {
@@ -35,7 +33,7 @@ extension SocketSession {
 
     /// Disconnects the client if it does not authenticate in time.
     func awaitAuthentication() {
-        let deadline = Deadline(after: Self.authenticationTimeout) { [weak self] in
+        let deadline = Deadline(after: .seconds(services.accounts.limits.handshakeTimeout)) { [weak self] in
             self?.disconnect(.notAuthenticated, "not authenticated in time")
         }
         store.state.withLock { $0.authenticationDeadline = deadline }

@@ -23,18 +23,27 @@ final class FeedCounts: Sendable {
     /// For the events of one feed.
     let backlogMemory: BacklogMemory
 
-    /// - Parameter memory: the bytes for all feeds.
-    init(memory: Int, logger: Logger) {
+    /// - Parameters:
+    ///   - memory: the bytes for all feeds.
+    ///   - maximumEvents: the maximum number of events that wait in one intake.
+    init(memory: Int, maximumEvents: Int, logger: Logger) {
         self.logger = logger
         self.memory = MemoryAccount(Quota(total: memory, perClient: memory, guaranteed: 0, reserve: memory / 10))
-        backlogMemory = BacklogMemory(self.memory, limit: memory / 2, guaranteed: 64 << 10)
+        backlogMemory = BacklogMemory(
+            self.memory,
+            limit: memory / 2,
+            guaranteed: 64 << 10,
+            maximumEvents: maximumEvents
+        )
     }
 
     /// The bytes of all events that have not been delivered yet.
     var usedMemory: Int { memory.used }
 
     /// For the events that wait for a single client.
-    func backlogMemory(of client: MemoryAccount) -> BacklogMemory { BacklogMemory(client, limit: backlogMemory.limit) }
+    func backlogMemory(of client: MemoryAccount) -> BacklogMemory {
+        BacklogMemory(client, limit: backlogMemory.limit, maximumEvents: backlogMemory.maximumEvents)
+    }
 
     /// How often older events of a feed were replaced by a gap, because the workers did not keep up.
     var droppedBacklogs: Int { backlogs.load(ordering: .relaxed) }
@@ -58,12 +67,14 @@ struct BacklogMemory: Sendable {
     /// Maximum bytes.
     let limit: Int
     private let guaranteed: Int
+    /// Maximum number of records.
+    let maximumEvents: Int
 
     /// - Parameters:
     ///   - all: the account that pays.
     ///   - guaranteed: the bytes that there are even if others hold much, as long as the reserve lasts.
-    init(_ all: MemoryAccount, limit: Int, guaranteed: Int = 0) {
-        (self.all, self.limit, self.guaranteed) = (all, limit, guaranteed)
+    init(_ all: MemoryAccount, limit: Int, guaranteed: Int = 0, maximumEvents: Int) {
+        (self.all, self.limit, self.guaranteed, self.maximumEvents) = (all, limit, guaranteed, maximumEvents)
     }
 
     /// Creates the account of an intake.

@@ -119,8 +119,11 @@ final class FeedHub: Sendable {
         logger: Logger
     ) {
         self.workers = workers
-        requests = ObservedRequests(limit: limits.answerableRequests)
-        counts = FeedCounts(memory: limits.feedMemory, logger: logger)
+        requests = ObservedRequests(
+            limit: limits.answerableRequests,
+            maximumBytes: limits.answerableRequestBytes
+        )
+        counts = FeedCounts(memory: limits.feedMemory, maximumEvents: limits.waitingEvents, logger: logger)
         state = Mutex(
             State(
                 maximumFeeds: limits[.feeds].total,

@@ -3,10 +3,9 @@ import DequeModule
 import HTTPServer
 
 /// The records, subscriptions and status changes that the turns of a feed have not applied yet, in order.
+///
+/// If there are too many records, or no memory for the last one, the oldest half is replaced by a gap.
 struct FeedIntake: Sendable {
-    /// Maximum number of records. Beyond that, or without memory for the last one, the oldest half is replaced by a gap.
-    static let maximumBacklog = 4096
-
     /// A subscription that was added.
     struct Join: Sendable {
         let subscription: ClientSubscription
@@ -93,7 +92,7 @@ struct FeedIntake: Sendable {
     /// - Returns: whether records were replaced.
     mutating func trim(_ memory: BacklogMemory, _ gap: (UInt64) -> EventRecord) -> Bool {
         var isTrimmed = false
-        while records > Self.maximumBacklog || !isCharged(memory) {
+        while records > memory.maximumEvents || !isCharged(memory) {
             // Of a gap and one event, both: otherwise a gap would replace the gap.
             replaceOldest(records == 2 && events < 2 ? 2 : (records + 1) / 2, gap)
             isTrimmed = true

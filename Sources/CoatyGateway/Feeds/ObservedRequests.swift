@@ -10,9 +10,6 @@ final class ObservedRequests: Sendable {
     /// The events that answer a request.
     static let responses = [CommunicationEventType.resolve, .retrieve, .complete, .return]
 
-    /// Maximum size of all requests in memory, in bytes.
-    static let maximumBytes = 16 << 20
-
     private struct State {
         var requests: [CoatyUUID: EventRequest] = [:]
         var order: Deque<(id: CoatyUUID, size: Int)> = []
@@ -20,10 +17,13 @@ final class ObservedRequests: Sendable {
     }
 
     private let limit: Int
+    private let maximumBytes: Int
     private let state = Mutex(State())
 
-    /// - Parameter limit: the maximum number of requests.
-    init(limit: Int) { self.limit = limit }
+    /// - Parameters:
+    ///   - limit: the maximum number of requests.
+    ///   - maximumBytes: the maximum size of all requests in memory, in bytes.
+    init(limit: Int, maximumBytes: Int) { (self.limit, self.maximumBytes) = (limit, maximumBytes) }
 
     func insert<Event: RequestEvent>(_ request: EventRequest, _ event: Event) {
         guard let id = event.correlationId else { return }
@@ -35,7 +35,7 @@ final class ObservedRequests: Sendable {
             state.requests[id] = request
             state.order.append((id, size))
             state.bytes += size
-            while state.order.count > limit || state.bytes > Self.maximumBytes,
+            while state.order.count > limit || state.bytes > maximumBytes,
                 let oldest = state.order.popFirst()
             {
                 state.requests[oldest.id] = nil

@@ -5,8 +5,6 @@ import Synchronization
 /// Collects the responses to one request and sends them to the client in one HTTP response:
 /// `{"responses":[{"sourceId":…,"ms":…,"data":…},…],"reason":…}`.
 final class CollectedResponses: ResponseSink {
-    /// Maximum size of the responses to one request, in bytes. At the maximum, the request ends.
-    static let maximumBytes = 16 << 20
     /// More than the braces and the comma that a response needs.
     private static let punctuation = 4
 
@@ -22,20 +20,24 @@ final class CollectedResponses: ResponseSink {
     private let answer: @Sendable (HTTPResponse) -> Void
     /// The charge of the body until it is sent.
     private let charge: Charge
+    private let maximumBytes: Int
     private let unanswered: @Sendable () -> HTTPResponse?
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - answer: called with the HTTP response. Only the first call counts.
     ///   - charge: resized to the size of the body.
+    ///   - maximumBytes: the maximum size of the responses; the request ends there.
     ///   - unanswered: the HTTP response if no response was received before the timeout; nil to send an empty list.
     init(
         answer: @escaping @Sendable (HTTPResponse) -> Void,
         charge: Charge,
+        maximumBytes: Int,
         unanswered: @autoclosure @escaping @Sendable () -> HTTPResponse?
     ) {
         self.answer = answer
         self.charge = charge
+        self.maximumBytes = maximumBytes
         self.unanswered = unanswered
     }
 
@@ -43,7 +45,7 @@ final class CollectedResponses: ResponseSink {
         state.withLock { state in
             let size = state.body.count + frame.members.count + Self.punctuation
             if size > state.body.capacity || state.count == 0 {
-                let capacity = max(size, min(2 * state.body.capacity, Self.maximumBytes))
+                let capacity = max(size, min(2 * state.body.capacity, maximumBytes))
                 guard charge.resize(to: capacity) else { return false }
                 state.body.reserveCapacity(capacity)
             }
@@ -53,7 +55,7 @@ final class CollectedResponses: ResponseSink {
             // All responses have the same event name, which the client knows, so the first member is left out.
             state.body += frame.members.drop { $0 != UInt8(ascii: ",") }.dropFirst()
             state.body.append(UInt8(ascii: "}"))
-            return state.body.count < Self.maximumBytes
+            return state.body.count < maximumBytes
         }
     }
 

@@ -21,6 +21,10 @@ final class ClientAccount: Sendable {
     private let refusals: Refusals
     /// The least that a publication counts in the outbox.
     private let minimumOutbox: Int
+    /// Maximum bytes of the events that one of the client's connections queues.
+    let queuedBytes: Int
+    /// Maximum bytes of the responses to one request, and of those that a connection queues.
+    let responseBytes: Int
 
     init(
         _ client: ClientKey,
@@ -35,6 +39,7 @@ final class ClientAccount: Sendable {
         self.totals = totals
         self.work = WorkRate(within: work)
         minimumOutbox = limits.outboxBytesPerPublication
+        (queuedBytes, responseBytes) = (limits.queuedBytes, limits.responseBytes)
         let quota = limits.memoryQuota
         self.memory = MemoryAccount(within: memory, limit: quota.perClient, guaranteed: quota.guaranteed)
         tallies = Resource.allCases.map { resource in

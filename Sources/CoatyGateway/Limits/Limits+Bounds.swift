@@ -77,6 +77,14 @@ extension Limits {
             \.eventValues
         ),
         Bound(
+            "maximum-waiting-events",
+            .number,
+            in: 2...1_000_000,
+            "Maximum number of events of a feed that wait until they are judged for its subscriptions",
+            atTheBound: "the older half is replaced by a gap",
+            \.waitingEvents
+        ),
+        Bound(
             "maximum-raw-connections",
             .number,
             in: 1...100,
@@ -165,6 +173,14 @@ extension Limits {
             \.timeout
         ),
         Bound(
+            "handshake-timeout",
+            .seconds,
+            in: 1...60,
+            "Time for the first bytes of a connection, for a TLS handshake, for a WebSocket handshake, and then for `authenticate`, each",
+            atTheBound: "the connection is closed, after `authenticate` was awaited with 4502",
+            \.handshakeTimeout
+        ),
+        Bound(
             "request-timeout",
             .seconds,
             in: 1...3600,
@@ -241,6 +257,22 @@ extension Limits {
             "Maximum of `buffer`: of the events that a subscription may queue",
             atTheBound: "400 `invalid-parameter`; the default of `buffer` is 256",
             \.buffer
+        ),
+        Bound(
+            "maximum-queued-bytes",
+            .bytes,
+            in: 1 << 10...1 << 30,
+            "Maximum bytes of the events that a connection queues for its client",
+            atTheBound: "events are dropped as `overflow` says, with a gap; one event is always queued",
+            \.queuedBytes
+        ),
+        Bound(
+            "maximum-response-bytes",
+            .bytes,
+            in: 1 << 10...1 << 30,
+            "Maximum bytes of the responses to a request, and of the responses that a connection queues for its client",
+            atTheBound: "the request ends with reason `overflow`",
+            \.responseBytes
         ),
         Bound(
             "maximum-filter-properties",
@@ -329,6 +361,14 @@ extension Limits {
             "Maximum number of observed requests that clients may answer",
             atTheBound: "the oldest can no longer be answered",
             \.answerableRequests
+        ),
+        Bound(
+            "maximum-answerable-request-bytes",
+            .bytes,
+            in: 1 << 10...1 << 40,
+            "Maximum bytes of observed requests that clients may answer",
+            atTheBound: "the oldest can no longer be answered",
+            \.answerableRequestBytes
         ),
         Bound(
             "maximum-answerable-requests-per-client",

@@ -47,12 +47,20 @@ struct Limits: Sendable {
     var timeout = 60_000
     /// Seconds from the first byte of an HTTP request to the end of its body.
     var requestTimeout = 60
+    /// Seconds for each step until a connection has shown its protocol and, over WebSocket, who its client is.
+    var handshakeTimeout = 10
     /// Seconds that an HTTP connection may make no progress.
     var connectionTimeout = 30
     /// Seconds for which the gateway still serves after a signal to stop.
     var drainDelay = 0
+    /// Events of a feed that may wait until they are judged.
+    var waitingEvents = 4096
     /// Events that a subscription may queue.
     var buffer = 4096
+    /// Bytes of the events that a connection may queue.
+    var queuedBytes = 4 << 20
+    /// Bytes of the responses to a request that are collected, and of the responses that a connection may queue.
+    var responseBytes = 16 << 20
     /// Property conditions of a filter.
     var filterProperties = 100
     /// JSON values of a filter, those of operands and names of properties included.
@@ -75,6 +83,8 @@ struct Limits: Sendable {
     var agentEventValues = 100_000
     /// Observed requests that are kept to be answered.
     var answerableRequests = 10_000
+    /// Bytes of the observed requests that are kept to be answered.
+    var answerableRequestBytes = 16 << 20
     /// Delivered requests that one client may answer.
     var answerableRequestsPerClient = 1024
     /// Failed authentications of an address in a minute.

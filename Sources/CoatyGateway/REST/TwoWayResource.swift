@@ -61,6 +61,7 @@ struct TwoWayResource: Sendable {
                         pending.complete(response)
                     },
                     charge: charge,
+                    maximumBytes: permitted.account.responseBytes,
                     unanswered: mustBeAnswered
                         ? Problems.noAnswer("No agent responded within \(options.timeout) ms.").response() : nil
                 )

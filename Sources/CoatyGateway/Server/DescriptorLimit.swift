@@ -25,14 +25,12 @@ struct DescriptorLimit {
     static let reserve = 256
     /// Descriptors of an IO node, a client identity or another session: a socket, and pipes to wake the network thread.
     static let perAgent = 5
-    /// Maximum number of connections of one kind, however many descriptors there are.
-    static let maximumConnections = 10_000
     /// Descriptors of a connection with TLS: the client's socket, and both ends of the socket pair to the server.
     static let perEncryptedConnection = 3
     /// A fifth of the connections, below which the gateway does not start.
     static let minimumPart = 64
 
-    /// Maximum number of REST connections, and of WebSocket connections.
+    /// Maximum number of REST connections, and of WebSocket connections, that there are descriptors for.
     let connections: Int
     /// Maximum number of connections whose protocol is not yet known.
     let undecided: Int
@@ -60,7 +58,7 @@ struct DescriptorLimit {
         let clients = descriptors - Self.reserve - agents * Self.perAgent
         undecided = min(clients / 5, PortListener.maximumUndecided)
         let perConnection = isEncrypted ? Self.perEncryptedConnection : 1
-        connections = min((clients - undecided) / 2 / perConnection, Self.maximumConnections)
+        connections = (clients - undecided) / 2 / perConnection
     }
 
     /// The number of descriptors below which the gateway does not start.

@@ -27,6 +27,7 @@ struct PlainPort: Component {
             host: Self.host,
             port: port,
             maximumUndecided: 16,
+            decisionTimeout: .seconds(10),
             receive: .serve { _, descriptor, origin in
                 server.adopt(descriptor, peer: origin.peer, context: origin)
             },

@@ -9,8 +9,6 @@ import Synchronization
 final class PortListener: Component {
     /// Maximum number of connections whose protocol is not yet known, if there are enough descriptors.
     static let maximumUndecided = 1024
-    /// Maximum time for a connection to send the bytes that identify its protocol.
-    static let decisionTimeout = Duration.seconds(10)
     /// Pause before accepting again after descriptors ran out.
     static let exhaustionPause = Duration.milliseconds(100)
 
@@ -30,6 +28,7 @@ final class PortListener: Component {
     private let host: String
     private let wantedPort: UInt16
     private let maximumUndecided: Int
+    private let decisionTimeout: Duration
     private let proxies: [AddressRange]?
     private let receive: Reception
     private let refuse: @Sendable (Int32) -> Void
@@ -38,6 +37,7 @@ final class PortListener: Component {
 
     /// - Parameters:
     ///   - maximumUndecided: maximum number of connections whose protocol is not yet known; one more refuses the oldest.
+    ///   - decisionTimeout: maximum time for a connection to send the bytes that identify its protocol.
     ///   - proxies: the proxies from which every connection begins with a header of the PROXY protocol; others are closed. Nil without
     ///     the protocol.
     ///   - receive: takes over the descriptors of connections.
@@ -46,6 +46,7 @@ final class PortListener: Component {
         host: String,
         port: UInt16,
         maximumUndecided: Int,
+        decisionTimeout: Duration,
         proxies: [AddressRange]? = nil,
         receive: Reception,
         refuse: @escaping @Sendable (Int32) -> Void,
@@ -54,6 +55,7 @@ final class PortListener: Component {
         self.host = host
         wantedPort = port
         self.maximumUndecided = maximumUndecided
+        self.decisionTimeout = decisionTimeout
         self.proxies = proxies
         self.receive = receive
         self.refuse = refuse
@@ -87,6 +89,7 @@ final class PortListener: Component {
                 listener: socket.descriptor,
                 stop: stop,
                 maximumUndecided: maximumUndecided,
+                decisionTimeout: decisionTimeout,
                 proxies: proxies,
                 receive: receive,
                 refuse: refuse,
@@ -135,6 +138,7 @@ private struct AcceptLoop {
     private let listener: Int32
     private let stop: StopSignal
     private let maximumUndecided: Int
+    private let decisionTimeout: Duration
     private let refuse: (Int32) -> Void
     private let logger: Logger
     private let proxies: [AddressRange]?
@@ -151,6 +155,7 @@ private struct AcceptLoop {
         listener: Int32,
         stop: StopSignal,
         maximumUndecided: Int,
+        decisionTimeout: Duration,
         proxies: [AddressRange]?,
         receive: PortListener.Reception,
         refuse: @escaping (Int32) -> Void,
@@ -160,6 +165,7 @@ private struct AcceptLoop {
         self.listener = listener
         self.stop = stop
         self.maximumUndecided = maximumUndecided
+        self.decisionTimeout = decisionTimeout
         self.refuse = refuse
         self.logger = logger
         self.proxies = proxies
@@ -244,7 +250,7 @@ private struct AcceptLoop {
             descriptor: descriptor,
             peer: peer,
             awaitsHeader: proxies != nil,
-            deadline: .now + PortListener.decisionTimeout
+            deadline: .now + decisionTimeout
         )
         switch decide(&connection) {
         case .wait:

@@ -255,23 +255,38 @@ extension OutboundQueueTests {
         let response = ServerFrame(.response, members: Array(#""p":"\#(String(repeating: "p", count: 1 << 20))""#.utf8))
         var taken = 1
         while outbound.append(response: response, to: subscription), taken < 100 { taken += 1 }
-        #expect(taken == OutboundQueue.maximumResponseBytes >> 20)
+        #expect(taken == Limits().responseBytes >> 20)
         read(outbound)
         #expect(transport.frames.count == taken + 1)
         #expect(outbound.append(response: response, to: subscription))
+    }
+
+    @Test func queuedBytesAreSettings() throws {
+        transport.setRoom(0)
+        var limits = Limits()
+        (limits.queuedBytes, limits.responseBytes) = (3000, 3000)
+        let outbound = OutboundQueue(transport, of: .single(limits))
+        let subscriptions = ["a", "b"].map { outbound.begun(id: $0) }
+        subscriptions[0].take(try Made.event(1, 1, padding: 2900))
+        subscriptions[1].take(try Made.event(1, 2, padding: 2900))
+        let response = ServerFrame(.response, members: Array(#""p":"\#(String(repeating: "p", count: 2000))""#.utf8))
+        #expect(outbound.append(response: response, to: subscriptions[0]))
+        #expect(!outbound.append(response: response, to: subscriptions[0]))
+        read(outbound)
+        #expect(try delivered().filter { $0.hasPrefix("b") } == ["b gap(Optional(1))"])
     }
 
     @Test func queuedBytesAreBoundedAcrossSubscriptions() throws {
         transport.setRoom(0)
         let outbound = outbound()
         let subscriptions = ["a", "b"].map { outbound.begun(id: $0) }
-        subscriptions[0].take(try Made.event(1, 1, padding: OutboundQueue.maximumQueuedBytes))
+        subscriptions[0].take(try Made.event(1, 1, padding: Limits().queuedBytes))
         subscriptions[1].take(try Made.event(1, 2))
         read(outbound)
         #expect(try delivered() == ["a event(1)", "b gap(Optional(1))"])
         // All bytes are released.
         transport.setRoom(0)
-        subscriptions[1].take(try Made.event(1, 3, padding: OutboundQueue.maximumQueuedBytes))
+        subscriptions[1].take(try Made.event(1, 3, padding: Limits().queuedBytes))
         read(outbound)
         #expect(try delivered().last == "b event(3)")
     }

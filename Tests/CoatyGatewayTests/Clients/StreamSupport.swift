@@ -264,7 +264,9 @@ extension OutboundFrame {
 }
 
 extension FeedCounts {
-    convenience init(logger: Logger) { self.init(memory: Limits().feedMemory, logger: logger) }
+    convenience init(memory: Int = Limits().feedMemory, logger: Logger) {
+        self.init(memory: memory, maximumEvents: Limits().waitingEvents, logger: logger)
+    }
 }
 
 extension Feed {

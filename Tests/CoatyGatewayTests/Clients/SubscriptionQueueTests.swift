@@ -20,7 +20,7 @@ import Testing
     private let memory = ClientAccount.single().connection()
 
     private func room(besides others: Int = 0) -> QueueRoom {
-        QueueRoom(others: others, limit: OutboundQueue.maximumQueuedBytes, memory: memory)
+        QueueRoom(others: others, limit: Limits().queuedBytes, memory: memory)
     }
 
     private enum Popped: Equatable {
@@ -104,7 +104,7 @@ import Testing
         #expect(queue.end == .overflow)
         #expect(drain(&queue) == [.event(1)])
         var other = self.queue(.close, buffer: 2)
-        other.append(try item(0, 1), room(besides: OutboundQueue.maximumQueuedBytes))
+        other.append(try item(0, 1), room(besides: Limits().queuedBytes))
         #expect(other.end == .overflow)
     }
 
@@ -135,15 +135,15 @@ import Testing
 
     @Test func singleEventMayExceedByteBoundAcrossSubscriptions() throws {
         var queue = queue(.dropOldest, buffer: 9)
-        queue.append(try item(0, 1, padding: OutboundQueue.maximumQueuedBytes), room())
-        #expect(queue.bytes > OutboundQueue.maximumQueuedBytes)
+        queue.append(try item(0, 1, padding: Limits().queuedBytes), room())
+        #expect(queue.bytes > Limits().queuedBytes)
         queue.append(try item(0, 2), room())
         #expect(drain(&queue) == [.gap(1), .event(2)])
-        queue.append(try item(0, 3), room(besides: OutboundQueue.maximumQueuedBytes))
+        queue.append(try item(0, 3), room(besides: Limits().queuedBytes))
         #expect(drain(&queue) == [.gap(1)])
         let size = try item(0, 4).size
-        queue.append(try item(0, 4), room(besides: OutboundQueue.maximumQueuedBytes - size))
-        queue.append(try item(0, 5), room(besides: OutboundQueue.maximumQueuedBytes - size))
+        queue.append(try item(0, 4), room(besides: Limits().queuedBytes - size))
+        queue.append(try item(0, 5), room(besides: Limits().queuedBytes - size))
         #expect(drain(&queue) == [.gap(1), .event(5)])
     }
 

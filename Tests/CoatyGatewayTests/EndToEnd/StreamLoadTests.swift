@@ -233,7 +233,7 @@ import WebSocketServer
 
         // What may wait is bounded for each connection, and what is kept for all. An event takes at most twice its bytes, for
         // it is kept with an index of its members.
-        let perClient = OutboundQueue.maximumQueuedBytes + WebSocketServer.Configuration().offerQueueBytes
+        let perClient = Limits().queuedBytes + WebSocketServer.Configuration().offerQueueBytes
         let bound = 2 * (resumeMemory + (slow.count + stuck.count) * perClient)
         let peak = try gateway.memory("VmHWM")
         #expect(peak - before < bound)

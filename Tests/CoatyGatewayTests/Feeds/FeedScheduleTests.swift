@@ -197,10 +197,15 @@ import Testing
     /// While no worker is free, the intake of a feed is bounded: the oldest events are replaced by a gap.
     @Test func backlogIsBoundedAndReportedAsGap() async throws {
         let workers = WorkerPool(name: "test", threads: 1)
-        let counts = FeedCounts(logger: Logger(label: "test"))
+        let maximum = 1000
+        let counts = FeedCounts(
+            memory: Limits().feedMemory,
+            maximumEvents: maximum,
+            logger: Logger(label: "test")
+        )
         let feed = Feed(isResumable: true, memory: ReplayBuffer(limit: 64 << 20), workers: workers, counts: counts)
         feed.update(.standing)
-        let count = 3 * FeedIntake.maximumBacklog
+        let count = 3 * maximum
         let options = Made.options { $0.buffer = 4096 }
         let (early, late) = (Client(workers, options, nil), Client(workers, options, nil))
         feed.add(early.subscription)
@@ -215,7 +220,7 @@ import Testing
         let frames = try early.transport.delivered
         #expect(frames.prefix(2).map(\.content) == [.ok, .gap(nil)])
         let first = try #require(frames.compactMap(\.event).first)
-        #expect(first > count - FeedIntake.maximumBacklog)
+        #expect(first > count - maximum)
         #expect(frames.compactMap(\.event) == Array(first...count + 1))
         #expect(frames[1].cursor?.position == UInt64(first - 1))
         #expect(try late.transport.delivered.map(\.content) == [.ok, .event(count + 1)])

@@ -79,6 +79,17 @@ import Testing
         #expect(isKept("s19"))
     }
 
+    @Test func bytesAreASetting() throws {
+        let requests = ObservedRequests(limit: 100, maximumBytes: 5000)
+        for number in 0..<5 {
+            let topic = try #require(EventAddress(topic: "coaty/3/-/CLL:o/\(CoatyUUID())/r\(number)"))
+            let text = #"{"parameters":["\#(String(repeating: "p", count: 1500))"]}"#
+            let event = try CallEvent(payload: Payload(Array(text.utf8)), address: topic)
+            requests.insert(.call(event), event)
+        }
+        #expect(requests.request(CoatyUUID(wire: "r4")) != nil && requests.request(CoatyUUID(wire: "r1")) == nil)
+    }
+
     /// A request with a known id does not count towards the bound, so it must not be kept either.
     @Test func firstRequestWithSameIdIsKept() throws {
         try see("a")

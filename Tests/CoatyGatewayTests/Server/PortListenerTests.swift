@@ -19,6 +19,7 @@ import Testing
             host: host,
             port: 0,
             maximumUndecided: 8,
+            decisionTimeout: .seconds(10),
             receive: .serve { peek, descriptor, origin in
                 guard peek != .http else {
                     close(descriptor)

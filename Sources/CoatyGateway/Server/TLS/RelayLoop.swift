@@ -105,7 +105,7 @@ final class RelayLoop {
         }
         lastID += 1
         let connection = RelayedConnection(id: lastID, outer: arrival.descriptor, peer: arrival.peer, ssl: ssl)
-        connection.deadline = .now + TLSRelay.handshakeTimeout
+        connection.deadline = .now + thread.handshakeTimeout
         connections[connection.id] = connection
         timed.insert(connection.id)
         undecided.append(connection.id)

@@ -8,8 +8,6 @@ import Synchronization
 /// Terminates TLS on threads of its own. A server gets one end of a socket pair, on which it sees what it would see on the client's
 /// socket without TLS.
 final class TLSRelay: Component {
-    /// Maximum time for a handshake, and for the bytes after it that identify the protocol.
-    static let handshakeTimeout = Duration.seconds(10)
     /// Maximum number of connections before their protocol is known; one more closes the oldest.
     static let maximumHandshakes = 1024
     /// Maximum time without progress for a client to take what is left when its connection ends.
@@ -38,11 +36,13 @@ final class TLSRelay: Component {
 
     /// - Parameters:
     ///   - maximumHandshakes: maximum number of connections before their protocol is known.
+    ///   - handshakeTimeout: maximum time for a handshake and the bytes after it that identify the protocol.
     ///   - userTimeout: time that a client of HTTP may leave what was sent unacknowledged, in seconds.
     init(
         threads: Int = max(2, ProcessInfo.processInfo.activeProcessorCount),
         certificates: CertificateStore,
         maximumHandshakes: Int = TLSRelay.maximumHandshakes,
+        handshakeTimeout: Duration = .seconds(10),
         userTimeout: Int,
         handlers: Handlers,
         logger: Logger
@@ -52,6 +52,7 @@ final class TLSRelay: Component {
                 name: "tls-\(number)",
                 certificates: certificates,
                 maximumHandshakes: max(1, maximumHandshakes / threads),
+                handshakeTimeout: handshakeTimeout,
                 userTimeout: userTimeout,
                 handlers: handlers,
                 logger: logger
@@ -116,6 +117,7 @@ final class RelayThread: Sendable {
 
     let certificates: CertificateStore
     let maximumHandshakes: Int
+    let handshakeTimeout: Duration
     let userTimeout: Int
     let handlers: TLSRelay.Handlers
     let logger: Logger
@@ -130,6 +132,7 @@ final class RelayThread: Sendable {
         name: String,
         certificates: CertificateStore,
         maximumHandshakes: Int,
+        handshakeTimeout: Duration,
         userTimeout: Int,
         handlers: TLSRelay.Handlers,
         logger: Logger
@@ -137,6 +140,7 @@ final class RelayThread: Sendable {
         self.name = name
         self.certificates = certificates
         self.maximumHandshakes = maximumHandshakes
+        self.handshakeTimeout = handshakeTimeout
         self.userTimeout = userTimeout
         self.handlers = handlers
         self.logger = logger
