@@ -192,6 +192,8 @@ final class Feed: Job {
                 for subscription in leaves { remove(subscription, &turns) }
                 if let waitingSince { counts.noteWait(since: waitingSince) }
                 if let entry {
+                    // Before the next record: the lanes have had time for the one before.
+                    moveBack(&turns)
                     apply(entry, &turns)
                 } else if !turns.audience.isDelivering {
                     return .idle
@@ -200,10 +202,7 @@ final class Feed: Job {
                     subscription.refuse(Problems.filterTooExpensive)
                     remove(subscription, &turns)
                 }
-                if !turns.audience.isDelivering {
-                    moveExpensive(&turns)
-                    moveBack(&turns)
-                }
+                if !turns.audience.isDelivering { moveExpensive(&turns) }
                 if limit.isOver { return .again }
             }
         }

@@ -62,6 +62,32 @@ import Testing
         }
     }
 
+    /// A client leaves its slow lane when its events have been cheap for some time: then they come in time even while it is overdrawn.
+    @Test func clientsLeaveTheSlowLane() async throws {
+        let work = WorkRate(within: WorkBucket(stepsPerSecond: 1_000_000_000))
+        let receiving = try client(work, filter: #"["list",["NotContains",-1]]"#)
+        try await settled()
+        var last = 0
+        func deliver(values: Int) throws {
+            last += 1
+            let list = Array(repeating: "1", count: values).joined(separator: ",")
+            let known = #""coreType":"CoatyObject","objectType":"t","objectId":"o","name":"o""#
+            feed.deliver(try Made.channel(#"{"object":{\#(known),"n":\#(last),"list":[\#(list)]}}"#))
+        }
+        try deliver(values: 2 * Audience.expensiveSteps)
+        for _ in 0..<2 * SlowLane.recovery {
+            try deliver(values: 1)
+            try await settled()
+        }
+        work.spend(10_000_000_000)
+        try deliver(values: 1)
+        try await untilTrue("it has come") {
+            // In the lane, it would wait until this is paid.
+            work.spend(10_000_000_000)
+            return try receiving.delivered.compactMap(\.event) == Array(1...last)
+        }
+    }
+
     /// A client that resumes too much waits; another one does not.
     @Test func replaysAreChargedAndWait() async throws {
         let greedy = WorkRate(within: total)

@@ -18,6 +18,14 @@ import Testing
         }
     }
 
+    /// Creates a scene in which a client has room for two publications, of 1,000 bytes or less each.
+    private func sceneWithSmallOutbox() async throws -> GateScene {
+        var limits = Limits()
+        limits[.outbox].total = 4000
+        limits.outboxPublications = 4
+        return try await GateScene(limits: limits)
+    }
+
     @Test func subscriptionsAreCountedUntilTheyAreReleased() async throws {
         var limits = Limits()
         limits[.subscriptions].perClient = 2
@@ -35,10 +43,7 @@ import Testing
     }
 
     @Test func publicationsAreCountedUntilTheyAreWritten() async throws {
-        var limits = Limits()
-        limits[.outbox].total = 4000
-        limits.outboxPublications = 4
-        let scene = try await GateScene(limits: limits)
+        let scene = try await sceneWithSmallOutbox()
         let account = scene.accounts.account(of: .anonymous)
         let event = try ChannelEvent(channelId: "c", payload: Payload(Array(#"{"object":\#(Self.object)}"#.utf8)))
         let operation = Publish(publication: .channel(event))
@@ -77,10 +82,7 @@ import Testing
     }
 
     @Test func answersAreCountedUntilTheyAreWritten() async throws {
-        var limits = Limits()
-        limits[.outbox].total = 4000
-        limits.outboxPublications = 4
-        let scene = try await GateScene(limits: limits)
+        let scene = try await sceneWithSmallOutbox()
         let account = scene.accounts.account(of: .anonymous)
         let rights = AnswerRights(window: .seconds(60), limit: 10)
         let answers = try (0..<3).map { number in
@@ -104,9 +106,7 @@ import Testing
 
     /// A request has its place in the outbox until it is written, which is not as long as it is pending.
     @Test func requestsAreCountedInTheOutbox() async throws {
-        var limits = Limits()
-        limits[.outbox].total = 4000
-        let scene = try await GateScene(limits: limits)
+        let scene = try await sceneWithSmallOutbox()
         scene.start()
         try await untilTrue("online") { scene.manager.isConnected }
         let sink = NoSink()
