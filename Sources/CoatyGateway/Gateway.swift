@@ -59,13 +59,14 @@ public final class Gateway: Sendable {
         let access = AccessControl(.open, browserPolicy: settings.browserPolicy)
         self.access = access
         keyRefresher = KeyRefresher(
+            limits: settings.limits,
             current: { access.policy.verifier?.keys },
             onRevocation: { access.review() },
             logger: logger.labelled(.access)
         )
         let (verifier, _) = try keyRefresher.prepare(mode.jwt, replacing: nil)
-        access.replace(mode.policy(dialect: settings.topicDialect, verifier: verifier))
-        audit = try AuditLog(settings.auditLog, logger: logger.labelled(.access))
+        access.replace(mode.policy(settings, verifier: verifier))
+        audit = try AuditLog(settings.auditLog, limits: settings.limits, logger: logger.labelled(.access))
         stopClock = StopClock(timeout: settings.stopTimeout)
         spread = ReconnectSpread(seconds: settings.limits.reconnectSpread)
         drain = Drain(delay: .seconds(settings.limits.drainDelay))
@@ -159,7 +160,11 @@ public final class Gateway: Sendable {
         let brokerSessions =
             settings.limits[.ioNodes].total + settings.limits[.identities].total + trafficSessions.maximum
             + settings.limits.rawConnections
-        let limit = try DescriptorLimit(agents: brokerSessions, isEncrypted: certificates != nil)
+        let limit = try DescriptorLimit(
+            agents: brokerSessions,
+            isEncrypted: certificates != nil,
+            undecided: settings.limits.undecidedConnections
+        )
         var broker = try await brokerOptions()
         broker.maximumMessageSize = settings.limits.maximumEventSize
         broker.maximumPacketSize = broker.maximumMessageSize + MQTTClientOptions.maximumHeadSize
@@ -249,7 +254,7 @@ public final class Gateway: Sendable {
             accounts: accounts,
             workers: workers,
             connections: hub.streams,
-            authenticator: Authenticator(access: access, log: audit, maximumFailures: settings.limits.failedAttempts),
+            authenticator: Authenticator(access: access, log: audit, limits: settings.limits),
             requestLog: requestLog
         )
         let work = ClientWork(state: pause, connections: hub.streams, logger: logger.writingAll())
@@ -481,6 +486,7 @@ public final class Gateway: Sendable {
         var configuration = WebSocketServer.Configuration()
         configuration.refuse = refusals.refuse
         configuration.maximumConnections = min(limit.connections, settings.limits[.connections].total / 2)
+        configuration.maximumPendingHandshakes = limit.undecided
         configuration.maximumMessageSize = settings.limits.bodySize
         configuration.handshakeTimeout = .seconds(settings.limits.handshakeTimeout)
         configuration.subprotocols = [WebSocketEndpoint.subprotocol]

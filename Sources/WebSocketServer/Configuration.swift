@@ -37,6 +37,10 @@ extension WebSocketServer {
         /// Most open connections; a handshake beyond gets 503.
         public var maximumConnections = 10_000
 
+        /// Most descriptors that wait for the service thread, and most connections whose handshake is under way. One more ends the
+        /// oldest of them, because one that makes no progress must not keep others out.
+        public var maximumPendingHandshakes = 1024
+
         /// Takes over the descriptor of a connection that is given up because too many wait for their handshake; nil closes it. It must
         /// not block.
         public var refuse: (@Sendable (Int32) -> Void)?
@@ -63,10 +67,6 @@ extension WebSocketServer {
 extension WebSocketServer.Configuration {
     /// Longest request head in bytes. libwebsockets drops a longer one without an answer.
     static let maximumHeaderBytes: UInt32 = 16 * 1024
-
-    /// Most descriptors that wait for the service thread, and most connections whose handshake is under way. One more
-    /// ends the oldest of them, because one that makes no progress must not keep others out.
-    static let maximumPendingHandshakes = 1024
 
     /// libwebsockets compares subprotocol names in a buffer of 64 bytes.
     static let maximumSubprotocolLength = 63

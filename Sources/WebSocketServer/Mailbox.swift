@@ -51,7 +51,11 @@ final class Mailbox: Sendable {
         }
     }
 
+    private let maximumArrivals: Int
     private let state = Mutex(State())
+
+    /// - Parameter maximumArrivals: the most descriptors that wait for the service thread.
+    init(maximumArrivals: Int) { self.maximumArrivals = maximumArrivals }
 
     /// Whether there is a service thread that takes what is left here.
     var isOpen: Bool {
@@ -66,7 +70,7 @@ final class Mailbox: Sendable {
         state.withLock { state in
             guard state.wakeable != nil else { return arrival.descriptor }
             var surplus: Arrival?
-            if state.contents.arrivals.count >= WebSocketServer.Configuration.maximumPendingHandshakes {
+            if state.contents.arrivals.count >= maximumArrivals {
                 surplus = state.contents.arrivals.removeFirst()
             }
             state.contents.arrivals.append(arrival)

@@ -189,7 +189,7 @@ final class Service {
             counters.update { $0.refused += 1 }
             return
         }
-        if pending.count >= WebSocketServer.Configuration.maximumPendingHandshakes {
+        if pending.count >= configuration.maximumPendingHandshakes {
             cutOldestPending()
         }
         lastID += 1

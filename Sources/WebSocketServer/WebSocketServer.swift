@@ -39,7 +39,7 @@ public final class WebSocketServer: Sendable {
     private let handler: any WebSocketHandler
     private let logger: Logger
     private let state = Mutex(State.idle)
-    private let mailbox = Mailbox()
+    private let mailbox: Mailbox
     private let counters = Counters()
     /// Entered while the service thread runs.
     private let running = DispatchGroup()
@@ -47,6 +47,7 @@ public final class WebSocketServer: Sendable {
     /// A server that is not yet started.
     public init(configuration: Configuration, handler: any WebSocketHandler, logger: Logger) {
         self.configuration = configuration
+        mailbox = Mailbox(maximumArrivals: configuration.maximumPendingHandshakes)
         self.handler = handler
         self.logger = logger
     }

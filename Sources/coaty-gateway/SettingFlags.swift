@@ -113,6 +113,27 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-answerable-request-bytes")) var maximumAnswerableRequestBytes: String?
     @Option(help: help("maximum-answerable-requests-per-client")) var maximumAnswerableRequestsPerClient: String?
     @Option(help: help("maximum-failed-attempts")) var maximumFailedAttempts: String?
+    @Option(help: help("maximum-query-memory")) var maximumQueryMemory: String?
+    @Option(help: help("maximum-listed-objects")) var maximumListedObjects: String?
+    @Option(help: help("maximum-departed-agents")) var maximumDepartedAgents: String?
+    @Option(help: help("maximum-filter-steps")) var maximumFilterSteps: String?
+    @Option(help: help("maximum-throttled-objects")) var maximumThrottledObjects: String?
+    @Option(help: help("maximum-queued-replies")) var maximumQueuedReplies: String?
+    @Option(help: help("maximum-waiting-responses")) var maximumWaitingResponses: String?
+    @Option(help: help("maximum-discover-answers")) var maximumDiscoverAnswers: String?
+    @Option(help: help("maximum-io-node-publications")) var maximumIoNodePublications: String?
+    @Option(help: help("maximum-waiting-context-changes")) var maximumWaitingContextChanges: String?
+    @Option(help: help("maximum-observed-contexts")) var maximumObservedContexts: String?
+    @Option(help: help("maximum-observed-io-nodes")) var maximumObservedIoNodes: String?
+    @Option(help: help("maximum-observed-context-memory")) var maximumObservedContextMemory: String?
+    @Option(help: help("maximum-undecided-connections")) var maximumUndecidedConnections: String?
+    @Option(help: help("maximum-failing-addresses")) var maximumFailingAddresses: String?
+    @Option(help: help("maximum-token-size")) var maximumTokenSize: String?
+    @Option(help: help("maximum-verified-tokens")) var maximumVerifiedTokens: String?
+    @Option(help: help("maximum-tickets")) var maximumTickets: String?
+    @Option(help: help("maximum-tickets-per-client")) var maximumTicketsPerClient: String?
+    @Option(help: help("maximum-audit-lines")) var maximumAuditLines: String?
+    @Option(help: help("maximum-audit-lines-per-client")) var maximumAuditLinesPerClient: String?
     // Former names.
     @Option(help: .hidden) var outboxPublications: String?
     @Option(help: .hidden) var outboxBytes: String?

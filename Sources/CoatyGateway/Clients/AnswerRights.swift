@@ -7,10 +7,6 @@ import Synchronization
 /// An anonymous client has its own for each connection. The connections of a token share theirs, so that a client may reconnect
 /// between a request and its answer. Its lock is a leaf: nothing else is locked while it is held.
 final class AnswerRights: Sendable {
-    /// Maximum number of answers to a Discover event: an agent answers once for each of its objects. Other requests are answered
-    /// once.
-    static let maximumResolves = 1000
-
     private struct Right {
         var answers: Int
         let deadline: ContinuousClock.Instant
@@ -28,12 +24,17 @@ final class AnswerRights: Sendable {
     /// How long a request can be answered. Nothing on the wire says how long an agent waits for answers.
     private let window: Duration
     private let limit: Int
+    /// Maximum number of answers to a Discover event: an agent answers once for each of its objects. Other requests are answered once.
+    private let discoverAnswers: Int
     private let state = Mutex(State())
 
-    /// - Parameter limit: the maximum number of requests; the oldest are forgotten first.
-    init(window: Duration, limit: Int) {
+    /// - Parameters:
+    ///   - limit: the maximum number of requests; the oldest are forgotten first.
+    ///   - discoverAnswers: the maximum number of answers to a Discover event.
+    init(window: Duration, limit: Int, discoverAnswers: Int = Limits().discoverAnswers) {
         self.window = window
         self.limit = limit
+        self.discoverAnswers = discoverAnswers
     }
 
     /// Notes that a request was delivered. A later delivery of the same request gives no further right.
@@ -45,7 +46,7 @@ final class AnswerRights: Sendable {
             let deadline = request.observed + window
             guard .now < deadline else { return }
             state.rights[key] = Right(
-                answers: request.isDiscover ? Self.maximumResolves : 1,
+                answers: request.isDiscover ? discoverAnswers : 1,
                 deadline: deadline
             )
             state.order.append(key)

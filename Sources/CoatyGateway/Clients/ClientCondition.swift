@@ -1,14 +1,15 @@
 import Coaty
 
-/// Filter conditions from clients. Their cost is bounded, because each is evaluated for every event.
-extension CompiledCondition {
-    /// Maximum number of evaluation steps for one event. A condition that needs more does not match.
-    static let maximumSteps = 10_000
+/// A filter condition of a client. Its cost is bounded, because it is evaluated for every event.
+struct ClientCondition: Hashable, Sendable {
+    let condition: CompiledCondition
+    /// Maximum number of evaluation steps for one event or response.
+    let maximumSteps: Int
 
     /// Reads a condition that a client sent.
     ///
     /// - Throws: `PayloadError`
-    init(ofClient view: JSONView, limits: Limits) throws(PayloadError) {
+    init(_ view: JSONView, limits: Limits) throws(PayloadError) {
         try view.checkValues()
         var values = limits.filterValues
         guard view.countsValues(&values) else { throw view.invalid("has more than \(limits.filterValues) values") }
@@ -16,13 +17,17 @@ extension CompiledCondition {
         guard condition.leafCount <= limits.filterProperties else {
             throw view.invalid("is about more than \(limits.filterProperties) properties")
         }
-        self.init(condition)
+        self.condition = CompiledCondition(condition)
+        maximumSteps = limits.filterSteps
     }
 
-    /// Returns whether the condition matches at least one of the objects of an event.
-    func holds(forOneOf objects: [JSONView]) -> Bool {
-        var budget = WorkBudget(steps: Self.maximumSteps)
-        return (try? holds(forOneOf: objects, &budget)) ?? false
+    /// Returns what a body that evaluates the condition returns, and the steps that it has taken.
+    func evaluate<Result>(
+        _ body: (inout WorkBudget) throws(WorkExceeded) -> Result
+    ) -> (result: Result?, steps: Int) {
+        var budget = WorkBudget(steps: maximumSteps)
+        let result = try? body(&budget)
+        return (result, maximumSteps - budget.left)
     }
 }
 

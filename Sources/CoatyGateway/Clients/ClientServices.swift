@@ -57,9 +57,16 @@ final class ClientServices: Sendable {
     func answerRights(of principal: Principal) -> AnswerRights {
         // A request of this gateway waits no longer than this, and an agent is expected not to, either.
         let window = Duration.milliseconds(accounts.limits.timeout)
-        let limit = accounts.limits.answerableRequestsPerClient
-        guard principal.subject != .anonymous else { return AnswerRights(window: window, limit: limit) }
-        return rights.withLock { $0.rights(of: principal.subject) { AnswerRights(window: window, limit: limit) } }
+        let limits = accounts.limits
+        func make() -> AnswerRights {
+            AnswerRights(
+                window: window,
+                limit: limits.answerableRequestsPerClient,
+                discoverAnswers: limits.discoverAnswers
+            )
+        }
+        guard principal.subject != .anonymous else { return make() }
+        return rights.withLock { $0.rights(of: principal.subject, make) }
     }
 
     /// Judges a pending request whenever the access policy changes, and when the principal expires.

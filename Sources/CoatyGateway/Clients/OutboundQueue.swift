@@ -9,11 +9,10 @@ import Synchronization
 /// queue. Snapshots and replays are read in turns on the threads of the pool, without the lock; everything else only moves what
 /// is ready.
 final class OutboundQueue: Job {
-    /// Maximum number of queued replies. A client that requires more without reading is disconnected.
-    static let maximumReplies = 1024
-    /// Maximum bytes of queued replies, with the same consequence. A single reply may be larger.
-    static let maximumReplyBytes = 1 << 20
-    /// The same if the client or all clients hold as much memory as they may.
+    /// Maximum bytes of queued replies for each reply that may be queued. A client that has more without reading is disconnected. A
+    /// single reply may be larger.
+    static let bytesPerReply = 1 << 10
+    /// Maximum bytes of queued replies if the client or all clients hold as much memory as they may.
     static let minimumReplyBytes = 16 << 10
     /// Number of throttled events of one subscription that are released at once.
     static let releaseBatch = 64
@@ -65,8 +64,9 @@ final class OutboundQueue: Job {
         let isOverLimit = state.withLock { state in
             guard !state.isClosed else { return false }
             let bytes = state.replyBytes + frame.members.count
-            let limit = state.memory.hasRoom ? Self.maximumReplyBytes : Self.minimumReplyBytes
-            guard state.replies.isEmpty || state.replies.count < Self.maximumReplies && bytes <= limit else {
+            let maximum = state.account.queuedReplies
+            let limit = state.memory.hasRoom ? maximum * Self.bytesPerReply : Self.minimumReplyBytes
+            guard state.replies.isEmpty || state.replies.count < maximum && bytes <= limit else {
                 return true
             }
             queueReply(frame, id, &state)

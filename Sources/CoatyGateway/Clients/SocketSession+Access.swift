@@ -4,8 +4,8 @@ import HTTPServer
 extension SocketSession {
     /// The bytes that a connection holds without its queue.
     static let cost = 8 << 10
-    /// Maximum length of a frame before the client has authenticated, in bytes.
-    static let maximumUnauthenticatedLength = 8 << 10
+    /// Maximum length of a frame before the client has authenticated, in bytes: a token, and what stands around it.
+    var maximumUnauthenticatedLength: Int { services.accounts.limits.tokenSize + 1024 }
 
     /// Uses a principal for all operations from now on.
     func use(_ principal: Principal) {

@@ -102,7 +102,7 @@ final class SocketSession: WebSocketEndpoint.Client {
             return
         }
         // Before it has authenticated, a client can't make the gateway parse much.
-        if text.utf8.count > Self.maximumUnauthenticatedLength, store.state.withLock({ $0.principal == nil }) {
+        if text.utf8.count > maximumUnauthenticatedLength, store.state.withLock({ $0.principal == nil }) {
             return disconnect(.notAuthenticated, "authenticate first")
         }
         var (id, op) = (String?.none, ClientFrame.Op?.none)

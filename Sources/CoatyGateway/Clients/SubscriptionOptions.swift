@@ -20,11 +20,11 @@ struct SubscriptionOptions: Sendable {
     static let parameters: Set = ["filter", "fields", "throttle", "buffer", "overflow", "since", "encoding"]
 
     /// Condition on the objects of an event; nil for all events.
-    var filter: CompiledCondition?
+    var filter: ClientCondition?
     /// Object properties to deliver; nil for all.
     var fields: FieldTree?
-    /// Interval in which at most one event of an object is delivered; nil to deliver every event.
-    var throttle: Duration?
+    /// Delivers at most one event of an object in an interval; nil to deliver every event.
+    var throttle: Throttle?
     /// Maximum number of events queued while the client is slow.
     var buffer = Self.defaultBuffer
     var overflow = Overflow.dropOldest
@@ -33,7 +33,7 @@ struct SubscriptionOptions: Sendable {
     var encoding = EventText.Encoding.base64
 
     /// The bytes that the options hold.
-    var footprint: Int { (filter?.footprint ?? 0) + (fields?.footprint ?? 0) }
+    var footprint: Int { (filter?.condition.footprint ?? 0) + (fields?.footprint ?? 0) }
 
     init() {}
 
@@ -62,7 +62,11 @@ struct SubscriptionOptions: Sendable {
             guard observation.hasValues else {
                 throw parameters.invalid("throttle", "does not apply to events that nothing replaces")
             }
-            throttle = .milliseconds(milliseconds)
+            throttle = Throttle(
+                interval: .milliseconds(milliseconds),
+                maximumObjects: parameters.limits.throttledObjects,
+                maximumBytes: parameters.limits.queuedBytes
+            )
         }
         let maximumBuffer = parameters.limits.buffer
         buffer = try parameters.integer("buffer", in: 1...maximumBuffer) ?? min(Self.defaultBuffer, maximumBuffer)

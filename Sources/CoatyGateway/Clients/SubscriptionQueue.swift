@@ -71,7 +71,7 @@ struct SubscriptionQueue: Sendable {
         self.isHeld = isHeld
         overflow = subscription.options.overflow
         limit = subscription.options.buffer
-        throttle = subscription.options.throttle.map(Throttle.init)
+        throttle = subscription.options.throttle
     }
 
     /// Bytes queued, including those that the throttle holds back.
@@ -219,7 +219,7 @@ struct SubscriptionQueue: Sendable {
         (next, source, replayEnd, isReading) = (nil, nil, nil, false)
         (fetched, fetchedEvents, fetchedBytes) = ([], 0, 0)
         generation += 1
-        throttle = subscription.options.throttle.map(Throttle.init)
+        throttle = subscription.options.throttle
         (dropped, isDropCountUnknown) = (0, true)
     }
 

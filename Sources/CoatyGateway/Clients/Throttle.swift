@@ -6,14 +6,13 @@ import DequeModule
 /// An event that passes while others are held back gets an earlier cursor than its own, so that a client that resumes after it
 /// also receives those.
 struct Throttle: Sendable {
-    /// Maximum number of throttled objects; events of further objects pass at once.
-    static let maximumObjects = 10_000
-    /// Maximum bytes of events held back; further events pass at once.
-    static let maximumBytes = 4 << 20
-
     typealias Instant = ContinuousClock.Instant
 
-    private let interval: Duration
+    let interval: Duration
+    /// Maximum number of throttled objects; events of further objects pass at once.
+    private let maximumObjects: Int
+    /// Maximum bytes of events held back; further events pass at once.
+    private let maximumBytes: Int
     /// Events held back, by key. There is an entry for each object with a running interval; it is nil if no event has arrived
     /// since the interval began.
     private var held: [KeyedDigest: QueuedItem?] = [:]
@@ -27,8 +26,14 @@ struct Throttle: Sendable {
     /// The charge of the running intervals, taken for several at once; nil if there are none.
     private var charge: Charge?
 
-    init(interval: Duration) {
+    init(
+        interval: Duration,
+        maximumObjects: Int = Limits().throttledObjects,
+        maximumBytes: Int = Limits().queuedBytes
+    ) {
         self.interval = interval
+        self.maximumObjects = maximumObjects
+        self.maximumBytes = maximumBytes
     }
 
     /// Approximate memory of one running interval, in bytes.
@@ -51,12 +56,12 @@ struct Throttle: Sendable {
         last = item.cursor ?? last
         guard let key = item.key else { return passing(item) }
         guard let earlier = held[key] else {
-            if held.count < Self.maximumObjects, chargeInterval(to: memory) { begin(key, now) }
+            if held.count < maximumObjects, chargeInterval(to: memory) { begin(key, now) }
             return passing(item)
         }
         let merged = earlier.map { item.replacing($0) } ?? item
         let growth = (merged?.size ?? 0) - (earlier?.size ?? 0)
-        guard bytes + growth <= Self.maximumBytes else {
+        guard bytes + growth <= maximumBytes else {
             bytes -= earlier?.size ?? 0
             held[key] = .some(nil)
             return merged.map(passing)

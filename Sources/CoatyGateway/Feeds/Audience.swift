@@ -24,11 +24,11 @@ struct Audience: Sendable {
     private static let stride = 16
 
     private struct Key: Hashable {
-        let filter: CompiledCondition?
+        let filter: ClientCondition?
         let kind: Observation.ObjectKind?
 
         /// Values of which an object that matches has at least one; nil if there are none.
-        var accessKeys: [AccessKey]? { filter?.accessKeys ?? kind.flatMap(\.accessKeys) }
+        var accessKeys: [AccessKey]? { filter?.condition.accessKeys ?? kind.flatMap(\.accessKeys) }
     }
 
     private struct Member {

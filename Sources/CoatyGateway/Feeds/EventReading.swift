@@ -83,13 +83,14 @@ struct EventReading: Sendable {
     }
 
     /// Judges a filter and a kind of objects.
-    mutating func verdict(_ filter: CompiledCondition?, _ kind: Observation.ObjectKind?) -> Verdict {
+    mutating func verdict(_ filter: ClientCondition?, _ kind: Observation.ObjectKind?) -> Verdict {
         guard let change = event.change else {
             guard let filter else { return .matches }
-            return verdict { (reading, budget) throws(WorkExceeded) in
+            let holds = evaluate(filter) { (reading, budget) throws(WorkExceeded) in
                 for index in reading.subjects.indices where try reading.holds(filter, index, &budget) { return true }
                 return false
             }
+            return holds.map { $0 ? .matches : .doesNotMatch } ?? .tooExpensive
         }
         // The subjects are the object, and its previous version if there is one.
         let (isRemoved, hasPrevious) = (change.kind == .removed, change.previous != nil)
@@ -104,35 +105,33 @@ struct EventReading: Sendable {
     private mutating func includes(
         _ object: (object: AliveObject, view: JSONView),
         _ subject: Int,
-        _ filter: CompiledCondition?,
+        _ filter: ClientCondition?,
         _ kind: Observation.ObjectKind?
     ) -> Bool? {
         guard kind?.includes(object.object) ?? true else { return false }
         guard let filter else { return true }
-        var budget = WorkBudget(steps: CompiledCondition.maximumSteps)
-        defer { steps += CompiledCondition.maximumSteps - budget.left }
-        return try? holds(filter, subject, &budget)
+        return evaluate(filter) { (reading, budget) throws(WorkExceeded) in
+            try reading.holds(filter, subject, &budget)
+        }
     }
 
     private mutating func holds(
-        _ filter: CompiledCondition,
+        _ filter: ClientCondition,
         _ subject: Int,
         _ budget: inout WorkBudget
     ) throws(WorkExceeded) -> Bool {
-        guard subject < caches.count else { return try filter.holds(for: subjects[subject], &budget) }
-        return try filter.holds(for: subjects[subject], &caches[subject], &budget)
+        guard subject < caches.count else { return try filter.condition.holds(for: subjects[subject], &budget) }
+        return try filter.condition.holds(for: subjects[subject], &caches[subject], &budget)
     }
 
-    private mutating func verdict(
-        _ holds: (inout EventReading, inout WorkBudget) throws(WorkExceeded) -> Bool
-    ) -> Verdict {
-        var budget = WorkBudget(steps: CompiledCondition.maximumSteps)
-        defer { steps += CompiledCondition.maximumSteps - budget.left }
-        do throws(WorkExceeded) {
-            return try holds(&self, &budget) ? .matches : .doesNotMatch
-        } catch {
-            return .tooExpensive
-        }
+    /// Returns whether a filter holds; nil if that takes too many steps.
+    private mutating func evaluate(
+        _ filter: ClientCondition,
+        _ body: (inout EventReading, inout WorkBudget) throws(WorkExceeded) -> Bool
+    ) -> Bool? {
+        let (holds, taken) = filter.evaluate { (budget) throws(WorkExceeded) in try body(&self, &budget) }
+        steps += taken
+        return holds
     }
 
     /// Whether nobody receives the event for whom it has this verdict. A view may see only a part of a Deadvertise event, and the

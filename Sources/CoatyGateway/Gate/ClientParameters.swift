@@ -13,7 +13,7 @@ protocol ClientParameters {
     func boolean(_ name: String) throws -> Bool?
     /// Returns a filter condition, given as JSON. In a query, an error refers to the parameter, because there is no JSON
     /// document for a pointer.
-    func condition(_ name: String) throws -> CompiledCondition?
+    func condition(_ name: String) throws -> ClientCondition?
     /// Returns a list of names, which a query separates with commas.
     func texts(_ name: String) throws -> [String]?
     /// Returns a list of properties, which a query separates with commas.
@@ -93,10 +93,10 @@ struct QueryParameters: ClientParameters {
         return value
     }
 
-    func condition(_ name: String) throws -> CompiledCondition? {
+    func condition(_ name: String) throws -> ClientCondition? {
         guard let text = try text(name) else { return nil }
         do throws(PayloadError) {
-            return try CompiledCondition(ofClient: Payload(Array(text.utf8)).json, limits: limits)
+            return try ClientCondition(Payload(Array(text.utf8)).json, limits: limits)
         } catch {
             let reason =
                 switch error {
@@ -140,8 +140,8 @@ struct FrameParameters: ClientParameters {
         return value
     }
 
-    func condition(_ name: String) throws -> CompiledCondition? {
-        try frame.member(named: name).map { view in try CompiledCondition(ofClient: view, limits: limits) }
+    func condition(_ name: String) throws -> ClientCondition? {
+        try frame.member(named: name).map { view in try ClientCondition(view, limits: limits) }
     }
 
     func texts(_ name: String) throws -> [String]? {

@@ -12,7 +12,10 @@ struct RequestOptions: Sendable {
     /// In milliseconds.
     let timeout: Int
     /// The request ends with the first response that matches this condition.
-    let until: CompiledCondition?
+    let until: ClientCondition?
+    /// Maximum number of responses that wait to be judged, and of their bytes. Beyond that, or without memory, the request ends.
+    let maximumWaiting: Int
+    let maximumWaitingBytes: Int
 
     /// Parses `limit`, `timeout` and `until`.
     ///
@@ -22,16 +25,17 @@ struct RequestOptions: Sendable {
         timeout = try parameters.integer("timeout", in: 1...maximumTimeout) ?? min(Self.defaultTimeout, maximumTimeout)
         limit = try parameters.integer("limit", in: Self.limits) ?? Self.defaultLimit
         until = try parameters.condition("until")
+        maximumWaiting = parameters.limits.waitingResponses
+        maximumWaitingBytes = parameters.limits.responseBytes
     }
-}
 
-extension CompiledCondition {
-    /// Returns whether a response matches: the payload of a Return event, or at least one object of any other response.
-    func holds(
-        forResponse type: CommunicationEventType,
-        _ payload: Payload,
-        _ budget: inout WorkBudget
-    ) throws(WorkExceeded) -> Bool {
-        try holds(forOneOf: type == .return ? [payload.json] : payload.allObjects, &budget)
+    /// Returns whether a response ends the request: the payload of a Return event matches ``until``, or at least one object of any other
+    /// response does. Nil if that takes too many steps. And the steps that it has taken.
+    func isAwaited(_ type: CommunicationEventType, _ payload: Payload) -> (isAwaited: Bool?, steps: Int) {
+        guard let until else { return (false, 0) }
+        let (isAwaited, steps) = until.evaluate { (budget) throws(WorkExceeded) in
+            try until.condition.holds(forOneOf: type == .return ? [payload.json] : payload.allObjects, &budget)
+        }
+        return (isAwaited, steps)
     }
 }

@@ -25,10 +25,6 @@ protocol ResponseSink: Sendable {
 /// sink has no room, or when the client cancels it. The broker's thread only appends a response to the intake; the run's turns
 /// judge the responses and build their texts, in their order. An end that is due waits for the responses that came before it.
 final class RequestRun: Job {
-    /// Maximum number of responses that wait for a turn, and of their bytes. Beyond that, or without memory, the request ends.
-    static let maximumBacklog = 1024
-    static let maximumBacklogBytes = 4 << 20
-
     /// A response, as it was received.
     private struct Arrival: Sendable {
         let type: CommunicationEventType
@@ -176,7 +172,7 @@ final class RequestRun: Job {
             let bytes = state.bytes + arrival.payload.footprint
             guard
                 state.arrivals.isEmpty
-                    || state.arrivals.count < Self.maximumBacklog && bytes <= Self.maximumBacklogBytes,
+                    || state.arrivals.count < options.maximumWaiting && bytes <= options.maximumWaitingBytes,
                 charge.resize(to: bytes)
             else {
                 state.due = .overflow
@@ -222,17 +218,9 @@ final class RequestRun: Job {
     /// - Returns: how it ends the request; nil if it does not.
     private func judge(_ arrival: Arrival) -> End? {
         guard let payload = visible(arrival.payload) else { return nil }
-        var budget = WorkBudget(steps: CompiledCondition.maximumSteps)
-        defer {
-            let judged = CompiledCondition.maximumSteps - budget.left
-            client.spend(judged + WorkRate.steps(toPass: payload.bytes.count))
-        }
-        let isAwaited: Bool
-        do throws(WorkExceeded) {
-            isAwaited = try options.until?.holds(forResponse: arrival.type, payload, &budget) ?? false
-        } catch {
-            return .failed(Problems.filterTooExpensive)
-        }
+        let (isAwaited, steps) = options.isAwaited(arrival.type, payload)
+        client.spend(steps + WorkRate.steps(toPass: payload.bytes.count))
+        guard let isAwaited else { return .failed(Problems.filterTooExpensive) }
         let frame = ServerFrame.response(
             arrival.type,
             from: arrival.sourceId,

@@ -25,6 +25,8 @@ final class ClientAccount: Sendable {
     let queuedBytes: Int
     /// Maximum bytes of the responses to one request, and of those that a connection queues.
     let responseBytes: Int
+    /// Maximum number of replies to frames that one of the client's connections queues.
+    let queuedReplies: Int
 
     init(
         _ client: ClientKey,
@@ -40,6 +42,7 @@ final class ClientAccount: Sendable {
         self.work = WorkRate(within: work)
         minimumOutbox = limits.outboxBytesPerPublication
         (queuedBytes, responseBytes) = (limits.queuedBytes, limits.responseBytes)
+        queuedReplies = limits.queuedReplies
         let quota = limits.memoryQuota
         self.memory = MemoryAccount(within: memory, limit: quota.perClient, guaranteed: quota.guaranteed)
         tallies = Resource.allCases.map { resource in

@@ -23,6 +23,12 @@ struct Limits: Sendable {
     var objectSize = 1 << 20
     /// Steps of one query of the object registry.
     var querySteps = 20_000_000
+    /// Bytes of the properties that such a query keeps to order objects by.
+    var queryMemory = 32 << 20
+    /// Objects that one response lists.
+    var listedObjects = 1000
+    /// Agents that have left and are still listed.
+    var departedAgents = 1000
     /// Milliseconds from the request to the result of such a query.
     var queryTimeout = 10_000
     /// Steps of work per second for all clients. A step is about 50 ns.
@@ -89,6 +95,42 @@ struct Limits: Sendable {
     var answerableRequestsPerClient = 1024
     /// Failed authentications of an address in a minute.
     var failedAttempts = 10
+    /// Addresses whose failed authentications are counted.
+    var failingAddresses = 10_000
+    /// Bytes of a token of an identity provider.
+    var tokenSize = 8 << 10
+    /// Verified tokens of an identity provider that are remembered.
+    var verifiedTokens = 4096
+    /// Unused tickets.
+    var tickets = 10_000
+    /// Unused tickets of one client.
+    var ticketsPerClient = 100
+    /// Lines of the audit log that wait to be written.
+    var auditLines = 10_000
+    /// Lines of the audit log about one client in a second.
+    var auditLinesPerClient = 100
+    /// Connections whose protocol is not known yet, and WebSocket handshakes under way.
+    var undecidedConnections = 1024
+    /// Replies to frames that a connection queues.
+    var queuedReplies = 1024
+    /// Steps of a filter for one event, of `until` for one response, and of `where` for one request.
+    var filterSteps = 10_000
+    /// Objects for which a subscription keeps when `throttle` last let an event of it pass.
+    var throttledObjects = 10_000
+    /// Responses to a request that wait until they are judged.
+    var waitingResponses = 1024
+    /// Answers of one client to a Discover event.
+    var discoverAnswers = 1000
+    /// IO contexts of others that are listed.
+    var observedContexts = 1000
+    /// IO nodes in them.
+    var observedIoNodes = 10_000
+    /// Bytes of these contexts, nodes and their associations.
+    var observedContextMemory = 64 << 20
+    /// Changes of one IO context that wait for each other.
+    var waitingContextChanges = 16
+    /// Publications of an IO node that wait for the broker.
+    var ioNodePublications = 1000
     /// Bytes that a client gets even if others hold much, as long as the reserve lasts.
     var minimumMemory = 256 << 10
     /// Seconds from a signal to stop until the process has ended.

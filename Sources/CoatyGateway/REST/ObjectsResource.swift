@@ -4,7 +4,6 @@ import HTTPServer
 /// `GET /v1/objects` and `GET /v1/objects/{objectId}`: the objects currently in the network.
 struct ObjectsResource: Sendable {
     static let defaultLimit = 100
-    static let maximumLimit = 1_000
 
     let gate: Gate
 
@@ -53,7 +52,7 @@ struct ObjectSelection: Sendable {
 
     let coreType: CoreType?
     let objectType: WireName?
-    let filter: CompiledCondition?
+    let filter: ClientCondition?
     let order: [OrderByProperty]
     let limit: Int
     let offset: Int
@@ -64,7 +63,8 @@ struct ObjectSelection: Sendable {
         if objectType?.text.isEmpty ?? false { throw parameters.invalid("objectType", "must not be empty") }
         filter = try parameters.condition("filter")
         order = try parameters.text("order").map(Self.order) ?? []
-        limit = try parameters.integer("limit", in: 1...ObjectsResource.maximumLimit) ?? ObjectsResource.defaultLimit
+        let maximum = parameters.limits.listedObjects
+        limit = try parameters.integer("limit", in: 1...maximum) ?? min(ObjectsResource.defaultLimit, maximum)
         offset = try parameters.integer("offset", in: 0...Int(Int32.max)) ?? 0
     }
 

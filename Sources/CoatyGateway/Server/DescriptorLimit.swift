@@ -40,25 +40,36 @@ struct DescriptorLimit {
     /// - Parameters:
     ///   - agents: maximum number of IO nodes, client identities and others; descriptors for their sessions are reserved too.
     ///   - isEncrypted: whether the gateway terminates TLS.
-    init(agents: Int, isEncrypted: Bool) throws(TooFew) {
+    ///   - undecided: maximum number of connections whose protocol is not yet known.
+    init(agents: Int, isEncrypted: Bool, undecided: Int) throws(TooFew) {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         getrlimit(resource, &limit)
         limit.rlim_cur = limit.rlim_max
         setrlimit(resource, &limit)
         getrlimit(resource, &limit)
-        try self.init(descriptors: Int(clamping: limit.rlim_cur), agents: agents, isEncrypted: isEncrypted)
+        try self.init(
+            descriptors: Int(clamping: limit.rlim_cur),
+            agents: agents,
+            isEncrypted: isEncrypted,
+            undecided: undecided
+        )
     }
 
-    init(descriptors: Int, agents: Int, isEncrypted: Bool = false) throws(TooFew) {
+    init(
+        descriptors: Int,
+        agents: Int,
+        isEncrypted: Bool = false,
+        undecided: Int = Limits().undecidedConnections
+    ) throws(TooFew) {
         guard descriptors >= Self.minimum(agents: agents, isEncrypted: isEncrypted) else {
             throw TooFew(limit: descriptors, agents: agents, isEncrypted: isEncrypted)
         }
         // At most a fifth for undecided connections, which have one descriptor each, and a half of the rest for each protocol.
         let clients = descriptors - Self.reserve - agents * Self.perAgent
-        undecided = min(clients / 5, PortListener.maximumUndecided)
+        self.undecided = min(clients / 5, undecided)
         let perConnection = isEncrypted ? Self.perEncryptedConnection : 1
-        connections = (clients - undecided) / 2 / perConnection
+        connections = (clients - self.undecided) / 2 / perConnection
     }
 
     /// The number of descriptors below which the gateway does not start.

@@ -7,8 +7,6 @@ import Synchronization
 
 /// Accepts connections on the only port and passes each to the server of its protocol, which its first bytes identify.
 final class PortListener: Component {
-    /// Maximum number of connections whose protocol is not yet known, if there are enough descriptors.
-    static let maximumUndecided = 1024
     /// Pause before accepting again after descriptors ran out.
     static let exhaustionPause = Duration.milliseconds(100)
 

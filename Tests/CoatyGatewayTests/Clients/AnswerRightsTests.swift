@@ -28,7 +28,7 @@ import Testing
 
     @Test func discoverIsAnsweredOncePerObject() {
         rights.insert(request(1, isDiscover: true))
-        for _ in 0..<AnswerRights.maximumResolves { #expect(take(1)) }
+        for _ in 0..<Limits().discoverAnswers { #expect(take(1)) }
         #expect(!take(1))
     }
 

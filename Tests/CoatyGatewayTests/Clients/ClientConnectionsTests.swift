@@ -95,7 +95,7 @@ import Testing
     @Test func throttledEventsAreNeitherDroppedNorQueued() throws {
         let outbound = OutboundQueue(transport)
         _ = connections.add(outbound, .webSocket)
-        let throttled = subscription("t", on: outbound) { $0.throttle = .seconds(3600) }
+        let throttled = subscription("t", on: outbound) { $0.throttle = Throttle(interval: .seconds(3600)) }
         for number in 1...5 { throttled.take(try Made.event(1, number)) }
         let statistics = connections.statistics
         #expect(statistics.delivered == 1 && statistics.dropped == 0 && statistics.queued == 0)

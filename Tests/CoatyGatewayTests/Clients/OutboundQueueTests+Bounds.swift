@@ -12,6 +12,7 @@ extension OutboundQueueTests {
             ServerFrame(.error, members: Array(#""p":"\#(String(repeating: "p", count: bytes - 6))""#.utf8))
         }
         let outbound = outbound()
+        let maximum = Limits().queuedReplies * OutboundQueue.bytesPerReply
         // Written frames release their own bytes, and no more.
         for number in 0..<100 {
             let subscription = outbound.open(id: String(number))
@@ -19,16 +20,16 @@ extension OutboundQueueTests {
             outbound.end(subscription, .limit)
         }
         transport.setRoom(0)
-        for _ in 0..<16 { outbound.reply(answer(OutboundQueue.maximumReplyBytes / 16), id: nil) }
+        for _ in 0..<16 { outbound.reply(answer(maximum / 16), id: nil) }
         #expect(transport.aborts == 0)
         read(outbound)
         transport.setRoom(0)
         // A single reply may be larger.
-        outbound.reply(answer(2 * OutboundQueue.maximumReplyBytes), id: nil)
+        outbound.reply(answer(2 * maximum), id: nil)
         read(outbound)
         #expect(transport.aborts == 0 && transport.frames.count == 217)
         transport.setRoom(0)
-        for _ in 0..<16 { outbound.reply(answer(OutboundQueue.maximumReplyBytes / 16), id: nil) }
+        for _ in 0..<16 { outbound.reply(answer(maximum / 16), id: nil) }
         outbound.reply(answer(7), id: nil)
         #expect(transport.aborts == 1)
         read(outbound)
@@ -41,7 +42,10 @@ extension OutboundQueueTests {
         let transport = SteeredTransport()
         let outbound = OutboundQueue(transport, of: account)
         let subscription = outbound.begun(id: "a")
-        let throttled = outbound.begun(id: "t", options: Made.options { $0.throttle = .seconds(60) })
+        let throttled = outbound.begun(
+            id: "t",
+            options: Made.options { $0.throttle = Throttle(interval: .seconds(60)) }
+        )
         transport.sendLater()
         subscription.take(try Made.event(1, 10, padding: 1000))
         let one = account.memory.used
@@ -186,7 +190,7 @@ extension OutboundQueueTests {
         transport.setRoom(0)
         let outbound = outbound()
         let subscription = outbound.begun(id: "a")
-        for _ in 0..<OutboundQueue.maximumReplies { outbound.reply(.pong, id: "p") }
+        for _ in 0..<Limits().queuedReplies { outbound.reply(.pong, id: "p") }
         #expect(transport.aborts == 0)
         outbound.reply(.pong, id: "p")
         outbound.reply(.pong, id: "p")
@@ -194,6 +198,17 @@ extension OutboundQueueTests {
         read(outbound)
         subscription.take(try Made.event(1, 1))
         #expect(transport.frames.isEmpty)
+    }
+
+    @Test func queuedRepliesAreBoundedByTheSetting() throws {
+        var limits = Limits()
+        limits.queuedReplies = 16
+        transport.setRoom(0)
+        let outbound = OutboundQueue(transport, of: ClientAccount.single(limits))
+        for _ in 0..<16 { outbound.reply(.pong, id: "p") }
+        #expect(transport.aborts == 0)
+        outbound.reply(.pong, id: "p")
+        #expect(transport.aborts == 1)
     }
 
     /// When many throttled events are due at once, they are released in turns, and other deadlines run in between.
@@ -204,7 +219,7 @@ extension OutboundQueueTests {
         let outbound = OutboundQueue(probe)
         // From here on, throttled events are not released until the client reads.
         outbound.reply(.pong, id: "p")
-        let options = Made.options { ($0.buffer, $0.throttle) = (count, .milliseconds(1)) }
+        let options = Made.options { ($0.buffer, $0.throttle) = (count, Throttle(interval: .milliseconds(1))) }
         let subscription = outbound.begun(id: "a", options: options)
         for number in 1...2 * count { subscription.take(try Made.event(number % count, number)) }
         read(outbound, from: transport)

@@ -150,7 +150,10 @@ import Testing
 
     @Test func throttledEventPrecedesDoneFrame() throws {
         let outbound = outbound()
-        let subscription = outbound.begun(id: "a", options: Made.options { $0.throttle = .seconds(3600) })
+        let subscription = outbound.begun(
+            id: "a",
+            options: Made.options { $0.throttle = Throttle(interval: .seconds(3600)) }
+        )
         for number in 1...3 { subscription.take(try Made.event(1, number)) }
         subscription.end(.withdrawn)
         #expect(try delivered() == ["a event(1)", "a event(3)", #"a done("withdrawn")"#])
@@ -158,7 +161,10 @@ import Testing
 
     @Test func throttledEventIsDeliveredAfterInterval() async throws {
         let outbound = outbound()
-        let subscription = outbound.begun(id: "a", options: Made.options { $0.throttle = .milliseconds(1) })
+        let subscription = outbound.begun(
+            id: "a",
+            options: Made.options { $0.throttle = Throttle(interval: .milliseconds(1)) }
+        )
         subscription.take(try Made.event(1, 1))
         subscription.take(try Made.event(1, 2))
         try await untilTrue("the last comes") { try transport.delivered.last?.event == 2 }
@@ -170,7 +176,10 @@ import Testing
     /// A client that resumes from the cursor of the gap gets the throttled events.
     @Test func gapIsDeliveredBeforeThrottledEvents() throws {
         let outbound = outbound()
-        let subscription = outbound.begun(id: "a", options: Made.options { $0.throttle = .seconds(3600) })
+        let subscription = outbound.begun(
+            id: "a",
+            options: Made.options { $0.throttle = Throttle(interval: .seconds(3600)) }
+        )
         for number in 1...4 { subscription.take(try Made.event(number % 2, number)) }
         subscription.take(EventRecord(.gap, cursor: FeedCursor(epoch: 1, position: 9)))
         #expect(try delivered() == ["a event(1)", "a event(2)", "a gap(nil)"])
@@ -222,7 +231,10 @@ import Testing
         func use() throws -> (Weak<OutboundQueue>, Weak<ClientSubscription>, Weak<SteeredTransport>) {
             let transport = SteeredTransport(room: 2)
             let outbound = OutboundQueue(transport)
-            let subscription = outbound.open(id: "a", options: Made.options { $0.throttle = throttle })
+            let subscription = outbound.open(
+                id: "a",
+                options: Made.options { $0.throttle = throttle.map { Throttle(interval: $0) } }
+            )
             feed.add(subscription)
             for number in 1...5 { feed.deliver(try Made.event(number % 2, number)) }
             feed.remove(subscription)

@@ -224,8 +224,8 @@ enum Made {
         )
     }
 
-    static func condition(_ text: String) throws -> CompiledCondition {
-        try CompiledCondition(ofClient: Payload(Array(text.utf8)).json, limits: Limits())
+    static func condition(_ text: String) throws -> ClientCondition {
+        try ClientCondition(Payload(Array(text.utf8)).json, limits: Limits())
     }
 
     /// Returns the size, in bytes, of the record of an event with a two-digit number. Sizes of equal records differ by some bytes.

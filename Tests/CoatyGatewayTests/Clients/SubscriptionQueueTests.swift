@@ -13,7 +13,9 @@ import Testing
         buffer: Int,
         throttle: Duration? = nil
     ) -> SubscriptionQueue {
-        let options = Made.options { ($0.overflow, $0.buffer, $0.throttle) = (overflow, buffer, throttle) }
+        let options = Made.options {
+            ($0.overflow, $0.buffer, $0.throttle) = (overflow, buffer, throttle.map { Throttle(interval: $0) })
+        }
         return SubscriptionQueue(outbound.open(id: "l", options: options), isHeld: false)
     }
 

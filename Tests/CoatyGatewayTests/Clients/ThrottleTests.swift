@@ -95,25 +95,25 @@ import Testing
     }
 
     @Test mutating func objectsBeyondTheBoundAreNotThrottled() throws {
-        for key in 0..<Throttle.maximumObjects {
+        for key in 0..<Limits().throttledObjects {
             _ = throttle.take(Made.item(try Made.event(key, 1)), at: at(0), charging: memory)
         }
-        let other = Throttle.maximumObjects
+        let other = Limits().throttledObjects
         #expect(try take(other, 1, at: 0) == 1)
         #expect(try take(other, 2, at: 0) == 2)
         #expect(try take(0, 3, at: 0) == nil)
-        #expect(Self.kept(throttle).held == Throttle.maximumObjects)
+        #expect(Self.kept(throttle).held == Limits().throttledObjects)
     }
 
     @Test mutating func eventsBeyondByteBoundAreNotThrottled() throws {
-        let half = Throttle.maximumBytes / 2
+        let half = Limits().queuedBytes / 2
         for key in 1...3 { _ = try take(key, key, at: 0) }
         #expect(try take(1, 11, at: 1, padding: half) == nil)
         #expect(try take(2, 12, at: 1, padding: half - 2000) == nil)
         #expect(try take(3, 13, at: 1, padding: half) == 13)
         // A larger event replaces the held one and passes immediately.
         #expect(try take(2, 14, at: 1, padding: half) == 14)
-        #expect(Self.kept(throttle).bytes <= Throttle.maximumBytes)
+        #expect(Self.kept(throttle).bytes <= Limits().queuedBytes)
         #expect(released(at: at(1000)).map(number) == [11])
         #expect(Self.kept(throttle).bytes == 0)
     }

@@ -177,6 +177,17 @@ import Testing
         #expect(scene.agent.messages.count { $0.topic == route } < 100)
     }
 
+    @Test func valuesThatWaitForTheBrokerAreBoundedByTheSetting() throws {
+        let scene = try Scene(["--maximum-io-node-publications", "2"])
+        let node = try register(scene, Self.points())
+        try associate(scene, node.sources[0], node.actors[0], route: "coaty/3/-/IOV/\(node.sources[0])")
+        try untilAssociated(scene, node, node.sources[0])
+        scene.broker.kill()
+        try waitUntil("readyz says so") { try scene.gateway.request("GET", "/readyz").status == 503 }
+        let refused = try (0..<4).map { try publish(scene, node.sources[0], "\($0)").problem }
+        #expect(refused == [nil, nil, "queue-full", "queue-full"])
+    }
+
     @Test func rawValuesAreOctets() throws {
         let scene = try Scene()
         let node = try register(

@@ -13,11 +13,12 @@ import Testing
             "filter"
         ),
         ("maximum-timeout", "/v1/discover?timeout=3", "timeout"),
+        ("maximum-listed-objects", "/v1/objects?limit=3", "limit"),
     ])
     func parametersAreBoundedByTheirSetting(setting: String, target: String, parameter: String) throws {
         let scene = try Scene(["--\(setting)", "2"])
-        let isStream = target.hasPrefix("/v1/sse")
-        let answer = try isStream ? scene.gateway.request("GET", target) : scene.gateway.post(target, "{}")
+        let isRead = !target.hasPrefix("/v1/discover")
+        let answer = try isRead ? scene.gateway.request("GET", target) : scene.gateway.post(target, "{}")
         #expect(answer.status == 400 && answer.json?["parameter"] as? String == parameter, "\(answer.text)")
         #expect((answer.json?["detail"] as? String)?.contains("2") == true, "\(answer.text)")
     }

@@ -47,7 +47,7 @@ import Testing
     private static func isWanted(_ number: Int) -> Bool { number % 2 == 0 }
 
     private let view: AccessView
-    private let filters: [CompiledCondition]
+    private let filters: [ClientCondition]
 
     init() throws {
         view = AccessView(
@@ -277,7 +277,7 @@ import Testing
         )
         feed.update(.standing)
         let expensive = try Made.condition(#"["list",["Contains",-1]]"#)
-        func client(_ filter: CompiledCondition?, _ view: AccessView? = nil) -> Client {
+        func client(_ filter: ClientCondition?, _ view: AccessView? = nil) -> Client {
             let client = Client(workers, Made.options { ($0.filter, $0.buffer) = (filter, 4096) }, view)
             feed.add(client.subscription)
             return client
@@ -289,7 +289,7 @@ import Testing
             feed.deliver(try Made.channel(#"{"object":{"coreType":"CoatyObject",\#(members)}}"#))
         }
         let (slow, other, restricted) = (client(expensive), client(nil), client(expensive, view))
-        let tooMany = CompiledCondition.maximumSteps + 10
+        let tooMany = Limits().filterSteps + 10
         try deliver(1, values: tooMany)
         try deliver(2, values: 5)
         let last = 2 + Audience.maximumLeftOut

@@ -18,7 +18,11 @@ struct GateScene {
     let services: ClientServices
     let accounts: Accounts
 
-    init(_ policy: Policy = .open, limits: Limits = Limits()) async throws {
+    init(
+        _ policy: Policy = .open,
+        limits: Limits = Limits(),
+        workers: WorkerPool = ClosesOutboundQueues.made.workers
+    ) async throws {
         let log = Logger(label: "test")
         let options = CommunicationOptions { [broker] _ in TopicBinding(broker: broker) }
         manager = try CommunicationManager(identity: Identity(name: "gateway"), options: options)
@@ -34,7 +38,7 @@ struct GateScene {
             limits: Made.limits,
             sessions: TrafficSessions(feeds: Made.limits[.brokerConnections].total),
             rawSessions: RawSessions(maximum: 1, open: manager.openRawSession),
-            workers: ClosesOutboundQueues.made.workers,
+            workers: workers,
             logger: log
         )
         access = AccessControl(policy)
@@ -59,7 +63,7 @@ struct GateScene {
             accounts: accounts,
             workers: hub.workers,
             connections: hub.streams,
-            authenticator: Authenticator(access: access, log: audit, maximumFailures: Limits().failedAttempts),
+            authenticator: Authenticator(access: access, log: audit, limits: Limits()),
             requestLog: RequestLog(LogSettings(), logger: log)
         )
     }

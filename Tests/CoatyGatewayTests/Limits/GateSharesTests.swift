@@ -1,5 +1,6 @@
 import Coaty
 import HTTPServer
+import Synchronization
 import Testing
 
 @testable import CoatyGateway
@@ -125,6 +126,41 @@ import Testing
         await scene.stop()
     }
 
+    @Test func responsesThatWaitAreBoundedByTheSetting() async throws {
+        let workers = WorkerPool(name: "stuck", threads: 1)
+        let scene = try await GateScene(workers: workers)
+        scene.start()
+        try await untilTrue("online") { scene.manager.isConnected }
+        var limits = Limits()
+        limits.waitingResponses = 2
+        let options = try RequestOptions(
+            QueryParameters(items: [("limit", "0"), ("timeout", "60000")], limits: limits)
+        )
+        let payload = try Payload(Array(#"{"objectTypes":["t"]}"#.utf8))
+        let request = try #require(try EventRequest(event: "discover", operation: nil, payload: payload))
+        let permitted = try scene.gate.perform(SendRequest(request: request, options: options), by: .anonymous)
+        let sink = CountingSink()
+        let run = try permitted.start(into: sink)
+        let asked = try await scene.broker.waitForMessages { $0.contains { $0.payload == payload.bytes } }
+        let topic = try #require(asked.first { $0.payload == payload.bytes }?.topic)
+        let id = try #require(topic.split(separator: "/").last)
+        func respond() {
+            let text = #"{"object":\#(Self.object)}"#
+            scene.broker.publish(topic: "coaty/3/-/RSV/agent/\(id)", payload: Array(text.utf8))
+        }
+        for _ in 0..<3 { respond() }
+        // The broker delivers one message after the other.
+        scene.broker.publish(topic: "behind", payload: [])
+        _ = try await scene.broker.waitForMessages { $0.contains { $0.topic == "behind" } }
+        #expect(sink.taken.load(ordering: .relaxed) == 0)
+        workers.start()
+        try await untilTrue("it ends") { sink.end.withLock(\.self) != nil }
+        #expect(sink.end.withLock(\.self) == .overflow && sink.taken.load(ordering: .relaxed) == 2)
+        run.cancel()
+        await workers.stop()
+        await scene.stop()
+    }
+
     @Test func objectsOfAPrincipalAreCountedUntilTheyAreRemoved() throws {
         let owners = ObjectOwners()
         var limits = Limits()
@@ -143,6 +179,20 @@ import Testing
     }
 
     private static let object = #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(CoatyUUID())","name":"n"}"#
+}
+
+/// Counts responses.
+private final class CountingSink: ResponseSink {
+    let taken = Atomic(0)
+    let end = Mutex<ServerFrame.EndReason?>(nil)
+
+    func take(_ frame: ServerFrame) -> Bool {
+        taken.add(1, ordering: .relaxed)
+        return true
+    }
+
+    func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) { end.withLock { $0 = reason } }
+    func fail(_ problem: Problem) {}
 }
 
 /// Takes no responses.

@@ -17,7 +17,7 @@ import TestSupport
     @Test(arguments: UInt64(1)...10)
     func randomEventsKeepTheStateConsistent(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        var state = State()
+        var state = State(Limits())
         var reported: [CoatyUUID: Set<Pair>] = [:]
         var now = Duration.zero
         for _ in 0..<1_000 {
@@ -41,6 +41,31 @@ import TestSupport
         #expect(state.contexts.isEmpty && state.nodes.count == 0)
         #expect(state.byteCount == 0 && state.associationCount == 0)
         #expect(state.nextDeadline == nil)
+    }
+
+    @Test func contextsNodesAndBytesAreBoundedByTheSettings() throws {
+        func shown(_ change: (inout Limits) -> Void) throws -> State {
+            var limits = Limits()
+            change(&limits)
+            var state = State(limits)
+            for (context, node) in zip(contexts, nodes) {
+                let text = #"{"name":"a","parentObjectId":"\#(agents[0])"}"#
+                let json = try JSONDocument(Array(text.utf8)).root
+                _ = state.show(context, json, name: WireName("a"), by: agents[0], .advertised)
+                let points = points.map { #"{"objectId":"\#($0)"}"# }.joined(separator: ",")
+                let nodeText = #"{"name":"a","parentObjectId":"\#(agents[0])","ioSources":[\#(points)],"ioActors":[]}"#
+                state.show(node: try JSONDocument(Array(nodeText.utf8)).root, node, by: agents[0])
+            }
+            return state
+        }
+        let all = try shown { _ in }
+        #expect(all.contexts.count == 3 && all.nodes.count == 3)
+        #expect(try shown { $0.observedContexts = 2 }.contexts.count == 2)
+        // Ten points for each node.
+        #expect(try shown { $0.observedIoNodes = 2 }.nodes.count == 2)
+        #expect(try shown { $0.observedIoNodes = 1 }.nodes.count == 1)
+        let few = try shown { $0.observedContextMemory = all.byteCount - 1 }
+        #expect(few.byteCount < all.byteCount && few.nodes.count == 2)
     }
 
     private static func pair(_ association: IoAssociation) -> Pair {

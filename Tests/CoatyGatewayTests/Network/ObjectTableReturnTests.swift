@@ -199,7 +199,7 @@ import Testing
             try hear(Self.json("of " + agent), from: agent)
             deadvertise(agent)
         }
-        for number in 0..<(DepartedAgents.maximumDeparted - 1) {
+        for number in 0..<(Limits().departedAgents - 1) {
             try join("\(number)")
             deadvertise("\(number)")
         }

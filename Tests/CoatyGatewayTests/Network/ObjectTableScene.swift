@@ -21,7 +21,7 @@ class ObjectTableScene {
     func limit(
         objects: Int = 10_000,
         bytes: Int = 64 << 20,
-        departed: Int = DepartedAgents.maximumDeparted
+        departed: Int = Limits().departedAgents
     ) {
         table = ObjectTable(maximumObjects: objects, maximumBytes: bytes, maximumDeparted: departed)
         observe()

@@ -230,11 +230,11 @@ import Testing
     }
 
     @Test func latestDepartedAgentsAreListed() throws {
-        for number in 0..<(DepartedAgents.maximumDeparted + 5) {
+        for number in 0..<(Limits().departedAgents + 5) {
             try hear(Self.json("\(number)", .Identity), from: "\(number)")
             deadvertise("\(number)")
         }
-        #expect(table.content.departed.agents.count == DepartedAgents.maximumDeparted)
+        #expect(table.content.departed.agents.count == Limits().departedAgents)
         #expect(table.content.departed.agents.first?.identity == Array(Self.json("5", .Identity).utf8))
         let large = #","p":"\#(String(repeating: "p", count: Limits().objectSize - 100))""#
         for id in ["a", "b", "c", "d", "e"] {
@@ -242,6 +242,9 @@ import Testing
             deadvertise(id)
         }
         #expect(table.content.departed.agents.count < 10)
-        #expect(table.content.departed.agents.map(\.identity.count).reduce(0, +) <= DepartedAgents.maximumBytes)
+        #expect(
+            table.content.departed.agents.map(\.identity.count).reduce(0, +) <= DepartedAgents.bytesPerAgent
+                * Limits().departedAgents
+        )
     }
 }

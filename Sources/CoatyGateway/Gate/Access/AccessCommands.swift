@@ -57,7 +57,11 @@ public enum AccessExplainer {
                 throw ConfigurationError(description: "\(file): there is no role \(unknown)")
             }
         }
-        let policy = Policy(configuration.adding(roles: roles), dialect: settings.topicDialect)
+        let policy = Policy(
+            configuration.adding(roles: roles),
+            dialect: settings.topicDialect,
+            maximumSteps: settings.limits.filterSteps
+        )
         guard let permissions = policy.permissions(of: Principal.Authenticated(subject: asked)) else {
             throw ConfigurationError(description: "\(file): nobody is \(subject)")
         }

@@ -49,15 +49,20 @@ enum AccessMode: Sendable, Equatable {
     /// - Parameters:
     ///   - verifier: verifies the tokens of the configured identity provider.
     ///   - old: the policy that it will replace.
-    func policy(dialect: TopicDialect, verifier: TokenVerifier? = nil, replacing old: Policy? = nil) -> Policy {
+    func policy(
+        _ settings: GatewaySettings,
+        verifier: TokenVerifier? = nil,
+        replacing old: Policy? = nil
+    ) -> Policy {
         switch self {
         case .open: .open
         case .token(let token, _):
-            Policy(AccessConfiguration(admin: token), dialect: dialect, replacing: old)
+            Policy(AccessConfiguration(admin: token), dialect: settings.topicDialect, replacing: old)
         case .configured(let configuration, let token):
             Policy(
                 token.map { configuration.adding(admin: $0) } ?? configuration,
-                dialect: dialect,
+                dialect: settings.topicDialect,
+                maximumSteps: settings.limits.filterSteps,
                 verifier: verifier,
                 replacing: old
             )

@@ -16,14 +16,9 @@ final class AuditLog: Sendable {
         case file(String)
     }
 
-    /// Maximum number of lines that wait for the disk; further ones are dropped and counted.
-    static let maximumQueued = 10_000
     /// Maximum number of different denials that are counted at a time; others get a line each.
     static let maximumCounted = 10_000
     private static let interval = Duration.seconds(1)
-
-    /// Maximum number of lines about one client within ``interval``; further ones are dropped and counted.
-    static let maximumLines = 100
 
     private struct Counted {
         var since: ContinuousClock.Instant
@@ -38,11 +33,11 @@ final class AuditLog: Sendable {
         var dropped = 0
         var handle: FileHandle?
 
-        mutating func mayWrite(about client: String) -> Bool {
+        mutating func mayWrite(about client: String, maximum: Int) -> Bool {
             let now = ContinuousClock.now
             if let counted = lines[client], now - counted.since < AuditLog.interval {
                 lines[client]?.repetitions += 1
-                return counted.repetitions < AuditLog.maximumLines
+                return counted.repetitions < maximum
             }
             if lines.count >= AuditLog.maximumCounted { lines = [:] }
             lines[client] = Counted(since: now, repetitions: 1)
@@ -51,13 +46,18 @@ final class AuditLog: Sendable {
     }
 
     private let destination: Destination
+    /// Maximum number of lines that wait for the disk; further ones are dropped and counted.
+    private let maximumQueued: Int
+    /// Maximum number of lines about one client within ``interval``; further ones are dropped and counted.
+    private let maximumLines: Int
     private let logger: Logger
     private let queue = DispatchQueue(label: "audit log")
     private let state = Mutex(State())
 
     /// - Throws: if the file can't be opened.
-    init(_ destination: Destination, logger: Logger) throws {
+    init(_ destination: Destination, limits: Limits = Limits(), logger: Logger) throws {
         self.destination = destination
+        (maximumQueued, maximumLines) = (limits.auditLines, limits.auditLinesPerClient)
         self.logger = logger
         try reopen()
     }
@@ -136,7 +136,7 @@ final class AuditLog: Sendable {
         guard destination != .none else { return }
         let client = principal.flatMap(Self.client) ?? address
         let dropped = state.withLock { state -> Int? in
-            guard state.queued < Self.maximumQueued, state.mayWrite(about: client) else {
+            guard state.queued < maximumQueued, state.mayWrite(about: client, maximum: maximumLines) else {
                 state.dropped += 1
                 return nil
             }

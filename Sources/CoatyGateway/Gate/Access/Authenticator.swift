@@ -6,7 +6,7 @@ import Synchronization
 final class Authenticator: Sendable {
     private struct State {
         var failures: FailedAttempts
-        var tickets = Tickets()
+        var tickets: Tickets
     }
 
     let access: AccessControl
@@ -16,11 +16,15 @@ final class Authenticator: Sendable {
     /// Its lock is a leaf.
     private let state: Mutex<State>
 
-    /// - Parameter maximumFailures: the failed authentications of an address in a minute.
-    init(access: AccessControl, log: AuditLog, maximumFailures: Int) {
+    init(access: AccessControl, log: AuditLog, limits: Limits) {
         self.access = access
         self.log = log
-        state = Mutex(State(failures: FailedAttempts(limit: maximumFailures)))
+        state = Mutex(
+            State(
+                failures: FailedAttempts(limit: limits.failedAttempts, maximumAddresses: limits.failingAddresses),
+                tickets: Tickets(maximum: limits.tickets, maximumPerSubject: limits.ticketsPerClient)
+            )
+        )
     }
 
     /// Returns the principal of an `Authorization` field, of a ticket, or of the connection's certificate, in this order.

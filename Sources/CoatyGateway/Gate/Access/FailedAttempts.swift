@@ -8,14 +8,16 @@ struct FailedAttempts: Sendable {
 
     /// Time in which failures are counted, from the first one on.
     static let period = Duration.seconds(60)
-    /// Maximum number of addresses whose failures are counted; a further one replaces the oldest.
-    static let maximumAddresses = 10_000
 
     /// Number of failures after which an address is refused.
     private let limit: Int
-    private var failures = ExpiringTable<ClientAddress, Int>(lifetime: period, capacity: maximumAddresses)
+    private var failures: ExpiringTable<ClientAddress, Int>
 
-    init(limit: Int) { self.limit = limit }
+    /// - Parameter maximumAddresses: the maximum number of addresses whose failures are counted; a further one replaces the oldest.
+    init(limit: Int, maximumAddresses: Int) {
+        self.limit = limit
+        failures = ExpiringTable(lifetime: Self.period, capacity: maximumAddresses)
+    }
 
     /// Records a failed authentication.
     ///

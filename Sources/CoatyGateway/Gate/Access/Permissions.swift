@@ -7,8 +7,6 @@ import Synchronization
 /// Interned: equal permissions of a policy, and of the policy that a reload replaces, are the same object, so comparing
 /// identities detects every change.
 final class Permissions: Sendable {
-    /// Maximum number of evaluation steps of one grant's `where`. One that needs more is not true.
-    static let maximumSteps = 10_000
     /// A missing attribute must not allow anything, so `Exists` and `NotExists` are unknown for it.
     private static let openRoots: Set<String> = [GrantRoot.principal.rawValue]
 
@@ -24,6 +22,8 @@ final class Permissions: Sendable {
     /// For each grant its topic filters.
     private let topics: [[TopicPattern]]
     private let dialect: TopicDialect
+    /// Maximum number of evaluation steps of one grant's `where`. One that needs more is not true.
+    private let maximumSteps: Int
     /// What conditions test as `principal`.
     private let principal: JSONView?
 
@@ -39,6 +39,7 @@ final class Permissions: Sendable {
         attributes = Array("{}".utf8)
         topics = []
         dialect = .plain
+        maximumSteps = 0
         principal = nil
     }
 
@@ -46,7 +47,16 @@ final class Permissions: Sendable {
     ///   - grants: the grants of the roles.
     ///   - attributes: the JSON text of an object.
     ///   - name: the name of the token if a condition tests it.
-    init(roles: [String], grants: [Grant], attributes: [UInt8], name: String?, dialect: TopicDialect) {
+    ///   - maximumSteps: the maximum number of evaluation steps of one grant's `where`.
+    init(
+        roles: [String],
+        grants: [Grant],
+        attributes: [UInt8],
+        name: String?,
+        dialect: TopicDialect,
+        maximumSteps: Int
+    ) {
+        self.maximumSteps = maximumSteps
         isUnrestricted = roles.contains(AccessConfiguration.admin)
         self.roles = roles
         self.grants = grants
@@ -119,7 +129,7 @@ final class Permissions: Sendable {
             case nil: nil
             }
         }
-        var budget = WorkBudget(steps: Self.maximumSteps)
+        var budget = WorkBudget(steps: maximumSteps)
         return (try? condition.truth(openRoots: Self.openRoots, roots: root, &budget)) == true
     }
 

@@ -21,6 +21,7 @@ final class Policy: Sendable {
 
     private let configuration: AccessConfiguration?
     private let dialect: TopicDialect
+    private let maximumSteps: Int
     private let interned: [Identity: Permissions]
     private let subjects: [Principal.Subject: Permissions]
     private let tokens: [TokenDigest: AccessConfiguration.Token]
@@ -34,6 +35,7 @@ final class Policy: Sendable {
     private init() {
         configuration = nil
         dialect = .plain
+        maximumSteps = 0
         interned = [:]
         subjects = [:]
         tokens = [:]
@@ -43,11 +45,13 @@ final class Policy: Sendable {
     }
 
     /// - Parameters:
+    ///   - maximumSteps: the maximum number of evaluation steps of a `where`.
     ///   - verifier: verifies tokens as `configuration.jwt` describes them.
     ///   - old: the policy that this one replaces. Permissions that do not change stay the same objects.
     init(
         _ configuration: AccessConfiguration,
         dialect: TopicDialect,
+        maximumSteps: Int = Limits().filterSteps,
         verifier: TokenVerifier? = nil,
         replacing old: Policy? = nil
     ) {
@@ -55,10 +59,11 @@ final class Policy: Sendable {
         limits = configuration.limits
         self.configuration = configuration
         self.dialect = dialect
+        self.maximumSteps = maximumSteps
         let unchanged = Self.unchangedRoles(old, configuration, dialect)
         var interned: [Identity: Permissions] = [:]
         func permissions(_ roles: [String], _ attributes: [UInt8], _ name: String?) -> Permissions {
-            let (identity, make) = Self.identity(configuration, dialect, roles, attributes, name)
+            let (identity, make) = Self.identity(configuration, dialect, maximumSteps, roles, attributes, name)
             if let known = interned[identity] { return known }
             let result = (roles.allSatisfy(unchanged.contains) ? old?.interned[identity] : nil) ?? make()
             interned[identity] = result
@@ -130,7 +135,7 @@ final class Policy: Sendable {
         _ name: String,
         under configuration: AccessConfiguration
     ) -> Permissions {
-        let (identity, make) = Self.identity(configuration, dialect, roles, attributes, name)
+        let (identity, make) = Self.identity(configuration, dialect, maximumSteps, roles, attributes, name)
         return granted.withLock { $0.permissions(identity, make) }
     }
 
@@ -138,6 +143,7 @@ final class Policy: Sendable {
     private static func identity(
         _ configuration: AccessConfiguration,
         _ dialect: TopicDialect,
+        _ maximumSteps: Int,
         _ roles: [String],
         _ attributes: [UInt8],
         _ name: String?
@@ -147,7 +153,16 @@ final class Policy: Sendable {
         let identity = Identity(roles: roles.map(WireName.init), attributes: attributes, name: name.map(WireName.init))
         return (
             identity,
-            { Permissions(roles: roles, grants: grants, attributes: attributes, name: name, dialect: dialect) }
+            {
+                Permissions(
+                    roles: roles,
+                    grants: grants,
+                    attributes: attributes,
+                    name: name,
+                    dialect: dialect,
+                    maximumSteps: maximumSteps
+                )
+            }
         )
     }
 

@@ -8,10 +8,6 @@ struct Tickets: Sendable {
 
     /// Time in which a ticket must be used.
     static let lifetime = Duration.seconds(30)
-    /// Maximum number of unused tickets of a subject; a further one replaces the oldest.
-    static let maximumPerSubject = 100
-    /// Maximum number of unused tickets; a further one replaces the oldest.
-    static let maximum = 10_000
 
     private struct Ticket: Sendable {
         let holder: Principal.Authenticated
@@ -19,11 +15,17 @@ struct Tickets: Sendable {
         let expires: Instant
     }
 
+    /// Maximum number of unused tickets; a further one replaces the oldest.
+    private let maximum: Int
+    /// Maximum number of unused tickets of a subject; a further one replaces the oldest.
+    private let maximumPerSubject: Int
     private var tickets: [TokenDigest: Ticket] = [:]
     /// The unused tickets of each subject, the oldest first.
     private var ofSubject: [Principal.Subject: Deque<TokenDigest>] = [:]
     /// All tickets in the order of issue, which is also that of expiry. Contains used ones, which are not in `tickets`.
     private var order: Deque<TokenDigest> = []
+
+    init(maximum: Int, maximumPerSubject: Int) { (self.maximum, self.maximumPerSubject) = (maximum, maximumPerSubject) }
 
     /// Number of unused tickets, including expired ones that were not removed yet.
     var count: Int { tickets.count }
@@ -38,15 +40,15 @@ struct Tickets: Sendable {
     ) -> (ticket: String, expires: Instant) {
         removeExpired(at: now)
         let subject = holder.subject
-        if let own = ofSubject[subject], own.count >= Self.maximumPerSubject, let oldest = own.first { remove(oldest) }
-        while tickets.count >= Self.maximum, let oldest = order.popFirst() { remove(oldest) }
+        if let own = ofSubject[subject], own.count >= maximumPerSubject, let oldest = own.first { remove(oldest) }
+        while tickets.count >= maximum, let oldest = order.popFirst() { remove(oldest) }
         let ticket = RandomSecret.text()
         let digest = TokenDigest(of: ticket)
         let expires = now + Self.lifetime
         tickets[digest] = Ticket(holder: holder, origin: origin, expires: expires)
         ofSubject[subject, default: []].append(digest)
         order.append(digest)
-        if order.count > 2 * Self.maximum { order.removeAll { tickets[$0] == nil } }
+        if order.count > 2 * maximum { order.removeAll { tickets[$0] == nil } }
         return (ticket, expires)
     }
 

@@ -29,7 +29,12 @@ struct ReadObjects: AsyncOperation {
         let account = permit.account
         let place = try account.take(.queries)
         let content = network.objects.content
-        let search = ObjectSearch(selection, in: content, permit.view)
+        let search = ObjectSearch(
+            selection,
+            in: content,
+            permit.view,
+            maximumKeyBytes: network.accounts.limits.queryMemory
+        )
         let found = try await network.queries.perform(search, for: account.work, while: isWanted)
         return Outcome(
             objects: found.objects,

@@ -10,8 +10,6 @@ import Synchronization
 final class IoNodeRegistry: Component {
     /// How long a registration waits for the broker.
     static let joinTimeout = Duration.seconds(5)
-    /// The most publications of a node that wait for the broker.
-    static let maximumWaiting = 1000
     /// How many bodies of the largest size may wait for the broker for one node.
     static let waitingBodies = 4
 

@@ -4,10 +4,8 @@ import Coaty
 ///
 /// When there are too many, the agent that left first is forgotten.
 struct DepartedAgents: Sendable {
-    /// Maximum number of agents.
-    static let maximumDeparted = 1_000
-    /// Maximum number of bytes of their identities.
-    static let maximumBytes = 4 << 20
+    /// Maximum bytes of the identities for each agent that may be listed.
+    static let bytesPerAgent = 4 << 10
 
     private struct Departure: Sendable {
         let identity: AliveObject
@@ -21,7 +19,8 @@ struct DepartedAgents: Sendable {
     private var ids: Set<CoatyUUID> = []
     private var bytes = 0
 
-    init(maximumDeparted: Int = maximumDeparted) { self.maximumDeparted = maximumDeparted }
+    /// - Parameter maximumDeparted: the maximum number of agents.
+    init(maximumDeparted: Int) { self.maximumDeparted = maximumDeparted }
 
     var agents: [AgentPresence] {
         departures.map { AgentPresence(identity: $0.identity.bytes, isOnline: false, since: $0.since) }
@@ -37,7 +36,7 @@ struct DepartedAgents: Sendable {
         ids.insert(identity.objectId)
         bytes += identity.size
         var forgotten: [CoatyUUID] = []
-        while departures.count > maximumDeparted || bytes > Self.maximumBytes {
+        while departures.count > maximumDeparted || bytes > Self.bytesPerAgent * maximumDeparted {
             let identity = departures.removeFirst().identity
             ids.remove(identity.objectId)
             bytes -= identity.size

@@ -48,7 +48,13 @@ final class ObjectRegistry: Component {
         self.clock = clock
         self.logger = logger
         maximumSize = limits.objectSize
-        table = Mutex(ObjectTable(maximumObjects: limits.registryObjects, maximumBytes: limits.registryBytes))
+        table = Mutex(
+            ObjectTable(
+                maximumObjects: limits.registryObjects,
+                maximumBytes: limits.registryBytes,
+                maximumDeparted: limits.departedAgents
+            )
+        )
         (asks, ask) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 

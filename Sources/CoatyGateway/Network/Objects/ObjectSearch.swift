@@ -10,9 +10,6 @@ struct ObjectSearch: Query {
         let total: Int
     }
 
-    /// Maximum size of the properties that are kept for the order, in bytes.
-    static let maximumKeyBytes = 32 << 20
-
     private typealias Hit = (object: AliveObject, key: ObjectOrder.Key?)
 
     private let selection: ObjectSelection
@@ -22,16 +19,24 @@ struct ObjectSearch: Query {
     /// Nil until the first step has picked the candidates.
     private var candidates: [AliveObject]?
     private let content: RegisteredObjects
+    /// Maximum size of the properties that are kept for the order, in bytes.
+    private let maximumKeyBytes: Int
     private var next = 0
     private var hits: [Hit] = []
     private var keyBytes = 0
     private var total = 0
 
-    init(_ selection: ObjectSelection, in content: RegisteredObjects, _ view: AccessView?) {
+    init(
+        _ selection: ObjectSelection,
+        in content: RegisteredObjects,
+        _ view: AccessView?,
+        maximumKeyBytes: Int = Limits().queryMemory
+    ) {
+        self.maximumKeyBytes = maximumKeyBytes
         self.selection = selection
         self.content = content
         self.view = view
-        filter = selection.filter
+        filter = selection.filter?.condition
         order = selection.order.isEmpty ? nil : ObjectOrder(selection.order)
     }
 
@@ -85,11 +90,11 @@ struct ObjectSearch: Query {
         hits.append((object, key))
         keyBytes += key.footprint
         let wanted = selection.offset + selection.limit
-        guard keyBytes > Self.maximumKeyBytes || hits.count > 2 * wanted + Self.spareHits else { return }
+        guard keyBytes > maximumKeyBytes || hits.count > 2 * wanted + Self.spareHits else { return }
         try sort(&budget)
         hits.removeLast(max(0, hits.count - wanted))
         keyBytes = hits.reduce(0) { $0 + ($1.key?.footprint ?? 0) }
-        if keyBytes > Self.maximumKeyBytes / 2 { throw WorkExceeded() }
+        if keyBytes > maximumKeyBytes / 2 { throw WorkExceeded() }
     }
 
     /// Bytes of an object that are parsed in a step.
@@ -117,7 +122,7 @@ extension ObjectSelection {
         var found: [ObjectIndex.IDs] = []
         if let coreType { found.append(content.listed.ids(of: coreType)) }
         if let objectType { found.append(content.listed.ids(of: objectType)) }
-        for part in filter?.conjuncts ?? [] {
+        for part in filter?.condition.conjuncts ?? [] {
             guard let keys = part.accessKeys else { continue }
             let ids = keys.map { content.listed.ids(with: $0) }
             // A condition without keys never holds.

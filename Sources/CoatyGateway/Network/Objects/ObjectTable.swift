@@ -44,7 +44,7 @@ struct ObjectTable: Sendable {
     init(
         maximumObjects: Int,
         maximumBytes: Int,
-        maximumDeparted: Int = DepartedAgents.maximumDeparted
+        maximumDeparted: Int = Limits().departedAgents
     ) {
         self.maximumObjects = maximumObjects
         self.maximumBytes = maximumBytes

@@ -4,6 +4,7 @@ extension ContextDirectory {
     /// The contexts and nodes that are known, and how events change them. Time is passed in; effects are collected in
     /// ``effects``.
     struct State {
+        private let limits: Limits
         private(set) var contexts: [CoatyUUID: Context] = [:]
         private(set) var nodes = Nodes()
         /// Other routers of hosted contexts, by agent.
@@ -15,6 +16,8 @@ extension ContextDirectory {
         var effects = Effects()
         var observations: [Subscription] = []
         var request: PendingRequest?
+
+        init(_ limits: Limits) { self.limits = limits }
     }
 
     /// What a change of the state requires outside of it.
@@ -57,7 +60,7 @@ extension ContextDirectory.State {
             // Nodes find a context by its name: with another name it is another context.
             if let known = contexts[id]?.name, known != name { change(id) { $0.endAll() } }
             guard contexts[id] != nil else {
-                guard contexts.count < ContextDirectory.maximumContexts, hasRoom(for: json.retainedBytes) else {
+                guard contexts.count < limits.observedContexts, hasRoom(for: json.retainedBytes) else {
                     return false
                 }
                 var context = Context(json: json, name: name, serial: serial)
@@ -116,7 +119,7 @@ extension ContextDirectory.State {
             serial: known?.serial ?? serial
         )
         let hasRoom =
-            (known != nil || associationCount < ContextDirectory.maximumAssociations)
+            (known != nil || associationCount < maximumPoints)
             && hasRoom(for: association.byteCount(pair) - (known?.byteCount(pair) ?? 0))
         change(id) { context in
             guard context.hear(agent, serial: serial, showsContext: false), hasRoom else { return .init() }
@@ -132,8 +135,8 @@ extension ContextDirectory.State {
         guard !points.isEmpty else { return removeNode(id) }
         nodes.confirm(id)
         let known = nodes[id]
-        guard known != nil || nodes.count < ContextDirectory.maximumNodes,
-            nodes.pointCount + points.count - (known?.points.count ?? 0) <= ContextDirectory.maximumPoints,
+        guard known != nil || nodes.count < limits.observedIoNodes,
+            nodes.pointCount + points.count - (known?.points.count ?? 0) <= maximumPoints,
             hasRoom(for: json.retainedBytes - (known?.json.retainedBytes ?? 0))
         else { return }
         let node = ContextDirectory.Node(
@@ -229,8 +232,10 @@ extension ContextDirectory.State {
         contexts.compactMap { isIncluded($0.value) ? $0.key : nil }
     }
 
+    private var maximumPoints: Int { ContextDirectory.pointsPerNode * limits.observedIoNodes }
+
     private func hasRoom(for bytes: Int) -> Bool {
-        byteCount + bytes <= ContextDirectory.maximumBytes
+        byteCount + bytes <= limits.observedContextMemory
     }
 
     private mutating func nextSerial() -> Int {

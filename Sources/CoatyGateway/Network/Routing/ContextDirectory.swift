@@ -7,16 +7,8 @@ import Synchronization
 /// ``Router`` describes which agents count as routers. A context is listed as long as it has a router, or associations that a
 /// lost router left.
 final class ContextDirectory: Sendable {
-    /// Maximum number of contexts.
-    static let maximumContexts = 1_000
-    /// Maximum number of IO nodes of all contexts.
-    static let maximumNodes = 10_000
-    /// Maximum number of sources and actors of all nodes.
-    static let maximumPoints = 100_000
-    /// Maximum number of associations of all contexts.
-    static let maximumAssociations = 100_000
-    /// Maximum size of all contexts, nodes and associations, in bytes.
-    static let maximumBytes = 64 << 20
+    /// Maximum number of sources and actors, and of associations, for each IO node that may be listed.
+    static let pointsPerNode = 10
     /// Maximum number of other routers of hosted contexts.
     static let maximumOtherRouters = 100
     /// Minimum time between two Discover events.
@@ -43,7 +35,7 @@ final class ContextDirectory: Sendable {
     /// The time since the directory was created.
     private let now: @Sendable () -> Duration
     private let foundOtherRouter: @Sendable (_ contextId: CoatyUUID, _ router: CoatyUUID) -> Void
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     /// - Parameter foundOtherRouter: called once for each agent that answers with a hosted context as its router.
     init(
@@ -51,8 +43,10 @@ final class ContextDirectory: Sendable {
         hosted: Set<CoatyUUID>,
         feed: RoutingFeed,
         clock: any Clock<Duration> = ContinuousClock(),
+        limits: Limits = Limits(),
         foundOtherRouter: @escaping @Sendable (_ contextId: CoatyUUID, _ router: CoatyUUID) -> Void
     ) {
+        state = Mutex(State(limits))
         self.manager = manager
         self.hosted = hosted
         self.feed = feed

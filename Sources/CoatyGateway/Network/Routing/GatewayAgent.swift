@@ -58,7 +58,8 @@ struct GatewayAgent: Component {
         routing = RoutingAdmin(
             manager: container.communicationManager,
             routers: routers,
-            feed: feed
+            feed: feed,
+            limits: settings.limits
         )
     }
 

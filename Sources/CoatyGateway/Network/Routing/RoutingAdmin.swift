@@ -32,19 +32,26 @@ final class RoutingAdmin {
     private let manager: CommunicationManager
     /// In the order of the configuration.
     private nonisolated let routers: [(id: CoatyUUID, name: WireName, router: HostedRouter)]
-    private let turns = Turns()
+    private let turns: Turns
     private var looking: Task<Void, Never>?
 
     /// - Parameter routers: those of the hosted contexts.
     init(
         manager: CommunicationManager,
         routers: [(id: CoatyUUID, name: WireName, router: HostedRouter)],
-        feed: RoutingFeed
+        feed: RoutingFeed,
+        limits: Limits = Limits()
     ) {
+        turns = Turns(maximumWaiting: limits.waitingContextChanges)
         self.manager = manager
         self.routers = routers
         self.feed = feed
-        directory = ContextDirectory(manager: manager, hosted: Set(routers.map(\.id)), feed: feed) { id, other in
+        directory = ContextDirectory(
+            manager: manager,
+            hosted: Set(routers.map(\.id)),
+            feed: feed,
+            limits: limits
+        ) { id, other in
             Task { @ControllerActor in routers.first { $0.id == id }?.router.note(otherRouter: other) }
         }
         for (_, _, router) in routers { router.onEvaluated = { [weak self] in self?.evaluations.record($0) } }

@@ -177,7 +177,7 @@ final class Reloader: Sendable {
             throw ConfigurationError(description: "access: is missing; only a restart can open the gateway")
         }
         let (verifier, useKeys) = try parts.keys.prepare(mode.jwt, replacing: access.policy.verifier)
-        let policy = mode.policy(dialect: settings.topicDialect, verifier: verifier, replacing: access.policy)
+        let policy = mode.policy(settings, verifier: verifier, replacing: access.policy)
         var names = changed.intersection(["allowed-hosts", "allowed-origins", "token"])
         let former = try AccessMode(current) { parts.generatedToken ?? "" }
         if mode != former {

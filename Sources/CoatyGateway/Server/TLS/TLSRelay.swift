@@ -8,8 +8,6 @@ import Synchronization
 /// Terminates TLS on threads of its own. A server gets one end of a socket pair, on which it sees what it would see on the client's
 /// socket without TLS.
 final class TLSRelay: Component {
-    /// Maximum number of connections before their protocol is known; one more closes the oldest.
-    static let maximumHandshakes = 1024
     /// Maximum time without progress for a client to take what is left when its connection ends.
     static let flushTimeout = Duration.seconds(5)
     /// How long a connection stays open after its end was sent.
@@ -35,13 +33,13 @@ final class TLSRelay: Component {
     private let next = Atomic<UInt>(0)
 
     /// - Parameters:
-    ///   - maximumHandshakes: maximum number of connections before their protocol is known.
+    ///   - maximumHandshakes: maximum number of connections before their protocol is known; one more closes the oldest.
     ///   - handshakeTimeout: maximum time for a handshake and the bytes after it that identify the protocol.
     ///   - userTimeout: time that a client of HTTP may leave what was sent unacknowledged, in seconds.
     init(
         threads: Int = max(2, ProcessInfo.processInfo.activeProcessorCount),
         certificates: CertificateStore,
-        maximumHandshakes: Int = TLSRelay.maximumHandshakes,
+        maximumHandshakes: Int,
         handshakeTimeout: Duration = .seconds(10),
         userTimeout: Int,
         handlers: Handlers,

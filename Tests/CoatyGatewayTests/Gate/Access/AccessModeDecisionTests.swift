@@ -45,7 +45,7 @@ import Testing
     @Test func aTokenAppliesOnLoopbackToo() throws {
         let token = "0123456789abcdef"
         let settings = try GatewaySettings(flags: [:], environment: ["COATY_GATEWAY_TOKEN": token], file: nil)
-        let policy = try AccessMode(settings) { "" }.policy(dialect: .plain)
+        let policy = try AccessMode(settings) { "" }.policy(settings)
         #expect(!policy.isOpen)
         #expect(policy.permissions(of: .anonymous) == nil)
         #expect(policy.token(digest: TokenDigest(of: token))?.name == AccessMode.tokenName)

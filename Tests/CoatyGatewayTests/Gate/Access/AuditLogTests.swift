@@ -32,6 +32,20 @@ import Testing
         #expect(lines[2]["status"] as? Int == 200)
     }
 
+    @Test func linesAboutAClientAreBounded() async throws {
+        var limits = Limits()
+        limits.auditLinesPerClient = 2
+        let log = try AuditLog(.file(path), limits: limits, logger: Logger(label: "test"))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        for number in 0..<4 {
+            let channel = AccessRequest(verb: .publish, pattern: .channel, target: .channel(.init("c\(number)")))
+            log.denied(channel, by: .token("t"))
+        }
+        log.denied(claim, by: .token("u"))
+        let lines = try await lines(3)
+        #expect(lines.map { $0["principal"] as? String } == ["t", "t", "u"])
+    }
+
     @Test func fileIsOpenedAgainAfterItWasRenamed() async throws {
         let log = try AuditLog(.file(path), logger: Logger(label: "test"))
         defer { try? FileManager.default.removeItem(atPath: path) }

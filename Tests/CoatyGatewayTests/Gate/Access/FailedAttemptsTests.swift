@@ -5,8 +5,9 @@ import Testing
 
 @Suite struct FailedAttemptsTests {
     private static let limit = 10
+    private static let maximumAddresses = 1000
     private static let start = ContinuousClock.now
-    private var attempts = FailedAttempts(limit: Self.limit)
+    private var attempts = FailedAttempts(limit: limit, maximumAddresses: maximumAddresses)
 
     private mutating func attempt(from address: String = "192.0.2.1", at seconds: Double = 0) -> Int? {
         attempts.retryAfter(failureFrom: address, at: Self.start + .seconds(seconds))
@@ -46,7 +47,7 @@ import Testing
 
     @Test mutating func oldestAddressIsForgottenBeyondTheMaximum() {
         failUntilRefused()
-        for number in 0..<FailedAttempts.maximumAddresses - 1 {
+        for number in 0..<Self.maximumAddresses - 1 {
             #expect(attempt(from: "10.0.\(number / 256).\(number % 256)", at: 1) == nil)
         }
         #expect(attempt(at: 2) != nil)

@@ -5,7 +5,9 @@ import Testing
 @Suite struct TicketsTests {
     private static let start = ContinuousClock.now
     private static let viewer = Principal.Subject.token("viewer")
-    private var tickets = Tickets()
+    private static let maximum = 1000
+    private static let maximumPerSubject = 100
+    private var tickets = Tickets(maximum: maximum, maximumPerSubject: maximumPerSubject)
     private let page = WebOrigin("https://app.example")
 
     private static func time(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
@@ -65,8 +67,8 @@ import Testing
 
     @Test mutating func oldestTicketOfASubjectIsReplaced() {
         let other = issue(for: .token("other"))
-        let own = (0...Tickets.maximumPerSubject).map { _ in issue() }
-        #expect(tickets.count == Tickets.maximumPerSubject + 1)
+        let own = (0...Self.maximumPerSubject).map { _ in issue() }
+        #expect(tickets.count == Self.maximumPerSubject + 1)
         #expect(redeem(own[0]) == nil)
         #expect(redeem(own[1]) == Self.viewer)
         _ = issue()
@@ -77,14 +79,14 @@ import Testing
     @Test mutating func oldestTicketIsReplaced() {
         let first = issue()
         let second = issue()
-        for number in 0..<Tickets.maximum - 1 { _ = issue(for: .token("\(number / 50)")) }
-        #expect(tickets.count == Tickets.maximum)
+        for number in 0..<Self.maximum - 1 { _ = issue(for: .token("\(number / 50)")) }
+        #expect(tickets.count == Self.maximum)
         #expect(redeem(first) == nil)
         #expect(redeem(second) == Self.viewer)
     }
 
     @Test mutating func usedTicketsLeaveNothingBehind() {
-        for _ in 0..<5 * Tickets.maximum {
+        for _ in 0..<5 * Self.maximum {
             let ticket = issue()
             #expect(redeem(ticket) == Self.viewer)
         }

@@ -13,18 +13,22 @@ final class KeyRefresher: Component {
     private let ended = DispatchSemaphore(value: 0)
     private let isStopping = Atomic(false)
     private let hasStarted = Atomic(false)
+    private let limits: Limits
     private let current: @Sendable () -> KeyStore?
     private let onRevocation: @Sendable () -> Void
     private let logger: Logger
 
     /// - Parameters:
+    ///   - limits: bound the tokens and how many verified ones are remembered.
     ///   - current: returns the keys in use; nil if there are none.
     ///   - onRevocation: called when a key is no longer among them.
     init(
+        limits: Limits,
         current: @escaping @Sendable () -> KeyStore?,
         onRevocation: @escaping @Sendable () -> Void,
         logger: Logger
     ) {
+        self.limits = limits
         self.logger = logger
         self.current = current
         self.onRevocation = onRevocation
@@ -61,10 +65,11 @@ final class KeyRefresher: Component {
         guard let configuration else { return (nil, {}) }
         guard let old, old.keys.location == configuration.keys else {
             let keys = try KeyStore(configuration.keys, logger: logger) { [weak self] in self?.check() }
-            return (TokenVerifier(configuration, keys: keys), { [weak self] in self?.check() })
+            return (TokenVerifier(configuration, keys: keys, limits: limits), { [weak self] in self?.check() })
         }
         let use = try old.keys.reload()
-        let verifier = old.configuration == configuration ? old : TokenVerifier(configuration, keys: old.keys)
+        let verifier =
+            old.configuration == configuration ? old : TokenVerifier(configuration, keys: old.keys, limits: limits)
         return (verifier, { _ = use() })
     }
 

@@ -5,12 +5,8 @@ import Synchronization
 
 /// Verifies JSON Web Tokens (RFC 7519, RFC 9068) and derives principals from their claims.
 final class TokenVerifier: Sendable {
-    /// Maximum size of a token, in bytes.
-    static let maximumLength = 8 << 10
     /// How much the clocks of the gateway and of the provider may differ, in seconds.
     static let leeway = 30.0
-    /// Maximum number of verified tokens that are remembered.
-    static let maximumVerified = 4096
     /// The types of tokens (RFC 7519, section 5.1; RFC 9068, section 2.1), in lower case.
     private static let types: Set<String> = ["jwt", "at+jwt", "application/at+jwt"]
     private static let maximumKeyId = 256
@@ -26,14 +22,17 @@ final class TokenVerifier: Sendable {
 
     let configuration: JWTConfiguration
     let keys: KeyStore
+    /// Maximum size of a token, in bytes.
+    private let maximumSize: Int
     /// Its lock is a leaf.
     private let verified: Mutex<ExpiringTable<TokenDigest, Principal.Authenticated>>
 
     /// - Parameter keys: the keys of the provider.
-    init(_ configuration: JWTConfiguration, keys: KeyStore) {
+    init(_ configuration: JWTConfiguration, keys: KeyStore, limits: Limits = Limits()) {
+        maximumSize = limits.tokenSize
         self.configuration = configuration
         self.keys = keys
-        verified = Mutex(ExpiringTable(lifetime: .seconds(3600), capacity: Self.maximumVerified))
+        verified = Mutex(ExpiringTable(lifetime: .seconds(3600), capacity: limits.verifiedTokens))
     }
 
     /// Returns whom a token is for.
@@ -44,8 +43,8 @@ final class TokenVerifier: Sendable {
         _ token: String,
         at now: Double = CoatyTimestamp.nowMillis() / 1000
     ) throws(Refusal) -> Principal.Authenticated {
-        guard token.utf8.count <= Self.maximumLength else {
-            throw .invalid("The token is larger than \(Self.maximumLength) bytes.")
+        guard token.utf8.count <= maximumSize else {
+            throw .invalid("The token is larger than \(maximumSize) bytes.")
         }
         let digest = TokenDigest(of: token)
         if let known = verified.withLock({ $0.entry(digest, at: .now)?.value }), known.validity?.isValid ?? false {

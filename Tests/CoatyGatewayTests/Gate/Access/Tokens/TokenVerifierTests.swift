@@ -12,7 +12,11 @@ import Testing
     private static let issuer = "https://idp.example/realms/plant"
 
     /// The mapping `jwt`, with keys in a file.
-    private static func verifier(_ keys: [UInt8], _ members: String = "") throws -> TokenVerifier {
+    private static func verifier(
+        _ keys: [UInt8],
+        _ members: String = "",
+        limits: Limits = Limits()
+    ) throws -> TokenVerifier {
         let path = FileManager.default.temporaryDirectory.appending(path: "keys-\(UUID())").path
         try Data(keys).write(to: URL(fileURLWithPath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -20,7 +24,8 @@ import Testing
         let configuration = try JWTConfiguration(JSONView(text: json))
         return TokenVerifier(
             configuration,
-            keys: try KeyStore(configuration.keys, logger: Logger(label: "test")) {}
+            keys: try KeyStore(configuration.keys, logger: Logger(label: "test")) {},
+            limits: limits
         )
     }
 
@@ -242,7 +247,34 @@ import Testing
         #expect(Self.refusal(verifier, token) == nil)
     }
 
+    @Test func sizesAreBoundedByTheSetting() throws {
+        let key = try SigningKey(.ec, id: "1")
+        let token = try key.token(try Self.claims())
+        var limits = Limits()
+        for (size, refusal) in [
+            (token.utf8.count, nil),
+            (
+                token.utf8.count - 1,
+                TokenVerifier.Refusal.invalid("The token is larger than \(token.utf8.count - 1) bytes.")
+            ),
+        ] {
+            limits.tokenSize = size
+            #expect(Self.refusal(try Self.verifier(try SigningKey.jwks(key), limits: limits), token) == refusal)
+        }
+    }
+
     // MARK: - The cache
+
+    @Test func asManyTokensAreRememberedAsTheSettingSays() throws {
+        let key = try SigningKey(.ec, id: "1")
+        var limits = Limits()
+        limits.verifiedTokens = 1
+        let verifier = try Self.verifier(try SigningKey.jwks(key), limits: limits)
+        let tokens = try ["1", "2"].map { try key.token(try Self.claims(["jti": $0])) }
+        for token in tokens { #expect(Self.refusal(verifier, token) == nil) }
+        // Only a token that is remembered is not judged again.
+        #expect(tokens.map { Self.refusal(verifier, $0, at: Self.now + 1e6) } == [.expired, nil])
+    }
 
     @Test func aVerifiedTokenIsRememberedUntilItExpiresOrItsKeyLeaves() throws {
         let (key, next) = (try SigningKey(.ec, id: "1"), try SigningKey(.ec, id: "2"))

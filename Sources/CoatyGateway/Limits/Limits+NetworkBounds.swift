@@ -1,0 +1,163 @@
+extension Limits {
+    /// What comes from the broker and goes there, and what is kept of the network.
+    static let networkBounds = [
+        Bound(
+            "maximum-outbox-publications",
+            formerly: "outbox-publications",
+            .number,
+            in: 1...1 << 30,
+            "Maximum number of publications queued for the broker",
+            atTheBound: "503 `queue-full`",
+            \.outboxPublications
+        ),
+        Bound(
+            "maximum-event-size",
+            .bytes,
+            in: 1 << 20...256 << 20,
+            "Maximum size of an event that is received from the broker",
+            derivation: "16777216, less if maximum-memory is below 256 MiB",
+            atTheBound: "the event is dropped, with a gap; if much more of it comes, the broker connection is closed",
+            \.eventSize
+        ),
+        Bound(
+            "maximum-event-values",
+            .number,
+            in: 1000...100_000_000,
+            "Maximum number of JSON values, names of members included, in an event that is received from the broker",
+            atTheBound: "the event is dropped, with a gap",
+            \.eventValues
+        ),
+        Bound(
+            "maximum-waiting-events",
+            .number,
+            in: 2...1_000_000,
+            "Maximum number of events of a feed that wait until they are judged for its subscriptions",
+            atTheBound: "the older half is replaced by a gap",
+            \.waitingEvents
+        ),
+        Bound(
+            "maximum-raw-connections",
+            .number,
+            in: 1...100,
+            "Maximum number of broker connections that observe raw events, among which clients are divided",
+            atTheBound: "clients share a connection",
+            \.rawConnections
+        ),
+        Bound(
+            "maximum-agent-event-size",
+            .bytes,
+            in: 1024...256 << 20,
+            "Maximum size of an event that an identity or IO node receives",
+            atTheBound: "the event is dropped",
+            \.agentEventSize
+        ),
+        Bound(
+            "maximum-agent-event-values",
+            .number,
+            in: 1000...100_000_000,
+            "Maximum number of JSON values in an event that an identity or IO node receives",
+            atTheBound: "the event is dropped",
+            \.agentEventValues
+        ),
+        Bound(
+            "maximum-io-node-publications",
+            .number,
+            in: 1...1_000_000,
+            "Maximum number of publications of an IO node that wait for the broker, and four times `maximum-body-size`",
+            atTheBound: "503 `queue-full`",
+            \.ioNodePublications
+        ),
+        Bound(
+            "maximum-waiting-context-changes",
+            .number,
+            in: 1...10_000,
+            "Maximum number of changes of an IO context that wait for each other",
+            atTheBound: "503 with `Retry-After`",
+            \.waitingContextChanges
+        ),
+        Bound(
+            "maximum-observed-contexts",
+            .number,
+            in: 1...100_000,
+            "Maximum number of IO contexts of other routers that are listed",
+            atTheBound: "further ones are not listed",
+            \.observedContexts
+        ),
+        Bound(
+            "maximum-observed-io-nodes",
+            .number,
+            in: 1...1_000_000,
+            "Maximum number of IO nodes that are listed, with ten times as many IO points, and associations of other routers",
+            atTheBound: "further ones are not listed",
+            \.observedIoNodes
+        ),
+        Bound(
+            "maximum-observed-context-memory",
+            .bytes,
+            in: 1 << 20...1 << 40,
+            "Maximum bytes of what is listed of other routers: contexts, IO nodes and associations",
+            atTheBound: "further ones are not listed",
+            \.observedContextMemory
+        ),
+    ]
+
+    /// The object registry and its queries.
+    static let registryBounds = [
+        Bound(
+            "maximum-registry-objects",
+            .number,
+            in: 1...1_000_000,
+            "Maximum number of objects in the object registry",
+            atTheBound: "the objects that were heard of longest ago are removed; `complete` is false",
+            \.registryObjects
+        ),
+        Bound(
+            "maximum-registry-object-size",
+            .bytes,
+            in: 1024...16 << 20,
+            "Maximum size of an object in the object registry",
+            atTheBound: "the object is not kept; `complete` is false",
+            \.objectSize
+        ),
+        Bound(
+            "maximum-departed-agents",
+            .number,
+            in: 1...100_000,
+            "Maximum number of agents that have left and are still listed, and 4 KiB for each of them",
+            atTheBound: "the first to leave is forgotten",
+            \.departedAgents
+        ),
+        Bound(
+            "maximum-listed-objects",
+            .number,
+            in: 1...100_000,
+            "Maximum of `limit` of `GET /v1/objects`",
+            atTheBound: "400 `invalid-parameter`; the default of `limit` is 100",
+            \.listedObjects
+        ),
+        Bound(
+            "maximum-query-steps",
+            .number,
+            in: 10_000...1_000_000_000,
+            "Maximum steps of a query of the object registry, about 50 ns each",
+            atTheBound: "422 `query-too-expensive`",
+            \.querySteps
+        ),
+        Bound(
+            "maximum-query-memory",
+            .bytes,
+            in: 1 << 20...1 << 30,
+            "Maximum bytes of the properties that a query keeps to order objects by",
+            atTheBound: "422 `query-too-expensive`",
+            \.queryMemory
+        ),
+        Bound(
+            "query-timeout",
+            .milliseconds,
+            in: 100...60_000,
+            "Time from the request to the result of a query of the object registry",
+            atTheBound: "503 `query-timeout`",
+            \.queryTimeout
+        ),
+    ]
+}
