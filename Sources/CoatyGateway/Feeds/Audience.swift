@@ -12,7 +12,8 @@ struct Audience: Sendable {
     static let maximumCountedLength = 64 << 10
     /// Number of steps for one event from which a filter counts as expensive.
     static let expensiveSteps = 1000
-    /// Number of steps for one event from which a client counts as expensive: those of its filters and deliveries together.
+    /// Number of steps for one event from which a client counts as expensive: those of its filters and texts, and some for each delivery.
+    /// Not those for the bytes of a delivery: a large event is no reason to serve each of its receivers by itself.
     private static let expensiveClientSteps = 5000
     /// The same for an overdrawn client. One with fewer need not wait, whatever it has done elsewhere.
     private static let overdrawnClientSteps = 250
@@ -90,8 +91,8 @@ struct Audience: Sendable {
     private var work: [ObjectIdentifier: (steps: Int, isExpensive: Bool)] = [:]
     /// Whether one of them is to wait.
     private var hasExpensiveClient = false
-    /// The steps for one client that are not charged yet.
-    private var bill: (client: WorkRate, steps: Int)?
+    /// The steps for one client that are not charged yet, and how many of them the record has taken.
+    private var bill: (client: WorkRate, steps: Int, ofRecord: Int)?
 
     var isDelivering: Bool { delivery != nil }
 
@@ -280,35 +281,40 @@ struct Audience: Sendable {
     }
 
     /// Charges the steps of a verdict to each member of a group: what a filter costs does not depend on others. Few steps for many members
-    /// are collected first.
+    /// are collected first, and whoever is a member then pays for them.
     private mutating func charge(_ steps: Int, to number: Int, isRowOver: Bool) {
         guard var group = groups[number] else { return }
+        let taken = steps > 0 ? Self.groupSteps + steps : 0
         group.row += isRowOver ? 1 : 0
-        group.steps += steps > 0 ? Self.groupSteps + steps : 0
+        group.steps += taken
         let isDue = group.steps >= Self.chargedSteps * group.count
         let due = isDue ? group.steps : 0
         if isDue { group.steps = 0 }
         groups[number] = group
         guard due > 0 else { return }
         for case let member? in group.members {
-            charge(due, to: member)
+            charge(due, ofRecord: taken, to: member)
             if steps > Self.expensiveSteps { expensive.insert(ObjectIdentifier(member.subscription)) }
         }
     }
 
     /// Charges steps to the client of a member, at the next change of the client.
-    private mutating func charge(_ steps: Int, to member: Member) {
+    ///
+    /// - Parameter ofRecord: those that count when the record is compared with what is expensive.
+    private mutating func charge(_ steps: Int, ofRecord: Int, to member: Member) {
         guard let client = member.client else { return }
         if bill?.client !== client { chargeBill() }
-        bill = (client, steps + (bill?.steps ?? 0))
+        bill = (client, steps + (bill?.steps ?? 0), ofRecord + (bill?.ofRecord ?? 0))
     }
 
     private mutating func chargeBill() {
-        guard let (client, steps) = bill.take() else { return }
-        client.spend(steps)
+        guard let (client, steps, ofRecord) = bill.take() else { return }
+        let now = WorkBucket.now()
+        client.spend(steps, at: now)
         let key = ObjectIdentifier(client)
-        let sum = steps + (work[key]?.steps ?? 0)
-        let isExpensive = sum > Self.expensiveClientSteps || sum > Self.overdrawnClientSteps && client.isOverdrawn
+        let sum = ofRecord + (work[key]?.steps ?? 0)
+        let isExpensive =
+            sum > Self.expensiveClientSteps || sum > Self.overdrawnClientSteps && client.isOverdrawn(at: now)
         work[key] = (sum, isExpensive)
         if isExpensive { hasExpensiveClient = true }
     }
@@ -331,17 +337,21 @@ struct Audience: Sendable {
         let view = subscription.currentView
         guard let verdict = current.verdict else {
             let gap = QueuedItem.gap(nil, current.record.cursor)
-            charge(WorkRate.steps(toPass: 0), to: member)
+            charge(WorkRate.steps(toPass: 0), ofRecord: WorkRate.steps(toPass: 0), to: member)
             subscription.take(gap, seenBy: view)
             return gap
         }
         let item = current.reading?.item(verdict, subscription.options, view)
         let steps = current.reading?.takeSteps() ?? 0
         guard let item else {
-            if steps > 0 { charge(steps, to: member) }
+            if steps > 0 { charge(steps, ofRecord: steps, to: member) }
             return nil
         }
-        charge(steps + WorkRate.steps(toPass: item.size), to: member)
+        charge(
+            steps + WorkRate.steps(toPass: item.size),
+            ofRecord: steps + WorkRate.steps(toPass: 0),
+            to: member
+        )
         // Of a row, only the first is reported: a client that resumes behind it gets the others again.
         if case .leftOut = item, member.row == group.row { return item }
         subscription.take(item, seenBy: view)

@@ -257,6 +257,7 @@ struct EventReading: Sendable {
         let projection = Projection(variant: variant, fields: options.fields, encoding: options.encoding)
         if let known = bodies[projection] { return known }
         let body = text.body()
+        steps += WorkRate.steps(toPass: event.data.length)
         if keptBytes + body.count <= Self.maximumKeptBytes {
             keptBytes += body.count
             bodies[projection] = body

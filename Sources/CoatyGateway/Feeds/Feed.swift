@@ -35,10 +35,9 @@ final class Feed: Job {
         var pending: [(subscription: ClientSubscription, arrival: FeedCursor, snapshot: ObjectSnapshot?)] = []
         /// By client; nil for subscriptions that nobody pays for.
         var slowLanes: [ObjectIdentifier?: SlowLane] = [:]
+        /// The record that is being delivered, which the slow lanes get afterwards.
+        var undelivered: EventRecord?
     }
-
-    /// Number of records after which slow lanes are looked at.
-    private static let returnInterval: UInt64 = 64
 
     let ticket = JobTicket()
     /// Distinguishes the cursors of this feed from those of other feeds, including earlier feeds for the same observation.
@@ -191,9 +190,8 @@ final class Feed: Job {
                 let (leaves, entry, waitingSince) = intake.withLock { $0.next(withEntry: !turns.audience.isDelivering) }
                 for subscription in leaves { remove(subscription, &turns) }
                 if let waitingSince { counts.noteWait(since: waitingSince) }
+                if !turns.audience.isDelivering { moveBack(&turns) }
                 if let entry {
-                    // Before the next record: the lanes have had time for the one before.
-                    moveBack(&turns)
                     apply(entry, &turns)
                 } else if !turns.audience.isDelivering {
                     return .idle
@@ -202,7 +200,10 @@ final class Feed: Job {
                     subscription.refuse(Problems.filterTooExpensive)
                     remove(subscription, &turns)
                 }
-                if !turns.audience.isDelivering { moveExpensive(&turns) }
+                if !turns.audience.isDelivering {
+                    appendToLanes(&turns)
+                    moveExpensive(&turns)
+                }
                 if limit.isOver { return .again }
             }
         }
@@ -219,16 +220,27 @@ final class Feed: Job {
         for departure in turns.audience.removeExpensive(behind: turns.position) {
             let client = departure.subscription.work
             let key = client.map(ObjectIdentifier.init)
-            let lane = turns.slowLanes[key] ?? SlowLane(of: departure.subscription, workers: workers, counts: counts)
+            let lane = turns.slowLanes[key] ?? slowLane(of: departure.subscription)
             turns.slowLanes[key] = lane
             lane.add(departure)
         }
     }
 
+    private func slowLane(of subscription: ClientSubscription) -> SlowLane {
+        SlowLane(of: subscription, workers: workers, counts: counts) { [weak self] in
+            if let self { workers.schedule(self) }
+        }
+    }
+
+    /// Passes the record that was delivered to the slow lanes: those who wait for others come behind them.
+    private func appendToLanes(_ turns: inout Turns) {
+        guard let record = turns.undelivered.take() else { return }
+        for lane in turns.slowLanes.values { lane.append(record, at: turns.position, gap(upTo:)) }
+    }
+
     /// Moves the subscriptions back that need not wait any longer.
     private func moveBack(_ turns: inout Turns) {
-        guard !turns.slowLanes.isEmpty, turns.position.isMultiple(of: Self.returnInterval) else { return }
-        for (key, lane) in turns.slowLanes {
+        for (key, lane) in turns.slowLanes where lane.hasRecovered {
             guard let returning = lane.removeRecovered(behind: turns.position) else { continue }
             turns.slowLanes[key] = nil
             for departure in returning { turns.audience.insert(departure.subscription, behind: departure.position) }
@@ -240,7 +252,7 @@ final class Feed: Job {
         case .record(let record, let position):
             turns.position = position
             turns.audience.begin(record, at: position)
-            for lane in turns.slowLanes.values { lane.append(record, at: position, gap(upTo:)) }
+            if !turns.slowLanes.isEmpty { turns.undelivered = record }
         case .join(let join): apply(join, &turns)
         case .status(let status): apply(status, &turns)
         case .end(let problem):

@@ -19,6 +19,8 @@ final class FeedCounts: Sendable {
     /// How long events wait until a turn applies them.
     let waits = DurationHistogram()
     private let backlogs = Atomic(0)
+    private let slowLanes = Atomic(0)
+    private let slowLaneOverflows = Atomic(0)
     private let memory: MemoryAccount
     /// For the events of one feed.
     let backlogMemory: BacklogMemory
@@ -40,10 +42,14 @@ final class FeedCounts: Sendable {
     /// The bytes of all events that have not been delivered yet.
     var usedMemory: Int { memory.used }
 
-    /// For the events that wait for a single client.
+    /// For the events that wait for a single client. A quarter of what a feed has: they count in full for each client, though several may
+    /// wait for the same ones.
     func backlogMemory(of client: MemoryAccount) -> BacklogMemory {
-        BacklogMemory(client, limit: backlogMemory.limit, maximumEvents: backlogMemory.maximumEvents)
+        BacklogMemory(client, limit: backlogMemory.limit / 4, maximumEvents: backlogMemory.maximumEvents)
     }
+
+    /// How often older events of a feed were replaced by a gap for a single client, because it takes more work than its share.
+    var droppedForClients: Int { slowLaneOverflows.load(ordering: .relaxed) }
 
     /// How often older events of a feed were replaced by a gap, because the workers did not keep up.
     var droppedBacklogs: Int { backlogs.load(ordering: .relaxed) }
@@ -54,6 +60,16 @@ final class FeedCounts: Sendable {
     func noteWait(since begin: ContinuousClock.Instant) { waits.record(.now - begin) }
 
     func note(_ outcome: Replay) { replays[outcome.rawValue].add(1, ordering: .relaxed) }
+
+    /// The slow lanes that there are.
+    var currentSlowLanes: Int { slowLanes.load(ordering: .relaxed) }
+
+    func countSlowLane(_ change: Int) { slowLanes.add(change, ordering: .relaxed) }
+
+    func noteSlowLaneOverflow() {
+        slowLaneOverflows.add(1, ordering: .relaxed)
+        logger.notice("events were left out for a client, because its subscriptions take more work than its share")
+    }
 
     func noteBacklog() {
         backlogs.add(1, ordering: .relaxed)

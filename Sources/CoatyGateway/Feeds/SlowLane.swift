@@ -15,40 +15,57 @@ final class SlowLane: Job {
         var audience = Audience()
         /// Whether the record that is being delivered, or was delivered last, was not counted yet.
         var isNew = false
-        /// The number of records since the last expensive one.
+        /// The number of records since the last expensive one, or since a subscription was added.
         var cheap = 0
+
+        var hasRecovered: Bool { (cheap >= SlowLane.recovery || audience.isEmpty) && !audience.isDelivering }
     }
 
     let ticket: JobTicket
     private let workers: WorkerPool
     private let counts: FeedCounts
     private let memory: BacklogMemory
+    private let onRecovery: @Sendable () -> Void
     private let intake = Mutex(FeedIntake())
     private let turns = Mutex(Turns())
+    private let isRecovered = Atomic(false)
 
     /// Creates the lane of a subscription's client.
-    init(of subscription: ClientSubscription, workers: WorkerPool, counts: FeedCounts) {
+    ///
+    /// - Parameter onRecovery: called when the subscriptions need not wait any longer, or all have left.
+    init(
+        of subscription: ClientSubscription,
+        workers: WorkerPool,
+        counts: FeedCounts,
+        onRecovery: @escaping @Sendable () -> Void
+    ) {
+        self.onRecovery = onRecovery
         ticket = JobTicket(isUrgent: false, client: subscription.work)
         memory = counts.backlogMemory(of: subscription.memory)
         self.workers = workers
         self.counts = counts
+        counts.countSlowLane(1)
     }
+
+    deinit { counts.countSlowLane(-1) }
 
     /// Adds a subscription that has begun.
     func add(_ departure: Audience.Departure) {
         append(.join(.init(subscription: departure.subscription, arrival: departure.position, snapshot: nil)))
     }
 
+    /// Whether ``removeRecovered(behind:)`` is worth a try.
+    var hasRecovered: Bool { isRecovered.load(ordering: .relaxed) }
+
     /// Removes all subscriptions if they have received everything and need not wait any longer; nothing must be appended meanwhile.
     ///
     /// - Parameter position: the last record that was appended.
     /// - Returns: nil if they stay; empty if all have left.
     func removeRecovered(behind position: UInt64) -> [Audience.Departure]? {
-        guard ticket.client?.isOverdrawn != true else { return nil }
         // A turn that is running has work.
         let removed = turns.withLockIfAvailable { turns -> [Audience.Departure]? in
-            guard turns.cheap >= Self.recovery || turns.audience.isEmpty, !turns.audience.isDelivering,
-                intake.withLock(\.isEmpty)
+            guard turns.hasRecovered, intake.withLock(\.isEmpty),
+                turns.audience.isEmpty || ticket.client?.isOverdrawn != true
             else { return nil }
             return turns.audience.removeMembers(behind: position)
         }
@@ -68,7 +85,7 @@ final class SlowLane: Job {
             intake.append(.record(record, position: position))
             return intake.trim(memory, gap)
         }
-        if isTrimmed { counts.noteBacklog() }
+        if isTrimmed { counts.noteSlowLaneOverflow() }
         workers.schedule(self)
     }
 
@@ -80,28 +97,32 @@ final class SlowLane: Job {
 
     func turn() -> TurnEnd {
         let limit = TurnLimit()
-        return turns.withLock { turns in
-            while true {
-                let (leaves, entry, waitingSince) = intake.withLock {
-                    $0.next(withEntry: !turns.audience.isDelivering)
-                }
-                for subscription in leaves { turns.audience.remove(subscription) }
-                if let waitingSince { counts.noteWait(since: waitingSince) }
-                if let entry {
-                    apply(entry, &turns)
-                } else if !turns.audience.isDelivering {
-                    return .idle
-                }
-                for subscription in turns.audience.deliver(until: limit) {
-                    subscription.refuse(Problems.filterTooExpensive)
-                    turns.audience.remove(subscription)
-                }
-                if turns.isNew, !turns.audience.isDelivering {
-                    turns.isNew = false
-                    turns.cheap = turns.audience.wasExpensive ? 0 : turns.cheap + 1
-                }
-                if limit.isOver { return .again }
+        let (end, hasRecovered) = turns.withLock { turns in (turn(&turns, limit), turns.hasRecovered) }
+        // Only once: the feed looks for itself from then on.
+        let isNews = isRecovered.exchange(hasRecovered, ordering: .relaxed) != hasRecovered
+        if hasRecovered, isNews { onRecovery() }
+        return end
+    }
+
+    private func turn(_ turns: inout Turns, _ limit: TurnLimit) -> TurnEnd {
+        while true {
+            // How long its entries wait is not measured: they are meant to.
+            let (leaves, entry, _) = intake.withLock { $0.next(withEntry: !turns.audience.isDelivering) }
+            for subscription in leaves { turns.audience.remove(subscription) }
+            if let entry {
+                apply(entry, &turns)
+            } else if !turns.audience.isDelivering {
+                return .idle
             }
+            for subscription in turns.audience.deliver(until: limit) {
+                subscription.refuse(Problems.filterTooExpensive)
+                turns.audience.remove(subscription)
+            }
+            if turns.isNew, !turns.audience.isDelivering {
+                turns.isNew = false
+                turns.cheap = turns.audience.wasExpensive ? 0 : turns.cheap + 1
+            }
+            if limit.isOver { return .again }
         }
     }
 
@@ -111,6 +132,7 @@ final class SlowLane: Job {
             turns.audience.begin(record, at: position)
             turns.isNew = true
         case .join(let join):
+            turns.cheap = 0
             if !join.subscription.hasLeft { turns.audience.insert(join.subscription, behind: join.arrival) }
         case .status:
             // Only a refusal is passed on.

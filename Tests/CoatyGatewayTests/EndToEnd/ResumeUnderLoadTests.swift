@@ -274,8 +274,8 @@ import Testing
             }
             for transport in transports[1...] {
                 // Not all at once: a gap has no number if the gateway was so slow that the broker may have dropped events.
-                for _ in 0..<6 {
-                    try scene.load.publish(100)
+                for _ in 0..<24 {
+                    try scene.load.publish(25)
                     let last = scene.load.count - 1
                     try waitUntil("the gateway has seen all") { witness.lastNumber ?? 0 >= last }
                 }

@@ -142,6 +142,16 @@ extension Metrics {
                 "How often a gap replaced the oldest events of a feed, because the workers did not keep up.",
                 feeds.counts.droppedBacklogs
             )
+            text.gauge(
+                "slow_lanes",
+                "Feeds whose events a client gets behind others, because its subscriptions take much work.",
+                feeds.counts.currentSlowLanes
+            )
+            text.counter(
+                "slow_lane_overflows_total",
+                "How often a gap replaced the oldest events of a feed for one client, because its subscriptions take more work than its share.",
+                feeds.counts.droppedForClients
+            )
             text.counter(
                 "replays_total",
                 "Subscriptions that resume, by outcome: complete, gap (the oldest are gone), or unknown (cursor).",
