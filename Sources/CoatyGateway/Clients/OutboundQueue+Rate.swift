@@ -12,39 +12,47 @@ extension OutboundQueue {
         state.withLock { state in
             guard state.rate != rate else { return }
             state.rate = rate
-            state.pause = nil
+            state.place = nil
             write(&state)
         }
     }
 
-    /// Returns whether events and responses have to wait, and sees to it that they are written later.
+    /// Returns whether events and responses have to wait. If so, schedules the next write.
     func hasToWait(_ state: inout State) -> Bool {
         guard let rate = state.rate else { return false }
-        if state.pause != nil { return true }
-        guard let wait = state.account.wait(.bytesOut, at: rate) else { return false }
+        if state.place != nil { return true }
+        if state.hasTurn {
+            state.hasTurn = false
+            return false
+        }
+        guard let place = state.account.joinLine(self, at: rate, on: workers) else { return false }
+        state.place = place
         if state.waiting == .no {
             state.waiting = .uncounted
             workers.schedule(self)
         }
-        state.pause = Deadline(after: max(.nanoseconds(wait), Self.minimumWait)) { [weak self] in self?.resume() }
         return true
     }
 
-    /// Has a worker write again.
-    private func resume() {
-        state.withLock { $0.pause = nil }
-        workers.schedule(self)
+    /// Writes one frame, and more if the client may be sent more and no other queue of the client waits. Called when the queue is the
+    /// first one in the line.
+    func writeInTurn() {
+        state.withLock { state in
+            state.place = nil
+            state.hasTurn = true
+            write(&state)
+            state.hasTurn = false
+        }
     }
 
-    /// Writes as much as the rate and the connection take.
-    func writeHeldBack() {
-        let uncounted = state.withLock { state -> ClientAccount? in
-            write(&state)
+    /// Counts that the queue waits, unless that is counted already.
+    func countWait() {
+        let account = state.withLock { state -> ClientAccount? in
             guard state.waiting == .uncounted else { return nil }
             state.waiting = .counted
             return state.account
         }
         // Outside the lock, because it logs.
-        uncounted?.countWait(.bytesOut)
+        account?.countWait(.bytesOut)
     }
 }

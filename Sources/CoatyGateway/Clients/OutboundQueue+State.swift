@@ -32,8 +32,10 @@ extension OutboundQueue {
         var isClosed = false
         /// How many bytes the client may be sent in a time; nil if nothing limits that.
         var rate: Rate?
-        /// When writing goes on, since the client was sent more than its rate; nil if it was not.
-        var pause: Deadline?
+        /// The place among the client's queues that wait because of the rate; nil if this one does not wait.
+        var place: SendPlace?
+        /// Whether the next frame may be written although other queues of the client wait.
+        var hasTurn = false
         var waiting = Waiting.no
         /// Bytes of events in all queues, including events that throttling holds back.
         var bytes = 0
@@ -106,7 +108,7 @@ extension OutboundQueue {
         }
 
         /// Whether a new event may be written at once, because nothing that comes first is queued.
-        var isIdle: Bool { !isFull && !isClosed && pause == nil && replies.isEmpty && ready.isEmpty }
+        var isIdle: Bool { !isFull && !isClosed && place == nil && replies.isEmpty && ready.isEmpty }
 
         /// Counts bytes that the client was sent.
         func spend(_ frame: OutboundFrame) {

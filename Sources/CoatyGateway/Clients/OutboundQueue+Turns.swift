@@ -2,10 +2,10 @@ import Coaty
 
 /// The work that an outbound queue does in turns on the workers, not on the threads that append to it or write it.
 extension OutboundQueue {
-    /// Writes what a client's rate has held back, releases throttled events, and reads snapshots and replays.
+    /// Counts waits, releases throttled events, and reads snapshots and replays.
     func turn() -> TurnEnd {
         let limit = TurnLimit()
-        writeHeldBack()
+        countWait()
         while let serial = state.withLock({ $0.releasing.popFirst() }) {
             state.withLock { release(serial, &$0) }
             if limit.isOver { return .again }

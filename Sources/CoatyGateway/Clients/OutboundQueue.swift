@@ -18,8 +18,6 @@ final class OutboundQueue: Job {
     static let releaseBatch = 64
     /// The delay before throttled events are checked again if the client has not read the previous ones.
     static let recheckInterval = Duration.milliseconds(100)
-    /// The least time for which a client that was sent more than its rate waits.
-    static let minimumWait = Duration.milliseconds(1)
 
     /// Not urgent: many clients that resume at once must not hold up live events.
     let ticket = JobTicket(isUrgent: false)

@@ -16,6 +16,10 @@ final class ClientAccount: Sendable {
     private let levels = RateLevels()
     /// Of the requests from the client's address, also of those with credentials.
     private let arrivals = RateLevels()
+    /// The outbound queues that wait because of the rate of ``Rate/Kind/bytesOut``.
+    let line = Mutex(SendLine())
+    /// Releases the outbound queues in the line.
+    let ticket = JobTicket(isUrgent: false)
     private let tallies: [Tally]
     private let totals: [Tally]
     private let refusals: Refusals

@@ -1,0 +1,139 @@
+import Coaty
+
+/// The outbound queues that wait because their client was sent more bytes than its rate allows. They are released in the order in
+/// which they came.
+///
+/// All queues of a client share one timer: with a timer for each, all of them would wake up for every frame that one of them may send.
+struct SendLine {
+    struct Waiter {
+        weak var queue: OutboundQueue?
+        let rate: Rate
+        /// Release the queue.
+        let workers: WorkerPool
+    }
+
+    enum Phase {
+        /// Nothing waits.
+        case empty
+        /// A timer releases the next queue.
+        case pausing(Deadline, until: Int64)
+        /// A worker releases queues, and starts a timer if some remain when the client owes bytes again.
+        case releasing
+    }
+
+    /// The least time between two wakes, in nanoseconds, so that small frames do not need a timer each.
+    static let pace: Int64 = 20_000_000
+    /// The least time until a wake at rates whose burst is filled faster than ``pace``, in nanoseconds.
+    static let minimumWait: Int64 = 1_000_000
+
+    var phase = Phase.empty
+    /// By number.
+    private var waiters: [UInt64: Waiter] = [:]
+    /// The number of the next queue; it may have left the line.
+    private var first: UInt64 = 0
+    /// The number that the next queue to join gets.
+    private var end: UInt64 = 0
+
+    var isEmpty: Bool { waiters.isEmpty }
+
+    /// The queue that is released next.
+    var next: Waiter? {
+        mutating get {
+            guard !waiters.isEmpty else { return nil }
+            while waiters[first] == nil { first += 1 }
+            return waiters[first]
+        }
+    }
+
+    /// Returns the number of the queue in the line.
+    mutating func append(_ waiter: Waiter) -> UInt64 {
+        defer { end += 1 }
+        waiters[end] = waiter
+        return end
+    }
+
+    mutating func removeNext() { waiters[first] = nil }
+
+    mutating func remove(_ number: UInt64) { waiters[number] = nil }
+
+    /// Returns how long the next queue waits if the client owes bytes for some time, in nanoseconds. More than that time, but not so
+    /// much more that bytes of the rate are lost because its bucket is full.
+    static func pause(_ wait: Int64, at rate: Rate) -> Int64 {
+        max(wait, min(pace, rate.nanoseconds(rate.burst)), minimumWait)
+    }
+}
+
+/// The place of an outbound queue in its client's line. The queue leaves the line when this is released.
+final class SendPlace: Sendable {
+    private let account: ClientAccount
+    private let number: UInt64
+
+    fileprivate init(of account: ClientAccount, _ number: UInt64) { (self.account, self.number) = (account, number) }
+
+    deinit { account.leaveLine(number) }
+}
+
+extension ClientAccount: Job {
+    /// Puts an outbound queue at the end of the line if it has to wait: the client owes bytes, or other queues are waiting.
+    ///
+    /// - Parameter workers: release the queue with ``OutboundQueue/writeInTurn()``.
+    /// - Returns: nil if the queue does not have to wait.
+    func joinLine(_ queue: OutboundQueue, at rate: Rate, on workers: WorkerPool) -> SendPlace? {
+        let now = WorkBucket.now()
+        return line.withLock { line in
+            let wait = wait(.bytesOut, at: rate, now)
+            guard wait != nil || !line.isEmpty else { return nil }
+            let waiter = SendLine.Waiter(queue: queue, rate: rate, workers: workers)
+            pause(&line, wait ?? 0, for: waiter, now)
+            return SendPlace(of: self, line.append(waiter))
+        }
+    }
+
+    fileprivate func leaveLine(_ number: UInt64) { line.withLock { $0.remove(number) } }
+
+    /// Starts the timer of the line, unless it fires early enough or a worker will start it.
+    private func pause(_ line: inout SendLine, _ wait: Int64, for waiter: SendLine.Waiter, _ now: Int64) {
+        let wait = SendLine.pause(wait, at: waiter.rate)
+        switch line.phase {
+        case .releasing: return
+        // It fires later if the client got a larger rate meanwhile.
+        case .pausing(_, let end) where end <= now + wait: return
+        case .pausing, .empty: break
+        }
+        let deadline = Deadline(after: .nanoseconds(wait)) { [weak self] in self?.endPause(waiter.workers) }
+        line.phase = .pausing(deadline, until: now + wait)
+    }
+
+    private func endPause(_ workers: WorkerPool) {
+        line.withLock { $0.phase = .releasing }
+        workers.schedule(self)
+    }
+
+    /// Has outbound queues write, one after the other, as much as the client may be sent now.
+    func turn() -> TurnEnd {
+        let limit = TurnLimit()
+        while let queue = releaseNext() {
+            queue.writeInTurn()
+            if limit.isOver { return .again }
+        }
+        return .idle
+    }
+
+    /// - Returns: nil if no queue may write now.
+    private func releaseNext() -> OutboundQueue? {
+        let now = WorkBucket.now()
+        return line.withLock { line in
+            while let waiter = line.next {
+                if let wait = wait(.bytesOut, at: waiter.rate, now) {
+                    line.phase = .empty
+                    pause(&line, wait, for: waiter, now)
+                    return nil
+                }
+                line.removeNext()
+                if let queue = waiter.queue { return queue }
+            }
+            line.phase = .empty
+            return nil
+        }
+    }
+}
