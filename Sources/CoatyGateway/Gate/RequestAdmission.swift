@@ -69,7 +69,7 @@ struct RequestAdmission: Sendable {
         case .post, .put, .patch: try accounts.take(.bytesIn, 0, of: principal, under: policy)
         default: break
         }
-        try accounts.take(.bytesOut, 0, of: principal, under: policy)
+        try accounts.checkDebt(.bytesOut, of: principal, under: policy)
         try accounts.take(.requests, of: principal, under: policy)
     }
 

@@ -128,6 +128,15 @@ final class ClientAccount: Sendable {
         throw problem
     }
 
+    /// Checks whether the client owes too much for another HTTP request.
+    ///
+    /// - Throws: `Problem` with status 429 if it owes more than ``RateLevels/requestCredit``.
+    func checkDebt(_ kind: Rate.Kind, at rate: Rate, _ now: Int64 = WorkBucket.now()) throws(Problem) {
+        guard let wait = levels.take(kind, 0, at: rate, credit: RateLevels.requestCredit, now) else { return }
+        refusals.count(.rate(kind), .own, client)
+        throw Problems.rateLimited(kind, rate, wait: wait)
+    }
+
     /// Returns how long the client has to wait because it owes something, in nanoseconds; nil if it does not.
     func wait(_ kind: Rate.Kind, at rate: Rate, _ now: Int64 = WorkBucket.now()) -> Int64? {
         levels.take(kind, 0, at: rate, now)

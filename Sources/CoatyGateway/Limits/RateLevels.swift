@@ -7,18 +7,22 @@ import Synchronization
 struct RateLevels: ~Copyable, Sendable {
     /// The most that a client can owe, in nanoseconds of its rate.
     static let maximumDebt: Int64 = 60_000_000_000
+    /// What a client may owe without waiting for its next HTTP request, in nanoseconds of its rate. A client whose streams have more to send
+    /// than its rate allows always owes about one event.
+    static let requestCredit: Int64 = 1_000_000_000
 
     /// By kind, in nanoseconds; empty before anything is taken.
     private let full = Mutex<[Int64]>([])
 
     /// Takes an amount, or nothing if there is not as much.
     ///
+    /// - Parameter credit: what may be owed after it, in nanoseconds of the rate.
     /// - Returns: the time until there is as much, in nanoseconds; nil if it is taken.
-    func take(_ kind: Rate.Kind, _ amount: Int, at rate: Rate, _ now: Int64) -> Int64? {
+    func take(_ kind: Rate.Kind, _ amount: Int, at rate: Rate, credit: Int64 = 0, _ now: Int64) -> Int64? {
         full.withLock { full in
             let start = Self.start(full, kind, rate, now)
             let next = start + rate.nanoseconds(amount)
-            let wait = next - rate.nanoseconds(rate.burst) - now
+            let wait = next - rate.nanoseconds(rate.burst) - credit - now
             // Also if nothing is taken: what a former rate has left beyond this one must not move on with the time.
             Self.set(&full, kind, wait <= 0 ? next : start)
             return wait <= 0 ? nil : wait

@@ -255,6 +255,15 @@ import Testing
         #expect(ContinuousClock.now - begin > .seconds(1.2))
     }
 
+    @Test func requestsAreServedWhileStreamsWait() throws {
+        let scene = try AccessScene(Self.file("bytes-out: 10kB/s burst 1kB"))
+        let stream = try scene.events("channel?channelId=c", as: "ann")
+        try publish(0..<30, scene)
+        _ = try stream.next()
+        for _ in 0..<10 { #expect(try scene.get("/v1/info", as: "ann").status == 200) }
+        for _ in 1..<30 { #expect(try stream.next()?.name == "event") }
+    }
+
     @Test func responsesOfAgentsWaitToo() throws {
         let scene = try AccessScene(Self.file("bytes-out: 10kB/s burst 1kB"))
         let connection = try RawConnection(port: scene.gateway.port)

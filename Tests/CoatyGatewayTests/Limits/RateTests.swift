@@ -93,6 +93,19 @@ import Testing
         #expect(levels.take(.requests, 1, at: rate, 0) == Self.second / 1000)
     }
 
+    @Test func requestsWaitOnlyForADebtOfMoreThanASecond() throws {
+        let account = ClientAccount.single()
+        let rate = Rate(perSecond: 1000, burst: 5000)
+        account.spend(.bytesOut, 6000, at: rate, 0)
+        try account.checkDebt(.bytesOut, at: rate, 0)
+        account.spend(.bytesOut, 1500, at: rate, 0)
+        let problem = #expect(throws: Problem.self) { try account.checkDebt(.bytesOut, at: rate, 0) }
+        #expect(problem?.status == 429 && problem?.headers.contains { $0 == ("Retry-After", "2") } == true)
+        try account.checkDebt(.bytesOut, at: rate, 3 * Self.second / 2)
+        // Streams wait until nothing is owed.
+        #expect(account.wait(.bytesOut, at: rate, 3 * Self.second / 2) == Self.second)
+    }
+
     @Test func aLargerRateAppliesAtOnce() {
         let levels = Levels()
         let (slow, fast) = (Rate(perSecond: 1, burst: 500), Rate(perSecond: 100, burst: 100))
