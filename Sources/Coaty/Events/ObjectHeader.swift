@@ -38,7 +38,7 @@ package struct ObjectHeader: Sendable {
     }
 
     /// The names that the event is published under: the core type and, unless it is the core type's own, the object type.
-    var names: [EventName] {
+    package var names: [EventName] {
         let ofCoreType = EventName.coreType(WireName(coreType.rawValue))
         return objectType == WireName(coreType.objectType) ? [ofCoreType] : [ofCoreType, .objectType(objectType)]
     }

@@ -79,10 +79,15 @@ final class ClientAccount: Sendable {
         return Place(of: self, tally, 1, below: total)
     }
 
-    /// Takes a part of the outbox for a publication.
+    /// Takes a part of the outbox for an event.
     ///
+    /// - Parameters:
+    ///   - bytes: those of the payload.
+    ///   - publications: the number of names that the event is published under, each with the payload.
     /// - Throws: as ``take(_:_:)``.
-    func takeOutbox(_ bytes: Int) throws(Problem) -> Place { try take(.outbox, max(bytes, minimumOutbox)) }
+    func takeOutbox(_ bytes: Int, publications: Int = 1) throws(Problem) -> Place {
+        try take(.outbox, publications * max(bytes, minimumOutbox))
+    }
 
     /// Counts a publication of the client, with the bytes of its payload.
     func countPublication(_ bytes: Int) {

@@ -12,7 +12,7 @@ import Testing
 
     /// Returns outbound queues that have to wait, with events of a subscription each.
     private func queues(_ count: Int, events: Int, at rate: Rate) throws -> [OutboundQueue] {
-        account.spend(.bytesOut, Int(rate.perSecond) + rate.burst, at: rate)
+        account.spend(.bytesOut, rate.burst + max(1, Int(rate.perSecond)), at: rate)
         return try (0..<count).map { index in
             let outbound = OutboundQueue(transport, of: account)
             outbound.limit(to: rate)
@@ -40,7 +40,7 @@ import Testing
                 return end
             }
         }
-        let rate = Rate(perSecond: 1, burst: 1)
+        let rate = Rate(perSecond: 1.0 / 60, burst: 1)
         let first = try queues(1, events: 1, at: rate)
         let before = try end()
         let others = try queues(50, events: 1, at: rate)
@@ -55,10 +55,16 @@ import Testing
 
     private struct Unexpected: Error {}
 
-    @Test func aLargerRateAppliesToThoseThatWait() throws {
-        let outbounds = try queues(10, events: 2, at: Rate(perSecond: 1.0 / 60, burst: 1))
-        for outbound in outbounds { outbound.limit(to: Rate(perSecond: 1_000_000, burst: 1)) }
-        try waitUntil("all is delivered", timeout: 5) { transport.frames.count == 20 }
+    @Test func aNewRateAppliesToThoseThatWait() throws {
+        account.spend(.bytesOut, 30_000, at: Rate(perSecond: 1000, burst: 1))
+        let outbounds = try queues(10, events: 2, at: Rate(perSecond: 1000, burst: 1))
+        #expect(transport.frames.isEmpty)
+        for outbound in outbounds { outbound.limit(to: Rate(perSecond: 1000, burst: 60_000)) }
+        try waitUntil("all is delivered", within: 10) { transport.frames.count == 20 }
+        // Without a rate, nothing waits.
+        let others = try queues(10, events: 2, at: Rate(perSecond: 1.0 / 60, burst: 1))
+        for outbound in others { outbound.limit(to: nil) }
+        #expect(transport.frames.count == 40)
     }
 
     @Test func smallFramesDoNotNeedAWakeEach() {

@@ -59,6 +59,54 @@ import Testing
         #expect(account.isEmpty)
     }
 
+    /// An object of another type than its core type's own is published under both names.
+    @Test(arguments: [("t", 2), ("coaty.CoatyObject", 1)])
+    func eachPublicationOfAnEventCounts(_ objectType: String, _ publications: Int) async throws {
+        var limits = Limits()
+        limits[.outbox].total = 40_000
+        limits.outboxPublications = 40
+        let scene = try await GateScene(limits: limits)
+        let account = scene.accounts.account(of: .anonymous)
+        func used(_ size: Int) throws -> Int {
+            let before = account.used(.outbox)
+            let object = Self.object.replacing(#""t""#, with: #""\#(objectType)""#)
+            let filler = size == 0 ? "" : #","filler":"\#(String(repeating: "x", count: size))""#
+            let payload = try Payload(Array(#"{"object":\#(object.dropLast())\#(filler)}}"#.utf8))
+            // Not started: publications wait.
+            let event = try AdvertiseEvent(payload: payload)
+            _ = try scene.gate.perform(Publish(publication: .advertise(event)), by: .anonymous)
+            return account.used(.outbox) - before - (size == 0 ? 0 : publications * payload.bytes.count)
+        }
+        #expect(try used(0) == publications * 1000)
+        #expect(try used(2000) == 0)
+        scene.start()
+        try await untilTrue("all is written") { account.used(.outbox) == 0 && scene.manager.isConnected }
+        await scene.stop()
+    }
+
+    @Test func updatesCountForEachPublication() async throws {
+        let scene = try await sceneWithSmallOutbox()
+        scene.start()
+        try await untilTrue("online") { scene.manager.isConnected }
+        let options = try RequestOptions(QueryParameters(items: [], limits: Limits()))
+        // More than the share of 2,000 bytes, or not, for one and for two publications.
+        for (objectType, size, status) in [("t", 1200, 429), ("coaty.CoatyObject", 1200, nil), ("t", 500, nil)] {
+            let object = Self.object.replacing(#""t""#, with: #""\#(objectType)""#)
+            let text = #"{"object":\#(object.dropLast()),"filler":"\#(String(repeating: "x", count: size))"}}"#
+            let payload = try Payload(Array(text.utf8))
+            let request = try #require(try EventRequest(event: "update", operation: nil, payload: payload))
+            var run: RequestRun?
+            let refused = refusal {
+                run = try scene.gate.perform(SendRequest(request: request, options: options), by: .anonymous)
+                    .start(into: NoSink())
+            }
+            #expect(refused == status, "\(objectType) \(size)")
+            try await untilTrue("it is written") { scene.accounts.used(.outbox) == 0 }
+            run?.cancel()
+        }
+        await scene.stop()
+    }
+
     @Test func requestsAreCountedUntilTheyAreReleased() async throws {
         var limits = Limits()
         limits[.requests].perClient = 1

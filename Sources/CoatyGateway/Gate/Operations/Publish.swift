@@ -42,8 +42,9 @@ struct Publish: Operation {
     func execute(on target: Void, in network: Network, under permit: Permit) throws -> Delivery {
         let manager = identity?.manager ?? network.manager
         let account = permit.account
-        let place = try account.takeOutbox(publication.size)
-        account.countPublication(publication.size)
+        let (size, publications) = (publication.size, publication.publications)
+        let place = try account.takeOutbox(size, publications: publications)
+        account.countPublication(publications * size)
         switch publication {
         case .advertise(let event):
             if permit.isRestricted {
@@ -121,14 +122,18 @@ extension PublicationRequest {
         }
     }
 
-    /// The bytes of the payload, for each publication that the event becomes.
+    /// The bytes of the payload.
     fileprivate var size: Int {
         switch self {
-        // To the core type and to the object type.
-        case .advertise(let event): 2 * event.payload.bytes.count
+        case .advertise(let event): event.payload.bytes.count
         case .deadvertise(let event): event.payload.bytes.count
         case .channel(let event): event.payload.bytes.count
         case .raw(let event): event.payload.count
         }
+    }
+
+    /// The number of names that the event is published under.
+    fileprivate var publications: Int {
+        if case .advertise(let event) = self { event.object.names.count } else { 1 }
     }
 }

@@ -85,7 +85,7 @@ struct PermittedRequest: Sendable {
             event,
             operation.options,
             on: manager,
-            holding: account.takeOutbox(event.payload.bytes.count),
+            holding: account.takeOutbox(event.payload.bytes.count, publications: event.names.count),
             into: sink,
             count: network.requestCount,
             client: account.work,
