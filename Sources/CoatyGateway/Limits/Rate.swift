@@ -39,6 +39,9 @@ struct Rate: Sendable, Equatable {
     /// The longest time in which a bucket is filled, in seconds.
     private static let maximumFilling = 86_400.0
 
+    /// A few of these can be added to the time of the clock.
+    private static let maximumNanoseconds = 1e18
+
     let perSecond: Double
     /// The most that can be done at once.
     let burst: Int
@@ -94,8 +97,11 @@ struct Rate: Sendable, Equatable {
         }
     }
 
-    /// The time that it takes to fill a bucket by an amount, in nanoseconds. Rounded down, so that a burst is worth its parts.
-    func nanoseconds(_ amount: Int) -> Int64 { Int64(Double(amount) / perSecond * 1e9) }
+    /// The time that it takes to fill a bucket by an amount, in nanoseconds, at most 31 years. Rounded down, so that a burst is
+    /// worth its parts.
+    func nanoseconds(_ amount: Int) -> Int64 {
+        Int64(min(Double(amount) / perSecond * 1e9, Self.maximumNanoseconds))
+    }
 
     /// The time in which an empty bucket is filled, in seconds.
     var filling: Int { max(1, Int((Double(burst) / perSecond).rounded(.up))) }

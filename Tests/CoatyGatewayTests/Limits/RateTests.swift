@@ -93,6 +93,16 @@ import Testing
         #expect(levels.take(.requests, 1, at: rate, 0) == Self.second / 1000)
     }
 
+    @Test func anyAmountCanBeOwedAtTheLowestRate() throws {
+        let levels = Levels()
+        let rate = try Rate("1B/h", of: .bytesOut)
+        for amount in [3_000_000, 1 << 40, .max] {
+            for _ in 0..<10 { levels.spend(.bytesOut, amount, at: rate, Self.second) }
+            #expect(levels.take(.bytesOut, 0, at: rate, Self.second) == RateLevels.maximumDebt)
+            #expect(levels.take(.bytesOut, amount, at: rate, Self.second) != nil)
+        }
+    }
+
     @Test func requestsWaitOnlyForADebtOfMoreThanASecond() throws {
         let account = ClientAccount.single()
         let rate = Rate(perSecond: 1000, burst: 5000)
