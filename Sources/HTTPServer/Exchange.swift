@@ -20,7 +20,7 @@ final class Exchange {
     var hasBegunAnswer = false
     /// The status of the answer; 0 as long as there is none.
     var status = 0
-    /// The bytes of the answer's body; of a stream they are known at its end.
+    /// The bytes of the answer's body, none for HEAD; of a stream they are known at its end.
     var responseBytes = 0
     /// Nil as long as the request has no ids.
     private(set) var identity: RequestIdentity?

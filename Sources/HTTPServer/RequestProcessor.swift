@@ -376,7 +376,7 @@ final class RequestProcessor: Sendable {
         begin(exchange)
         exchange.phase = .answered
         exchange.status = response.status
-        exchange.responseBytes = response.bodySize
+        exchange.responseBytes = exchange.method == .head ? 0 : response.bodySize
         let response = response.adding(answerHeaders(of: exchange, status: response.status))
         return withExtendedLifetime(response) {
             guard let raw = response.raw else { return .NO }

@@ -135,6 +135,10 @@ import Testing
             ended.value[0] == Report(text: "POST /things/{id} 200", id: id, bytes: 4, isSlow: false, isStream: false)
         )
         #expect(ended.value[1].isStream && ended.value[1].bytes == 8)
+        // The response to HEAD has no body.
+        #expect(try server.request("HEAD /nothing HTTP/1.1\r\nHost: h\r\n\r\n", toHead: true).status == 404)
+        #expect(eventually { ended.value.count == 3 })
+        #expect(ended.value.last?.bytes == 0)
     }
 
     @Test func reportsSlowRequestsAndNoOthers() throws {
