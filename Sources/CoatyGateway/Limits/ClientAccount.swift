@@ -147,8 +147,8 @@ final class ClientAccount: Sendable {
         levels.take(kind, 0, at: rate, now)
     }
 
-    /// Counts that the client has to wait although nothing is refused.
-    func countWait(_ kind: Rate.Kind) { refusals.count(.rate(kind), .own, client) }
+    /// Counts that events and responses for the client wait.
+    func countWait(_ kind: Rate.Kind) { refusals.countWait(kind, client) }
 
     /// Takes an amount from what the client may do, whether it may do as much now or not.
     func spend(_ kind: Rate.Kind, _ amount: Int, at rate: Rate, _ now: Int64 = WorkBucket.now()) {

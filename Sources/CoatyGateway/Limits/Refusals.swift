@@ -1,7 +1,7 @@
 import Logging
 import Synchronization
 
-/// Counts what clients were refused because a limit was reached, and logs it.
+/// Counts what clients were refused, or had to wait for, because a limit was reached, and logs it.
 final class Refusals: Sendable {
     /// What was refused.
     enum Kind: Hashable, Sendable, CustomStringConvertible {
@@ -32,14 +32,23 @@ final class Refusals: Sendable {
 
     init(logger: Logger) { self.logger = logger }
 
-    /// How often each kind was refused since the gateway started.
+    /// How often clients reached each limit since the gateway started.
     var all: [Reason: Int] { counts.withLock(\.self) }
 
     func count(_ kind: Kind, _ exhaustion: Tally.Exhaustion, _ client: ClientKey) {
-        counts.withLock { $0[Reason(kind: kind, exhaustion: exhaustion), default: 0] += 1 }
-        logger.notice(
-            exhaustion == .own ? "refused a client more than its share" : "refused a client: a limit is reached",
-            metadata: ["limit": "\(kind)", "client": "\(client)"]
-        )
+        let message: Logger.Message =
+            exhaustion == .own ? "refused a client more than its share" : "refused a client: a limit is reached"
+        count(Reason(kind: kind, exhaustion: exhaustion), client, message)
+    }
+
+    /// Counts that the events and responses for a client wait. Nothing is refused.
+    func countWait(_ kind: Rate.Kind, _ client: ClientKey) {
+        let message: Logger.Message = "delayed events and responses for a client: it was sent more than its rate"
+        count(Reason(kind: .rate(kind), exhaustion: .own), client, message)
+    }
+
+    private func count(_ reason: Reason, _ client: ClientKey, _ message: Logger.Message) {
+        counts.withLock { $0[reason, default: 0] += 1 }
+        logger.notice(message, metadata: ["limit": "\(reason.kind)", "client": "\(client)"])
     }
 }

@@ -197,6 +197,8 @@ import Testing
         let numbers = limited.takeHeard(of: "s").map { $0.object["number"] as? Int }
         #expect((3...6).contains(numbers.count) && numbers == (0..<numbers.count).map { $0 })
         try waitUntil("the wait is counted") { try metric("rate_of_bytes_out", scene) == "1" }
+        #expect(scene.gateway.log.contains("delayed events and responses for a client"))
+        #expect(!scene.gateway.log.contains("refused a client"))
         // The first event after the wait was sent before it, the last ones are queued, and a gap stands for the others.
         try scene.reload(Self.file("requests: 1000/s"))
         let gap = try limited.next(of: "s")

@@ -271,7 +271,7 @@ extension Metrics {
             )
             text.counter(
                 "limits_reached_total",
-                "How often a client was refused something, by limit and by whether its own share (own) or everything (all) is used up.",
+                "How often a client was refused something, or had to wait, by limit and by whether its own share (own) or everything (all) is used up.",
                 accounts.refusals.all.sorted { "\($0.key)" < "\($1.key)" }.map { reason, count in
                     ([("limit", reason.kind.label), ("scope", reason.exhaustion.label)], Double(count))
                 }
