@@ -57,8 +57,7 @@ struct TwoWayResource: Sendable {
                 let sink = CollectedResponses(
                     answer: { response in
                         // Whatever its status is: the request was published.
-                        claim?.keep(response, isCharged: true)
-                        pending.complete(response)
+                        pending.complete(claim?.keep(response, isCharged: true) ?? response)
                     },
                     charge: charge,
                     maximumBytes: permitted.account.responseBytes,

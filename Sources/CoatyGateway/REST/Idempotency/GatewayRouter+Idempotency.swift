@@ -2,7 +2,7 @@ import HTTPServer
 
 extension GatewayRouter {
     /// Answers a request of a principal that publishes something. With an `Idempotency-Key`, the claim is that of the first request with
-    /// it. Of responses that come later the handler must keep the answer itself.
+    /// it. If the response comes later, the handler keeps the answer itself.
     typealias PublishingHandler = @Sendable (borrowing HTTPRequest, Principal, IdempotencyClaim?) -> HTTPReply
 
     private static let keyField = "Idempotency-Key"
@@ -40,7 +40,7 @@ extension GatewayRouter {
             do throws(Problem) {
                 switch try gate.idempotency.begin(key, RequestFingerprint(request), for: account) {
                 case .repeated(let response): return .response(response.adding([("Idempotency-Replayed", "true")]))
-                case .early: return .response(Self.inProgress)
+                case .inProgress: return .response(Self.inProgress)
                 case .different: return .response(Self.reused)
                 case .first(let claim):
                     let reply = handler(request, principal, claim)

@@ -21,7 +21,7 @@ final class IdempotencyTable: Sendable {
         /// It gets the first one's answer.
         case repeated(HTTPResponse)
         /// The first one has no answer yet.
-        case early
+        case inProgress
         /// Another request has the key.
         case different
     }
@@ -94,7 +94,7 @@ final class IdempotencyTable: Sendable {
             )
             return state.lastNumber
         }
-        guard let number else { return known(key, fingerprint, at: now) ?? .early }
+        guard let number else { return known(key, fingerprint, at: now) ?? .inProgress }
         return .first(IdempotencyClaim(on: key, number, account, in: self))
     }
 
@@ -107,19 +107,28 @@ final class IdempotencyTable: Sendable {
         }
         guard let entry else { return nil }
         guard entry.fingerprint == fingerprint else { return .different }
-        guard let answer = entry.answer else { return .early }
+        guard let answer = entry.answer else { return .inProgress }
         replayed.add(1, ordering: .relaxed)
         return .repeated(answer.response)
     }
 
     /// Keeps the answer to a request, unless it has one.
-    fileprivate func keep(_ response: HTTPResponse, _ charge: Charge?, for key: Key, _ number: UInt64, at now: Instant)
-    {
+    ///
+    /// - Returns: the kept answer; nil if the key is not that of the request any more.
+    fileprivate func keep(
+        _ response: HTTPResponse,
+        _ charge: Charge?,
+        for key: Key,
+        _ number: UInt64,
+        at now: Instant
+    ) -> HTTPResponse? {
         state.withLock { state in
-            guard state.entries[key]?.number == number, state.entries[key]?.answer == nil else { return }
+            guard let entry = state.entries[key], entry.number == number else { return nil }
+            if let answer = entry.answer { return answer.response }
             state.entries[key]?.answer = (response, charge)
             state.answered.append((key, now + lifetime))
             if state.deadline == nil { schedule(after: lifetime, &state) }
+            return response
         }
     }
 
@@ -166,10 +175,16 @@ final class IdempotencyClaim: Sendable {
     /// Keeps the answer to the request, before the client gets it. Only the first answer counts.
     ///
     /// - Parameter isCharged: whether the response holds the charge of its body.
-    func keep(_ response: HTTPResponse, isCharged: Bool = false, at now: IdempotencyTable.Instant = .now) {
+    /// - Returns: the first answer, which the client must get.
+    @discardableResult
+    func keep(
+        _ response: HTTPResponse,
+        isCharged: Bool = false,
+        at now: IdempotencyTable.Instant = .now
+    ) -> HTTPResponse {
         // It can't be refused, since something was published. A client above its limit gets no further key.
         let charge = isCharged ? nil : account.memory.chargeAnyway(response.bodySize)
-        table.keep(response, charge, for: key, number, at: now)
+        return table.keep(response, charge, for: key, number, at: now) ?? response
     }
 
     /// Makes the key unused again, because nothing was published.
