@@ -16,7 +16,7 @@ enum Resource: Int, CaseIterable, Sendable {
     case objects
     /// Queries of the object registry.
     case queries
-    /// Requests with an `Idempotency-Key`, from their begin until their answers are no longer kept.
+    /// Requests with an `Idempotency-Key`, from their start until their answers are no longer kept.
     case idempotencyKeys
 
     /// The name in texts and, with hyphens, in settings.
