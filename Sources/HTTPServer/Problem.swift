@@ -9,6 +9,8 @@ public struct Problem: Error, Sendable {
         case string(String)
         /// A JSON number.
         case integer(Int)
+        /// A JSON boolean.
+        case boolean(Bool)
     }
 
     /// A URI that names the kind of problem and never changes.
@@ -50,6 +52,7 @@ public struct Problem: Error, Sendable {
             switch value {
             case .string(let text): json += quoted(text)
             case .integer(let number): json += String(number)
+            case .boolean(let value): json += String(value)
             }
         }
         return Array((json + "}").utf8)

@@ -21,19 +21,19 @@ final class CollectedResponses: ResponseSink {
     /// The charge of the body until it is sent.
     private let charge: Charge
     private let maximumBytes: Int
-    private let unanswered: @Sendable () -> HTTPResponse?
+    private let unanswered: @Sendable () -> Problem?
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - answer: called with the HTTP response. Only the first call counts.
     ///   - charge: resized to the size of the body.
     ///   - maximumBytes: the maximum size of the responses; the request ends there.
-    ///   - unanswered: the HTTP response if no response was received before the timeout; nil to send an empty list.
+    ///   - unanswered: the problem if no response was received before the timeout; nil to send an empty list.
     init(
         answer: @escaping @Sendable (HTTPResponse) -> Void,
         charge: Charge,
         maximumBytes: Int,
-        unanswered: @autoclosure @escaping @Sendable () -> HTTPResponse?
+        unanswered: @autoclosure @escaping @Sendable () -> Problem?
     ) {
         self.answer = answer
         self.charge = charge
@@ -70,21 +70,21 @@ final class CollectedResponses: ResponseSink {
 
     /// Ends the request with a problem.
     func fail(_ problem: Problem, cancelling run: RequestRun) {
-        answer(problem.response())
+        answer(problem.afterPublication.response())
         run.cancel()
     }
 
     func fail(_ problem: Problem) {
         _ = release()
-        answer(problem.response())
+        answer(problem.afterPublication.response())
     }
 
     func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) {
         var (body, count) = release()
         if count == 0, reason == .offline {
-            answer(Problems.brokerUnavailable)
+            answer(Problems.connectionLost.afterPublication.response())
         } else if count == 0, !isFiltered, reason == .timeout, let unanswered = unanswered() {
-            answer(unanswered)
+            answer(unanswered.afterPublication.response())
         } else {
             body += #"],"reason":"\#(reason.rawValue)"\#(isFiltered ? #","filtered":true"# : "")}"#.utf8
             let headers = [(name: "Content-Type", value: "application/json")]

@@ -86,7 +86,13 @@ enum Problems {
         Problem(type: typePrefix + "no-answer", title: "No answer", status: 504, detail: detail)
     }
 
-    static let brokerUnavailable = of(CommunicationError.offline).response()
+    /// The end of a request that no agent had answered when the broker connection was lost.
+    static let connectionLost = Problem(
+        type: typePrefix + "broker-unavailable",
+        title: "Broker unavailable",
+        status: 503,
+        detail: "The request was published. The connection to the broker was lost before an agent responded."
+    )
 
     static let unsupportedMediaType = unsupportedMediaType("application/json").response()
 
@@ -138,5 +144,16 @@ enum Problems {
 
     static func notFound(detail: String) -> Problem {
         Problem(type: typePrefix + "not-found", title: "Not found", status: 404, detail: detail)
+    }
+}
+
+extension Problem {
+    /// The problem as the end of a request that was published. The client must not take it for one that had no effect: it has a member for
+    /// that, and does not ask for a repetition.
+    var afterPublication: Problem {
+        var problem = self
+        problem.members.append(("published", .boolean(true)))
+        problem.headers.removeAll { $0.name == "Retry-After" }
+        return problem
     }
 }

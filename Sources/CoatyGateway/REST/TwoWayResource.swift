@@ -62,7 +62,7 @@ struct TwoWayResource: Sendable {
                     charge: charge,
                     maximumBytes: permitted.account.responseBytes,
                     unanswered: mustBeAnswered
-                        ? Problems.noAnswer("No agent responded within \(options.timeout) ms.").response() : nil
+                        ? Problems.noAnswer("No agent responded within \(options.timeout) ms.") : nil
                 )
                 do {
                     let run = try permitted.start(into: sink)

@@ -112,6 +112,54 @@ import Testing
         #expect(try published(scene, "/UPD:Task/") == 1)
     }
 
+    @Test func failuresAfterThePublicationAreAnswers() throws {
+        let scene = try Scene()
+        let target = "/v1/call/op?timeout=30000"
+        func send() throws -> RawConnection.Response {
+            try scene.gateway.post(target, "{}", headers: Self.key("k"))
+        }
+        let question = try Question(scene, target, "{}", headers: Self.key("k"), topic: "/CLL:op/")
+        scene.broker.kill()
+        let first = try question.client.readResponse()
+        for (answer, replayed) in [(first, nil), (try send(), "true")] {
+            #expect(answer.status == 503 && answer.problem == "broker-unavailable", "\(answer.text)")
+            #expect(answer.json?["published"] as? Bool == true && answer.headers["retry-after"] == nil)
+            #expect(answer.headers[Self.replayed] == replayed && answer.text == first.text)
+        }
+        // What was not published does not look like it, and leaves its key unused.
+        for _ in 0..<2 {
+            let refused = try scene.gateway.post("/v1/call/op", "{}", headers: Self.key("l"))
+            #expect(refused.status == 503 && refused.problem == "broker-unavailable")
+            #expect(refused.json?["published"] == nil && refused.headers["retry-after"] != nil)
+            #expect(refused.headers[Self.replayed] == nil)
+        }
+    }
+
+    @Test func aChangeOfRightsIsAnAnswerOfAPublishedCall() throws {
+        var file = AccessFile(tokens: [.init("ann", "user")])
+        file.roles = ["user": ["{request: [call], operations: [\"*\"]}"]]
+        let scene = try AccessScene(file)
+        let headers =
+            AccessScene.headers("ann") + Self.key("k") + [("Host", "l"), ("Content-Type", "application/json")]
+        let head = headers.map { "\($0): \($1)\r\n" }.joined()
+        let connection = try RawConnection(port: scene.gateway.port)
+        try connection.send("POST /v1/call/op?timeout=30000 HTTP/1.1\r\n\(head)Content-Length: 2\r\n\r\n{}")
+        try waitUntil("the call is published") { scene.agent.messages.contains { $0.topic.contains("/CLL:op/") } }
+        let old = file.roles
+        file.roles = ["user": ["{read: [info]}"]]
+        try scene.reload(file)
+        let first = try connection.readResponse()
+        #expect(first.status == 403 && first.json?["published"] as? Bool == true, "\(first.text)")
+        file.roles = old
+        try scene.reload(file)
+        let again = try scene.gateway.post(
+            "/v1/call/op?timeout=30000",
+            "{}",
+            headers: AccessScene.headers("ann") + Self.key("k")
+        )
+        #expect(again.status == 403 && again.text == first.text && again.headers[Self.replayed] == "true")
+    }
+
     @Test func aClientThatLeavesFindsTheAnswerLater() throws {
         let scene = try Scene()
         let target = "/v1/call/op?limit=1&timeout=30000"
