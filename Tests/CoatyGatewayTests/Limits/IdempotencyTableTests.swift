@@ -109,6 +109,50 @@ import Testing
         #expect(name(try table.begin("k", request, for: account, at: now)) == "repeated 200")
     }
 
+    private func accounts(keys: Int, perClient: Int) -> [ClientAccount] {
+        var limits = Limits()
+        (limits[.idempotencyKeys].total, limits[.idempotencyKeys].perClient) = (keys, perClient)
+        let accounts = Accounts(limits, logger: Logger(label: "test"))
+        return ["192.0.2.1", "192.0.2.2"].map { accounts.account(ofAddress: $0) }
+    }
+
+    @Test func aRefusalNamesTheTimeUntilAKeyBecomesFree() throws {
+        func refusal(_ table: IdempotencyTable, _ client: ClientAccount, _ seconds: Int) -> String? {
+            do {
+                _ = try table.begin("new", request, for: client, at: now + .seconds(seconds))
+                return nil
+            } catch {
+                let wait = error.headers.first { $0.name == "Retry-After" }?.value
+                return "\(error.status) \(wait ?? "-") \(error.detail ?? "-")"
+            }
+        }
+        let rest = "Each becomes free 10 minutes after its answer."
+        let clients = accounts(keys: 100, perClient: 2)
+        let claims = try ["a", "b"].map { try claim(try table.begin($0, request, for: clients[0], at: now)) }
+        #expect(refusal(table, clients[0], 0) == "429 600 You have your share of idempotency keys. \(rest)")
+        for seconds in [10, 20] {
+            try claim(try table.begin("\(seconds)", request, for: clients[1], at: now + .seconds(seconds)))
+                .keep(HTTPResponse(status: 202), at: now + .seconds(seconds))
+        }
+        claims[1].keep(HTTPResponse(status: 202), at: now + .seconds(30))
+        claims[0].keep(HTTPResponse(status: 202), at: now + .seconds(40))
+        #expect(refusal(table, clients[0], 100) == "429 530 You have your share of idempotency keys. \(rest)")
+        #expect(refusal(table, clients[1], 100) == "429 510 You have your share of idempotency keys. \(rest)")
+        // The next one is the oldest then.
+        try claim(try table.begin("l", request, for: clients[1], at: now + .seconds(615)))
+            .keep(HTTPResponse(status: 202), at: now + .seconds(615))
+        #expect(refusal(table, clients[1], 615) == "429 5 You have your share of idempotency keys. \(rest)")
+    }
+
+    @Test func withoutFreeKeysTheOldestOfAllCounts() throws {
+        let clients = accounts(keys: 1, perClient: 1)
+        try claim(try table.begin("k", request, for: clients[0], at: now)).keep(HTTPResponse(status: 202), at: now)
+        let problem = #expect(throws: Problem.self) {
+            try table.begin("k", request, for: clients[1], at: now + .seconds(100))
+        }
+        #expect(problem?.status == 503 && problem?.headers.first?.value == "500")
+    }
+
     @Test func clientsHaveKeysOfTheirOwn() throws {
         let accounts = Accounts(Limits(), logger: Logger(label: "test"))
         let clients = ["192.0.2.1", "192.0.2.2"].map { accounts.account(ofAddress: $0) }

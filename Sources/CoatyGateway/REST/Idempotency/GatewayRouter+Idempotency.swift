@@ -69,4 +69,18 @@ extension Problems {
         status: 422,
         detail: "Another request had this Idempotency-Key. Use a new key for each request."
     )
+
+    /// - Parameters:
+    ///   - problem: the refusal of a further key.
+    ///   - lifetime: how long an answer is kept.
+    ///   - wait: the time until a key becomes free.
+    static func tooManyKeys(_ problem: Problem, lifetime: Duration, wait: Duration) -> Problem {
+        var problem = problem
+        let minutes = Int(lifetime / .seconds(60))
+        let whose =
+            problem.status == 429 ? "You have your share of idempotency keys" : "All idempotency keys are in use"
+        problem.detail = "\(whose). Each becomes free \(minutes) minutes after its answer."
+        problem.headers = [("Retry-After", "\(max(1, Int((wait / .seconds(1)).rounded(.up))))")]
+        return problem
+    }
 }

@@ -45,6 +45,8 @@ final class IdempotencyTable: Sendable {
         var entries: [Key: Entry] = [:]
         /// The entries with answers, in the order in which they expire.
         var answered: Deque<(key: Key, expires: Instant)> = []
+        /// When the answers to each client expire, in this order.
+        var expiries: [ClientKey: Deque<Instant>] = [:]
         var lastNumber: UInt64 = 0
         /// Removes what has expired if no request does; nil if there are no answers.
         var deadline: Deadline?
@@ -53,6 +55,8 @@ final class IdempotencyTable: Sendable {
             var expired: [Entry] = []
             while let (key, expires) = answered.first, expires <= now {
                 answered.removeFirst()
+                expiries[key.client]?.removeFirst()
+                if expiries[key.client]?.isEmpty ?? false { expiries[key.client] = nil }
                 if let entry = entries.removeValue(forKey: key) { expired.append(entry) }
             }
             return expired
@@ -80,7 +84,7 @@ final class IdempotencyTable: Sendable {
     ) throws(Problem) -> Start {
         let key = Key(client: account.client, text: text)
         if let known = known(key, fingerprint, at: now) { return known }
-        let place = try account.take(.idempotencyKeys)
+        let place = try takeKey(for: account, at: now)
         let charge = try account.charge(Self.cost + text.utf8.count)
         let number = state.withLock { state -> UInt64? in
             // Another request may have been faster.
@@ -96,6 +100,21 @@ final class IdempotencyTable: Sendable {
         }
         guard let number else { return known(key, fingerprint, at: now) ?? .inProgress }
         return .first(IdempotencyClaim(on: key, number, account, in: self))
+    }
+
+    /// - Throws: `Problem`, with the time until a key becomes free.
+    private func takeKey(for account: ClientAccount, at now: Instant) throws(Problem) -> Place {
+        do throws(Problem) {
+            return try account.take(.idempotencyKeys)
+        } catch {
+            let isOwn = error.status == 429
+            let expiry = state.withLock { state in
+                isOwn ? state.expiries[account.client]?.first : state.answered.first?.expires
+            }
+            // Without any answer yet, a key becomes free no earlier than this, unless a request publishes nothing.
+            let wait = expiry.map { $0 - now } ?? lifetime
+            throw Problems.tooManyKeys(error, lifetime: lifetime, wait: wait)
+        }
     }
 
     /// Returns what a request is if there is another one with its key.
@@ -127,6 +146,7 @@ final class IdempotencyTable: Sendable {
             if let answer = entry.answer { return answer.response }
             state.entries[key]?.answer = (response, charge)
             state.answered.append((key, now + lifetime))
+            state.expiries[key.client, default: []].append(now + lifetime)
             if state.deadline == nil { schedule(after: lifetime, &state) }
             return response
         }
