@@ -71,15 +71,19 @@ final class ClientServices: Sendable {
 
     /// Judges a pending request whenever the access policy changes, and when the principal expires.
     ///
-    /// - Parameter onEnd: called with the problem if the request is no longer allowed.
+    /// - Parameters:
+    ///   - outbound: gets the rate of the principal in the current policy; nil if the responses are collected.
+    ///   - onEnd: called with the problem if the request is no longer allowed.
     /// - Returns: a function that ends this.
     func judges(
         _ request: PermittedRequest,
         by principal: Principal,
+        on outbound: OutboundQueue? = nil,
         _ onEnd: @escaping @Sendable (Problem) -> Void
     ) -> @Sendable () -> Void {
         let gate = gate
-        let observer: @Sendable () -> Void = {
+        let observer: @Sendable () -> Void = { [self] in
+            outbound?.limit(to: outboundRate(of: principal))
             do throws(Problem) {
                 try gate.judge(request, by: principal)
             } catch {

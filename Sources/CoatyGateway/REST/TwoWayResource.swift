@@ -93,7 +93,7 @@ struct TwoWayResource: Sendable {
         stream.onClose(remove)
         do {
             let run = try permitted.start(into: ResponseQueue(subscription: subscription, outbound: outbound))
-            let ignore = services.judges(permitted, by: principal) { problem in
+            let ignore = services.judges(permitted, by: principal, on: outbound) { problem in
                 outbound.refuse(subscription, problem)
                 run.cancel()
             }

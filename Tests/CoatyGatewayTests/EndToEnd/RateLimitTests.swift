@@ -266,8 +266,8 @@ import Testing
         for _ in 1..<30 { #expect(try stream.next()?.name == "event") }
     }
 
-    @Test func responsesOfAgentsWaitToo() throws {
-        let scene = try AccessScene(Self.file("bytes-out: 10kB/s burst 1kB"))
+    /// Sends a call whose responses come as NDJSON, and publishes some of more than 1,000 bytes.
+    private func call(_ scene: AccessScene, responses: Int) throws -> RawConnection {
         let connection = try RawConnection(port: scene.gateway.port)
         let fields =
             AccessScene.headers("ann") + [
@@ -275,20 +275,34 @@ import Testing
                 ("Content-Length", "2"),
             ]
         let head = fields.map { "\($0): \($1)\r\n" }.joined()
-        try connection.send("POST /v1/call/op?limit=16&timeout=30000 HTTP/1.1\r\n\(head)\r\n{}")
+        try connection.send("POST /v1/call/op?limit=\(responses)&timeout=30000 HTTP/1.1\r\n\(head)\r\n{}")
         var correlationId: Substring?
         try waitUntil("the call is published") {
             correlationId =
                 scene.agent.messages.last { $0.topic.contains("/CLL:op/") }?.topic.split(separator: "/").last
             return correlationId != nil
         }
-        let begin = ContinuousClock.now
         let result = #"{"result":"\#(String(repeating: "x", count: 1000))"}"#
-        for _ in 0..<16 { try scene.publish("RTN/\(try #require(correlationId))", result) }
-        let response = try connection.readResponse(within: 30)
+        for _ in 0..<responses { try scene.publish("RTN/\(try #require(correlationId))", result) }
+        return connection
+    }
+
+    @Test func responsesOfAgentsWaitToo() throws {
+        let scene = try AccessScene(Self.file("bytes-out: 10kB/s burst 1kB"))
+        let begin = ContinuousClock.now
+        let response = try call(scene, responses: 16).readResponse(within: 30)
         #expect(response.status == 200 && response.text.split(separator: "\n").count == 17)
         #expect(response.text.hasSuffix(#"{"op":"done","reason":"limit"}"# + "\n"))
         #expect(ContinuousClock.now - begin > .seconds(1.2))
+    }
+
+    @Test func aReloadChangesTheRateOfOpenResponses() throws {
+        let scene = try AccessScene(Self.file("bytes-out: 1kB/h burst 1kB"))
+        let connection = try call(scene, responses: 16)
+        try waitUntil("the responses wait") { try metric("rate_of_bytes_out", scene) == "1" }
+        try scene.reload(Self.file("requests: 1000/s"))
+        let response = try connection.readResponse(within: 10)
+        #expect(response.status == 200 && response.text.split(separator: "\n").count == 17)
     }
 
     @Test func aReloadChangesRatesOfOpenConnections() throws {
