@@ -16,6 +16,16 @@ enum EventRequest: Sendable {
         }
     }
 
+    /// The number of names that the event is published under.
+    var publications: Int {
+        switch self {
+        case .discover(let event): event.names.count
+        case .query(let event): event.names.count
+        case .update(let event): event.names.count
+        case .call(let event): event.names.count
+        }
+    }
+
     /// The pattern that grants name.
     var pattern: AccessPattern {
         switch self {

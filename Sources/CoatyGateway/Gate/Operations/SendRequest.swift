@@ -1,4 +1,6 @@
 import Coaty
+import HTTPServer
+import Synchronization
 
 /// Publishes a request event, whose responses follow.
 struct SendRequest: Operation {
@@ -23,7 +25,8 @@ struct SendRequest: Operation {
         }
     }
 
-    /// - Throws: `CommunicationError` if the gateway is offline: a client must not wait until the broker is available.
+    /// - Throws: `Problem` if the client has its share of requests, memory or the outbox; `CommunicationError` if the gateway is offline: a client
+    ///   must not wait until the broker is available.
     func execute(on target: Void, in network: Network, under permit: Permit) throws -> PermittedRequest {
         let manager = identity?.manager ?? network.manager
         guard manager.isConnected else {
@@ -37,9 +40,15 @@ struct SendRequest: Operation {
             account: account,
             place: try account.take(.requests),
             charge: try account.charge(Self.cost + request.payload.footprint),
+            outbox: OutboxPlace(try takeOutbox(account)),
             manager: manager,
             network: network
         )
+    }
+
+    /// Takes a part of the outbox until the request is written.
+    fileprivate func takeOutbox(_ account: ClientAccount) throws(Problem) -> Place {
+        try account.takeOutbox(request.payload.bytes.count, publications: request.publications)
     }
 
     /// What the client may see of the answers. An agent may add related objects of other types than the client asks for.
@@ -60,13 +69,14 @@ struct PermittedRequest: Sendable {
     let account: ClientAccount
     fileprivate let place: Place
     fileprivate let charge: Charge
+    fileprivate let outbox: OutboxPlace
     fileprivate let manager: CommunicationManager
     fileprivate let network: Network
 
     /// Publishes the request and passes its responses to the sink until it ends.
     ///
-    /// - Throws: `Problem` if the client has its share of the outbox, `CommunicationError` if the request can't be published. The sink's `end`
-    ///   is then not called.
+    /// - Throws: `CommunicationError` if the request can't be published; `Problem` if it was published before, and the client has its share of the
+    ///   outbox. The sink's `end` is then not called.
     func start(into sink: any ResponseSink) throws -> RequestRun {
         switch operation.request {
         case .discover(let event): try run(event, into: sink, observe: network.objects.note)
@@ -85,7 +95,7 @@ struct PermittedRequest: Sendable {
             event,
             operation.options,
             on: manager,
-            holding: account.takeOutbox(event.payload.bytes.count, publications: event.names.count),
+            holding: outbox.take() ?? operation.takeOutbox(account),
             into: sink,
             count: network.requestCount,
             client: account.work,
@@ -96,6 +106,16 @@ struct PermittedRequest: Sendable {
             observe: observe
         )
     }
+}
+
+/// The place of a permitted request in the outbox, until the request is published. Taken before, because the status of a stream can't
+/// change after its start.
+private final class OutboxPlace: Sendable {
+    private let place: Mutex<Place?>
+
+    init(_ place: Place) { self.place = Mutex(place) }
+
+    func take() -> Place? { place.withLock { $0.take() } }
 }
 
 extension AccessRequest {
