@@ -21,6 +21,7 @@ struct RequestAdmission: Sendable {
         if hstsMaxAge > 0, origin?.isEncrypted == true {
             headers.append(("Strict-Transport-Security", "max-age=\(hstsMaxAge)"))
         }
+        let address = address(of: head)
         do throws(Problem) {
             let path = head.pathTemplate ?? ""
             let browserPolicy = authenticator.access.browserPolicy
@@ -30,30 +31,34 @@ struct RequestAdmission: Sendable {
             let isPublic = head.pathTemplate == nil || publicPaths.contains(path)
             let access = authenticator.access.policy
             if !isPublic, access.limits?.address != nil, head.method != .options {
-                try accounts.takeArrival(from: address(of: head), under: access)
+                try accounts.takeArrival(from: address, under: access)
             }
-            let principal = try isPublic ? nil : self.principal(of: head, sender, under: access)
+            let principal = try isPublic ? nil : self.principal(of: head, from: address, sender, under: access)
             // Where a client may do nothing without a token, a foreign page that reaches the gateway can't, either.
             if principal?.subject.isAmbient ?? (access.permissions(of: .anonymous) != nil) {
                 try browserPolicy.checkHost(head)
             }
             if let principal { try limit(head, principal, under: access) }
             guard !isPublic, principal == nil else {
-                return .admit(headers: headers, context: principal ?? unknownClient(of: head), budget: budget(of: head))
+                return .admit(
+                    headers: headers,
+                    context: principal ?? unknownClient(address, of: head),
+                    budget: budget(of: head, from: address)
+                )
             }
             guard access.permissions(of: .anonymous) != nil || head.method == .options else {
                 throw Problems.unauthorized
             }
-            let anonymous = Principal(.anonymous, address: address(of: head), under: access)
+            let anonymous = Principal(.anonymous, address: address, under: access)
             if head.method != .options {
                 try hold(head, for: anonymous, nil, under: access)
                 try limit(head, anonymous, under: access)
             }
-            return .admit(headers: headers, context: anonymous, budget: budget(of: head))
+            return .admit(headers: headers, context: anonymous, budget: budget(of: head, from: address))
         } catch {
             var problem = error
             problem.headers += headers
-            return .answer(problem.response(), context: unknownClient(of: head))
+            return .answer(problem.response(), context: unknownClient(address, of: head))
         }
     }
 
@@ -63,14 +68,14 @@ struct RequestAdmission: Sendable {
     /// - Throws: `Problem` with status 429 if it comes too early.
     private func limit(_ head: borrowing HTTPRequestHead, _ principal: Principal, under policy: Policy) throws(Problem)
     {
-        guard policy.limits != nil else { return }
+        guard head.method != .options, let rates = principal.rates(under: policy) else { return }
+        let account = accounts.account(of: principal)
         switch head.method {
-        case .options: return
-        case .post, .put, .patch: try accounts.take(.bytesIn, 0, of: principal, under: policy)
+        case .post, .put, .patch: if let rate = rates[.bytesIn] { try account.take(.bytesIn, 0, at: rate) }
         default: break
         }
-        try accounts.checkDebt(.bytesOut, of: principal, under: policy)
-        try accounts.take(.requests, of: principal, under: policy)
+        if let rate = rates[.bytesOut] { try account.checkDebt(.bytesOut, at: rate) }
+        if let rate = rates[.requests] { try account.take(.requests, 1, at: rate) }
     }
 
     /// The address of the client.
@@ -81,26 +86,26 @@ struct RequestAdmission: Sendable {
     }
 
     /// The address of the client for the request log; nil if it is that of the connection.
-    private func unknownClient(of head: borrowing HTTPRequestHead) -> UnknownClient? {
-        let address = address(of: head)
-        return address == head.peer ? nil : UnknownClient(address)
+    private func unknownClient(_ address: String, of head: borrowing HTTPRequestHead) -> UnknownClient? {
+        address == head.peer ? nil : UnknownClient(address)
     }
 
     /// The memory for the request's body: that of the client that the connection is counted for, or of its address.
-    private func budget(of head: borrowing HTTPRequestHead) -> MemoryAccount {
+    private func budget(of head: borrowing HTTPRequestHead, from address: String) -> MemoryAccount {
         if let state = head.connectionState as? ConnectionState { return state.memory }
-        return accounts.account(ofAddress: address(of: head)).connection()
+        return accounts.account(ofAddress: address).connection()
     }
 
     /// - Returns: nil if the request has no credentials.
     private func principal(
         of head: borrowing HTTPRequestHead,
+        from address: String,
         _ sender: BrowserPolicy.Sender,
         under policy: Policy
     ) throws(Problem) -> Principal? {
         if let last = head.connectionState as? ConnectionState, last.isCurrent(policy),
             head.withHeader("Authorization", last.isSame(as:)) ?? (last.isOfCertificate && ticket(of: head) == nil),
-            last.principal.address == address(of: head)
+            last.principal.address == address
         {
             return last.principal
         }
@@ -110,7 +115,7 @@ struct RequestAdmission: Sendable {
             ticket: ticket(of: head),
             certificate: ConnectionOrigin.of(head.connectionContext)?.certificate(addressing),
             origin: sender.origin,
-            address: address(of: head)
+            address: address
         )
         if let principal { try hold(head, for: principal, authorization, under: policy) }
         return principal

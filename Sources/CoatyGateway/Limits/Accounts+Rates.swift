@@ -15,14 +15,6 @@ extension Accounts {
         try account(of: principal).take(kind, amount, at: rate)
     }
 
-    /// Checks whether a client owes too much for another HTTP request.
-    ///
-    /// - Throws: `Problem` with status 429 if it owes more than ``RateLevels/requestCredit``.
-    func checkDebt(_ kind: Rate.Kind, of principal: Principal, under policy: Policy) throws(Problem) {
-        guard let rate = principal.rates(under: policy)?[kind] else { return }
-        try account(of: principal).checkDebt(kind, at: rate)
-    }
-
     /// Takes a request from what may come from an address, before its credentials are looked at.
     ///
     /// - Throws: `Problem` with status 429 if it comes too early.
