@@ -15,10 +15,13 @@ extension CommunicationManager {
 
     /// As ``publishAdvertise(_:)``.
     ///
-    /// - Parameter holding: released when the event is written or given up.
+    /// - Parameters:
+    ///   - holding: released when the event is written or given up.
+    ///   - keeping: released when the agent no longer advertises the object again after a reconnect.
     package func publishAdvertise(
         _ event: AdvertiseEvent,
-        holding: (any AnyObject & Sendable)?
+        holding: (any AnyObject & Sendable)?,
+        keeping: (any AnyObject & Sendable)? = nil
     ) throws(CommunicationError) -> Delivery {
         let parentId = parent(ofShared: event.object)
         if parentId != nil { session.sharesObjects.store(true, ordering: .relaxed) }
@@ -31,10 +34,15 @@ extension CommunicationManager {
                 // An earlier version may have been shared.
                 sharing = .ends([event.object.objectId])
             }
-            publications.append(publication(.advertise, name: name, event.payload, sharing: sharing))
+            var publication = publication(.advertise, name: name, event.payload, sharing: sharing)
+            publication.keeping = keeping
+            publications.append(publication)
         }
         return try session.publish(publications, holding: holding)
     }
+
+    /// Whether the agent advertises an object again after each reconnect.
+    package func keeps(_ object: ObjectHeader) -> Bool { parent(ofShared: object) != nil }
 
     /// The id of the parent of an object that the farewell withdraws; nil for other objects, and for log objects, which report
     /// what happened.

@@ -22,6 +22,8 @@ public struct Publication: Sendable {
     let isJoinEvent: Bool
     /// Released when the publication is written or given up.
     var holding: (any AnyObject & Sendable)?
+    /// Released when the agent does not advertise the object again after the next connect, or ever.
+    var keeping: (any AnyObject & Sendable)?
     /// When it was queued first; nil before.
     var queuedSince: ContinuousClock.Instant?
     /// How often the connection was lost while this was being written.

@@ -212,6 +212,41 @@ import Testing
         await scene.stop()
     }
 
+    /// What an agent would advertise again after a reconnect is memory of the client for as long as that is so.
+    @Test func keptObjectsAreChargedUntilTheyAreDeadvertised() async throws {
+        var limits = Limits()
+        limits.memoryPerClient = 1 << 20
+        let scene = try await GateScene(limits: limits)
+        scene.start()
+        try await untilTrue("online") { scene.manager.isConnected }
+        let account = scene.accounts.account(of: .anonymous)
+        let id = CoatyUUID()
+        func advertise(parent: CoatyUUID, size: Int) throws {
+            let known = #""coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","parentObjectId":"\#(parent)""#
+            let text = String(repeating: "x", count: size)
+            let payload = try Payload(Array(#"{"object":{\#(known),"name":"\#(text)"}}"#.utf8))
+            _ = try scene.gate.perform(
+                Publish(publication: .advertise(AdvertiseEvent(payload: payload))),
+                by: .anonymous
+            )
+        }
+        func untilHeld(_ range: Range<Int>) async throws {
+            try await untilTrue("\(range) are held") {
+                scene.accounts.used(.outbox) == 0 && range.contains(account.memory.used)
+            }
+        }
+        try advertise(parent: CoatyUUID(), size: 5000)
+        try await untilHeld(0..<1)
+        try advertise(parent: scene.manager.identityId, size: 5000)
+        try await untilHeld(5000..<8000)
+        try advertise(parent: scene.manager.identityId, size: 500)
+        try await untilHeld(500..<3000)
+        try scene.manager.publishDeadvertise(DeadvertiseEvent.with(objectIds: [id]))
+        try await untilHeld(0..<1)
+        #expect(refusal { try advertise(parent: scene.manager.identityId, size: 2 << 20) } == 429)
+        await scene.stop()
+    }
+
     @Test func objectsOfAPrincipalAreCountedUntilTheyAreRemoved() throws {
         let owners = ObjectOwners()
         var limits = Limits()

@@ -56,3 +56,25 @@ def identify_names(attack, clients=100, size=1_000_000):
     else:
         attack.note(f"an innocent discover gets {outcome(status, body) if status else body}")
     attack.hold()
+
+
+@row(seconds=25, addresses=3, soak={"clients": 2})
+def kept_objects(attack, clients=60, objects=16, size=950_000):
+    """60 clients with an identity each advertise 15 MB of objects that belong to it: it advertises them again after each reconnect."""
+    text = "x" * size
+    for client in attack.open_websockets(clients, patience=5):
+        if attack.left <= 3:
+            attack.note("not all clients could advertise in time")
+            break
+        with attack.telling():
+            client.send(frame({"op": "identify", "id": "me", "name": "keeper"}))
+            answer = attack.tell_frame(client.message())
+            if answer["op"] != "ok":
+                continue
+            parent = answer["identity"]["objectId"]
+            for number in range(objects):
+                kept = identity(f"Kept {number}") | {"coreType": "CoatyObject", "objectType": "com.example.Kept"}
+                kept |= {"parentObjectId": parent, "text": text}
+                client.send(frame({"op": "publish", "id": str(number), "event": "advertise", "data": {"object": kept}}))
+                attack.tell_frame(client.message())
+    attack.hold()

@@ -38,7 +38,10 @@ struct Publish: Operation {
         }
     }
 
-    /// - Throws: `Problem` if the principal has too many objects in the network; `CommunicationError`.
+    /// The bytes of an object that its agent keeps to advertise it again, with those of its topics.
+    private static func cost(ofKept event: AdvertiseEvent) -> Int { event.payload.bytes.count + 1024 }
+
+    /// - Throws: `Problem` if the principal has too many objects in the network, or no memory for another one; `CommunicationError`.
     func execute(on target: Void, in network: Network, under permit: Permit) throws -> Delivery {
         let manager = identity?.manager ?? network.manager
         let account = permit.account
@@ -50,7 +53,8 @@ struct Publish: Operation {
             if permit.isRestricted {
                 try network.owners.insert(event.object.objectId, permit.principal.subject, account)
             }
-            return try manager.publishAdvertise(event, holding: place)
+            let kept = try manager.keeps(event.object) ? account.charge(Self.cost(ofKept: event)) : nil
+            return try manager.publishAdvertise(event, holding: place, keeping: kept)
         case .deadvertise(let event):
             let delivery = try manager.publishDeadvertise(event, holding: place)
             network.owners.remove(event.data.objectIds)
