@@ -230,7 +230,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         _ permitted: PermittedObservation?
     ) throws -> ClientSubscription {
         let maximum = services.accounts.limits.activitiesPerConnection
-        let (subscription, ended) = try store.state.withLock { state in
+        let opened = try store.state.withLock { state -> (ClientSubscription, [Activity])? in
             let id = WireName(frame.id)
             var ended: [WireName: Activity] = [:]
             if state.activities[id] != nil || state.activities.count >= maximum {
@@ -239,7 +239,7 @@ final class SocketSession: WebSocketEndpoint.Client {
                 for id in ended.keys { state.activities[id] = nil }
             }
             guard state.activities[id] == nil else { throw Problems.idInUse }
-            guard state.activities.count < maximum else { throw Problems.tooManyActivities(maximum) }
+            guard state.activities.count < maximum else { return nil }
             let subscription = outbound.open(
                 id: frame.id,
                 options: options,
@@ -247,7 +247,11 @@ final class SocketSession: WebSocketEndpoint.Client {
                 view: permitted?.view
             )
             state.activities[id] = Activity(subscription: subscription, isRequest: permitted == nil)
-            return (subscription, ended.values)
+            return (subscription, Array(ended.values))
+        }
+        guard let (subscription, ended) = opened else {
+            outbound.account.countRefusal(.connection, .own)
+            throw Problems.tooManyActivities(maximum)
         }
         for activity in ended { activity.cancel?() }
         return subscription

@@ -147,6 +147,11 @@ final class ClientAccount: Sendable {
         levels.take(kind, 0, at: rate, now)
     }
 
+    /// Counts that something was refused that is not taken from the account.
+    func countRefusal(_ kind: Refusals.Kind, _ exhaustion: Tally.Exhaustion) {
+        refusals.count(kind, exhaustion, client)
+    }
+
     /// Counts that events and responses for the client wait.
     func countWait(_ kind: Rate.Kind) { refusals.countWait(kind, client) }
 

@@ -10,6 +10,8 @@ final class Refusals: Sendable {
         case rate(Rate.Kind)
         /// Requests from one address.
         case addressRate
+        /// Subscriptions and pending requests of one WebSocket connection.
+        case connection
 
         var description: String {
             switch self {
@@ -17,6 +19,7 @@ final class Refusals: Sendable {
             case .resource(let resource): resource.name
             case .rate(let kind): "rate of \(kind.name)"
             case .addressRate: "rate of address"
+            case .connection: "subscriptions per connection"
             }
         }
     }

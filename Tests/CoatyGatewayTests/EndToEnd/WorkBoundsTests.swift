@@ -125,4 +125,26 @@ import Testing
         try other.say(frame)
         #expect(try other.next(of: "1", "error").json["status"] as? Int == 401)
     }
+
+    @Test func whatIsRefusedForWantOfFeedsOrOnOneConnectionIsCounted() throws {
+        let scene = try Scene([
+            "--maximum-feeds", "2", "--maximum-feeds-per-client", "3", "--maximum-subscriptions-per-connection", "2",
+        ])
+        func count(_ limit: String, _ scope: String) throws -> Int? {
+            let name = #"coaty_gateway_limits_reached_total{limit="\#(limit)",scope="\#(scope)"} "#
+            let line = try scene.gateway.request("GET", "/metrics").text.split(separator: "\n").first {
+                $0.hasPrefix(name)
+            }
+            return line.flatMap { Int($0.dropFirst(name.count)) }
+        }
+        let (client, other) = (try scene.gateway.frameClient(), try scene.gateway.frameClient())
+        try client.subscribe("0", #""event":"channel","channelId":"0""#)
+        try client.subscribe("1", #""event":"channel","channelId":"0""#)
+        #expect(try client.ask("subscribe", #""event":"channel","channelId":"0""#).json["status"] as? Int == 429)
+        #expect(try count("subscriptions_per_connection", "own") == 1)
+        try other.subscribe("0", #""event":"channel","channelId":"1""#)
+        #expect(try other.ask("subscribe", #""event":"channel","channelId":"2""#).json["status"] as? Int == 503)
+        #expect(try count("feeds", "all") == 1)
+        try waitUntil("the log says so") { scene.gateway.log.contains("refused a client: a limit is reached") }
+    }
 }

@@ -82,8 +82,13 @@ struct Observe: Operation {
 
     /// - Throws: `Problem` if the observation is not possible now.
     func execute(on target: Target, in network: Network, under permit: Permit) throws -> PermittedObservation {
-        if let problem = network.feeds.refusal(of: observation) { throw problem }
         let account = permit.account
+        if let problem = network.feeds.refusal(of: observation) {
+            if problem.type == Problems.tooManyFeeds.type {
+                account.countRefusal(.resource(observation.isTraffic ? .brokerConnections : .feeds), .all)
+            }
+            throw problem
+        }
         var holdings: [any AnyObject & Sendable] = [
             try account.take(.subscriptions), try account.charge(Self.cost + footprint),
         ]
