@@ -121,7 +121,7 @@ final class FeedHub: Sendable {
         self.workers = workers
         requests = ObservedRequests(
             limit: limits.answerableRequests,
-            maximumBytes: limits.answerableRequestBytes
+            maximumBytes: limits.requestMemory
         )
         counts = FeedCounts(memory: limits.feedMemory, maximumEvents: limits.waitingEvents, logger: logger)
         state = Mutex(

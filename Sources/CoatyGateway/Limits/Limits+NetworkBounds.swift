@@ -96,6 +96,7 @@ extension Limits {
             .bytes,
             in: 1 << 20...1 << 40,
             "Maximum bytes of what is listed of other routers: contexts, IO nodes and associations",
+            derivation: "67108864, less if maximum-memory is below 512 MiB",
             atTheBound: "further ones are not listed",
             \.observedContextMemory
         ),

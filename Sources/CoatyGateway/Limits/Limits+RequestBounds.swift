@@ -127,6 +127,7 @@ extension Limits {
             .bytes,
             in: 1 << 10...1 << 40,
             "Maximum bytes of observed requests that clients may answer",
+            derivation: "16777216, less if maximum-memory is below 512 MiB",
             atTheBound: "the oldest can no longer be answered",
             \.answerableRequestBytes
         ),

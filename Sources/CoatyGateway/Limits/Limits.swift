@@ -89,8 +89,8 @@ struct Limits: Sendable {
     var agentEventValues = 100_000
     /// Observed requests that are kept to be answered.
     var answerableRequests = 10_000
-    /// Bytes of the observed requests that are kept to be answered.
-    var answerableRequestBytes = 16 << 20
+    /// Bytes of the observed requests that are kept to be answered; nil for a 32nd of ``memory``, at most 16 MiB.
+    var answerableRequestBytes: Int?
     /// Delivered requests that one client may answer.
     var answerableRequestsPerClient = 1024
     /// Failed authentications of an address in a minute.
@@ -125,8 +125,8 @@ struct Limits: Sendable {
     var observedContexts = 1000
     /// IO nodes in them.
     var observedIoNodes = 10_000
-    /// Bytes of these contexts, nodes and their associations.
-    var observedContextMemory = 64 << 20
+    /// Bytes of these contexts, nodes and their associations; nil for an eighth of ``memory``, at most 64 MiB.
+    var observedContextMemory: Int?
     /// Changes of one IO context that wait for each other.
     var waitingContextChanges = 16
     /// Publications of an IO node that wait for the broker.
@@ -182,6 +182,11 @@ extension Limits {
     var maximumEventSize: Int { eventSize ?? min(16 << 20, memory / 16) }
     /// The part for the replay buffers.
     var replayBytes: Int { replayMemory ?? min(16 << 20, accountedMemory / 16) }
+
+    /// Bytes of what is listed of other routers, which is not accounted.
+    var contextMemory: Int { observedContextMemory ?? min(64 << 20, memory / 8) }
+    /// Bytes of the requests that clients may answer, which are not accounted either.
+    var requestMemory: Int { answerableRequestBytes ?? min(16 << 20, memory / 32) }
 
     /// The part for clients: the rest. The gateway's own parts stay available even if clients use all of theirs.
     var clientMemory: Int {

@@ -235,7 +235,7 @@ extension ContextDirectory.State {
     private var maximumPoints: Int { ContextDirectory.pointsPerNode * limits.observedIoNodes }
 
     private func hasRoom(for bytes: Int) -> Bool {
-        byteCount + bytes <= limits.observedContextMemory
+        byteCount + bytes <= limits.contextMemory
     }
 
     private mutating func nextSerial() -> Int {
