@@ -24,7 +24,7 @@ extension Gateway {
     /// Returns the communication options for the agents of clients.
     func clientOptions(_ broker: MQTTClientOptions) -> CommunicationOptions {
         let limits = OutboxLimits(
-            publications: min(settings.outboxLimits.publications, settings.limits.ioNodePublications),
+            publications: min(settings.outboxLimits.publications, settings.limits.agentPublications),
             bytes: min(settings.outboxLimits.bytes, IoNodeRegistry.waitingBodies * settings.limits.bodySize)
         )
         // Each of them receives every Discover event.

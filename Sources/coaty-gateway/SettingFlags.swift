@@ -121,7 +121,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-queued-replies")) var maximumQueuedReplies: String?
     @Option(help: help("maximum-waiting-responses")) var maximumWaitingResponses: String?
     @Option(help: help("maximum-discover-answers")) var maximumDiscoverAnswers: String?
-    @Option(help: help("maximum-io-node-publications")) var maximumIoNodePublications: String?
+    @Option(help: help("maximum-agent-publications")) var maximumAgentPublications: String?
     @Option(help: help("maximum-waiting-context-changes")) var maximumWaitingContextChanges: String?
     @Option(help: help("maximum-observed-contexts")) var maximumObservedContexts: String?
     @Option(help: help("maximum-observed-io-nodes")) var maximumObservedIoNodes: String?

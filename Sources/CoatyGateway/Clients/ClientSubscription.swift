@@ -80,7 +80,7 @@ final class ClientSubscription: Sendable {
         case .nothing: return nil
         case .event(let event):
             var reading = EventReading(record, event)
-            defer { steps += reading.takeSteps() }
+            defer { steps += reading.takeSteps() + reading.takeSharedSteps() }
             let verdict = reading.verdict(options.filter, kind)
             return reading.isNothing(verdict) ? nil : reading.item(verdict, options, currentView)
         }

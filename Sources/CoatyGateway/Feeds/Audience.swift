@@ -91,6 +91,9 @@ struct Audience: Sendable {
     private var work: [ObjectIdentifier: (steps: Int, isExpensive: Bool)] = [:]
     /// Whether one of them is to wait.
     private var hasExpensiveClient = false
+    /// The clients for which the record has got a text that it did not have. The first one does not count against a client, because the
+    /// next client may want the same.
+    private var writers: Set<ObjectIdentifier> = []
     /// The steps for one client that are not charged yet, and how many of them the record has taken.
     private var bill: (client: WorkRate, steps: Int, ofRecord: Int)?
 
@@ -214,6 +217,7 @@ struct Audience: Sendable {
     private mutating func forgetWork() {
         expensive.removeAll(keepingCapacity: true)
         work.removeAll(keepingCapacity: true)
+        writers.removeAll(keepingCapacity: true)
         hasExpensiveClient = false
     }
 
@@ -347,9 +351,11 @@ struct Audience: Sendable {
             if steps > 0 { charge(steps, ofRecord: steps, to: member) }
             return nil
         }
+        let shared = current.reading?.takeSharedSteps() ?? 0
+        let isFirst = shared == 0 || member.client.map { writers.insert(ObjectIdentifier($0)).inserted } ?? true
         charge(
-            steps + WorkRate.steps(toPass: item.size),
-            ofRecord: steps + WorkRate.steps(toPass: 0),
+            steps + shared + WorkRate.steps(toPass: item.size),
+            ofRecord: steps + (isFirst ? 0 : shared) + WorkRate.steps(toPass: 0),
             to: member
         )
         // Of a row, only the first is reported: a client that resumes behind it gets the others again.

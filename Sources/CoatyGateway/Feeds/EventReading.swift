@@ -56,6 +56,8 @@ struct EventReading: Sendable {
     private var keptBytes = 0
     /// The steps that were taken since the last ``takeSteps()``.
     private var steps = 0
+    /// Those for texts that others get too, since the last ``takeSharedSteps()``.
+    private var sharedSteps = 0
 
     init(_ record: EventRecord, _ event: ObservedEvent) {
         self.record = record
@@ -80,6 +82,12 @@ struct EventReading: Sendable {
     mutating func takeSteps() -> Int {
         defer { steps = 0 }
         return steps
+    }
+
+    /// Returns the steps that were taken since the last call for texts that other subscriptions get too.
+    mutating func takeSharedSteps() -> Int {
+        defer { sharedSteps = 0 }
+        return sharedSteps
     }
 
     /// Judges a filter and a kind of objects.
@@ -158,7 +166,7 @@ struct EventReading: Sendable {
             // Few events are seen in part, so that nothing is kept for them.
             var reading = EventReading(record, part)
             let verdict = reading.verdict(options.filter, nil)
-            steps += reading.takeSteps()
+            steps += reading.takeSteps() + reading.takeSharedSteps()
             return item(verdict, options, part, .part(permissions: view.permissions.serial))
         case .change(let visibility): return item(verdict, options, visibility)
         }
@@ -257,10 +265,13 @@ struct EventReading: Sendable {
         let projection = Projection(variant: variant, fields: options.fields, encoding: options.encoding)
         if let known = bodies[projection] { return known }
         let body = text.body()
-        steps += WorkRate.steps(toPass: event.data.length)
+        let taken = WorkRate.steps(toPass: event.data.length)
         if keptBytes + body.count <= Self.maximumKeptBytes {
             keptBytes += body.count
             bodies[projection] = body
+            sharedSteps += taken
+        } else {
+            steps += taken
         }
         return body
     }

@@ -97,10 +97,12 @@ final class SlowLane: Job {
 
     func turn() -> TurnEnd {
         let limit = TurnLimit()
-        let (end, hasRecovered) = turns.withLock { turns in (turn(&turns, limit), turns.hasRecovered) }
-        // Only once: the feed looks for itself from then on.
+        let (end, hasRecovered, isEmpty) = turns.withLock { turns in
+            (turn(&turns, limit), turns.hasRecovered, turns.audience.isEmpty)
+        }
+        // Only once: the feed looks for itself at each further event. An empty lane gets none before it is gone.
         let isNews = isRecovered.exchange(hasRecovered, ordering: .relaxed) != hasRecovered
-        if hasRecovered, isNews { onRecovery() }
+        if hasRecovered, isNews || isEmpty { onRecovery() }
         return end
     }
 

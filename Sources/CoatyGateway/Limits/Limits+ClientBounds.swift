@@ -37,7 +37,7 @@ extension Limits {
             "maximum-queued-replies",
             .number,
             in: 16...1_000_000,
-            "Maximum number of replies to frames that a connection queues for its client, and 1 KiB for each of them",
+            "Maximum number of replies to frames that a connection queues for its client, with at most 1 KiB each on average",
             atTheBound: "the connection is closed",
             \.queuedReplies
         ),
@@ -107,13 +107,13 @@ extension Limits {
         ),
     ]
 
-    /// Who clients are, and what is written down about them.
+    /// Authentication and the audit log.
     static let accessBounds = [
         Bound(
             "maximum-token-size",
             .bytes,
             in: 1024...64 << 10,
-            "Maximum size of a token of an identity provider; an `authenticate` frame may have 1 KiB more",
+            "Maximum size of a token of an identity provider, over HTTP within `maximum-header-size`; an `authenticate` frame may have 1 KiB more",
             atTheBound: "401; the connection is closed with 4502",
             \.tokenSize
         ),

@@ -60,12 +60,12 @@ extension Limits {
             \.agentEventValues
         ),
         Bound(
-            "maximum-io-node-publications",
+            "maximum-agent-publications",
             .number,
             in: 1...1_000_000,
-            "Maximum number of publications of an IO node that wait for the broker, and four times `maximum-body-size`",
+            "Maximum number of publications of an identity or IO node that wait for the broker, with at most four times `maximum-body-size`",
             atTheBound: "503 `queue-full`",
-            \.ioNodePublications
+            \.agentPublications
         ),
         Bound(
             "maximum-waiting-context-changes",
@@ -124,7 +124,7 @@ extension Limits {
             "maximum-departed-agents",
             .number,
             in: 1...100_000,
-            "Maximum number of agents that have left and are still listed, and 4 KiB for each of them",
+            "Maximum number of agents that have left and are still listed, with at most 4 KiB each on average",
             atTheBound: "the first to leave is forgotten",
             \.departedAgents
         ),

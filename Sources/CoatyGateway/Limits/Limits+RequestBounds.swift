@@ -1,5 +1,5 @@
 extension Limits {
-    /// What one request may hold, and what follows from one.
+    /// Requests, subscriptions and their responses.
     static let requestBounds = [
         Bound(
             "maximum-timeout",
@@ -29,7 +29,7 @@ extension Limits {
             "maximum-waiting-responses",
             .number,
             in: 1...1_000_000,
-            "Maximum number of responses to a request that wait until they are judged, and `maximum-response-bytes`",
+            "Maximum number of responses to a request that wait until they are judged, with at most `maximum-response-bytes`",
             atTheBound: "the request ends with reason `overflow`",
             \.waitingResponses
         ),

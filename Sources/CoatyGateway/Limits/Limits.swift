@@ -129,8 +129,8 @@ struct Limits: Sendable {
     var observedContextMemory: Int?
     /// Changes of one IO context that wait for each other.
     var waitingContextChanges = 16
-    /// Publications of an IO node that wait for the broker.
-    var ioNodePublications = 1000
+    /// Publications of an identity or IO node that wait for the broker.
+    var agentPublications = 1000
     /// Bytes that a client gets even if others hold much, as long as the reserve lasts.
     var minimumMemory = 256 << 10
     /// Seconds from a signal to stop until the process has ended.

@@ -178,7 +178,7 @@ import Testing
     }
 
     @Test func valuesThatWaitForTheBrokerAreBoundedByTheSetting() throws {
-        let scene = try Scene(["--maximum-io-node-publications", "2"])
+        let scene = try Scene(["--maximum-agent-publications", "2"])
         let node = try register(scene, Self.points())
         try associate(scene, node.sources[0], node.actors[0], route: "coaty/3/-/IOV/\(node.sources[0])")
         try untilAssociated(scene, node, node.sources[0])

@@ -109,10 +109,18 @@ import Testing
         try await untilTrue("all have it") { try all.allSatisfy { try $0.delivered.last?.event == 1 } }
         try await settled()
         #expect(counts.currentSlowLanes == 0)
-        let other = try client(work, fields: "n,name")
+        let others = try (0..<4).map { _ in
+            try client(WorkRate(within: WorkBucket(stepsPerSecond: 1_000_000_000)), fields: "n,name")
+        }
         try await settled()
         try deliver(2)
-        try await untilTrue("it has its part") { try other.delivered.last?.event == 2 }
+        try await untilTrue("they have their part") { try others.allSatisfy { try $0.delivered.last?.event == 2 } }
+        try await settled()
+        #expect(counts.currentSlowLanes == 0)
+        let more = try (0..<3).map { try client(work, fields: "n,name,other\($0)") }
+        try await settled()
+        try deliver(3)
+        try await untilTrue("each has its part") { try more.allSatisfy { try $0.delivered.last?.event == 3 } }
         try await settled()
         #expect(counts.currentSlowLanes == 1)
     }

@@ -48,9 +48,12 @@ import Testing
         let other = Task.detached {
             var count = 0
             while hasEnded.values.isEmpty {
-                try manager.publishChannel(.with(object: Identity(name: "x"), channelId: "c"))
+                let (writing, continuation) = AsyncStream.makeStream(of: Void.self)
+                let event = try ChannelEvent.with(object: Identity(name: "x"), channelId: "c")
+                try manager.publishChannel(event, holding: EndsWhenReleased(continuation))
                 count += 1
-                try await Task.sleep(for: .milliseconds(1))
+                // One at a time: it must not fill the queue by itself.
+                for await _ in writing {}
             }
             return count
         }
@@ -111,4 +114,13 @@ import Testing
         #expect(added > 0 && added == dissolved)
         await scene.others.stop()
     }
+}
+
+/// Ends a stream when it is released.
+private final class EndsWhenReleased: Sendable {
+    private let continuation: AsyncStream<Void>.Continuation
+
+    init(_ continuation: AsyncStream<Void>.Continuation) { self.continuation = continuation }
+
+    deinit { continuation.finish() }
 }

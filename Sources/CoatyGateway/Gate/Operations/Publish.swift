@@ -50,10 +50,10 @@ struct Publish: Operation {
         account.countPublication(publications * size)
         switch publication {
         case .advertise(let event):
+            let kept = try manager.keeps(event.object) ? account.charge(Self.cost(ofKept: event)) : nil
             if permit.isRestricted {
                 try network.owners.insert(event.object.objectId, permit.principal.subject, account)
             }
-            let kept = try manager.keeps(event.object) ? account.charge(Self.cost(ofKept: event)) : nil
             return try manager.publishAdvertise(event, holding: place, keeping: kept)
         case .deadvertise(let event):
             let delivery = try manager.publishDeadvertise(event, holding: place)
