@@ -43,6 +43,18 @@ struct CoordinatorSeedTests {
         while !condition() { await Task.yield() }
     }
 
+    /// An app that replaces its child by another one after the login.
+    private func app(startsAfterLogin main: AnyCoordinator) -> Coordinator<AppCoordinator> {
+        let app = Coordinator(name: "app", component: AppCoordinator())
+        app.component.whenLoggedIn { [weak app] child in
+            Task {
+                await app?.stop(child)
+                try await app?.start(main)
+            }
+        }
+        return app
+    }
+
     @Test func hasChild() async throws {
         let tree = try await Tree()
         #expect(tree.root.hasChild(tree.a) && tree.a.hasChild(tree.a1))
@@ -96,15 +108,9 @@ struct CoordinatorSeedTests {
     }
 
     @Test func coordinatorDidLoginSuccessfully() async throws {
-        let app = Coordinator(name: "app", component: AppCoordinator())
         let journal = Journal()
         let (login, main) = (coordinator("login", journal), coordinator("main", journal))
-        app.component.whenLoggedIn { child in
-            Task {
-                await app.stop(child)
-                try await app.start(main)
-            }
-        }
+        let app = app(startsAfterLogin: main)
         try await app.start()
         #expect(!login.send(AppCoordinator.DidLoginSuccessfully()), "it has no parent")
         try await app.start(login)
@@ -123,16 +129,10 @@ struct CoordinatorSeedTests {
 
     /// A message from within a transition does not wait for it, and what it leads to follows.
     @Test func aChildReportsFromWithinItsStart() async throws {
-        let app = Coordinator(name: "app", component: AppCoordinator())
         let journal = Journal()
         let (login, main) = (coordinator("login", journal), coordinator("main", journal))
-        app.component.whenLoggedIn { child in
-            Task {
-                await app.stop(child)
-                try await app.start(main)
-            }
-        }
-        login.component.on("start") { login.send(AppCoordinator.DidLoginSuccessfully()) }
+        let app = app(startsAfterLogin: main)
+        login.component.on("start") { [unowned login] in login.send(AppCoordinator.DidLoginSuccessfully()) }
         try await app.start()
         try await app.start(login)
         await until { main.state == .active }
@@ -168,7 +168,7 @@ struct CoordinatorSeedTests {
 
     @Test func aChildIsDismissedFromWithinItsOwnTransition() async throws {
         let tree = try await Tree()
-        tree.a.component.on("pause") { [tree] in tree.a.requestDismissal() }
+        tree.a.component.on("pause") { [unowned a = tree.a] in a.requestDismissal() }
         await tree.root.pause(tree.a)
         await until { !tree.root.hasChild(tree.a) }
         #expect(tree.states == [.active, .inactive, .inactive, .inactive, .active])
