@@ -12,9 +12,11 @@ struct Audience: Sendable {
     static let maximumCountedLength = 64 << 10
     /// Number of steps for one event from which a filter counts as expensive.
     static let expensiveSteps = 1000
-    /// Number of steps for one event from which a client counts as expensive: those of its filters and texts, and some for each delivery.
-    /// Not those for the bytes of a delivery: a large event is no reason to serve each of its receivers by itself.
+    /// Number of steps for one event from which a client counts as expensive: those of its filters, texts and deliveries.
     private static let expensiveClientSteps = 5000
+    /// Number of deliveries of an event to a client whose bytes do not count for this: a large event is no reason to serve each of its
+    /// receivers by itself.
+    private static let lightDeliveries = 16
     /// The same for an overdrawn client. One with fewer need not wait, whatever it has done elsewhere.
     private static let overdrawnClientSteps = 250
     /// Steps that it takes to look at a group, besides its filter.
@@ -74,6 +76,29 @@ struct Audience: Sendable {
         var delivered = 0
     }
 
+    /// What a record has taken for a client.
+    private struct Work {
+        /// Without those for the bytes of deliveries.
+        var steps = 0
+        var deliveries = 0
+        /// Steps for the bytes of deliveries.
+        var bytes = 0
+        /// Whether the client is to wait.
+        var isExpensive = false
+
+        static func += (sum: inout Work, other: Work) {
+            sum.steps += other.steps
+            sum.deliveries += other.deliveries
+            sum.bytes += other.bytes
+        }
+
+        /// The steps that count when they are compared with what is expensive.
+        var counted: Int {
+            let heavy = deliveries - Audience.lightDeliveries
+            return steps + (heavy > 0 ? bytes / deliveries * heavy : 0)
+        }
+    }
+
     private var groups: [Int: Group] = [:]
     /// The groups that are found by values.
     private var index = FilterIndex<Int>()
@@ -87,15 +112,15 @@ struct Audience: Sendable {
     private var delivery: Delivery?
     /// The subscriptions whose filter was expensive for the record.
     private var expensive: Set<ObjectIdentifier> = []
-    /// The steps that the record has taken for clients, and whether they are to wait.
-    private var work: [ObjectIdentifier: (steps: Int, isExpensive: Bool)] = [:]
+    /// What the record has taken for clients.
+    private var work: [ObjectIdentifier: Work] = [:]
     /// Whether one of them is to wait.
     private var hasExpensiveClient = false
     /// The clients for which the record has got a text that it did not have. The first one does not count against a client, because the
     /// next client may want the same.
     private var writers: Set<ObjectIdentifier> = []
-    /// The steps for one client that are not charged yet, and how many of them the record has taken.
-    private var bill: (client: WorkRate, steps: Int, ofRecord: Int)?
+    /// The steps for one client that are not charged yet, and what the record has taken for it.
+    private var bill: (client: WorkRate, steps: Int, work: Work)?
 
     var isDelivering: Bool { delivery != nil }
 
@@ -297,30 +322,37 @@ struct Audience: Sendable {
         groups[number] = group
         guard due > 0 else { return }
         for case let member? in group.members {
-            charge(due, ofRecord: taken, to: member)
+            charge(due, Work(steps: taken), to: member)
             if steps > Self.expensiveSteps { expensive.insert(ObjectIdentifier(member.subscription)) }
         }
     }
 
     /// Charges steps to the client of a member, at the next change of the client.
     ///
-    /// - Parameter ofRecord: those that count when the record is compared with what is expensive.
-    private mutating func charge(_ steps: Int, ofRecord: Int, to member: Member) {
+    /// - Parameter taken: what the record has taken.
+    private mutating func charge(_ steps: Int, _ taken: Work, to member: Member) {
         guard let client = member.client else { return }
         if bill?.client !== client { chargeBill() }
-        bill = (client, steps + (bill?.steps ?? 0), ofRecord + (bill?.ofRecord ?? 0))
+        var (sum, work) = (steps, taken)
+        if let bill {
+            sum += bill.steps
+            work += bill.work
+        }
+        bill = (client, sum, work)
     }
 
     private mutating func chargeBill() {
-        guard let (client, steps, ofRecord) = bill.take() else { return }
+        guard let (client, steps, taken) = bill.take() else { return }
         let now = WorkBucket.now()
         client.spend(steps, at: now)
         let key = ObjectIdentifier(client)
-        let sum = ofRecord + (work[key]?.steps ?? 0)
-        let isExpensive =
-            sum > Self.expensiveClientSteps || sum > Self.overdrawnClientSteps && client.isOverdrawn(at: now)
-        work[key] = (sum, isExpensive)
-        if isExpensive { hasExpensiveClient = true }
+        var sum = work[key] ?? Work()
+        sum += taken
+        let counted = sum.counted
+        sum.isExpensive =
+            counted > Self.expensiveClientSteps || counted > Self.overdrawnClientSteps && client.isOverdrawn(at: now)
+        work[key] = sum
+        if sum.isExpensive { hasExpensiveClient = true }
     }
 
     /// Notes that an event was left out for a member of a group.
@@ -341,23 +373,21 @@ struct Audience: Sendable {
         let view = subscription.currentView
         guard let verdict = current.verdict else {
             let gap = QueuedItem.gap(nil, current.record.cursor)
-            charge(WorkRate.steps(toPass: 0), ofRecord: WorkRate.steps(toPass: 0), to: member)
+            charge(WorkRate.steps(toPass: 0), Work(steps: WorkRate.steps(toPass: 0)), to: member)
             subscription.take(gap, seenBy: view)
             return gap
         }
         let item = current.reading?.item(verdict, subscription.options, view)
         let steps = current.reading?.takeSteps() ?? 0
         guard let item else {
-            if steps > 0 { charge(steps, ofRecord: steps, to: member) }
+            if steps > 0 { charge(steps, Work(steps: steps), to: member) }
             return nil
         }
         let shared = current.reading?.takeSharedSteps() ?? 0
         let isFirst = shared == 0 || member.client.map { writers.insert(ObjectIdentifier($0)).inserted } ?? true
-        charge(
-            steps + shared + WorkRate.steps(toPass: item.size),
-            ofRecord: steps + (isFirst ? 0 : shared) + WorkRate.steps(toPass: 0),
-            to: member
-        )
+        let (pass, bytes) = (WorkRate.steps(toPass: 0), WorkRate.steps(toPass: item.size))
+        let taken = Work(steps: steps + (isFirst ? 0 : shared) + pass, deliveries: 1, bytes: bytes - pass)
+        charge(steps + shared + bytes, taken, to: member)
         // Of a row, only the first is reported: a client that resumes behind it gets the others again.
         if case .leftOut = item, member.row == group.row { return item }
         subscription.take(item, seenBy: view)

@@ -125,6 +125,16 @@ import Testing
         #expect(counts.currentSlowLanes == 1)
     }
 
+    /// A client that gets a large event many times waits.
+    @Test func manyLargeDeliveriesAreAReasonToWait() async throws {
+        let work = WorkRate(within: WorkBucket(stepsPerSecond: 1_000_000_000))
+        let many = try (0..<40).map { _ in try client(work) }
+        try await settled()
+        for number in 1...2 { feed.deliver(try Made.event(1, number, padding: number == 1 ? 10 : 100_000)) }
+        try await untilTrue("all have it") { try many.allSatisfy { try $0.delivered.last?.event == 2 } }
+        try await untilTrue("they are to wait") { counts.currentSlowLanes == 1 }
+    }
+
     /// A client leaves its slow lane when its events have been cheap for some time: then they come in time even while it is overdrawn.
     @Test func clientsLeaveTheSlowLane() async throws {
         let work = WorkRate(within: WorkBucket(stepsPerSecond: 1_000_000_000))
