@@ -14,11 +14,11 @@ struct Audience: Sendable {
     static let expensiveSteps = 1000
     /// Number of steps for one event from which a client counts as expensive: those of its filters, texts and deliveries.
     private static let expensiveClientSteps = 5000
+    /// The same for an overdrawn client. One with fewer need not wait, whatever it has done elsewhere.
+    private static let overdrawnClientSteps = 250
     /// Number of deliveries of an event to a client whose bytes do not count for this: a large event is no reason to serve each of its
     /// receivers by itself.
     private static let lightDeliveries = 16
-    /// The same for an overdrawn client. One with fewer need not wait, whatever it has done elsewhere.
-    private static let overdrawnClientSteps = 250
     /// Steps that it takes to look at a group, besides its filter.
     private static let groupSteps = 10
     /// Steps for each member of a group from which they are charged: charging takes some steps, too.
@@ -310,7 +310,7 @@ struct Audience: Sendable {
     }
 
     /// Charges the steps of a verdict to each member of a group: what a filter costs does not depend on others. Few steps for many members
-    /// are collected first, and whoever is a member then pays for them.
+    /// are collected first, and then charged to the members at that time.
     private mutating func charge(_ steps: Int, to number: Int, isRowOver: Bool) {
         guard var group = groups[number] else { return }
         let taken = steps > 0 ? Self.groupSteps + steps : 0

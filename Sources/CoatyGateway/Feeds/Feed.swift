@@ -232,7 +232,7 @@ final class Feed: Job {
         }
     }
 
-    /// Passes the record that was delivered to the slow lanes: those who wait for others come behind them.
+    /// Passes the record to the slow lanes, after it was delivered to all other subscriptions.
     private func appendToLanes(_ turns: inout Turns) {
         guard let record = turns.undelivered.take() else { return }
         for lane in turns.slowLanes.values { lane.append(record, at: turns.position, gap(upTo:)) }

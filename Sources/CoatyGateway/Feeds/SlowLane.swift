@@ -108,7 +108,7 @@ final class SlowLane: Job {
 
     private func turn(_ turns: inout Turns, _ limit: TurnLimit) -> TurnEnd {
         while true {
-            // How long its entries wait is not measured: they are meant to.
+            // The time that its entries wait is not measured: it would hide how long the feed's events wait.
             let (leaves, entry, _) = intake.withLock { $0.next(withEntry: !turns.audience.isDelivering) }
             for subscription in leaves { turns.audience.remove(subscription) }
             if let entry {
