@@ -40,15 +40,12 @@ struct SendRequest: Operation {
             account: account,
             place: try account.take(.requests),
             charge: try account.charge(Self.cost + request.payload.footprint),
-            outbox: OutboxPlace(try takeOutbox(account)),
+            outbox: OutboxPlace(
+                try account.takeOutbox(request.payload.bytes.count, publications: request.publications)
+            ),
             manager: manager,
             network: network
         )
-    }
-
-    /// Takes a part of the outbox until the request is written.
-    fileprivate func takeOutbox(_ account: ClientAccount) throws(Problem) -> Place {
-        try account.takeOutbox(request.payload.bytes.count, publications: request.publications)
     }
 
     /// What the client may see of the answers. An agent may add related objects of other types than the client asks for.
@@ -73,10 +70,9 @@ struct PermittedRequest: Sendable {
     fileprivate let manager: CommunicationManager
     fileprivate let network: Network
 
-    /// Publishes the request and passes its responses to the sink until it ends.
+    /// Publishes the request and passes its responses to the sink until it ends. Call it once: the place in the outbox is for one publication.
     ///
-    /// - Throws: `CommunicationError` if the request can't be published; `Problem` if it was published before, and the client has its share of the
-    ///   outbox. The sink's `end` is then not called.
+    /// - Throws: `CommunicationError` if the request can't be published. The sink's `end` is then not called.
     func start(into sink: any ResponseSink) throws -> RequestRun {
         switch operation.request {
         case .discover(let event): try run(event, into: sink, observe: network.objects.note)
@@ -95,7 +91,7 @@ struct PermittedRequest: Sendable {
             event,
             operation.options,
             on: manager,
-            holding: outbox.take() ?? operation.takeOutbox(account),
+            holding: outbox.take(),
             into: sink,
             count: network.requestCount,
             client: account.work,
