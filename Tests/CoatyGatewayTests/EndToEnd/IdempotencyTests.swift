@@ -126,7 +126,7 @@ import Testing
             #expect(answer.json?["published"] as? Bool == true && answer.headers["retry-after"] == nil)
             #expect(answer.headers[Self.replayed] == replayed && answer.text == first.text)
         }
-        // What was not published does not look like it, and leaves its key unused.
+        // The problem of a request that was not published does not say `published`, and its key can be used again.
         for _ in 0..<2 {
             let refused = try scene.gateway.post("/v1/call/op", "{}", headers: Self.key("l"))
             #expect(refused.status == 503 && refused.problem == "broker-unavailable")

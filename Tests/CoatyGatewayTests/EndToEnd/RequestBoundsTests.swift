@@ -70,21 +70,14 @@ import Testing
 
     @Test func responsesAreBoundedByTheirSetting() throws {
         let scene = try Scene(["--maximum-response-bytes", "3000"])
-        let connection = try RawConnection(port: scene.gateway.port)
-        let body = #"{"externalId":"x"}"#
-        try connection.send(
-            "POST /v1/discover?limit=0&timeout=60000 HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"
-                + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
-        )
-        let asked = try scene.agent.waitFor { $0.topic.contains("/DSC/") && $0.text == body }
-        let id = try #require(asked.topic.split(separator: "/").last)
+        let discover = try scene.pendingDiscover("limit=0&timeout=60000")
         let filling = String(repeating: "x", count: 2000)
         let known = #""coreType":"CoatyObject","objectType":"t","objectId":"o","name":"n","externalId":"x""#
         let object = #"{\#(known),"filling":"\#(filling)"}"#
         for number in 0..<3 {
-            try scene.agent.publish("coaty/3/-/RSV/agent-\(number)/\(id)", #"{"object":\#(object)}"#)
+            try scene.agent.publish("coaty/3/-/RSV/agent-\(number)/\(discover.correlationID)", #"{"object":\#(object)}"#)
         }
-        let answer = try connection.readResponse()
+        let answer = try discover.connection.readResponse()
         #expect(answer.json?["reason"] as? String == "overflow" && (answer.json?["responses"] as? [Any])?.count == 2)
     }
 }

@@ -20,6 +20,29 @@ final class Scene {
 
     deinit { broker.stop() }
 
+    /// A Discover request without an answer yet.
+    struct PendingDiscover {
+        let connection: RawConnection
+        let correlationID: String
+    }
+
+    /// Posts a Discover event for the external id `x` and returns when the agent has received it.
+    ///
+    /// - Parameter query: the parameters of the request.
+    func pendingDiscover(_ query: String) throws -> PendingDiscover {
+        let connection = try RawConnection(port: gateway.port)
+        let body = #"{"externalId":"x"}"#
+        try connection.send(
+            "POST /v1/discover?\(query) HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"
+                + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        )
+        let asked = try agent.waitFor { $0.asks(body) }
+        return PendingDiscover(
+            connection: connection,
+            correlationID: String(try #require(asked.topic.split(separator: "/").last))
+        )
+    }
+
     /// A Task object of an application's own type.
     static func job(_ name: String, objectType: String = "com.example.Job") -> String {
         """

@@ -15,23 +15,16 @@ import Testing
         let until = #"["name",["Like","%y"]]"#.percentEncoded
         for (steps, status) in [("100", 422), ("10000", 200)] {
             let scene = try Scene(["--maximum-filter-steps", steps])
-            let connection = try RawConnection(port: scene.gateway.port)
-            let body = #"{"externalId":"x"}"#
-            try connection.send(
-                "POST /v1/discover?limit=1&timeout=60000&until=\(until) HTTP/1.1\r\nHost: l\r\n"
-                    + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
-            )
-            let asked = try scene.agent.waitFor { $0.topic.contains("/DSC/") && $0.text == body }
-            let id = try #require(asked.topic.split(separator: "/").last)
+            let discover = try scene.pendingDiscover("limit=1&timeout=60000&until=\(until)")
             let object = Self.object("o", long, #","externalId":"x""#)
-            try scene.agent.publish("coaty/3/-/RSV/agent/\(id)", object)
-            let answer = try connection.readResponse()
+            try scene.agent.publish("coaty/3/-/RSV/agent/\(discover.correlationID)", object)
+            let answer = try discover.connection.readResponse()
             #expect(answer.status == status, "\(answer.text.prefix(200))")
             if status == 422 { #expect(answer.problem == "filter-too-expensive") }
         }
     }
 
-    @Test func whatAQueryKeepsForItsOrderIsBoundedByItsSetting() throws {
+    @Test func memoryOfOrderedQueriesIsBoundedByItsSetting() throws {
         let scene = try Scene(["--maximum-query-memory", "\(1 << 20)"])
         func total() throws -> Int {
             try scene.gateway.request("GET", "/v1/objects?objectType=t&limit=1").json?["total"] as? Int ?? 0
@@ -126,7 +119,7 @@ import Testing
         #expect(try other.next(of: "1", "error").json["status"] as? Int == 401)
     }
 
-    @Test func whatIsRefusedForWantOfFeedsOrOnOneConnectionIsCounted() throws {
+    @Test func refusalsWithoutAFeedOrOnOneConnectionAreCounted() throws {
         let scene = try Scene([
             "--maximum-feeds", "2", "--maximum-feeds-per-client", "3", "--maximum-subscriptions-per-connection", "2",
         ])

@@ -50,7 +50,7 @@ import Testing
             while hasEnded.values.isEmpty {
                 let (writing, continuation) = AsyncStream.makeStream(of: Void.self)
                 let event = try ChannelEvent.with(object: Identity(name: "x"), channelId: "c")
-                try manager.publishChannel(event, holding: EndsWhenReleased(continuation))
+                _ = try manager.publishChannel(event, holding: EndsWhenReleased(continuation))
                 count += 1
                 // One at a time: it must not fill the queue by itself.
                 for await _ in writing {}
