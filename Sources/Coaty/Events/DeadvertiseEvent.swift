@@ -46,10 +46,31 @@ public struct DeadvertiseEvent: CommunicationEvent {
 
 /// What a Deadvertise event says.
 public struct DeadvertiseEventData: Sendable {
+    /// Number of ids up to which creating them all takes less time than a filter.
+    private static let fewIds = 256
+
     let payload: Payload
 
+    package init(payload: Payload) { self.payload = payload }
+
     /// The ids of the objects that are gone.
-    public var objectIds: [CoatyUUID] {
-        payload.json["objectIds"]?.elements.compactMap { $0.string.map(CoatyUUID.init(wire:)) } ?? []
+    public var objectIds: [CoatyUUID] { elements.compactMap { $0.string.map(CoatyUUID.init(wire:)) } }
+
+    /// The number of ids.
+    public var count: Int { list.map { $0.valueCount - 1 } ?? 0 }
+
+    /// Returns the ids that are known, in their order, and possibly others: an event may have a million ids that nobody knows.
+    ///
+    /// - Parameter filter: returns a filter for the known ids; called if there are many.
+    package func objectIds(knownTo filter: () -> NameFilter) -> [CoatyUUID] {
+        guard count > Self.fewIds else { return objectIds }
+        let filter = filter()
+        return elements.compactMap { id in filter.mayContain(id) ? id.string.map(CoatyUUID.init(wire:)) : nil }
+    }
+
+    private var list: JSONView? { payload.json["objectIds"] }
+
+    private var elements: some Sequence<JSONView> {
+        list?.elements ?? JSONView.Elements(document: payload.json.document, index: 0, end: 0)
     }
 }

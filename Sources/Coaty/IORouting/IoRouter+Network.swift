@@ -9,8 +9,8 @@ extension IoRouter {
             manager.subscribe(.advertise(withCoreType: .IoNode)) { [weak self] in self?.offer($0.payload, to: inbox) },
             manager.subscribe(.advertise(withCoreType: .Identity)) { if $0.sourceId != ownId { ask.yield() } },
             manager.subscribe(.deadvertise) { event in
-                inbox.deadvertise(event.data.objectIds)
-                others.remove(event.data.objectIds)
+                inbox.deadvertise(event.data)
+                others.remove(event.data)
             },
             manager.subscribe(.advertise(withCoreType: .IoContext)) { event in
                 let object = event.object

@@ -81,6 +81,11 @@ final class IoRouterInbox: Sendable {
     }
 
     /// Notes what is gone.
+    func deadvertise(_ data: DeadvertiseEventData) {
+        deadvertise(data.objectIds { NameFilter(state.withLock(\.known).lazy.map(\.string)) })
+    }
+
+    /// Notes what is gone.
     func deadvertise(_ ids: [CoatyUUID]) {
         let isRelevant = state.withLock { state in
             for id in ids where state.known.remove(id) != nil {

@@ -65,11 +65,11 @@ final class OtherIoRouters: Sendable {
         )
     }
 
-    func remove(_ gone: [CoatyUUID]) {
-        let isEmpty = state.withLock(\.routers.isEmpty)
-        if isEmpty { return }
-        // A Deadvertise event may have a million ids.
-        let gone = Set(gone)
+    /// Forgets the routers that are gone.
+    func remove(_ data: DeadvertiseEventData) {
+        let known = state.withLock { $0.routers.map(\.id) }
+        guard !known.isEmpty else { return }
+        let gone = Set(data.objectIds { NameFilter(known.lazy.map(\.string)) })
         state.withLock { $0.routers.removeAll { gone.contains($0.id) } }
     }
 }

@@ -205,6 +205,12 @@ public struct JSONView: Sendable {
             ? content.withUnsafeBufferPointer(JSONEscapes.resolve) : String(decoding: content, as: UTF8.self)
     }
 
+    /// The bytes of a string without escapes; nil for other strings and values.
+    var plainBytes: ArraySlice<UInt8>? {
+        guard kind == .string, !node.isEscaped else { return nil }
+        return document.bytes[(Int(node.start) + 1)..<(Int(node.end) - 1)]
+    }
+
     /// Whether this is a string of the same bytes, its escapes resolved.
     func isString(_ text: String) -> Bool {
         guard kind == .string else { return false }

@@ -8,8 +8,8 @@ enum EventAccess: Sendable {
     case call(WireName)
     /// The types that a Discover or Query event asks for, and its payload.
     case types(AccessPattern)
-    /// A Deadvertise event by the last known versions of its objects, as they were when the event came; nil for unknown ones.
-    case deadvertise([AliveObject?])
+    /// A Deadvertise event by the last known versions of its objects, as they were when the event came, and whether it has ids of others.
+    case deadvertise([AliveObject], hasUnknown: Bool)
     /// An event without objects, by a name.
     case named(AccessPattern, AccessTarget)
 }
@@ -33,8 +33,9 @@ extension EventAccess {
         case .return: self = .named(.call, .anyOperation)
         case .associate: self = .named(.associate, name.map(AccessTarget.context) ?? .anyContext)
         case .deadvertise:
-            let ids = event.payload?.json["objectIds"]?.elements.compactMap { $0.string.map(CoatyUUID.init(wire:)) }
-            self = .deadvertise(objects.known(ids ?? []))
+            self =
+                event.payload.map { Self(DeadvertiseEventData(payload: $0), objects) }
+                ?? .deadvertise([], hasUnknown: false)
         case .ioValue:
             let node = ioNodes.owned(ofPoint: event.address.sourceId)?.node
             self = .named(.iovalue, node.map { .context(WireName($0.context)) } ?? .anyContext)
@@ -43,10 +44,16 @@ extension EventAccess {
 }
 
 extension EventAccess {
+    /// Reads what a Deadvertise event says.
+    init(_ data: DeadvertiseEventData, _ objects: ObjectRegistry) {
+        let known = objects.known(data)
+        self = .deadvertise(known, hasUnknown: known.count < data.count)
+    }
+
     /// The bytes of objects that it holds.
     var size: Int {
-        guard case .deadvertise(let objects) = self else { return 0 }
-        return objects.reduce(0) { $0 + ($1?.size ?? 0) } + objects.count * MemoryLayout<AliveObject?>.stride
+        guard case .deadvertise(let objects, _) = self else { return 0 }
+        return objects.reduce(0) { $0 + $1.size } + objects.count * MemoryLayout<AliveObject>.stride
     }
 }
 
@@ -68,7 +75,8 @@ extension ObservedEvent {
             var requests = AccessRequest.types(.observe, pattern, in: payload)
             for index in requests.indices { requests[index].request = payload.json }
             return requests
-        case .deadvertise(let objects): return objects.map(AccessRequest.deadvertised)
+        case .deadvertise(let objects, let hasUnknown):
+            return objects.map(AccessRequest.deadvertised) + (hasUnknown ? [.deadvertisedUnknown] : [])
         case .named(let pattern, let target): return [AccessRequest(verb: .observe, pattern: pattern, target: target)]
         }
     }
@@ -83,13 +91,14 @@ extension ObservedEvent {
     }
 
     func visibility(to view: AccessView) -> Visibility {
-        guard case .deadvertise(let objects) = access else {
+        guard case .deadvertise(let objects, let hasUnknown) = access else {
             return view.allows(accessRequests) ? .everything : .nothing
         }
-        let seen = objects.filter { view.allows([AccessRequest.deadvertised($0)]) }
-        if seen.count == objects.count { return seen.isEmpty ? .nothing : .everything }
+        guard !objects.isEmpty || hasUnknown else { return .nothing }
+        let seen = objects.filter { view.allows([.deadvertised($0)]) }
+        if seen.count == objects.count, !hasUnknown || view.allows([.deadvertisedUnknown]) { return .everything }
         // A view that may see unknown ids may see all.
-        let ids = seen.compactMap(\.self).map { object in
+        let ids = seen.map { object in
             var json: [UInt8] = []
             JSONText.append(object.objectId.string, to: &json)
             return json
@@ -99,15 +108,20 @@ extension ObservedEvent {
                 Array(#"{"objectIds":["#.utf8) + ids.joined(separator: ",".utf8) + "]}".utf8
             )
         else { return .nothing }
-        return .part(ObservedEvent(self, data: payload, access: .deadvertise(seen)))
+        return .part(ObservedEvent(self, data: payload, access: .deadvertise(seen, hasUnknown: false)))
     }
 }
 
 extension AccessRequest {
-    fileprivate static func deadvertised(_ known: AliveObject?) -> AccessRequest {
-        known?.request(.observe, .deadvertise)
-            ?? AccessRequest(verb: .observe, pattern: .deadvertise, target: .anyObject)
+    fileprivate static func deadvertised(_ object: AliveObject) -> AccessRequest {
+        object.request(.observe, .deadvertise)
     }
+
+    fileprivate static let deadvertisedUnknown = AccessRequest(
+        verb: .observe,
+        pattern: .deadvertise,
+        target: .anyObject
+    )
 }
 
 extension ObservedChange {

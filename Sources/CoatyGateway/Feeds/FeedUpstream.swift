@@ -63,7 +63,7 @@ struct FeedUpstream {
                 manager.subscribe(.deadvertise, onStatus: onStatus, onGap: onGap, onEnd: onEnd) {
                     [weak feed, objects] event in
                     // The objects as they are now. They stay as long as the event.
-                    let access = EventAccess.deadvertise(objects.known(event.data.objectIds))
+                    let access = EventAccess(event.data, objects)
                     let size = PendingEvent.size(of: event) + access.size
                     feed?.deliver(PendingEvent(size: size) { ObservedEvent(event, .data, access) })
                 }

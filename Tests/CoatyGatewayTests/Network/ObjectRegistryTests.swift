@@ -100,6 +100,28 @@ import Testing
         }
     }
 
+    @Test func findsTheKnownObjectsAmongManyIds() async throws {
+        try await joined {
+            advertise("agent", .Identity, by: "agent")
+            advertise("of agent", by: "agent")
+            let child = Self.object("child").dropLast() + #","parentObjectId":"parent"}"#
+            publish("ADV:Task/b", #"{"object":\#(child)}"#)
+            for id in ["other", "c", "d"] { advertise(id, by: "b") }
+            try await untilTrue("all are known") { contains("d") }
+            var ids = (0..<1000).map { #""unknown \#($0)""# }
+            ids[10] = #""parent""#
+            ids[500] = #""\u0063""#
+            ids[999] = #""agent""#
+            let payload = #"{"objectIds":[\#(ids.joined(separator: ","))]}"#
+            let known = registry.known(DeadvertiseEventData(payload: try Payload(Array(payload.utf8))))
+            #expect(known.map(\.objectId.string) == ["c", "agent"])
+            publish("DAD/b", payload)
+            try await untilTrue("the last one is gone") { !contains("agent") }
+            #expect(!contains("of agent") && !contains("child") && !contains("c"))
+            #expect(contains("other") && contains("d"))
+        }
+    }
+
     @Test func takesWhatOthersResolveForAClient() async throws {
         try await joined {
             let answered = try DiscoverEvent(payload: Payload(Array(#"{"objectTypes":["t"]}"#.utf8)))

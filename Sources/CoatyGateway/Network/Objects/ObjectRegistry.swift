@@ -82,10 +82,10 @@ final class ObjectRegistry: Component {
         return (content.known(id), content.hasDependents(id), content.isComplete)
     }
 
-    /// Returns the last known versions of objects, also of those that have been removed lately; nil for unknown ones.
-    func known(_ ids: [CoatyUUID]) -> [AliveObject?] {
+    /// Returns the last known versions of the objects of an event, also of those that have been removed lately.
+    func known(_ data: DeadvertiseEventData) -> [AliveObject] {
         let content = content
-        return ids.map(content.known)
+        return data.objectIds { content.filter }.compactMap(content.known)
     }
 
     /// Passes the objects to a function while no change happens: a change is either in them, or the change handler is called
@@ -116,8 +116,7 @@ final class ObjectRegistry: Component {
         }
         observations.append(
             manager.subscribe(.deadvertise, onGap: onGap) { [weak self] event in
-                let ids = event.data.objectIds
-                self?.deadvertise(ids, by: event.sourceId)
+                self?.deadvertise(event)
             }
         )
         // Every agent observes these anyway.
@@ -169,8 +168,9 @@ final class ObjectRegistry: Component {
         if isBack { ask.yield() }
     }
 
-    private func deadvertise(_ ids: [CoatyUUID], by agent: CoatyUUID?) {
-        if let agent { table.withLock { $0.hear(from: agent) } }
+    private func deadvertise(_ event: DeadvertiseEvent) {
+        if let agent = event.sourceId { table.withLock { $0.hear(from: agent) } }
+        let ids = event.data.objectIds { content.filter }
         for start in stride(from: 0, to: ids.count, by: Self.idsPerLock) {
             let some = ids[start..<min(start + Self.idsPerLock, ids.count)]
             table.withLock { $0.deadvertise(some, now: Self.now) }

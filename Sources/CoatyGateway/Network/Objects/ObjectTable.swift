@@ -156,7 +156,6 @@ struct ObjectTable: Sendable {
     /// remembered.
     mutating func deadvertise(_ ids: some Sequence<CoatyUUID>, now: Int) {
         for id in ids {
-            // An event may have a million ids that nobody knows.
             guard content.isKnown(id) || unconfirmed.contains(id) else { continue }
             remove(id, now)
             content.remembered.remove(id)

@@ -45,6 +45,13 @@ struct RegisteredObjects: Sendable {
     /// Returns whether an object with an id, or one that depends on it, is listed or remembered.
     func isKnown(_ id: CoatyUUID) -> Bool { listed.isKnown(id) || remembered.isKnown(id) }
 
+    /// A filter for the ids of all objects that are listed, remembered or removed, and of those on which they depend.
+    var filter: NameFilter {
+        NameFilter(
+            [Array(listed.knownIds), Array(remembered.knownIds), Array(removed.keys)].joined().lazy.map(\.string)
+        )
+    }
+
     /// Returns whether there are ``dependents(of:)``.
     func hasDependents(_ id: CoatyUUID) -> Bool {
         listed.hasChildren(of: id, besides: id) || listed.hasOwned(by: id, besides: id)

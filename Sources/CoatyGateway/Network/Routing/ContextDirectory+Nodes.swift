@@ -37,6 +37,9 @@ extension ContextDirectory {
             nodeByPoint[point].flatMap { nodes[$0] }?.context == context
         }
 
+        /// The ids with which nodes can be gone, some of them several times.
+        var knownIds: [CoatyUUID] { nodes.flatMap { [$0.key] + ($0.value.agent.map { [$0] } ?? []) } }
+
         /// The nodes that are gone when objects and agents are deadvertised.
         func ids(deadvertisedBy ids: Set<CoatyUUID>) -> [CoatyUUID] {
             nodes.compactMap { id, node in

@@ -40,6 +40,11 @@ extension ContextDirectory.State {
     /// Whether nothing is known that an agent could deadvertise.
     var isEmpty: Bool { contexts.isEmpty && nodes.isEmpty && otherRouters.isEmpty }
 
+    /// The ids whose end changes something, some of them several times.
+    var knownIds: [CoatyUUID] {
+        Array(otherRouters.keys) + nodes.knownIds + contexts.flatMap { [$0.key] + $0.value.routers.keys }
+    }
+
     /// The size of everything that is kept.
     var byteCount: Int { contextBytes + nodes.byteCount }
 

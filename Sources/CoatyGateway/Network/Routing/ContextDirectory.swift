@@ -158,9 +158,9 @@ final class ContextDirectory: Sendable {
     }
 
     private func deadvertise(_ event: DeadvertiseEvent) -> Bool {
-        // Few networks route values, and an event may have a million ids.
+        // Few networks route values.
         guard !state.withLock(\.isEmpty) else { return false }
-        let ids = Set(event.data.objectIds)
+        let ids = Set(event.data.objectIds { NameFilter(state.withLock(\.knownIds).map(\.string)) })
         let deadline = now() + Self.confirmationTime
         return change { $0.deadvertise(ids, by: event.sourceId, until: deadline) }
     }

@@ -1,0 +1,25 @@
+/// The hash values of names, to find those few among many strings of a JSON text: a string that is none of them is never created.
+package struct NameFilter: Sendable {
+    private let hashes: Set<Int>
+
+    package init(_ names: some Sequence<String>) {
+        hashes = Set(
+            names.lazy.map { name in
+                var name = name
+                return name.withUTF8 { Self.hash(UnsafeRawBufferPointer($0)) }
+            }
+        )
+    }
+
+    /// Returns whether a string may be one of the names. False is certain.
+    func mayContain(_ string: JSONView) -> Bool {
+        guard let bytes = string.plainBytes else { return true }
+        return hashes.contains(bytes.withUnsafeBytes(Self.hash))
+    }
+
+    private static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
+        var hasher = Hasher()
+        hasher.combine(bytes: bytes)
+        return hasher.finalize()
+    }
+}
