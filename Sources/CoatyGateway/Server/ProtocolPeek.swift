@@ -1,7 +1,8 @@
 /// The protocol of a connection, detected from its first bytes without consuming them.
 enum ProtocolPeek: Equatable {
     case http
-    /// An HTTP connection whose first request asks about the health of the gateway.
+    /// An HTTP connection whose first request asks about the health of the gateway, and has arrived entirely: the few connections for probes
+    /// must not be held by clients that send half a request.
     case health
     case webSocket
     /// Too few bytes to decide.
@@ -14,8 +15,10 @@ enum ProtocolPeek: Equatable {
         (Array("GET \(HealthResource.readinessPath)".utf8), Array("? ".utf8), .health),
     ]
 
-    /// Number of bytes that always suffice to decide.
-    static let length = (starts.map(\.prefix.count).max() ?? 0) + 1
+    private static let headEnd = Array("\r\n\r\n".utf8)
+
+    /// Number of bytes that always suffice to decide. The heads of probes are shorter.
+    static let length = 2048
 
     init(_ bytes: some RandomAccessCollection<UInt8>) {
         self = .http
@@ -25,7 +28,8 @@ enum ProtocolPeek: Equatable {
                 self = .undecided
                 return
             }
-            if next.contains(byte) { self = kind }
+            guard next.contains(byte) else { return }
+            self = kind == .health && !bytes.contains(Self.headEnd) ? .http : kind
             return
         }
     }

@@ -36,11 +36,13 @@ import Testing
         for connection in half { try connection.send("GET /v1/ws") }
         let halfHead = try (0..<50).map { _ in try RawConnection(port: scene.gateway.port) }
         for connection in halfHead { try connection.send("POST /v1/advertise HTTP/1.1\r\nHost:") }
+        let halfProbes = try (0..<50).map { _ in try RawConnection(port: scene.gateway.port) }
+        for connection in halfProbes { try connection.send("GET /readyz HTTP/1.1\r\nHost:") }
         for _ in 0..<20 { #expect(try scene.gateway.request("GET", "/healthz").status == 200) }
         // A half request line is dropped when its time is over.
         #expect(try half[0].isClosedByPeer(within: 20))
         #expect(try scene.gateway.request("GET", "/healthz").status == 200)
-        _ = (silent, halfHead)
+        _ = (silent, halfHead, halfProbes)
     }
 
     @Test func anUpgradeOnAKeptAliveConnectionIsMisdirected() throws {

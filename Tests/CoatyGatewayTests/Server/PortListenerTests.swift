@@ -35,7 +35,8 @@ import Testing
         let port = try #require(listener.port)
         var iterator = connections.makeAsyncIterator()
         for (parts, isWebSocket) in [
-            (["GET /healthz "], false), (["GET /r", "eadyz?"], false), (["GET /v1/ws?"], true),
+            (["GET /healthz HTTP/1.1\r\n\r\n"], false), (["GET /r", "eadyz? HTTP/1.1\r\n\r\n"], false),
+            (["GET /v1/ws?"], true),
             (["GET /v", "1/ws "], true),
         ] {
             let socket = try connect(to: client, port: port)
