@@ -12,11 +12,11 @@ struct ProcessMetrics {
             text.counter("process_cpu_seconds_total", "Processor time.", [([], (user + system) / ticks)])
         }
         if let threads = number(20) { text.gauge("process_threads", "Threads.", [([], threads)]) }
-        if let start = number(22), let boot = bootTime() {
+        if let start = number(22) {
             text.gauge(
                 "process_start_time_seconds",
                 "When the process was started, in seconds since 1970.",
-                [([], boot + start / ticks)]
+                [([], (boot + start / ticks).rounded())]
             )
         }
         if let bytes = number(23) { text.gauge("process_virtual_memory_bytes", "Virtual memory.", [([], bytes)]) }
@@ -31,11 +31,16 @@ struct ProcessMetrics {
         }
     }
 
-    /// Seconds since 1970.
-    private static func bootTime() -> Double? {
-        let line = read("/proc/stat")?.split(separator: "\n").first { $0.hasPrefix("btime ") }
-        return line.flatMap { Double($0.dropFirst(6)) }
-    }
+    /// When the machine was started, in seconds since 1970. Not from /proc/stat, which the unit file hides. Determined once: a clock that is
+    /// set later must not look like a restart.
+    private static let boot: Double = {
+        var time = timespec()
+        func now(_ clock: clockid_t) -> Double {
+            clock_gettime(clock, &time)
+            return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        }
+        return now(CLOCK_REALTIME) - now(CLOCK_BOOTTIME)
+    }()
 
     private static func openDescriptors() -> Int? {
         guard let directory = opendir("/proc/self/fd") else { return nil }
