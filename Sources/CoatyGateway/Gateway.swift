@@ -303,6 +303,7 @@ public final class Gateway: Sendable {
         metrics.add(services.authenticator)
         metrics.add(rest)
         metrics.add(streams)
+        metrics.add(LogControl.standard)
         metrics.add(ProcessMetrics.write)
         // What the stop timeout has beyond the default belongs to pending requests.
         let drainTimeout = RESTService.drainTimeout - drain.delay + settings.stopTimeout - StopClock.defaultTimeout

@@ -22,14 +22,21 @@ import Testing
         return (control, Logger(label: "coaty-gateway") { control.handler(label: $0) }, lines)
     }
 
+    /// Returns the lines once they are written.
+    private func written(_ control: LogControl, _ lines: Lines) -> [String] {
+        control.finish()
+        return lines.all
+    }
+
     private static let hostile = "a\u{1B}[2J\nb\r\u{2028}c\u{202E}\"d\\ = \u{85}"
 
     @Test func hostileTextStaysInItsLineAndField() throws {
         for format in LogLine.Format.allCases {
-            let (_, logger, lines) = scene(LogSettings(format: format))
+            let (control, logger, lines) = scene(LogSettings(format: format))
             logger.warning("\(Self.hostile)", metadata: ["client": "\(Self.hostile)", "level": "critical"])
-            let line = try #require(lines.all.first)
-            #expect(lines.all.count == 1 && line.hasSuffix("\n"))
+            let written = written(control, lines)
+            let line = try #require(written.first)
+            #expect(written.count == 1 && line.hasSuffix("\n"))
             let controls = line.dropLast().unicodeScalars.filter { scalar in
                 [.control, .format, .lineSeparator, .paragraphSeparator].contains(scalar.properties.generalCategory)
             }
@@ -52,16 +59,18 @@ import Testing
     }
 
     @Test func numbersAreJSONNumbers() throws {
-        let (_, logger, lines) = scene(LogSettings(format: .json))
+        let (control, logger, lines) = scene(LogSettings(format: .json))
         logger.info("x", metadata: ["n": .stringConvertible(7), "ms": .stringConvertible(0.5), "two words": "7"])
-        #expect(lines.all.first?.contains(#""ms":0.5,"n":7,"two-words":"7"}"#) == true, "\(lines.all)")
+        let written = written(control, lines)
+        #expect(written.first?.contains(#""ms":0.5,"n":7,"two-words":"7"}"#) == true, "\(written)")
     }
 
     @Test func longTextIsCut() {
-        let (_, logger, lines) = scene(LogSettings())
+        let (control, logger, lines) = scene(LogSettings())
         let long = String(repeating: "ä", count: 10_000)
         logger.info("\(long)", metadata: ["value": "\(long)"])
-        #expect((lines.all.first?.utf8.count ?? 0) < 3 * LogText.maximumLength)
+        let size = written(control, lines).first?.utf8.count ?? 0
+        #expect(size > LogText.maximumLength && size < 3 * LogText.maximumLength)
     }
 
     @Test func levelsAreThoseOfTheLabelAndChange() {
@@ -75,7 +84,7 @@ import Testing
         broker.debug("5")
         // Loggers of libraries belong to a label, too.
         Logger(label: "coaty.mdns") { control.handler(label: $0) }.info("6")
-        let texts = lines.all.map { String($0.split(separator: " ", maxSplits: 1)[1]) }
+        let texts = written(control, lines).map { String($0.split(separator: " ", maxSplits: 1)[1]) }
         #expect(texts == ["debug broker: 2\n", "info gateway: 4\n", "info broker: 6\n"])
     }
 
@@ -91,8 +100,17 @@ import Testing
         )
     }
 
-    /// Nobody waits for a reader of the request log that does not read.
-    @Test func requestLinesAreDroppedRatherThanWaitedFor() throws {
+    @Test func messagesAreCountedByLevel() {
+        let (control, logger, _) = scene(LogSettings())
+        for _ in 0..<3 { logger.warning("again") }
+        logger.info("x")
+        logger.debug("below the level")
+        let counts = control.messages.filter { $0.count > 0 }.map { "\($0.level) \($0.count)" }
+        #expect(counts == ["info 1", "warning 3"])
+    }
+
+    /// Nobody waits for a reader of the log that does not read, and lines about requests leave room for others.
+    @Test func linesAreDroppedRatherThanWaitedFor() throws {
         let (lines, gate) = (Lines(), DispatchSemaphore(value: 0))
         let output = LogOutput { line in
             gate.wait()
@@ -101,17 +119,23 @@ import Testing
         }
         let control = LogControl(output: output)
         control.apply(LogSettings())
-        let logger = Logger(label: "x") { control.handler(label: $0) }.labelled(.requests).writingAll()
+        let logger = Logger(label: "x") { control.handler(label: $0) }.writingAll()
+        let requests = logger.labelled(.requests)
         let text = String(repeating: "x", count: 1000)
+        for _ in 0..<2000 { requests.info("\(text)") }
+        logger.warning("still written")
         for _ in 0..<2000 { logger.info("\(text)") }
+        #expect(control.droppedLines > 2000 - LogOutput.maximumQueued / 1000)
         gate.signal()
         var dropped: Int? {
             lines.all.compactMap { line in
                 line.split(separator: "lines=").dropFirst().last.flatMap { Int($0.trimmingCharacters(in: .newlines)) }
             }.first
         }
-        try waitUntil("all lines are written or dropped") { lines.all.count - 1 + (dropped ?? 0) == 2000 }
-        #expect(lines.all.count * 1000 < LogOutput.maximumQueued)
+        try waitUntil("all lines are written or dropped") { lines.all.count - 1 + (dropped ?? 0) == 4001 }
+        #expect(dropped == control.droppedLines)
+        #expect(lines.all.contains { $0.contains("still written") })
+        #expect(lines.all.count * 1000 < LogOutput.maximumQueuedOfRequests + LogOutput.maximumQueued)
     }
 }
 

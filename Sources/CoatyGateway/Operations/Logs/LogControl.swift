@@ -24,6 +24,8 @@ public final class LogControl: Sendable {
     /// Indices of `Logger.Level.allCases`, by label.
     private let levels = InlineArray<10, Atomic<Int>> { _ in Atomic(LogControl.index(of: .info)) }
     private let format = Atomic(LogLine.Format.text.rawValue)
+    /// The messages of each level.
+    private let counts = InlineArray<10, Atomic<Int>> { _ in Atomic(0) }
     private let state = Mutex(State())
 
     init(output: LogOutput) { self.output = output }
@@ -55,10 +57,8 @@ public final class LogControl: Sendable {
 
     /// - Parameter countsRepetitions: whether the line is counted instead if it repeats.
     func write(_ line: LogLine, countsRepetitions: Bool) {
-        guard countsRepetitions else {
-            guard line.label == .requests else { return output.write(text(of: line)) }
-            return output.enqueue(text(of: line)) { [weak self] dropped in self?.reportDropped(dropped) }
-        }
+        counts[Self.index(of: line.level)].add(1, ordering: .relaxed)
+        guard countsRepetitions else { return write(line) }
         var fields = Hasher()
         for (name, value) in line.fields {
             fields.combine(name)
@@ -73,7 +73,7 @@ public final class LogControl: Sendable {
             return (isWritten, ended, true)
         }
         for summary in ended { write(summary) }
-        if isWritten { output.write(text(of: line)) }
+        if isWritten { write(line) }
         if mustWait { waitForEnds() }
     }
 
@@ -93,25 +93,34 @@ public final class LogControl: Sendable {
     private func write(_ summary: Repetitions.Summary) {
         let message = summary.message
         let times = summary.count == 1 ? "once" : "\(summary.count) times"
-        let line = LogLine(
-            message.label,
-            message.level,
-            "\(message.text) (repeated \(times))",
-            ["repeated": .stringConvertible(summary.count)]
+        write(
+            LogLine(
+                message.label,
+                message.level,
+                "\(message.text) (repeated \(times))",
+                ["repeated": .stringConvertible(summary.count)]
+            )
         )
-        output.write(text(of: line))
     }
 
-    private func reportDropped(_ count: Int) {
-        let fields: Logger.Metadata = ["lines": .stringConvertible(count)]
-        let line = LogLine(.requests, .warning, "request log lines were dropped: nobody reads them fast enough", fields)
-        output.write(text(of: line))
-    }
-
-    private func text(of line: LogLine) -> String {
+    private func write(_ line: LogLine) {
         let format = LogLine.Format(rawValue: format.load(ordering: .relaxed)) ?? .text
-        return line.text(format, at: Date().timeIntervalSince1970)
+        let text = line.text(format, at: Date().timeIntervalSince1970)
+        output.write(text, isOfRequest: line.label == .requests) { [weak self] dropped in
+            let fields: Logger.Metadata = ["lines": .stringConvertible(dropped)]
+            self?.write(LogLine(.gateway, .warning, "log lines were dropped: nobody reads them fast enough", fields))
+        }
     }
+
+    // MARK: - Counts
+
+    /// The messages of each level that were written, or counted because they repeat.
+    var messages: [(level: Logger.Level, count: Int)] {
+        Logger.Level.allCases.map { ($0, counts[Self.index(of: $0)].load(ordering: .relaxed)) }
+    }
+
+    /// The lines that were not written, because nobody read the log fast enough.
+    var droppedLines: Int { output.dropped }
 
     private static func index(of level: Logger.Level) -> Int { Logger.Level.allCases.firstIndex(of: level) ?? 0 }
 }

@@ -2,15 +2,26 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Where log lines go. Safe to use from any thread.
+/// Where log lines go. Lines wait in one queue, so that nobody waits for the reader of the log, and lines do not mix. Safe to use from any
+/// thread.
 final class LogOutput: Sendable {
-    /// Maximum bytes of lines that wait; further ones are dropped.
+    /// Maximum bytes of lines that wait, without those about single requests. Further ones are dropped.
     static let maximumQueued = 1 << 20
+    /// The same for lines about single requests, which anybody can cause.
+    static let maximumQueuedOfRequests = 1 << 20
     private static let flushTime = DispatchTimeInterval.milliseconds(200)
+
+    private struct State {
+        var queued = 0
+        var queuedOfRequests = 0
+        /// The lines that were dropped since the last one was written.
+        var dropped = 0
+    }
 
     private let sink: @Sendable (String) -> Void
     private let queue = DispatchQueue(label: "log")
-    private let state = Mutex((queued: 0, dropped: 0))
+    private let state = Mutex(State())
+    private let allDropped = Atomic(0)
 
     /// - Parameter sink: writes a line, and may block.
     init(sink: @escaping @Sendable (String) -> Void) { self.sink = sink }
@@ -21,27 +32,32 @@ final class LogOutput: Sendable {
         try? FileHandle.standardError.write(contentsOf: Data(line.utf8))
     }
 
-    /// Writes a line, and waits until it is written.
-    func write(_ line: String) { sink(line) }
+    /// The number of lines that were dropped.
+    var dropped: Int { allDropped.load(ordering: .relaxed) }
 
-    /// Writes a line later, in order, so that a request does not wait for the reader of the log.
+    /// Writes a line soon, in order.
     ///
     /// - Parameter onRoom: called after lines were dropped, with their number, when a line can be written again.
-    func enqueue(_ line: String, onRoom: @escaping @Sendable (_ dropped: Int) -> Void) {
+    func write(_ line: String, isOfRequest: Bool, onRoom: @escaping @Sendable (_ dropped: Int) -> Void) {
         let size = line.utf8.count
+        let place: any WritableKeyPath<State, Int> & Sendable = isOfRequest ? \.queuedOfRequests : \.queued
+        let maximum = isOfRequest ? Self.maximumQueuedOfRequests : Self.maximumQueued
         let isQueued = state.withLock { state in
-            guard state.queued + size <= Self.maximumQueued else {
+            guard state[keyPath: place] + size <= maximum else {
                 state.dropped += 1
                 return false
             }
-            state.queued += size
+            state[keyPath: place] += size
             return true
         }
-        guard isQueued else { return }
+        guard isQueued else {
+            allDropped.add(1, ordering: .relaxed)
+            return
+        }
         queue.async { [self] in
             sink(line)
             let dropped = state.withLock { state in
-                state.queued -= size
+                state[keyPath: place] -= size
                 defer { state.dropped = 0 }
                 return state.dropped
             }

@@ -37,6 +37,21 @@ extension Metrics {
         }
     }
 
+    func add(_ log: LogControl) {
+        add { text in
+            text.counter(
+                "log_messages_total",
+                "Log messages by level, with those that are counted because they repeat.",
+                log.messages.map { ([("level", $0.level.rawValue)], Double($0.count)) }
+            )
+            text.counter(
+                "log_lines_dropped_total",
+                "Log lines that were dropped, because nobody reads the log fast enough.",
+                log.droppedLines
+            )
+        }
+    }
+
     func add(_ server: WebSocketServer) {
         add { text in
             let statistics = server.statistics
