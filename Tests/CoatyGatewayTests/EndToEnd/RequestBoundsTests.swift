@@ -75,7 +75,8 @@ import Testing
         let known = #""coreType":"CoatyObject","objectType":"t","objectId":"o","name":"n","externalId":"x""#
         let object = #"{\#(known),"filling":"\#(filling)"}"#
         for number in 0..<3 {
-            try scene.agent.publish("coaty/3/-/RSV/agent-\(number)/\(discover.correlationID)", #"{"object":\#(object)}"#)
+            let topic = "coaty/3/-/RSV/agent-\(number)/\(discover.correlationID)"
+            try scene.agent.publish(topic, #"{"object":\#(object)}"#)
         }
         let answer = try discover.connection.readResponse()
         #expect(answer.json?["reason"] as? String == "overflow" && (answer.json?["responses"] as? [Any])?.count == 2)

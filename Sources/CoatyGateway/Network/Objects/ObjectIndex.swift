@@ -42,7 +42,9 @@ struct ObjectIndex: Sendable {
     func isKnown(_ id: CoatyUUID) -> Bool { entries[id] != nil || byParent[id] != nil || byOwner[id] != nil }
 
     /// The ids for which ``isKnown(_:)`` is true, some of them several times.
-    var knownIds: some Sequence<CoatyUUID> { [Array(entries.keys), Array(byParent.keys), Array(byOwner.keys)].joined() }
+    var knownIds: some Sequence<CoatyUUID> {
+        [Array(entries.keys), Array(byParent.keys), Array(byOwner.keys)].joined()
+    }
 
     /// Whether an agent owns other objects than one.
     func hasOwned(by agent: CoatyUUID, besides id: CoatyUUID) -> Bool { Self.has(byOwner[agent], besides: id) }
