@@ -89,8 +89,10 @@ public final class HTTPResponse: Sendable {
 /// Adds header fields to one of libmicrohttpd's responses before it is first used.
 func addHeaders(_ headers: [(name: String, value: String)], to response: OpaquePointer) {
     for (name, value) in headers {
-        var safe = String.UnicodeScalarView()
-        for scalar in value.unicodeScalars { safe.append(scalar.value < 0x20 || scalar.value == 0x7F ? " " : scalar) }
-        _ = MHD_add_response_header(response, name, String(safe))
+        let isSafe = !value.utf8.contains(where: isControl)
+        let safe = isSafe ? value : String(decoding: value.utf8.map { isControl($0) ? 0x20 : $0 }, as: UTF8.self)
+        _ = MHD_add_response_header(response, name, safe)
     }
 }
+
+private func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }

@@ -45,18 +45,33 @@ public struct Problem: Error, Sendable {
 
     /// The details as a JSON object in UTF-8.
     public var body: [UInt8] {
-        var json = "{\"type\":\(quoted(type)),\"title\":\(quoted(title)),\"status\":\(status)"
-        if let detail { json += ",\"detail\":\(quoted(detail))" }
+        var json: [UInt8] = []
+        json.reserveCapacity(Self.usualSize)
+        json += "{\"type\":".utf8
+        appendQuoted(type, to: &json)
+        json += ",\"title\":".utf8
+        appendQuoted(title, to: &json)
+        json += ",\"status\":\(status)".utf8
+        if let detail {
+            json += ",\"detail\":".utf8
+            appendQuoted(detail, to: &json)
+        }
         for (name, value) in members {
-            json += ",\(quoted(name)):"
+            json += ",".utf8
+            appendQuoted(name, to: &json)
+            json += ":".utf8
             switch value {
-            case .string(let text): json += quoted(text)
-            case .integer(let number): json += String(number)
-            case .boolean(let value): json += String(value)
+            case .string(let text): appendQuoted(text, to: &json)
+            case .integer(let number): json += String(number).utf8
+            case .boolean(let value): json += String(value).utf8
             }
         }
-        return Array((json + "}").utf8)
+        json += "}".utf8
+        return json
     }
+
+    /// Most bodies are smaller.
+    private static let usualSize = 512
 
     /// The details as a response with the media type `application/problem+json`.
     public func response() -> HTTPResponse {
@@ -68,18 +83,24 @@ public struct Problem: Error, Sendable {
     }
 }
 
-/// `text` as a JSON string (RFC 8259, section 7).
-private func quoted(_ text: String) -> String {
-    var json = "\""
-    for scalar in text.unicodeScalars {
-        switch scalar {
-        case "\"": json += "\\\""
-        case "\\": json += "\\\\"
-        case "\u{0}"..<"\u{20}":
-            let digits = String(scalar.value, radix: 16)
-            json += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-        default: json.unicodeScalars.append(scalar)
+/// Appends a text as a JSON string (RFC 8259, section 7).
+private func appendQuoted(_ text: String, to json: inout [UInt8]) {
+    json.append(UInt8(ascii: "\""))
+    var text = text
+    text.withUTF8 { bytes in
+        // Few texts have anything to escape.
+        guard bytes.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else {
+            json.append(contentsOf: bytes)
+            return
+        }
+        for byte in bytes {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): json += [UInt8(ascii: "\\"), byte]
+            case 0..<0x10: json += "\\u000\(String(byte, radix: 16))".utf8
+            case 0x10..<0x20: json += "\\u00\(String(byte, radix: 16))".utf8
+            default: json.append(byte)
+            }
         }
     }
-    return json + "\""
+    json.append(UInt8(ascii: "\""))
 }

@@ -24,10 +24,13 @@ struct LogLine: Sendable {
         self.label = label
         self.level = level
         self.message = LogText.cut(message)
-        fields = metadata.map { name, value in
-            let name = name.replacing(" ", with: "-")
-            return (Self.reserved.contains(name) ? name + "_" : name, value)
-        }.sorted { $0.name < $1.name }
+        fields = metadata.map { ($0, $1) }.sorted { $0.name < $1.name }
+    }
+
+    /// Returns the name of a field as it is written.
+    private static func written(_ name: String) -> String {
+        let name = name.replacing(" ", with: "-")
+        return reserved.contains(name) ? name + "_" : name
     }
 
     /// Returns the line with a newline at its end.
@@ -38,7 +41,7 @@ struct LogLine: Sendable {
         case .text:
             var line = "\(Self.timestamp(time)) \(level) \(label): \(LogText.escaped(message))"
             for (name, value) in fields {
-                line += " \(LogText.escaped(name))=\(LogText.value(LogText.cut(value.description)))"
+                line += " \(LogText.escaped(Self.written(name)))=\(LogText.value(LogText.cut(value.description)))"
             }
             return line + "\n"
         case .json:
@@ -46,7 +49,7 @@ struct LogLine: Sendable {
             LogText.appendJSON(message, to: &line)
             for (name, value) in fields {
                 line += ","
-                LogText.appendJSON(name, to: &line)
+                LogText.appendJSON(Self.written(name), to: &line)
                 line += ":"
                 Self.append(value, to: &line)
             }
