@@ -119,7 +119,7 @@ screenshots: deps-browser ## take the README's screenshots of the console anew
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
 
-bench: deps-bench ## measure the gateway against plain C, the latency of a discover, filters, IO routing, and TLS
+bench: deps-bench ## measure the gateway against plain C, the latency of a discover, filters, IO routing, TLS, and refused requests
 	swift build -c release --product coaty-gateway
 	swift build -c release --product hello-world
 	swift build -c release --product filter-bench
