@@ -12,6 +12,20 @@ import Testing
         return try body(url.path)
     }
 
+    @Test func aDrainDelayThatTheStopTimeoutDoesNotHoldIsRefused() throws {
+        #expect(throws: conflict("--drain-delay")) {
+            try GatewaySettings(flags: ["drain-delay": "3"], environment: [:], file: nil)
+        }
+        #expect(throws: conflict("COATY_GATEWAY_DRAIN_DELAY")) {
+            let environment = ["COATY_GATEWAY_DRAIN_DELAY": "20", "COATY_GATEWAY_STOP_TIMEOUT": "27"]
+            return try GatewaySettings(flags: [:], environment: environment, file: nil)
+        }
+    }
+
+    private func conflict(_ place: String) -> ConfigurationError {
+        ConfigurationError(description: "\(place): stop-timeout must be at least 8 seconds longer than drain-delay")
+    }
+
     @Test func flagsGoBeforeEnvironmentBeforeFileBeforeDefaults() throws {
         try withFile("host: file\nport: 1\nnamespace: file\n# comment\nname: 'file'\n") { path in
             let settings = try GatewaySettings(
@@ -31,7 +45,7 @@ import Testing
             ("host: h\nhots: h\n", "hots", 2),
             ("port: 70000\n", "port", 1),
             ("\nport: [1]\n", "port", 2),
-            ("a: [", "line 2", nil),
+            ("a: [", ".yaml:2: ", nil),
             ("- host\n", "mapping", nil),
         ] as [(String, String, Int?)]
     )

@@ -1,4 +1,8 @@
 extension Limits {
+    /// Seconds that a stop needs besides the drain delay.
+    static let minimumStopTime = 8
+    private static let maximumStopTimeout = 300
+
     /// Connections of clients.
     static let connectionBounds = [
         Bound(
@@ -84,15 +88,15 @@ extension Limits {
         Bound(
             "drain-delay",
             .seconds,
-            in: 0...2,
-            "Time from a signal to stop until the gateway refuses clients; `/readyz` answers 503 from the signal on",
+            in: 0...maximumStopTimeout - minimumStopTime,
+            "Time from a signal to stop until the gateway refuses clients; `/readyz` answers 503 from the signal on; at most `stop-timeout` less 8",
             atTheBound: "the stop begins; a delay does not prolong it, but leaves pending requests less time",
             \.drainDelay
         ),
         Bound(
             "stop-timeout",
             .seconds,
-            in: 10...300,
+            in: 10...maximumStopTimeout,
             "Time from a signal to stop until the process has ended; pending requests get 2 seconds of 10, and all beyond 10",
             atTheBound: "components that have not stopped are left behind, and the exit status is 1",
             \.stopTimeout

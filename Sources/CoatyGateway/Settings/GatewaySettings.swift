@@ -52,8 +52,15 @@ public struct GatewaySettings: Sendable {
     /// What the gateway routes; in the configuration file only.
     var routing = RoutingConfiguration()
 
-    /// The values that were given, as text, by the names of settings.
-    var given: [String: String] = [:]
+    /// What was given, by the names of settings.
+    var given: [String: Given] = [:]
+
+    /// A value as text, and where it stands.
+    struct Given: Sendable {
+        let value: String
+        /// Such as `gateway.yaml:3: port`.
+        let place: String
+    }
 
     /// The defaults.
     public init() {}

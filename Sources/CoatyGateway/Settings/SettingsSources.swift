@@ -40,20 +40,27 @@ extension GatewaySettings {
             }
         }
         guard limits.clientMemory >= limits.minimumClientMemory else {
-            throw ConfigurationError(
-                description: "maximum-memory is too small for maximum-outbox-bytes and maximum-replay-memory"
+            throw conflict(
+                ["maximum-memory", "maximum-outbox-bytes", "maximum-replay-memory"],
+                "maximum-memory is too small for maximum-outbox-bytes and maximum-replay-memory"
+            )
+        }
+        guard limits.drainDelay <= limits.stopTimeout - Limits.minimumStopTime else {
+            throw conflict(
+                ["drain-delay", "stop-timeout"],
+                "stop-timeout must be at least \(Limits.minimumStopTime) seconds longer than drain-delay"
             )
         }
         guard !isAccessOpen || accessConfiguration == nil && token == nil else {
-            throw ConfigurationError(description: "access: open excludes tokens and roles")
+            throw conflict([Self.accessName], "open excludes tokens and roles")
         }
-        try transport.check()
+        try checkTransport()
         try useMDNS()
         if tls != .init() {
             guard broker?.tls != nil else {
-                throw ConfigurationError(
-                    description:
-                        "broker-*-file: only with a broker whose URL begins with mqtts://, or with broker-discovery-tls"
+                throw conflict(
+                    ["broker-ca-file", "broker-certificate-file", "broker-key-file"],
+                    "only with a broker whose URL begins with mqtts://, or with broker-discovery-tls"
                 )
             }
             broker?.tls = tls
@@ -63,25 +70,39 @@ extension GatewaySettings {
         broker?.connectTimeout = brokerConnectTimeout
         broker?.filtersPerPacket = brokerFiltersPerPacket
         broker?.topicDialect = topicDialect
-        for file in [tls.caFile, tls.certificateFile, tls.keyFile, brokerPasswordFile] {
+        for (name, file) in [
+            ("broker-ca-file", tls.caFile), ("broker-certificate-file", tls.certificateFile),
+            ("broker-key-file", tls.keyFile), ("broker-password-file", brokerPasswordFile),
+        ] {
             guard let file, access(file, R_OK) != 0 else { continue }
-            throw ConfigurationError(description: "\(file): cannot be read")
+            throw conflict([name], "\(file) cannot be read")
         }
         guard (tls.certificateFile == nil) == (tls.keyFile == nil) else {
-            throw ConfigurationError(description: "broker-certificate-file and broker-key-file go together")
+            throw conflict(
+                ["broker-certificate-file", "broker-key-file"],
+                "broker-certificate-file and broker-key-file go together"
+            )
         }
+    }
+
+    /// Returns the error of settings that do not go together.
+    ///
+    /// - Parameter names: the settings. The error has the place of the first one that was given.
+    func conflict(_ names: [String], _ reason: String) -> ConfigurationError {
+        let place = names.lazy.compactMap { given[$0]?.place }.first ?? names.first ?? ""
+        return ConfigurationError(description: "\(place): \(reason)")
     }
 
     private mutating func useBrokerUser() throws(ConfigurationError) {
         guard brokerUser != nil || brokerPasswordFile != nil else { return }
         guard let brokerUser else {
-            throw ConfigurationError(description: "broker-password-file: only with broker-user")
+            throw conflict(["broker-password-file"], "only with broker-user")
         }
         guard broker != nil else {
-            throw ConfigurationError(description: "broker-user: only with broker or broker-discovery")
+            throw conflict(["broker-user"], "only with broker or broker-discovery")
         }
         guard broker?.username == nil, broker?.password == nil else {
-            throw ConfigurationError(description: "broker-user and a user in the URL of broker exclude each other")
+            throw conflict(["broker-user", "broker"], "broker-user and a user in the URL of broker exclude each other")
         }
         broker?.username = brokerUser
         broker?.passwordFile = brokerPasswordFile
@@ -89,11 +110,11 @@ extension GatewaySettings {
 
     private mutating func useMDNS() throws(ConfigurationError) {
         guard isBrokerDiscovered || !isDiscoveredBrokerEncrypted else {
-            throw ConfigurationError(description: "broker-discovery-tls: only with broker-discovery")
+            throw conflict(["broker-discovery-tls"], "only with broker-discovery")
         }
         if isBrokerDiscovered {
             guard broker == nil else {
-                throw ConfigurationError(description: "broker and broker-discovery exclude each other")
+                throw conflict(["broker-discovery", "broker"], "broker and broker-discovery exclude each other")
             }
             broker = MQTTClientOptions(
                 tls: isDiscoveredBrokerEncrypted ? MQTTClientOptions.TLSOptions() : nil,
@@ -102,22 +123,22 @@ extension GatewaySettings {
         }
         guard isEmbeddedBrokerAnnounced else { return }
         guard broker == nil else {
-            throw ConfigurationError(
-                description:
-                    "embedded-broker-announcement: not with broker or broker-discovery, which leave no embedded broker"
+            throw conflict(
+                ["embedded-broker-announcement"],
+                "not with broker or broker-discovery, which leave no embedded broker"
             )
         }
         do throws(MDNSError) {
             _ = try MDNSAnnouncement(host: embeddedBrokerListen.host, port: embeddedBrokerListen.port)
         } catch {
-            throw ConfigurationError(description: "embedded-broker-announcement, embedded-broker-listen: \(error)")
+            throw conflict(["embedded-broker-listen", "embedded-broker-announcement"], "\(error)")
         }
     }
 
     private mutating func apply(_ setting: Setting, _ value: String, from place: String) throws(ConfigurationError) {
         do throws(SettingError) {
             try setting.apply(&self, value)
-            given[setting.name] = value
+            given[setting.name] = Given(value: value, place: place)
         } catch {
             throw ConfigurationError(description: "\(place): \(error.reason)")
         }
@@ -149,7 +170,7 @@ struct ConfigurationFile {
             // Without Yams' rules, which are those of YAML 1.1.
             root = try Yams.compose(yaml: text, .basic)
         } catch let error as YamlError {
-            throw ConfigurationError(description: "\(path): \(Self.reason(error))")
+            throw ConfigurationError(description: "\(path)\(Self.reason(error))")
         } catch {
             throw ConfigurationError(description: "\(path): is not YAML")
         }
@@ -159,7 +180,9 @@ struct ConfigurationFile {
             return
         }
         guard let mapping = root.mapping else {
-            throw ConfigurationError(description: "\(path): must be a mapping of names to values")
+            throw ConfigurationError(
+                description: "\(path):\(root.mark?.line ?? 1): must be a mapping of names to values"
+            )
         }
         for (key, value) in mapping {
             let place = "\(path):\(key.mark?.line ?? 0)"
@@ -208,12 +231,17 @@ struct ConfigurationFile {
         }
     }
 
+    /// Returns the line, if it is known, and the reason, each behind a colon.
     private static func reason(_ error: YamlError) -> String {
         switch error {
         case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
             .composer(_, let problem, let mark, _):
-            "line \(mark.line): \(problem)"
-        default: "is not YAML"
+            ":\(mark.line): \(problem)"
+        case .duplicatedKeysInMapping(let keys, let context):
+            ":\(context.mark.line): has a key twice: \(keys.joined(separator: ", "))"
+        case .reader(_, let offset?, _, let text):
+            ":\(text.utf8.prefix(offset).count { $0 == UInt8(ascii: "\n") } + 1): is not YAML"
+        default: ": is not YAML"
         }
     }
 }

@@ -22,20 +22,27 @@ struct TransportSettings: Sendable, Equatable {
             requiresClientCertificate: requiresClientCertificate ?? false
         )
     }
+}
 
+extension GatewaySettings {
     /// - Throws: ``ConfigurationError`` if settings do not go together.
-    func check() throws(ConfigurationError) {
-        guard (certificateFile == nil) == (keyFile == nil) else {
-            throw ConfigurationError(description: "tls-certificate-file and tls-key-file go together")
+    func checkTransport() throws(ConfigurationError) {
+        guard (transport.certificateFile == nil) == (transport.keyFile == nil) else {
+            throw conflict(
+                ["tls-certificate-file", "tls-key-file"],
+                "tls-certificate-file and tls-key-file go together"
+            )
         }
-        guard certificateFile != nil || clientAuthoritiesFile == nil && hstsMaxAge == 0 else {
-            throw ConfigurationError(description: "tls-client-ca-file, hsts-max-age: only with tls-certificate-file")
+        let isEncrypted = transport.certificateFile != nil
+        guard isEncrypted || transport.clientAuthoritiesFile == nil && transport.hstsMaxAge == 0 else {
+            throw conflict(["tls-client-ca-file", "hsts-max-age"], "only with tls-certificate-file")
         }
-        guard !addressing.trustedProxies.isEmpty || addressing.field == .none && !usesProxyProtocol else {
-            throw ConfigurationError(description: "forwarded-header, proxy-protocol: only with trusted-proxies")
+        let addressing = transport.addressing
+        guard !addressing.trustedProxies.isEmpty || addressing.field == .none && !transport.usesProxyProtocol else {
+            throw conflict(["forwarded-header", "proxy-protocol"], "only with trusted-proxies")
         }
-        guard clientAuthoritiesFile != nil || requiresClientCertificate == nil else {
-            throw ConfigurationError(description: "tls-client-certificates: only with tls-client-ca-file")
+        guard transport.clientAuthoritiesFile != nil || transport.requiresClientCertificate == nil else {
+            throw conflict(["tls-client-certificates"], "only with tls-client-ca-file")
         }
     }
 }

@@ -101,7 +101,10 @@ import Testing
 
     /// The broker's announcement would be a further 200 ms.
     @Test func thePartsOfAStopFitTheStopTimeout() throws {
-        for arguments in [[], ["--drain-delay", "2"], ["--stop-timeout", "11", "--drain-delay", "1"]] {
+        for arguments in [
+            [], ["--drain-delay", "2"], ["--stop-timeout", "11", "--drain-delay", "1"],
+            ["--stop-timeout", "12", "--drain-delay", "4"],
+        ] {
             let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"] + arguments)
             #expect(!gateway.log.contains("may take longer to stop"), "\(gateway.log)")
             #expect(try gateway.stop() == 0)

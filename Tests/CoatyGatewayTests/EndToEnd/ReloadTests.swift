@@ -44,7 +44,7 @@ import Testing
         ] {
             let reason = try scene.reload(bad: bad)
             let lines = bad.split(separator: "\n", omittingEmptySubsequences: false).count
-            let named = try #require(reason.firstMatch(of: /gateway\.yaml(?::| ?line |: line )(\d+)/), "\(reason)").1
+            let named = try #require(reason.firstMatch(of: /gateway\.yaml:(\d+):/), "\(reason)").1
             #expect(line == nil || named == "\(line ?? 0)", "\(reason)")
             #expect((1...lines).contains(Int(named) ?? 0))
             #expect(try scene.get("/v1/access", as: "user").status == 200)

@@ -12,7 +12,7 @@ struct PreparedChange: Sendable {
 extension GatewaySettings {
     /// The names of settings that differ from others.
     func changes(from others: GatewaySettings) -> [Setting] {
-        Self.all.filter { given[$0.name] != others.given[$0.name] }
+        Self.all.filter { given[$0.name]?.value != others.given[$0.name]?.value }
     }
 
     /// Checks that a reload can put the settings in force.
