@@ -4,17 +4,6 @@ import Testing
 
 /// `GET /metrics` of a real gateway.
 @Suite struct MetricsTests {
-    /// Returns the value of a sample, without its labels if none are given.
-    private func value(
-        _ sample: String,
-        _ gateway: GatewayProcess,
-        headers: [(String, String)] = []
-    ) throws -> Double? {
-        let text = try gateway.request("GET", "/metrics", headers: headers).text
-        let line = text.split(separator: "\n").first { $0.hasPrefix(sample + " ") }
-        return line.flatMap { Double($0.dropFirst(sample.count + 1)) }
-    }
-
     @Test func countsWhatHappens() throws {
         let scene = try Scene()
         let gateway = scene.gateway
@@ -39,13 +28,43 @@ import Testing
         ] {
             let name = "coaty_gateway_" + sample
             // A connection that serves a request may be done with it a moment later than the client.
-            try waitUntil(name) { try value(name, gateway) == expected }
+            try waitUntil(name) { try gateway.metric(name) == expected }
         }
-        try waitUntil("all are delivered") { try value("coaty_gateway_events_delivered_total", gateway) == 3 }
-        #expect(try value("coaty_gateway_event_wait_seconds_count", gateway) ?? 0 >= 1)
-        #expect(try value("process_open_fds", gateway) ?? 0 > 10)
-        let started = try #require(try value("process_start_time_seconds", gateway))
+        try waitUntil("all are delivered") { try gateway.metric("coaty_gateway_events_delivered_total") == 3 }
+        #expect(try gateway.metric("coaty_gateway_event_wait_seconds_count") ?? 0 >= 1)
+        #expect(try gateway.metric("process_open_fds") ?? 0 > 10)
+        let started = try #require(try gateway.metric("process_start_time_seconds"))
         #expect(abs(Date().timeIntervalSince1970 - started) < 60)
+    }
+
+    @Test func countsReplaysAndReconnects() throws {
+        let scene = try Scene()
+        let gateway = scene.gateway
+        let client = try gateway.frameClient()
+        let channel = #""event":"channel","channelId":"c""#
+        try client.subscribe("s", channel)
+        for _ in 0..<2 {
+            try scene.agent.publish("coaty/3/-/CHN:c/source", #"{"object":\#(Scene.job("a"))}"#)
+        }
+        let cursor = try #require(try client.next(of: "s")["cursor"])
+        try client.subscribe("r", channel + #","since":"\#(cursor)""#)
+        _ = try client.next(of: "r")
+        try client.subscribe("u", channel + #","since":"0-1""#)
+        #expect(try client.next(of: "u").op == "gap")
+        scene.broker.kill()
+        try waitUntil("it is offline") { try gateway.metric("coaty_gateway_broker_connected") == 0 }
+        #expect(try gateway.post("/v1/channel/c", #"{"object":\#(Scene.job("b"))}"#).status == 202)
+        #expect(try gateway.metric("coaty_gateway_broker_queued_messages") == 1)
+        #expect(try gateway.metric("coaty_gateway_broker_queued_bytes") ?? 0 > 100)
+        try scene.broker.restart()
+        for (sample, expected) in [
+            (#"replays_total{outcome="complete"}"#, 1.0), (#"replays_total{outcome="unknown"}"#, 1),
+            (#"replays_total{outcome="gap"}"#, 0), ("broker_connected", 1), ("broker_reconnects_total", 1),
+            ("broker_messages_deferred_total", 1), ("broker_queued_messages", 0),
+        ] {
+            try waitUntil(sample) { try gateway.metric("coaty_gateway_" + sample) == expected }
+        }
+        #expect(try gateway.metric(#"coaty_gateway_log_messages_total{level="warning"}"#) ?? 0 >= 1)
     }
 
     @Test func publicationsThatWaitForTheBrokerHaveALag() throws {
@@ -53,10 +72,10 @@ import Testing
         defer { broker.stop() }
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
         try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
-        func lag() throws -> Double? { try value("coaty_gateway_broker_publish_lag_seconds", gateway) }
+        func lag() throws -> Double? { try gateway.metric("coaty_gateway_broker_publish_lag_seconds") }
         try waitUntil("all is written") { try lag() == 0 }
         broker.kill()
-        try waitUntil("it is offline") { try value("coaty_gateway_broker_connected", gateway) == 0 }
+        try waitUntil("it is offline") { try gateway.metric("coaty_gateway_broker_connected") == 0 }
         let begin = ContinuousClock.now
         let body = #"{"object":\#(Scene.job("a"))}"#
         #expect(try gateway.post("/v1/channel/c", body).status == 202)
@@ -71,20 +90,20 @@ import Testing
     @Test func countsEvaluationsOfHostedContexts() throws {
         let scene = try RoutingScene()
         let count = "coaty_gateway_routing_evaluation_seconds_count"
-        let before = try #require(try value(count, scene.gateway))
+        let before = try #require(try scene.gateway.metric(count))
         let patch = #"{"operatingState":"emergency"}"#
         let headers = [("Content-Type", "application/merge-patch+json")]
         let answer = try scene.gateway.request("PATCH", RoutingScene.path, headers: headers, body: patch)
         #expect(answer.status == 200)
-        #expect(try value(count, scene.gateway) == before + 1)
-        #expect(try value("coaty_gateway_routing_evaluation_seconds_sum", scene.gateway) ?? 0 > 0)
+        #expect(try scene.gateway.metric(count) == before + 1)
+        #expect(try scene.gateway.metric("coaty_gateway_routing_evaluation_seconds_sum") ?? 0 > 0)
     }
 
     @Test func countsTokensAndKeysOfTheIdentityProvider() throws {
         let provider = try IdentityProvider()
         let scene = try AccessScene(provider.file())
         func value(_ sample: String) throws -> Double? {
-            try self.value("coaty_gateway_" + sample, scene.gateway, headers: AccessScene.headers("ops"))
+            try scene.gateway.metric("coaty_gateway_" + sample, headers: AccessScene.headers("ops"))
         }
         func tokens(_ outcome: String) throws -> Double? { try value(#"jwt_tokens_total{outcome="\#(outcome)"}"#) }
         func present(_ token: String) throws -> Int {
@@ -114,9 +133,9 @@ import Testing
 
     @Test func tellsThatTheGatewayIsPaused() throws {
         let scene = try Scene()
-        #expect(try value("coaty_gateway_paused", scene.gateway) == 0)
+        #expect(try scene.gateway.metric("coaty_gateway_paused") == 0)
         #expect(try scene.gateway.post("/v1/admin/pause", "").status == 200)
-        #expect(try value("coaty_gateway_paused", scene.gateway) == 1)
+        #expect(try scene.gateway.metric("coaty_gateway_paused") == 1)
     }
 
     @Test func needsTheGrantForTheStatus() throws {

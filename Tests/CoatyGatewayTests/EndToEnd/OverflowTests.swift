@@ -52,9 +52,14 @@ import Testing
     @Test(arguments: [nil, "dropOldest"]) func theNewestStay(_ overflow: String?) throws {
         let (scene, client) = try scene(overflow)
         try flood(scene, client)
+        let queuedBytes = try scene.gateway.metric("coaty_gateway_queued_bytes") ?? 0
+        #expect(try scene.gateway.metric("coaty_gateway_queued_events") ?? 0 >= Double(Self.buffer))
+        #expect(queuedBytes > Double(Self.buffer * 20_000))
+        #expect(try scene.gateway.metric(#"coaty_gateway_memory_bytes{part="clients"}"#) ?? 0 > queuedBytes)
         let told = try read(client)
         var next = 0
         var gaps = 0
+        var dropped = 0
         for item in told {
             switch item {
             case .event(let round):
@@ -62,10 +67,14 @@ import Testing
                 next = round + 1
             case .gap(let lost):
                 next += lost
+                dropped += lost
                 gaps += 1
             }
         }
         #expect(gaps > 0)
+        let counted = try scene.gateway.metric(#"coaty_gateway_events_dropped_total{reason="slow_client"}"#)
+        #expect(counted == Double(dropped))
+        #expect(try scene.gateway.metric("coaty_gateway_queued_events") == 0)
         // Behind the last gap stands what the buffer holds.
         let last = told.lastIndex { if case .gap = $0 { true } else { false } } ?? 0
         #expect(told[(last + 1)...].count == Self.buffer)

@@ -53,6 +53,13 @@ final class Scene {
 }
 
 extension GatewayProcess {
+    /// Returns the value of a metric with the given labels; nil if there is none.
+    func metric(_ sample: String, headers: [(String, String)] = []) throws -> Double? {
+        let text = try request("GET", "/metrics", headers: headers).text
+        let line = text.split(separator: "\n").first { $0.hasPrefix(sample + " ") }
+        return line.flatMap { Double($0.dropFirst(sample.count + 1)) }
+    }
+
     /// Opens a stream with one subscription, `/v1/ws/` and what is given, and returns when the subscription stands.
     func stream(_ target: String) throws -> WebSocketClient {
         let client = try WebSocketClient.open(port: port, path: "/v1/ws/" + target)
