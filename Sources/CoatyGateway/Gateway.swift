@@ -43,8 +43,8 @@ public final class Gateway: Sendable {
     ///   - readSettings: reads the settings again for a reload; nil if they can't change.
     ///   - onFailure: called, on any thread, when a component that the gateway needs has ended for good. The gateway should be stopped
     ///     then.
-    /// - Throws: if the audit log can't be opened, the files for TLS can't be used, or there are no keys
-    ///   in the file that `access.jwt` names.
+    /// - Throws: if the audit log can't be opened, the files for TLS can't be used, or there are no keys or no certificates
+    ///   in a file that `access.jwt` names.
     public init(
         settings: GatewaySettings,
         logger: Logger,
@@ -64,7 +64,7 @@ public final class Gateway: Sendable {
             onRevocation: { access.review() },
             logger: logger.labelled(.access)
         )
-        let (verifier, _) = try keyRefresher.prepare(mode.jwt, replacing: nil)
+        let verifier = try mode.jwt.map(keyRefresher.verifier)
         access.replace(mode.policy(settings, verifier: verifier))
         audit = try AuditLog(settings.auditLog, limits: settings.limits, logger: logger.labelled(.access))
         stopClock = StopClock(timeout: settings.stopTimeout)

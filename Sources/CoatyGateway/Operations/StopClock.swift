@@ -95,12 +95,11 @@ func completes(within limit: Duration, _ operation: @escaping @Sendable () async
 }
 
 /// Runs an operation that blocks its thread, on a thread that no task needs.
-func onBlockingThread(_ operation: @escaping @Sendable () -> Void) async {
+func onBlockingThread<Result: Sendable>(_ operation: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { continuation in
         // A serial queue gets a thread of its own when it needs one.
         DispatchQueue(label: "stop").async {
-            operation()
-            continuation.resume()
+            continuation.resume(returning: operation())
         }
     }
 }

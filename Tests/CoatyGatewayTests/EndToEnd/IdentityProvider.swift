@@ -6,19 +6,30 @@ import Testing
 final class IdentityProvider {
     private let process: ChildProcess
     let port: UInt16
+    /// Where it speaks TLS; nil without a certificate.
+    let encryptedPort: UInt16?
 
-    init() throws {
+    /// - Parameter certificates: of which `server` is the provider's; nil if it doesn't speak TLS.
+    init(_ certificates: Certificates? = nil) throws {
         let folder = URL(filePath: #filePath).deletingLastPathComponent()
         let script = folder.appending(path: "../../Fixtures/identity-provider").standardized.path
-        let process = try ChildProcess("/usr/bin/python3", [script])
+        let process = try ChildProcess(
+            "/usr/bin/python3",
+            [script] + (certificates.map { [$0.path("server.pem"), $0.path("server.key")] } ?? [])
+        )
         self.process = process
-        var port: UInt16?
+        var ports: [UInt16] = []
         try waitUntil("the identity provider listens") {
-            port = process.output.hasSuffix("\n") ? UInt16(process.output.dropLast()) : nil
-            return port != nil
+            guard process.output.hasSuffix("\n") else { return false }
+            ports = process.output.dropLast().split(separator: " ").compactMap { UInt16($0) }
+            return true
         }
-        self.port = try #require(port)
+        port = try #require(ports.first)
+        encryptedPort = ports.dropFirst().first
     }
+
+    /// The URL of its keys, over TLS if it has a certificate.
+    var keys: String { encryptedPort.map { "https://127.0.0.1:\($0)/jwks" } ?? "http://127.0.0.1:\(port)/jwks" }
 
     var issuer: String { "http://127.0.0.1:\(port)/realms/plant" }
 
@@ -42,13 +53,13 @@ final class IdentityProvider {
 
     /// A configuration with the provider.
     ///
-    /// - Parameter jwt: further members of the mapping.
-    func file(keys path: String = "/jwks", roles: String = "claims.realm_access.roles", _ jwt: String = "")
-        -> AccessFile
-    {
+    /// - Parameters:
+    ///   - keys: a URL or a file; nil for ``keys``.
+    ///   - jwt: further members of the mapping.
+    func file(keys: String? = nil, roles: String = "claims.realm_access.roles", _ jwt: String = "") -> AccessFile {
         var file = AccessFile(tokens: [.init("ops", "admin")], roles: Self.roles)
         file.jwt =
-            "{issuer: \"\(issuer)\", audience: coaty-gateway, keys: \"http://127.0.0.1:\(port)\(path)\", "
+            "{issuer: \"\(issuer)\", audience: coaty-gateway, keys: \"\(keys ?? self.keys)\", "
             + "roles: \"\(roles)\"\(jwt)}"
         return file
     }

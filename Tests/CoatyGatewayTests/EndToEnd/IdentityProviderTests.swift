@@ -166,15 +166,29 @@ import Testing
         #expect(scene.gateway.log.contains("the keys for tokens could not be loaded"))
         try provider.post("/up")
         try scene.untilKnown(token)
-        // The last good keys stay.
+    }
+
+    @Test func aFailedRefreshKeepsTheKeys() throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file())
+        try scene.untilKnown(try provider.token())
+        // Not remembered as verified: only the key accepts it.
+        let old = try provider.token()
+        try provider.post("/rotate")
         try provider.post("/down")
-        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status == 200)
+        let new = try provider.token()
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(new)).status == 503)
+        try waitUntil("the refresh has failed") {
+            scene.gateway.log.contains("the keys for tokens could not be loaded")
+        }
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(old)).status == 200)
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(new)).status == 503)
     }
 
     @Test(arguments: ["/redirect", "/large"])
     func redirectsAndLargeAnswersAreNotTaken(path: String) throws {
         let provider = try IdentityProvider()
-        let scene = try AccessScene(provider.file(keys: path))
+        let scene = try AccessScene(provider.file(keys: "http://127.0.0.1:\(provider.port)\(path)"))
         let reason = path == "/large" ? "the answer is larger than" : "the status is 302"
         try waitUntil("the reason is logged") { scene.gateway.log.contains(reason) }
         let token = try provider.token()
@@ -192,8 +206,7 @@ import Testing
         let keys = folder.appending(path: "jwks.json")
         func fetch() throws -> [UInt8] { try RawConnection(port: provider.port).request("GET", "/jwks").body }
         try Data(try fetch()).write(to: keys)
-        var file = provider.file()
-        file.jwt = file.jwt?.replacing("http://127.0.0.1:\(provider.port)/jwks", with: keys.path)
+        let file = provider.file(keys: keys.path)
         let scene = try AccessScene(file)
         let old = try provider.token()
         func status(_ token: String) throws -> Int {

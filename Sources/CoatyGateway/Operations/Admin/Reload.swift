@@ -115,7 +115,7 @@ final class Reloader: Sendable {
         let settings = try read()
         let current = inForce.withLock(\.self)
         try settings.checkReload(from: current)
-        let changes = try prepare(settings, from: current)
+        let changes = try await prepare(settings, from: current)
         let contexts = settings.routing.contexts(withOtherRulesThan: current.routing)
         try await check(contexts)
         // From here on nothing fails.
@@ -132,15 +132,15 @@ final class Reloader: Sendable {
         return names
     }
 
-    /// Prepares all changes but those of rules. Files that settings name are read and checked now, and what they hold is swapped in
-    /// `commit`.
+    /// Prepares all changes but those of rules. Files and key URLs that settings name are read and checked now, and what they hold is
+    /// swapped in `commit`.
     private func prepare(
         _ settings: GatewaySettings,
         from current: GatewaySettings
-    ) throws(ConfigurationError) -> [PreparedChange] {
+    ) async throws(ConfigurationError) -> [PreparedChange] {
         let changed = Set(settings.changes(from: current).map(\.name))
         return [
-            try access(settings, from: current, changed), try certificates(),
+            try await access(settings, from: current, changed), try certificates(),
             PreparedChange(names: GatewaySettings.logSettings.map(\.name).filter(changed.contains)) {
                 [requestLog = parts.requestLog] in
                 LogControl.standard.apply(settings.log)
@@ -170,13 +170,17 @@ final class Reloader: Sendable {
         _ settings: GatewaySettings,
         from current: GatewaySettings,
         _ changed: Set<String>
-    ) throws(ConfigurationError) -> PreparedChange {
+    ) async throws(ConfigurationError) -> PreparedChange {
         let access = parts.access
         let mode = try AccessMode(settings) { parts.generatedToken ?? RandomSecret.token() }
         if case .open = mode, !access.policy.isOpen {
             throw ConfigurationError(description: "access: is missing; only a restart can open the gateway")
         }
-        let (verifier, useKeys) = try parts.keys.prepare(mode.jwt, replacing: access.policy.verifier)
+        let (verifier, useKeys) = try await parts.keys.prepare(
+            mode.jwt,
+            replacing: access.policy.verifier,
+            isCancelled: parts.isStopping
+        )
         let policy = mode.policy(settings, verifier: verifier, replacing: access.policy)
         var names = changed.intersection(["allowed-hosts", "allowed-origins", "token"])
         let former = try AccessMode(current) { parts.generatedToken ?? "" }

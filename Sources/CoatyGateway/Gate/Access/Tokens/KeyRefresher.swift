@@ -52,20 +52,37 @@ final class KeyRefresher: Component {
         await onBlockingThread { [ended] in _ = ended.wait(timeout: .now() + .milliseconds(50)) }
     }
 
-    /// Returns what verifies the tokens of an identity provider, with the keys that its file has now.
+    /// Returns what verifies the tokens of an identity provider: with the keys of a file, or with those of a URL once they are fetched.
     ///
-    /// - Parameter old: the one in use. If nothing else changes it stays, with the tokens that it has verified.
+    /// - Throws: ``ConfigurationError`` if a file can't be used.
+    func verifier(_ configuration: JWTConfiguration) throws(ConfigurationError) -> TokenVerifier {
+        let keys = try KeyStore(configuration.keys, logger: logger) { [weak self] in self?.check() }
+        return TokenVerifier(configuration, keys: keys, limits: limits)
+    }
+
+    /// Returns what verifies the tokens of an identity provider after a reload, with its keys as they are now.
+    ///
+    /// Keys at another place than before are fetched first, in ten seconds at most: a wrong URL must not lock out all users.
+    ///
+    /// - Parameters:
+    ///   - old: the one in use. If nothing else changes it stays, with the tokens that it has verified.
+    ///   - isCancelled: asked about once a second while keys are fetched.
     /// - Returns: the verifier, and a function that puts the keys in use. The policy with the verifier is to replace the former one after it:
     ///   that ends the principals of keys that are no longer there.
-    /// - Throws: ``ConfigurationError`` if the file has no keys.
+    /// - Throws: ``ConfigurationError`` if a file can't be used, or there are no keys at a new URL.
     func prepare(
         _ configuration: JWTConfiguration?,
-        replacing old: TokenVerifier?
-    ) throws(ConfigurationError) -> (verifier: TokenVerifier?, useKeys: @Sendable () -> Void) {
+        replacing old: TokenVerifier?,
+        isCancelled: @escaping @Sendable () -> Bool
+    ) async throws(ConfigurationError) -> (verifier: TokenVerifier?, useKeys: @Sendable () -> Void) {
         guard let configuration else { return (nil, {}) }
         guard let old, old.keys.location == configuration.keys else {
-            let keys = try KeyStore(configuration.keys, logger: logger) { [weak self] in self?.check() }
-            return (TokenVerifier(configuration, keys: keys, limits: limits), { [weak self] in self?.check() })
+            let verifier = try verifier(configuration)
+            let result = await onBlockingThread {
+                Result { () throws(ConfigurationError) in try verifier.keys.loadFirst(isCancelled: isCancelled) }
+            }
+            try result.get()
+            return (verifier, { [weak self] in self?.check() })
         }
         let use = try old.keys.reload()
         let verifier =

@@ -46,7 +46,7 @@ final class KeyStore: Sendable {
 
     /// Creates a store. That of a file loads it; that of a URL has no keys yet.
     ///
-    /// - Throws: ``ConfigurationError`` if the file has no keys.
+    /// - Throws: ``ConfigurationError`` if the file has no keys, or the file of authorities no certificate.
     init(
         _ location: JWTConfiguration.Keys,
         logger: Logger,
@@ -58,9 +58,30 @@ final class KeyStore: Sendable {
         self.wake = wake
         self.minimumPause = minimumPause
         state = Mutex(State(due: .now))
-        guard case .file(let path) = location else { return }
-        let (keys, stamp) = try Self.load(path)
-        state.withLock { ($0.keys, $0.stamp, $0.due) = (keys, stamp, .now + Self.filePeriod) }
+        switch location {
+        case .url(_, let authorities): if let authorities { try KeyAuthorities.check(authorities) }
+        case .file(let path):
+            let (keys, stamp) = try Self.load(path)
+            state.withLock { ($0.keys, $0.stamp, $0.due) = (keys, stamp, .now + Self.filePeriod) }
+        }
+    }
+
+    /// Fetches the keys of a URL for a store that is not in use yet. Blocks for at most ten seconds. The keys of a file are there.
+    ///
+    /// - Parameter isCancelled: asked about once a second.
+    /// - Throws: ``ConfigurationError`` if there are no keys at the URL, or it can't be reached.
+    func loadFirst(isCancelled: @escaping () -> Bool) throws(ConfigurationError) {
+        guard case .url(let url, let authorities) = location else { return }
+        let now = Instant.now
+        do throws(KeySet.Failure) {
+            let (keys, lifetime) = try Self.fetch(KeyFetch(url: url, authorities: authorities), isCancelled)
+            state.withLock { state in
+                (state.keys, state.fetched, state.lastAttempt, state.due) = (keys, now, now, .now + lifetime)
+            }
+        } catch {
+            throw ConfigurationError(description: "access.jwt.keys: \(url): \(error.reason)")
+        }
+        logger.info("keys for tokens loaded", metadata: ["keys": "\(url)"])
     }
 
     /// Nil until keys have been loaded.
@@ -86,12 +107,18 @@ final class KeyStore: Sendable {
         return pause
     }
 
-    /// Reads a file again, now.
+    /// Reads a file again, now. Keys of a URL stay.
     ///
     /// - Returns: a function that puts the keys in use, and returns whether a key was revoked.
-    /// - Throws: ``ConfigurationError`` if the file has no keys; the former ones stay.
+    /// - Throws: ``ConfigurationError`` if the file has no keys, or the file of authorities no certificate; the former keys stay.
     func reload() throws(ConfigurationError) -> @Sendable () -> Bool {
-        guard case .file(let path) = location else { return { false } }
+        let path: String
+        switch location {
+        case .url(_, let authorities):
+            if let authorities { try KeyAuthorities.check(authorities) }
+            return { false }
+        case .file(let file): path = file
+        }
         let (keys, stamp) = try Self.load(path)
         return { [self] in
             state.withLock { state in
@@ -145,10 +172,8 @@ final class KeyStore: Sendable {
             defer { state.wanted = [] }
             return state.wanted
         }
-        do {
-            let (body, age) = try fetch.run(isCancelled: isCancelled)
-            let keys = try KeySet(body, isPublic: true)
-            let lifetime = min(max(age ?? Self.defaultAge, Self.ages.lowerBound), Self.ages.upperBound)
+        do throws(KeySet.Failure) {
+            let (keys, lifetime) = try Self.fetch(fetch, isCancelled)
             let (hasRevoked, isFirst) = state.withLock { state in
                 let isFirst = state.keys == nil
                 state.failures = 0
@@ -163,7 +188,6 @@ final class KeyStore: Sendable {
             if isFirst { logger.info("keys for tokens loaded", metadata: ["keys": "\(fetch.url)"]) }
             return hasRevoked
         } catch {
-            let reason = (error as? KeyFetch.Failure)?.reason ?? (error as? KeySet.Failure)?.reason ?? "\(error)"
             let failures = state.withLock { state in
                 state.failures += 1
                 state.wanted.formUnion(asked)
@@ -175,11 +199,28 @@ final class KeyStore: Sendable {
             if failures & (failures - 1) == 0, !isCancelled() {
                 logger.warning(
                     "the keys for tokens could not be loaded",
-                    metadata: ["keys": "\(fetch.url)", "error": "\(reason)", "failures": "\(failures)"]
+                    metadata: ["keys": "\(fetch.url)", "error": "\(error.reason)", "failures": "\(failures)"]
                 )
             }
             return false
         }
+    }
+
+    /// - Returns: the keys, and how long they are used.
+    private static func fetch(
+        _ fetch: KeyFetch,
+        _ isCancelled: @escaping () -> Bool
+    ) throws(KeySet.Failure) -> (keys: KeySet, lifetime: Duration) {
+        let (body, age): ([UInt8], Duration?)
+        do throws(KeyFetch.Failure) {
+            (body, age) = try fetch.run(isCancelled: isCancelled)
+        } catch {
+            throw KeySet.Failure(reason: error.reason)
+        }
+        return (
+            try KeySet(body, isPublic: true),
+            min(max(age ?? defaultAge, ages.lowerBound), ages.upperBound)
+        )
     }
 
     private static func load(_ path: String) throws(ConfigurationError) -> (KeySet, FileStamp?) {

@@ -1,0 +1,25 @@
+import COpenSSL
+import Foundation
+
+/// The authorities that sign the certificate of a key URL.
+enum KeyAuthorities {
+    /// Checks that a PEM file has at least one certificate.
+    ///
+    /// Otherwise no key could be fetched, which only the log would show.
+    ///
+    /// - Throws: ``ConfigurationError``
+    static func check(_ path: String) throws(ConfigurationError) {
+        guard FileManager.default.isReadableFile(atPath: path) else {
+            throw ConfigurationError(description: "access.jwt.keys-ca-file: \(path): cannot be read")
+        }
+        let store = X509_STORE_new()
+        defer {
+            X509_STORE_free(store)
+            // On a thread that also writes to a TLS connection, OpenSSL would report it as an error of that connection.
+            ERR_clear_error()
+        }
+        guard X509_STORE_load_file(store, path) == 1 else {
+            throw ConfigurationError(description: "access.jwt.keys-ca-file: \(path): has no certificate in PEM")
+        }
+    }
+}

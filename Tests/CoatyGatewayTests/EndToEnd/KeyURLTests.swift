@@ -1,0 +1,105 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// URLs that keys come from: with TLS, unreachable, and changed by a reload.
+@Suite(.frameChecks) struct KeyURLTests {
+    private static func status(_ scene: AccessScene, _ token: String) throws -> Int {
+        try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status
+    }
+
+    // MARK: - TLS
+
+    @Test func keysComeFromAServerOfTheConfiguredAuthority() throws {
+        let certificates = try Certificates()
+        let provider = try IdentityProvider(certificates)
+        func file(_ authority: String) -> AccessFile {
+            provider.file(", keys-ca-file: \"\(certificates.path(authority))\"")
+        }
+        let scene = try AccessScene(file("other-ca.pem"))
+        try waitUntil("the foreign authority is logged") { scene.gateway.log.contains("SSL peer certificate") }
+        #expect(try Self.status(scene, try provider.token()) == 503)
+        try scene.reload(file("ca.pem"))
+        #expect(try Self.status(scene, try provider.token()) == 200)
+        // Without the file it is the system's authorities.
+        let reason = try scene.reload(bad: provider.file().yaml)
+        #expect(reason.contains("access.jwt.keys: \(provider.keys): SSL peer certificate"), "\(reason)")
+        #expect(try Self.status(scene, try provider.token()) == 200)
+    }
+
+    @Test func anUnusableFileOfAuthoritiesIsAnError() throws {
+        let certificates = try Certificates()
+        let provider = try IdentityProvider(certificates)
+        let files = [("missing.pem", "cannot be read"), ("ca.key", "has no certificate in PEM")]
+        func file(_ authority: String) -> AccessFile {
+            provider.file(", keys-ca-file: \"\(certificates.path(authority))\"")
+        }
+        for (name, text) in files {
+            let error = #expect(throws: TestSupportError.self) { try AccessScene(file(name)) }
+            let expected = "access.jwt.keys-ca-file: \(certificates.path(name)): \(text)"
+            #expect(error?.description.contains(expected) == true, "\(String(describing: error))")
+        }
+        let scene = try AccessScene(file("ca.pem"))
+        try scene.untilKnown(try provider.token())
+        for (name, text) in files {
+            let reason = try scene.reload(bad: file(name).yaml)
+            #expect(reason.contains("access.jwt.keys-ca-file: \(certificates.path(name)): \(text)"), "\(reason)")
+            #expect(try Self.status(scene, try provider.token()) == 200)
+        }
+        // The same file with another content.
+        try certificates.replace("ca.pem", with: "ca.key")
+        #expect(try scene.reload(bad: file("ca.pem").yaml).contains("has no certificate in PEM"))
+        #expect(try Self.status(scene, try provider.token()) == 200)
+    }
+
+    // MARK: - Reload
+
+    @Test func aReloadToAURLWithoutKeysChangesNothing() throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file())
+        let token = try provider.token()
+        try scene.untilKnown(token)
+        let socket = try scene.gateway.frameClient(headers: AccessScene.bearer(token))
+        let root = "http://127.0.0.1:\(provider.port)"
+        for (url, text) in [
+            ("http://127.0.0.1:\(try FreePort.tcp())/jwks", "Couldn't connect to server"),
+            ("https://127.0.0.1:\(provider.port)/jwks", "SSL connect error"),
+            (root + "/redirect", "the status is 302"), (root + "/large", "the answer is larger than"),
+            (root + "/requests", "is neither PEM nor a JWK Set"),
+        ] {
+            let reason = try scene.reload(bad: provider.file(keys: url).yaml)
+            #expect(reason.contains("access.jwt.keys: \(url): ") && reason.contains(text), "\(reason)")
+            #expect(try Self.status(scene, try provider.token()) == 200)
+        }
+        #expect(try socket.ask("ping").op == "pong")
+    }
+
+    @Test func aReloadToAnotherURLIsInForceAtOnce() throws {
+        let (first, second) = (try IdentityProvider(), try IdentityProvider())
+        let scene = try AccessScene(first.file())
+        let token = try first.token()
+        try scene.untilKnown(token)
+        let file = first.file(keys: second.keys)
+        try scene.reload(file)
+        #expect(try Self.status(scene, try second.token("keycloak", "&issuer=\(first.issuer)")) == 200)
+        #expect(try Self.status(scene, token) != 200)
+        // The same keys are not fetched again.
+        let requests = try second.requests()
+        try scene.reload(file)
+        #expect(try second.requests() == requests)
+    }
+
+    /// A reload may add the provider while it is down: then it is refused, too.
+    @Test func aReloadThatAddsAProviderFetchesItsKeys() throws {
+        let provider = try IdentityProvider()
+        try provider.post("/down")
+        var none = provider.file()
+        none.jwt = nil
+        let scene = try AccessScene(none)
+        #expect(try scene.reload(bad: provider.file().yaml).contains("the status is 503"))
+        #expect(try scene.get("/v1/access", as: "ops").status == 200)
+        try provider.post("/up")
+        try scene.reload(provider.file())
+        #expect(try Self.status(scene, try provider.token()) == 200)
+    }
+}
