@@ -6,7 +6,7 @@ struct KeySet: Sendable {
     /// Maximum size of a PEM file or a JWK Set, in bytes.
     static let maximumSize = 1 << 20
     static let maximumKeys = 100
-    /// Maximum number of keys that are tried for a token.
+    /// Maximum number of keys that are tried for a token, and of those with the same algorithm and the same id, or none.
     static let maximumCandidates = 4
     private static let maximumId = 256
 
@@ -24,6 +24,22 @@ struct KeySet: Sendable {
     init(_ text: [UInt8], isPublic: Bool = false) throws(Failure) {
         guard text.count <= Self.maximumSize else { throw Failure(reason: "is larger than \(Self.maximumSize) bytes") }
         keys = try text.starts(with: "-----BEGIN ".utf8) ? Self.readPEM(text) : Self.readJWKs(text, isPublic: isPublic)
+        try checkThatAllAreTried()
+    }
+
+    /// A key that is never tried would make good tokens bad ones.
+    private func checkThatAllAreTried() throws(Failure) {
+        struct Kind: Hashable {
+            let id: String?
+            let algorithm: SignatureAlgorithm
+        }
+        let kinds = Dictionary(grouping: keys) { Kind(id: $0.id, algorithm: $0.algorithm) }
+        guard let (kind, alike) = kinds.first(where: { $0.value.count > Self.maximumCandidates }) else { return }
+        let name = kind.id == nil ? "without a kid" : "with the same kid"
+        throw Failure(
+            reason: "has \(alike.count) keys for \(kind.algorithm.rawValue) \(name); at most "
+                + "\(Self.maximumCandidates) can be tried for a token"
+        )
     }
 
     /// Replaces another set: keys that are in both stay the same objects, those that are not in this one are revoked.
@@ -39,12 +55,16 @@ struct KeySet: Sendable {
 
     private init(keys: [VerificationKey]) { self.keys = keys }
 
-    /// Returns the keys that a token may be signed with.
+    /// Returns the keys that a token may be signed with: those with its id, or else those without one. If the token names no id, keys
+    /// without one come first; others are tried as far as ``maximumCandidates`` allows.
     ///
     /// - Parameter id: the key id that the token names; nil if it names none.
     func candidates(_ id: String?, _ algorithm: SignatureAlgorithm) -> ArraySlice<VerificationKey> {
-        keys.filter { $0.algorithm == algorithm && (id == nil || $0.id == nil || $0.id == id) }
-            .prefix(Self.maximumCandidates)
+        let fitting = keys.filter { $0.algorithm == algorithm }
+        let anonymous = fitting.filter { $0.id == nil }
+        guard let id else { return (anonymous + fitting.filter { $0.id != nil }).prefix(Self.maximumCandidates) }
+        let named = fitting.filter { $0.id == id }
+        return (named.isEmpty ? anonymous : named).prefix(Self.maximumCandidates)
     }
 
     // MARK: - JWK

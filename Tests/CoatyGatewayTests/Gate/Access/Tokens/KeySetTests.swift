@@ -115,6 +115,36 @@ import Testing
         }
     }
 
+    @Test func keysThatWouldNeverBeTriedAreRefused() throws {
+        let keys = try (0...KeySet.maximumCandidates).map { _ in try SigningKey(.ed25519) }
+        let four = try KeySet(Array(keys.dropLast().map(\.pem).joined().utf8))
+        for key in keys.dropLast() {
+            let token = try #require(CompactToken(Array(try key.token("{}").utf8)))
+            #expect(four.candidates(nil, .edDSA).contains { $0.verifies(token) })
+        }
+        let reason = "has 5 keys for EdDSA without a kid; at most 4 can be tried for a token"
+        #expect(throws: KeySet.Failure(reason: reason)) { try KeySet(Array(keys.map(\.pem).joined().utf8)) }
+        func set(_ id: (Int) -> String) throws -> KeySet {
+            let jwks = try keys.enumerated().map { try $1.jwk(#","kid":"\#(id($0))""#) }
+            return try KeySet(Array(#"{"keys":[\#(jwks.joined(separator: ","))]}"#.utf8))
+        }
+        #expect(throws: KeySet.Failure(reason: reason.replacing("without a kid", with: "with the same kid"))) {
+            try set { _ in "k" }
+        }
+        #expect(try set { "\($0)" }.keys.count == keys.count)
+    }
+
+    @Test func aTokenIsVerifiedWithTheKeyOfItsId() throws {
+        let anonymous = try (0..<KeySet.maximumCandidates).map { _ in try SigningKey(.ed25519).jwk() }
+        let named = try ["a", "b"].map { try SigningKey(.ed25519, id: $0).jwk() }
+        let set = try KeySet(Array(#"{"keys":[\#((anonymous + named).joined(separator: ","))]}"#.utf8))
+        func ids(_ id: String?) -> [String?] { set.candidates(id, .edDSA).map(\.id) }
+        #expect(ids("b") == ["b"])
+        #expect(ids("c") == [nil, nil, nil, nil] && ids(nil) == [nil, nil, nil, nil])
+        let few = try KeySet(Array(#"{"keys":[\#((named + anonymous.prefix(1)).joined(separator: ","))]}"#.utf8))
+        #expect(few.candidates(nil, .edDSA).map(\.id) == [nil, "a", "b"])
+    }
+
     /// What everybody can read is no secret.
     @Test func secretsAreNotTakenFromAURL() throws {
         let secret = Array(try SigningKey(.secret).jwk().utf8)
