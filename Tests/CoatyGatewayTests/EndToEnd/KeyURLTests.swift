@@ -52,6 +52,36 @@ import Testing
         #expect(try Self.status(scene, try provider.token()) == 200)
     }
 
+    // MARK: - Failures
+
+    @Test func aFailedRefreshKeepsTheKeys() throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file())
+        try scene.untilKnown(try provider.token())
+        // Not remembered as verified: only the key accepts it.
+        let old = try provider.token()
+        try provider.post("/rotate")
+        try provider.post("/down")
+        let new = try provider.token()
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(new)).status == 503)
+        try waitUntil("the refresh has failed") {
+            scene.gateway.log.contains("the keys for tokens could not be loaded")
+        }
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(old)).status == 200)
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(new)).status == 503)
+    }
+
+    @Test(arguments: ["/redirect", "/large"])
+    func redirectsAndLargeAnswersAreNotTaken(path: String) throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file(keys: "http://127.0.0.1:\(provider.port)\(path)"))
+        let reason = path == "/large" ? "the answer is larger than" : "the status is 302"
+        try waitUntil("the reason is logged") { scene.gateway.log.contains(reason) }
+        let token = try provider.token()
+        #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status == 503)
+        #expect(!scene.gateway.log.contains("keys for tokens loaded"))
+    }
+
     // MARK: - Reload
 
     @Test func aReloadToAURLWithoutKeysChangesNothing() throws {

@@ -118,10 +118,10 @@ import Testing
         #expect(try tokens("accepted") == accepted + 1)
         #expect(try tokens("expired") == 1 && tokens("invalid") == 1)
         let early = try #require(try tokens("keys_not_loaded"))
+        #expect(try tokens("key_unknown") == 0)
         try provider.post("/rotate")
         #expect(try present(try provider.token()) == 503)
-        #expect(try tokens("keys_not_loaded") == early + 1)
-
+        #expect(try tokens("key_unknown") == 1 && tokens("keys_not_loaded") == early)
         #expect(try value("jwt_keys") == 1)
         let age = try #require(try value("jwks_age_seconds"))
         #expect(age > 0 && age < 60)

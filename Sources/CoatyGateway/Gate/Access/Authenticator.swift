@@ -86,9 +86,10 @@ final class Authenticator: Sendable {
         tokens.count(TokenCounts.Outcome(refusal))
         switch refusal {
         case .invalid(let reason): throw failed(from: address, Problems.invalidToken(reason))
-        // No failed attempts: who sends these has, or may have, a token of the provider.
+        // No failed attempts: the client has, or may have, a token of the provider.
         case .expired: throw Problems.tokenExpired
-        case .keysNotLoaded(let pause): throw Problems.keysNotLoaded(retryAfter: pause)
+        case .keysNotLoaded: throw Problems.keysNotLoaded(retryAfter: .seconds(1))
+        case .keyUnknown(_, let pause): throw Problems.keysNotLoaded(retryAfter: pause)
         }
     }
 

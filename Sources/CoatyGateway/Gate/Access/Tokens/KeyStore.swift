@@ -12,15 +12,23 @@ final class KeyStore: Sendable {
     /// How long keys of a URL are used without `Cache-Control`, and the bounds of what it can state.
     static let defaultAge = Duration.seconds(300)
     static let ages = Duration.seconds(60)...Duration.seconds(3600)
-    /// Minimum time between two requests because of unknown keys, from start to start.
+    /// Minimum time between two requests because of tokens that no key fits, from start to start.
     static let minimumPause = Duration.seconds(10)
     /// How often it is checked whether a file has changed.
     static let filePeriod = Duration.seconds(5)
     /// The longest time until a failed request is repeated.
     private static let longestRetry = Duration.seconds(60)
-    /// Maximum number of unknown key ids that are kept, and for how long.
-    private static let maximumUnknown = 1_000
-    private static let unknownLifetime = Duration.seconds(60)
+    /// Maximum number of questions that are remembered, and for how long.
+    static let maximumQuestions = 1_000
+    private static let questionLifetime = Duration.seconds(60)
+
+    /// Whether the next answer of the URL may have the key of a token.
+    enum Question: Hashable, Sendable {
+        /// No key has this id.
+        case id(String)
+        /// No key verifies the token: another one may have replaced it under the same id, or without one.
+        case token(TokenDigest)
+    }
 
     fileprivate struct State {
         var keys: KeySet?
@@ -30,10 +38,15 @@ final class KeyStore: Sendable {
         var failures = 0
         /// When the keys of a URL were last fetched; nil before, and for a file.
         var fetched: Instant?
-        /// Key ids that tokens have named and that the next answer may have.
-        var wanted: Set<String> = []
-        /// Key ids that an answer did not have.
-        var unknown = ExpiringTable<String, Bool>(lifetime: KeyStore.unknownLifetime, capacity: KeyStore.maximumUnknown)
+        /// When a question was first asked. Keys that were fetched later have answered it.
+        ///
+        /// If it is forgotten, because of too many others, the token waits once more: a flood can't have a good token refused.
+        var questions = ExpiringTable<Question, Instant>(
+            lifetime: KeyStore.questionLifetime,
+            capacity: KeyStore.maximumQuestions
+        )
+        /// When an unanswered question was last asked.
+        var asked: Instant?
         var stamp: FileStamp?
     }
 
@@ -87,23 +100,32 @@ final class KeyStore: Sendable {
     /// Nil until keys have been loaded.
     var keys: KeySet? { state.withLock(\.keys) }
 
-    /// When the keys of a URL were last fetched; nil before, and for those of a file, which is checked all the time.
+    /// The keys, and when they were fetched; nil until they have been loaded.
+    var loaded: (keys: KeySet, fetched: Instant?)? {
+        state.withLock { state in state.keys.map { ($0, state.fetched) } }
+    }
+
+    /// When the request began that fetched the keys of a URL; nil before, and for those of a file, which is checked all the time.
     var fetched: Instant? { state.withLock(\.fetched) }
 
-    /// Has the keys of a URL loaded because a token names an unknown one.
+    /// Has the keys of a URL fetched because no key fits a token: once within the minimum pause, for all tokens.
     ///
-    /// - Returns: the time after which the token may be presented again; nil if loading the keys would not help.
-    func wants(_ id: String, at now: Instant = .now) -> Duration? {
+    /// - Parameter fetched: when the keys were fetched that do not fit.
+    /// - Returns: the time after which the token may be presented again; nil if these keys were fetched after it was first presented.
+    func ask(_ question: Question, fetched: Instant?, at now: Instant = .now) -> Duration? {
         guard case .url = location else { return nil }
-        let pause = state.withLock { state -> Duration? in
-            guard state.unknown.entry(id, at: now) == nil else { return nil }
-            guard state.wanted.contains(id) || state.wanted.count < Self.maximumUnknown else { return nil }
-            state.wanted.insert(id)
+        let (pause, isEarlier) = state.withLock { state -> (Duration?, Bool) in
+            if let first = state.questions.entry(question, at: now)?.value {
+                if let fetched, first <= fetched { return (nil, false) }
+            } else {
+                state.questions.insert(question, now, at: now)
+            }
+            state.asked = now
             let earliest = max(now, state.lastAttempt.map { $0 + minimumPause } ?? now)
-            state.due = min(state.due, earliest)
-            return earliest - now
+            defer { state.due = min(state.due, earliest) }
+            return (earliest - now, earliest < state.due)
         }
-        if pause != nil { wake() }
+        if isEarlier { wake() }
         return pause
     }
 
@@ -166,12 +188,7 @@ final class KeyStore: Sendable {
     }
 
     private func refreshURL(_ fetch: KeyFetch, at now: Instant, _ isCancelled: @escaping () -> Bool) -> Bool {
-        let asked = state.withLock { state in
-            state.lastAttempt = now
-            // A kid that is wanted from now on needs another request.
-            defer { state.wanted = [] }
-            return state.wanted
-        }
+        state.withLock { $0.lastAttempt = now }
         do throws(KeySet.Failure) {
             let (keys, lifetime) = try Self.fetch(fetch, isCancelled)
             let (hasRevoked, isFirst) = state.withLock { state in
@@ -179,10 +196,9 @@ final class KeyStore: Sendable {
                 state.failures = 0
                 state.fetched = now
                 let hasRevoked = state.replace(keys)
-                for id in asked where !keys.keys.contains(where: { $0.id == id }) {
-                    state.unknown.insert(id, true, at: now)
-                }
-                state.due = state.wanted.isEmpty ? .now + lifetime : now + minimumPause
+                // What was asked during the request is not answered yet.
+                let isAnswered = state.asked.map { $0 <= now } ?? true
+                state.due = isAnswered ? .now + lifetime : now + minimumPause
                 return (hasRevoked, isFirst)
             }
             if isFirst { logger.info("keys for tokens loaded", metadata: ["keys": "\(fetch.url)"]) }
@@ -190,7 +206,6 @@ final class KeyStore: Sendable {
         } catch {
             let failures = state.withLock { state in
                 state.failures += 1
-                state.wanted.formUnion(asked)
                 let retry = min(Self.longestRetry, .seconds(1 << min(state.failures - 1, 6)))
                 state.due = .now + (state.keys == nil ? retry : max(retry, minimumPause))
                 return state.failures
@@ -243,7 +258,7 @@ extension KeyStore.State {
         let (keys, revoked) = new.replacing(keys)
         self.keys = keys
         // Nobody needs to wait for them.
-        for id in revoked.compactMap(\.id) { unknown.insert(id, true, at: .now) }
+        if let fetched { for id in revoked.compactMap(\.id) { questions.insert(.id(id), fetched, at: .now) } }
         return !revoked.isEmpty
     }
 }

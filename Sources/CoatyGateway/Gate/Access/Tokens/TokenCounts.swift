@@ -6,14 +6,17 @@ final class TokenCounts: Sendable {
         case accepted
         case invalid
         case expired
-        /// The keys to verify it were not there yet.
+        /// There were no keys yet.
         case keysNotLoaded = "keys_not_loaded"
+        /// No key fitted it, and the keys were about to be fetched again.
+        case keyUnknown = "key_unknown"
 
         init(_ refusal: TokenVerifier.Refusal) {
             switch refusal {
             case .invalid: self = .invalid
             case .expired: self = .expired
             case .keysNotLoaded: self = .keysNotLoaded
+            case .keyUnknown: self = .keyUnknown
             }
         }
 
@@ -23,11 +26,12 @@ final class TokenCounts: Sendable {
             case .invalid: 1
             case .expired: 2
             case .keysNotLoaded: 3
+            case .keyUnknown: 4
             }
         }
     }
 
-    private let counts = InlineArray<4, Atomic<Int>> { _ in Atomic(0) }
+    private let counts = InlineArray<5, Atomic<Int>> { _ in Atomic(0) }
 
     func count(_ outcome: Outcome) { counts[outcome.index].add(1, ordering: .relaxed) }
 

@@ -16,8 +16,10 @@ final class TokenVerifier: Sendable {
         case invalid(String)
         /// Valid, but too old.
         case expired
-        /// The keys that could verify it are not there yet.
-        case keysNotLoaded(retryAfter: Duration)
+        /// There are no keys yet.
+        case keysNotLoaded
+        /// No key fits it, and the keys are fetched again. `id` is its key id.
+        case keyUnknown(id: String?, retryAfter: Duration)
     }
 
     let configuration: JWTConfiguration
@@ -51,7 +53,7 @@ final class TokenVerifier: Sendable {
             return known
         }
         guard let compact = CompactToken(Array(token.utf8)) else { throw .invalid("The token has not three parts.") }
-        let key = try verify(compact)
+        let key = try verify(compact, digest)
         let claims = try Self.document(compact.payload, "payload")
         let authenticated = try principal(claims, key, at: now)
         verified.withLock { $0.insert(digest, authenticated, at: .now) }
@@ -63,7 +65,7 @@ final class TokenVerifier: Sendable {
     /// Verifies the signature.
     ///
     /// - Returns: the key that has signed the token.
-    private func verify(_ token: CompactToken) throws(Refusal) -> VerificationKey {
+    private func verify(_ token: CompactToken, _ digest: TokenDigest) throws(Refusal) -> VerificationKey {
         let header = try Self.document(token.header, "header")
         // Nothing else of the header is read: `jku`, `x5u`, `jwk` and `x5c` would let the token choose its key.
         guard header["crit"] == nil else { throw .invalid("The header has crit, which the gateway does not know.") }
@@ -82,19 +84,17 @@ final class TokenVerifier: Sendable {
             }
             id = text
         }
-        guard let set = keys.keys else { throw .keysNotLoaded(retryAfter: .seconds(1)) }
+        guard let (set, fetched) = keys.loaded else { throw .keysNotLoaded }
         // By the type of the key: a token can't have a public key used as a secret.
         let candidates = set.candidates(id, algorithm)
-        guard !candidates.isEmpty else {
-            if let id, !set.keys.contains(where: { $0.id == id }), let pause = keys.wants(id) {
-                throw .keysNotLoaded(retryAfter: pause)
-            }
-            throw .invalid("No key fits the alg and kid of the token.")
-        }
-        guard let key = candidates.first(where: { $0.verifies(token) }) else {
-            throw .invalid("The signature is wrong.")
-        }
-        return key
+        if let key = candidates.first(where: { $0.verifies(token) }) { return key }
+        // Not every provider gives a new key a new id.
+        var question = KeyStore.Question.token(digest)
+        if let id, candidates.isEmpty, !set.keys.contains(where: { $0.id == id }) { question = .id(id) }
+        if let pause = keys.ask(question, fetched: fetched) { throw .keyUnknown(id: id, retryAfter: pause) }
+        throw .invalid(
+            candidates.isEmpty ? "No key fits the alg and kid of the token." : "The signature is wrong."
+        )
     }
 
     private static func document(_ part: ArraySlice<UInt8>, _ name: String) throws(Refusal) -> JSONView {
