@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import CoatyGateway
+
 /// URLs that keys come from: with TLS, unreachable, and changed by a reload.
 @Suite(.frameChecks) struct KeyURLTests {
     private static func status(_ scene: AccessScene, _ token: String) throws -> Int {
@@ -80,6 +82,30 @@ import Testing
         let token = try provider.token()
         #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status == 503)
         #expect(!scene.gateway.log.contains("keys for tokens loaded"))
+    }
+
+    /// Random key ids: they are throttled, raise no alert, and have no good token refused.
+    @Test func aFloodOfUnknownKeysIsThrottled() throws {
+        let provider = try IdentityProvider()
+        let scene = try AccessScene(provider.file())
+        try scene.untilKnown(try provider.token())
+        try provider.post("/rotate")
+        let connection = try RawConnection(port: scene.gateway.port)
+        func status(_ token: String) throws -> Int {
+            try connection.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status
+        }
+        func forged(_ number: Int) -> String {
+            SigningKey.base64(Array(#"{"alg":"RS256","kid":"\#(number)"}"#.utf8)) + ".e30.AAAA"
+        }
+        let statuses = try (0..<KeyStore.maximumQuestions + 1).map { try status(forged($0)) }
+        #expect(statuses.prefix(11) == ArraySlice(repeating: 503, count: 11))
+        #expect(Set(statuses.dropFirst(11)) == [429])
+        let new = try provider.token()
+        #expect([429, 503].contains(try status(new)))
+        let metrics = try scene.get("/metrics", as: "ops").text
+        #expect(metrics.contains(#"coaty_gateway_jwt_tokens_total{outcome="key_unknown"} 1002"#))
+        try waitUntil("the rotated key is fetched") { try status(new) == 200 }
+        #expect(try provider.requests() == 2)
     }
 
     // MARK: - Reload

@@ -89,7 +89,12 @@ final class Authenticator: Sendable {
         // No failed attempts: the client has, or may have, a token of the provider.
         case .expired: throw Problems.tokenExpired
         case .keysNotLoaded: throw Problems.keysNotLoaded(retryAfter: .seconds(1))
-        case .keyUnknown(_, let pause): throw Problems.keysNotLoaded(retryAfter: pause)
+        case .keyUnknown(let id, let pause):
+            let problem = Problems.keysNotLoaded(retryAfter: pause)
+            let mayWait = state.withLock {
+                $0.failures.mayWait(for: id, since: verifier.keys.fetched, from: address, at: .now)
+            }
+            throw mayWait ? problem : failed(from: address, problem)
         }
     }
 

@@ -12,11 +12,35 @@ struct FailedAttempts: Sendable {
     /// Number of failures after which an address is refused.
     private let limit: Int
     private var failures: ExpiringTable<ClientAddress, Int>
+    /// The key that clients of an address wait for.
+    private var waits: ExpiringTable<ClientAddress, Wait>
+
+    private struct Wait: Sendable, Equatable {
+        let id: String?
+        let fetched: Instant?
+    }
 
     /// - Parameter maximumAddresses: the maximum number of addresses whose failures are counted; a further one replaces the oldest.
     init(limit: Int, maximumAddresses: Int) {
         self.limit = limit
         failures = ExpiringTable(lifetime: Self.period, capacity: maximumAddresses)
+        waits = ExpiringTable(lifetime: Self.period, capacity: maximumAddresses)
+    }
+
+    /// Returns whether a token that no key fits may wait for the next keys, rather than count as a failure.
+    ///
+    /// After a provider has changed its key, all clients of an address wait for that key until the keys are fetched again. So within a
+    /// minute an address may wait for one key, and for one fetch; everything else is a failure.
+    ///
+    /// - Parameters:
+    ///   - id: the key id of the token.
+    ///   - fetched: when the keys were last fetched.
+    mutating func mayWait(for id: String?, since fetched: Instant?, from address: String, at now: Instant) -> Bool {
+        let source = ClientAddress(address)
+        let wait = Wait(id: id, fetched: fetched)
+        if let known = waits.entry(source, at: now) { return known.value == wait }
+        waits.insert(source, wait, at: now)
+        return true
     }
 
     /// Records a failed authentication.

@@ -31,6 +31,32 @@ import Testing
         for second in 0..<100 { #expect(attempt(at: 7 * Double(second)) == nil) }
     }
 
+    @Test mutating func anAddressWaitsForOneKeyAndOneFetch() {
+        // All clients of a proxy, after a rotation.
+        for _ in 0..<100 { #expect(mayWait(for: "a", fetched: 0, at: 1) == true) }
+        for id in ["b", nil] { #expect(mayWait(for: id, fetched: 0, at: 2) == false) }
+        #expect(mayWait(for: "a", fetched: 0, at: 3) == true)
+        // The keys were fetched, and it is not there.
+        #expect(mayWait(for: "a", fetched: 10, at: 12) == false)
+        #expect(mayWait(for: "b", fetched: 10, from: "192.0.2.2", at: 12) == true)
+        #expect(mayWait(for: "c", fetched: 10, at: 60) == false)
+        #expect(mayWait(for: "c", fetched: 10, at: 61) == true)
+    }
+
+    private mutating func mayWait(
+        for id: String?,
+        fetched: Double,
+        from address: String = "192.0.2.1",
+        at seconds: Double
+    ) -> Bool {
+        attempts.mayWait(
+            for: id,
+            since: Self.start + .seconds(fetched),
+            from: address,
+            at: Self.start + .seconds(seconds)
+        )
+    }
+
     @Test mutating func addressesAreCountedSeparately() {
         failUntilRefused()
         #expect(attempt() != nil)
