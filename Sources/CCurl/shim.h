@@ -14,11 +14,12 @@ typedef int (*ccurl_progress)(void *context, curl_off_t, curl_off_t, curl_off_t,
 ///
 /// - Parameters:
 ///   - protocols: the only allowed scheme.
+///   - timeout: maximum time of the request, in milliseconds.
 ///   - ca_file: PEM file of the authorities that sign the server's certificate; null for the system's.
 ///   - is_local: whether no proxy of the environment is used.
 static inline CURLcode ccurl_prepare(
-    CURL *handle, const char *url, const char *protocols, const char *ca_file, int is_local, ccurl_data body, ccurl_data header,
-    ccurl_progress progress, void *context) {
+    CURL *handle, const char *url, const char *protocols, long timeout, const char *ca_file, int is_local, ccurl_data body,
+    ccurl_data header, ccurl_progress progress, void *context) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_URL, url);
 #define CCURL_SET(option, value)                                              \
     if (code == CURLE_OK) code = curl_easy_setopt(handle, option, value)
@@ -26,7 +27,7 @@ static inline CURLcode ccurl_prepare(
     CCURL_SET(CURLOPT_FOLLOWLOCATION, 0L);
     CCURL_SET(CURLOPT_NOSIGNAL, 1L);
     CCURL_SET(CURLOPT_CONNECTTIMEOUT, 5L);
-    CCURL_SET(CURLOPT_TIMEOUT, 10L);
+    CCURL_SET(CURLOPT_TIMEOUT_MS, timeout);
     CCURL_SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     CCURL_SET(CURLOPT_USERAGENT, "coaty-gateway");
     if (ca_file) CCURL_SET(CURLOPT_CAINFO, ca_file);

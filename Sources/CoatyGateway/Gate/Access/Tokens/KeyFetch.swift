@@ -2,7 +2,7 @@ import CCurl
 import Coaty
 import Synchronization
 
-/// One GET request for a JWK Set. Blocks its thread for at most ten seconds.
+/// One GET request for a JWK Set. Blocks its thread for at most ``timeout``.
 struct KeyFetch: Sendable {
     /// Why there is no answer.
     struct Failure: Error {
@@ -17,6 +17,7 @@ struct KeyFetch: Sendable {
     let url: String
     /// PEM file of the authorities that sign the server's certificate; nil for the system's.
     let authorities: String?
+    var timeout = Duration.seconds(10)
 
     /// - Parameter isCancelled: asked about once a second.
     /// - Returns: the body, and how long the server allows to keep it.
@@ -34,6 +35,7 @@ struct KeyFetch: Sendable {
                 handle,
                 url,
                 location.scheme,
+                Int(timeout / .milliseconds(1)),
                 authorities,
                 location.isLoopback ? 1 : 0,
                 { data, _, count, context in
