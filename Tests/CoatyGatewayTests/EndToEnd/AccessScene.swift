@@ -151,9 +151,7 @@ final class AccessScene {
     func reload(bad text: String) throws -> String {
         try signal(text)
         refusals += 1
-        let message = "the configuration was not reloaded"
-        try untilLogged(message, refusals)
-        return gateway.log.split(separator: "\n").last { $0.contains(message) }.map(String.init) ?? ""
+        return try untilLogged("the configuration was not reloaded", refusals)
     }
 
     /// Replaces the configuration file and signals, without waiting.
@@ -162,10 +160,17 @@ final class AccessScene {
         gateway.signal(SIGHUP)
     }
 
-    private func untilLogged(_ message: String, _ count: Int) throws {
+    /// - Returns: the last line with the message.
+    @discardableResult
+    private func untilLogged(_ message: String, _ count: Int) throws -> String {
+        var lines: [Substring] = []
         try waitUntil("\(count) times in the log: \(message)") {
-            gateway.log.components(separatedBy: message).count > count
+            // Complete lines only: of one that crosses a page of the file, a reader may see the beginning before the end is written.
+            lines = gateway.log.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+                .filter { $0.contains(message) }
+            return lines.count >= count
         }
+        return lines.last.map(String.init) ?? ""
     }
 
     // MARK: - Events
