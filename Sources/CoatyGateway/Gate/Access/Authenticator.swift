@@ -104,13 +104,15 @@ final class Authenticator: Sendable {
         _ address: String,
         under policy: Policy
     ) -> Principal? {
-        guard let name = certificate.principalName, policy.hasRoles(certificate: name) else { return nil }
+        guard let name = certificate.principalName else { return nil }
         let validity = Validity(until: Double(certificate.expiry), at: CoatyTimestamp.nowMillis() / 1000)
-        return Principal(
+        let principal = Principal(
             Principal.Authenticated(subject: .certificate(name), validity: validity),
             address: address,
             under: policy
         )
+        // It has looked up the entry that fits its name, and remembers what that gives.
+        return principal.permissions(under: policy) == nil ? nil : principal
     }
 
     /// - Parameter problem: the answer unless there are too many failures.

@@ -91,9 +91,6 @@ final class Policy: Sendable {
     /// Returns the token with a digest; nil if there is none.
     func token(digest: TokenDigest) -> AccessConfiguration.Token? { tokens[digest] }
 
-    /// Whether certificates of a name have roles.
-    func hasRoles(certificate name: String) -> Bool { configuration?.certificate(named: name) != nil }
-
     /// Returns what a subject of the configuration may do; nil if the token does not exist, or if clients without a token have no role.
     func permissions(of subject: Principal.Subject) -> Permissions? { isOpen ? .unrestricted : subjects[subject] }
 
