@@ -6,7 +6,7 @@ import Testing
 /// Changes of the access configuration while clients are connected.
 @Suite(.frameChecks) struct ReloadTests {
     private static let limit: TimeInterval = 1
-    static let channel = #""event":"channel","channelId":"load""#
+    private static let channel = #""event":"channel","channelId":"load""#
     private static let lamps = #""event":"advertise","objectType":"com.example.Lamp""#
     private static let roles = [
         "user": [
@@ -74,9 +74,19 @@ import Testing
         }
         defer { load.stop() }
         let received = Mutex([0, 0])
-        let leavers = Stream.allCases.map { stream in (stream, Reader { try stream.read(gateway, opened: $0) }) }
+        let leavers = EndingClient.Stream.allCases.map { stream in
+            (
+                stream,
+                ReaderThread { opened in
+                    let headers = AccessScene.headers("leaver")
+                    var client = EndingClient(gateway: gateway, headers: headers, channel: "load")
+                    client.subscriptions = [#""event":"raw","topic":"a/+""#]
+                    return try client.read(stream, opened: opened)
+                }
+            )
+        }
         let stayers = [
-            Reader { opened in
+            ReaderThread { opened in
                 let client = try gateway.frameClient(headers: AccessScene.headers("stayer"))
                 try client.subscribe("s", Self.channel + #","buffer":4096"#)
                 opened()
@@ -89,7 +99,7 @@ import Testing
                     if frame.object["isLast"] as? Bool == true { return "all \(count)" }
                 }
             },
-            Reader { opened in
+            ReaderThread { opened in
                 let stream = try gateway.eventStream(
                     "channel?channelId=load&buffer=4096",
                     headers: AccessScene.headers("stayer")
@@ -126,7 +136,7 @@ import Testing
         try waitUntil("all streams of the removed token end") { leavers.allSatisfy { $0.1.end != nil } }
         for (stream, reader) in leavers {
             let end = try #require(reader.end)
-            #expect(end.text == stream.end, "\(stream)")
+            #expect(end.text == stream.end(closeCode: 4503), "\(stream)")
             #expect(end.date.timeIntervalSince(begin) < Self.limit, "\(stream)")
         }
         let count = load.finish()

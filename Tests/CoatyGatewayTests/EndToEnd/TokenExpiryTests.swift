@@ -7,61 +7,6 @@ import Testing
     private static let channel = #""event":"channel","channelId":"c""#
     private static let leeway = 30.0
 
-    /// How a client is connected when its token expires.
-    private enum Stream: CaseIterable {
-        case events, single, multiplexed, ndjson, collected
-
-        func read(_ gateway: GatewayProcess, _ token: String, opened: () -> Void) throws -> String {
-            let headers = AccessScene.bearer(token)
-            switch self {
-            case .events:
-                let stream = try gateway.eventStream("channel?channelId=c", headers: headers)
-                opened()
-                var last = ""
-                while let event = try stream.next() { last = "\(event.name) \(event.json["status"] ?? "")" }
-                return last
-            case .single:
-                let stream = try gateway.frameClient("channel?channelId=c", headers: headers)
-                _ = try stream.next()
-                opened()
-                return "\(try stream.closeCode())"
-            case .multiplexed:
-                let stream = try gateway.frameClient()
-                #expect(try stream.ask("authenticate", #""token":"\#(token)""#).op == "ok")
-                try stream.subscribe("s", TokenExpiryTests.channel)
-                opened()
-                return "\(try stream.closeCode())"
-            case .ndjson, .collected:
-                let connection = try RawConnection(port: gateway.port)
-                let accept = self == .ndjson ? "Accept: application/x-ndjson\r\n" : ""
-                try connection.send(
-                    "POST /v1/call/o?limit=0&timeout=30000 HTTP/1.1\r\nHost: l\r\n\(accept)"
-                        + "Authorization: Bearer \(token)\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
-                )
-                if self == .collected {
-                    opened()
-                    return "\(try connection.readResponse().status)"
-                }
-                #expect(try connection.readHead().status == 200)
-                opened()
-                var text: [UInt8] = []
-                while case let chunk = try connection.readChunk(), !chunk.isEmpty { text += chunk }
-                let line = text.split(separator: UInt8(ascii: "\n")).last.map { Data($0) } ?? Data()
-                let frame = try JSONSerialization.jsonObject(with: line) as? [String: Any]
-                return "\(frame?["op"] ?? "") \(frame?["status"] ?? "")"
-            }
-        }
-
-        var end: String {
-            switch self {
-            case .events: "problem 401"
-            case .ndjson: "error 401"
-            case .single, .multiplexed: "4002"
-            case .collected: "401"
-            }
-        }
-    }
-
     @Test func everyStreamEndsWithinASecond() throws {
         let provider = try IdentityProvider()
         let scene = try AccessScene(provider.file())
@@ -71,8 +16,15 @@ import Testing
         let access = try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token))
         let end = try #require(access.json?["expires"] as? Double) / 1000 + Self.leeway
         let gateway = scene.gateway
-        let readers = Stream.allCases.map { stream in
-            (stream, ReloadTests.Reader { try stream.read(gateway, token, opened: $0) })
+        let readers = EndingClient.Stream.allCases.map { stream in
+            (
+                stream,
+                ReaderThread { opened in
+                    let headers = AccessScene.bearer(token)
+                    let client = EndingClient(gateway: gateway, headers: headers, token: token, channel: "c")
+                    return try client.read(stream, opened: opened)
+                }
+            )
         }
         // A user whose token lasts loses nothing.
         let other = try scene.gateway.frameClient(headers: AccessScene.bearer(try provider.token("&sub=bob")))
@@ -86,7 +38,7 @@ import Testing
         try waitUntil("all streams end") { readers.allSatisfy { $0.1.end != nil } }
         for (stream, reader) in readers {
             let found = try #require(reader.end)
-            #expect(found.text == stream.end, "\(stream)")
+            #expect(found.text == stream.end(closeCode: 4002), "\(stream)")
             let late = found.date.timeIntervalSince1970 - end
             #expect((-0.01...1).contains(late), "\(stream) \(late)")
         }
