@@ -137,6 +137,10 @@ import Testing
         try scene.untilKnown(token)
         let file = first.file(keys: second.keys)
         try scene.reload(file)
+        let log = scene.gateway.log
+        let loaded = try #require(log.range(of: "keys for tokens loaded keys=\(second.keys)"))
+        let reloaded = try #require(log.range(of: ": configuration reloaded"))
+        #expect(loaded.lowerBound < reloaded.lowerBound)
         #expect(try Self.status(scene, try second.token("keycloak", "&issuer=\(first.issuer)")) == 200)
         #expect(try Self.status(scene, token) != 200)
         // The same keys are not fetched again.
