@@ -125,6 +125,21 @@ import Testing
         try waitUntil("they are closed") { try gateway.descriptors() < descriptors - 590 }
     }
 
+    /// The gateway closes a client that does not take the replies to its frames. What it has not taken must not keep the relay.
+    @Test func closedClientsThatDoNotReadKeepNoDescriptors() throws {
+        let id = String(repeating: "x", count: 128)
+        let ping = WebSocketClient.frame(opcode: 1, payload: Array(#"{"op":"ping","id":"\#(id)"}"#.utf8))
+        let clients = try (0..<2).map { _ in
+            let client = try TLSClient(port: gateway.port, receiveBuffer: 4096)
+            _ = try client.open("/v1/ws", until: "\r\n\r\n")
+            return client
+        }
+        let open = try gateway.descriptors()
+        for client in clients { client.sendUntilBlocked(ping) }
+        try waitUntil("all descriptors are closed") { try gateway.descriptors() <= open - 3 * clients.count }
+        for client in clients { #expect(client.isReset(within: 0)) }
+    }
+
     @Test func strictTransportSecurityIsSentOnRequest() throws {
         let client = try TLSClient(port: gateway.port)
         #expect(try !client.request("GET /v1/info").contains("Strict-Transport-Security"))

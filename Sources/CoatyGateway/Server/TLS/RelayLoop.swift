@@ -104,7 +104,13 @@ final class RelayLoop {
             return
         }
         lastID += 1
-        let connection = RelayedConnection(id: lastID, outer: arrival.descriptor, peer: arrival.peer, ssl: ssl)
+        let connection = RelayedConnection(
+            id: lastID,
+            outer: arrival.descriptor,
+            peer: arrival.peer,
+            ssl: ssl,
+            flushTimeout: thread.flushTimeout
+        )
         connection.deadline = .now + thread.handshakeTimeout
         connections[connection.id] = connection
         timed.insert(connection.id)
@@ -128,8 +134,9 @@ final class RelayLoop {
             handshakes.append(connection.id)
             return
         }
-        advance(connection)
         let isOuter = event.data.u64 & 1 == 0
+        if !isOuter, event.events & (EPOLLRDHUP.rawValue | EPOLLHUP.rawValue) != 0 { connection.endOutward() }
+        advance(connection)
         // A client that has reset a connection whose server reads nothing at the moment.
         if isOuter, event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0, connections[connection.id] != nil,
             connection.phase == .relaying || connection.phase == .flushing,
@@ -237,7 +244,7 @@ final class RelayLoop {
         if let inner {
             set(connection.inner, inner, connection.id << 1 | 1, isNew: connection.watchedInner == nil)
         } else {
-            // The server may have closed, which would be reported repeatedly.
+            // The server may have closed, which is noted by now and would be reported repeatedly.
             epoll_ctl(poller, EPOLL_CTL_DEL, connection.inner, nil)
         }
         connection.watchedInner = inner

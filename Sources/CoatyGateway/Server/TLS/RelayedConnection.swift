@@ -81,6 +81,8 @@ final class RelayedConnection {
     /// This end of the socket pair; -1 while there is none.
     private(set) var inner: Int32 = -1
     private(set) var phase = Phase.handshaking
+    /// Maximum time without progress for the client once the server has ended the connection.
+    private let flushTimeout: Duration
     /// When it is given up; nil for none.
     var deadline: ContinuousClock.Instant?
     /// Whether the loop has it in its queue.
@@ -101,16 +103,19 @@ final class RelayedConnection {
     private var hasInwardEnded = false
     /// The server has been told.
     private var hasShutInner = false
+    /// The server sends nothing more. Some of what it has sent may still be in the socket pair.
+    private var hasOutwardEnded = false
     /// The server has closed without reading everything.
     private var isReset = false
     private var ownsOuter = true
 
     /// Takes over the client's socket.
-    init(id: UInt64, outer: Int32, peer: String, ssl: OpaquePointer) {
+    init(id: UInt64, outer: Int32, peer: String, ssl: OpaquePointer, flushTimeout: Duration) {
         self.id = id
         self.outer = outer
         self.peer = peer
         self.ssl = ssl
+        self.flushTimeout = flushTimeout
     }
 
     deinit {
@@ -142,7 +147,20 @@ final class RelayedConnection {
     }
 
     /// Whether it is to be reset when its deadline has passed: the client must not take what has come for complete.
-    var isResetWhenLate: Bool { phase == .flushing || phase == .lingering && isReset }
+    var isResetWhenLate: Bool {
+        switch phase {
+        case .handshaking, .deciding: false
+        case .relaying, .flushing: true
+        case .lingering: isReset
+        }
+    }
+
+    /// Notes that the server sends nothing more. From now on the client has to make progress.
+    func endOutward() {
+        guard !hasOutwardEnded else { return }
+        hasOutwardEnded = true
+        deadline = .now + flushTimeout
+    }
 
     /// Passes on what can be passed on.
     func advance(_ scratch: UnsafeMutableRawBufferPointer) -> Outcome {
@@ -271,7 +289,13 @@ final class RelayedConnection {
     }
 
     private func passOutward(_ scratch: UnsafeMutableRawBufferPointer) -> Step {
-        if !outward.isEmpty { return flushOutward() }
+        if !outward.isEmpty {
+            let step = flushOutward()
+            // Nothing is read from the server now. That it closes has to be noticed nevertheless: for the server the client is gone then,
+            // and its descriptors must not depend on what it reads.
+            if case .blocked = step, !hasOutwardEnded { innerWants |= EPOLLRDHUP.rawValue }
+            return step
+        }
         let count = recv(inner, scratch.baseAddress, Self.pieceSize, 0)
         if count < 0, isRetried(errno) {
             innerWants |= EPOLLIN.rawValue
@@ -279,6 +303,7 @@ final class RelayedConnection {
         }
         guard count > 0 else {
             isReset = count < 0
+            endOutward()
             close(inner)
             inner = -1
             phase = .flushing
@@ -301,19 +326,19 @@ final class RelayedConnection {
     private func write(_ bytes: UnsafeRawBufferPointer) -> Int? {
         ERR_clear_error()
         let count = SSL_write(ssl, bytes.baseAddress, Int32(bytes.count))
-        if count > 0 { return Int(count) }
-        return wants(after: count) ? 0 : nil
+        guard count > 0 else { return wants(after: count) ? 0 : nil }
+        if hasOutwardEnded { deadline = .now + flushTimeout }
+        return Int(count)
     }
 
     // MARK: - The end
 
     private func flush() -> Outcome {
         (outerWants, innerWants) = (0, 0)
-        deadline = deadline ?? .now + TLSRelay.flushTimeout
         while !outward.isEmpty {
             switch flushOutward() {
             case .blocked: return .wait
-            case .progress: deadline = .now + TLSRelay.flushTimeout
+            case .progress: break
             case .failed: return .over
             }
         }

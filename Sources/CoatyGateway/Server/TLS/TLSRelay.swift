@@ -35,12 +35,14 @@ final class TLSRelay: Component {
     /// - Parameters:
     ///   - maximumHandshakes: maximum number of connections before their protocol is known; one more closes the oldest.
     ///   - handshakeTimeout: maximum time for a handshake and the bytes after it that identify the protocol.
+    ///   - flushTimeout: maximum time without progress for a client to take what is left when its connection ends.
     ///   - userTimeout: time that a client of HTTP may leave what was sent unacknowledged, in seconds.
     init(
         threads: Int = max(2, ProcessInfo.processInfo.activeProcessorCount),
         certificates: CertificateStore,
         maximumHandshakes: Int,
         handshakeTimeout: Duration = .seconds(10),
+        flushTimeout: Duration = TLSRelay.flushTimeout,
         userTimeout: Int,
         handlers: Handlers,
         logger: Logger
@@ -51,6 +53,7 @@ final class TLSRelay: Component {
                 certificates: certificates,
                 maximumHandshakes: max(1, maximumHandshakes / threads),
                 handshakeTimeout: handshakeTimeout,
+                flushTimeout: flushTimeout,
                 userTimeout: userTimeout,
                 handlers: handlers,
                 logger: logger
@@ -116,6 +119,7 @@ final class RelayThread: Sendable {
     let certificates: CertificateStore
     let maximumHandshakes: Int
     let handshakeTimeout: Duration
+    let flushTimeout: Duration
     let userTimeout: Int
     let handlers: TLSRelay.Handlers
     let logger: Logger
@@ -131,6 +135,7 @@ final class RelayThread: Sendable {
         certificates: CertificateStore,
         maximumHandshakes: Int,
         handshakeTimeout: Duration,
+        flushTimeout: Duration,
         userTimeout: Int,
         handlers: TLSRelay.Handlers,
         logger: Logger
@@ -139,6 +144,7 @@ final class RelayThread: Sendable {
         self.certificates = certificates
         self.maximumHandshakes = maximumHandshakes
         self.handshakeTimeout = handshakeTimeout
+        self.flushTimeout = flushTimeout
         self.userTimeout = userTimeout
         self.handlers = handlers
         self.logger = logger

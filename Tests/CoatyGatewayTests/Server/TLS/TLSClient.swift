@@ -48,13 +48,24 @@ final class TLSClient {
     }
 
     /// Connects to a port of 127.0.0.1.
-    convenience init(port: UInt16, authorities: String? = nil, identity: String? = nil) throws {
-        try self.init(descriptor: Self.connect(to: port), authorities: authorities, identity: identity)
+    convenience init(
+        port: UInt16,
+        receiveBuffer: Int32? = nil,
+        authorities: String? = nil,
+        identity: String? = nil
+    ) throws {
+        let descriptor = try Self.connect(to: port, receiveBuffer: receiveBuffer)
+        try self.init(descriptor: descriptor, authorities: authorities, identity: identity)
     }
 
     /// Connects to a port of 127.0.0.1, and returns the socket.
-    static func connect(to port: UInt16) throws -> Int32 {
+    ///
+    /// - Parameter receiveBuffer: bytes that the kernel takes for a client that does not read; nil for its default.
+    static func connect(to port: UInt16, receiveBuffer: Int32? = nil) throws -> Int32 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        if var size = receiveBuffer {
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -93,12 +104,12 @@ final class TLSClient {
         }
     }
 
-    /// Sends pieces of 1 KiB until no more is taken for 300 ms.
+    /// Sends a piece repeatedly until no more is taken for 300 ms, or the connection has failed.
     ///
     /// - Returns: the number of bytes.
-    func sendUntilBlocked() -> Int {
+    @discardableResult
+    func sendUntilBlocked(_ piece: [UInt8] = Array(repeating: 7, count: 1024)) -> Int {
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-        let piece = [UInt8](repeating: 7, count: 1024)
         var sent = 0
         while true {
             ERR_clear_error()
@@ -108,7 +119,7 @@ final class TLSClient {
                 continue
             }
             var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-            if poll(&entry, 1, 300) == 0 { return sent }
+            if poll(&entry, 1, 300) == 0 || entry.revents & Int16(POLLERR | POLLHUP) != 0 { return sent }
         }
     }
 
@@ -170,6 +181,12 @@ final class TLSClient {
             """
         )
         return try read(until: text)
+    }
+
+    /// Whether the peer has reset the connection, at the latest after a time. A regular end is no reset.
+    func isReset(within milliseconds: Int32) -> Bool {
+        var entry = pollfd(fd: descriptor, events: 0, revents: 0)
+        return poll(&entry, 1, milliseconds) == 1 && entry.revents & Int16(POLLERR) != 0
     }
 
     /// Sends close_notify.

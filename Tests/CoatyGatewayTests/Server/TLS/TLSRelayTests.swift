@@ -9,112 +9,8 @@ import Testing
 
 /// The relay between a TLS client and a server that a test plays.
 @Suite struct TLSRelayTests {
-    /// A relay, and the ends that it has handed to the server.
-    private final class Scene: Sendable {
-        let certificates: Certificates
-        let relay: TLSRelay
-        private let served = Mutex<[(descriptor: Int32, peek: ProtocolPeek, origin: ConnectionOrigin)]>([])
-        let plain = Mutex<[Int32]>([])
-
-        init(maximumHandshakes: Int = 16, asksForCertificate: Bool = false, requires: Bool = false) async throws {
-            certificates = try Certificates()
-            let files = TLSFiles(
-                certificate: certificates.path("server.pem"),
-                key: certificates.path("server.key"),
-                clientAuthorities: asksForCertificate ? certificates.path("ca.pem") : nil,
-                requiresClientCertificate: requires
-            )
-            let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-            let box = Box()
-            relay = TLSRelay(
-                threads: 1,
-                certificates: try CertificateStore(files, logger: logger),
-                maximumHandshakes: maximumHandshakes,
-                userTimeout: 30,
-                handlers: .init(
-                    serve: { peek, descriptor, origin in box.scene?.add(descriptor, peek, origin) },
-                    refusePlainText: { descriptor in box.scene?.plain.withLock { $0.append(descriptor) } }
-                ),
-                logger: logger
-            )
-            box.set(self)
-            try await relay.start()
-        }
-
-        /// The handlers exist before the scene.
-        private final class Box: Sendable {
-            private let held = Mutex<Weak?>(nil)
-            struct Weak { weak var scene: Scene? }
-            var scene: Scene? { held.withLock { $0?.scene } }
-            func set(_ scene: Scene) { held.withLock { $0 = Weak(scene: scene) } }
-        }
-
-        private func add(_ descriptor: Int32, _ peek: ProtocolPeek, _ origin: ConnectionOrigin) {
-            _ = fcntl(descriptor, F_SETFL, 0)
-            var limit = timeval(tv_sec: 10, tv_usec: 0)
-            for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-                setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
-            }
-            served.withLock { $0.append((descriptor, peek, origin)) }
-        }
-
-        /// Gives the relay one end of a socket pair, and returns the other.
-        func connect() throws -> Int32 {
-            var ends: [Int32] = [-1, -1]
-            try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-            _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
-            relay.take(ends[0], peer: "192.0.2.7")
-            return ends[1]
-        }
-
-        func client(identity: String? = nil) throws -> TLSClient {
-            try TLSClient(
-                descriptor: connect(),
-                authorities: certificates.path("ca.pem"),
-                identity: identity.map(certificates.path)
-            )
-        }
-
-        /// The server's end of the next connection.
-        func server() throws -> (descriptor: Int32, peek: ProtocolPeek, origin: ConnectionOrigin) {
-            try waitUntil("a connection is served") { served.withLock { !$0.isEmpty } }
-            return served.withLock { $0.removeFirst() }
-        }
-
-        func pair() throws -> (client: TLSClient, server: Int32) {
-            let client = try client()
-            try client.send("GET /v1/info HTTP/1.1\r\n")
-            let server = try server().descriptor
-            _ = try receive(server, count: "GET /v1/info HTTP/1.1\r\n".utf8.count)
-            return (client, server)
-        }
-    }
-
-    private static func receive(_ descriptor: Int32, count: Int) throws -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: count)
-        var received = 0
-        while received < count {
-            let more = recv(descriptor, &bytes[received], count - received, 0)
-            try #require(more > 0, "recv: \(errno)")
-            received += more
-        }
-        return bytes
-    }
-
-    private static func send(_ descriptor: Int32, _ bytes: some Sequence<UInt8>) throws {
-        let bytes = Array(bytes)
-        var sent = 0
-        while sent < bytes.count {
-            let more = bytes[sent...].withUnsafeBytes {
-                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-            }
-            try #require(more > 0, "send: \(errno)")
-            sent += more
-        }
-    }
-
     @Test func firstBytesTellTheServerAndOriginTravelsAlong() async throws {
-        let scene = try await Scene()
+        let scene = try await RelayScene()
         for (parts, kind) in [
             (["GET /v1/ws HTTP/1.1\r\n"], ProtocolPeek.webSocket), (["G", "ET /v1/w", "s/x"], .webSocket),
             (["GET /", "healthz "], .health), (["P"], .http),
@@ -126,7 +22,7 @@ import Testing
             #expect(origin.peer == "192.0.2.7" && origin.isEncrypted && origin.certificate == nil)
             // The bytes that told the protocol have not been lost.
             let text = parts.joined()
-            #expect(try Self.receive(descriptor, count: text.utf8.count) == Array(text.utf8))
+            #expect(try RelayScene.receive(descriptor, count: text.utf8.count) == Array(text.utf8))
             close(descriptor)
         }
         await scene.relay.stop()
@@ -135,7 +31,7 @@ import Testing
     /// Random pieces in both directions arrive as they were sent, whatever the sizes of reads and writes.
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
     func randomPiecesArriveInOrder(seed: UInt64) async throws {
-        let scene = try await Scene()
+        let scene = try await RelayScene()
         var random = SeededGenerator(seed: seed)
         let (client, server) = try scene.pair()
         for round in 0..<12 {
@@ -152,11 +48,11 @@ import Testing
             }
             let sent = pieces
             if round.isMultiple(of: 2) {
-                let reading = Task.detached { try Self.receive(server, count: bytes.count) }
+                let reading = Task.detached { try RelayScene.receive(server, count: bytes.count) }
                 for piece in sent { try client.send(piece) }
                 #expect(try await reading.value == bytes)
             } else {
-                let writing = Task.detached { for piece in sent { try Self.send(server, piece) } }
+                let writing = Task.detached { for piece in sent { try RelayScene.send(server, piece) } }
                 #expect(try client.read(count: bytes.count) == bytes)
                 try await writing.value
             }
@@ -167,24 +63,20 @@ import Testing
     }
 
     @Test func aServerThatDoesNotReadHoldsTheClientBack() async throws {
-        let scene = try await Scene()
+        let scene = try await RelayScene()
         let (client, server) = try scene.pair()
         let sent = client.sendUntilBlocked()
         // The client's own socket buffer, one piece, and the socket pair.
         #expect(sent < 600 << 10, "\(sent)")
-        _ = try Self.receive(server, count: sent)
+        _ = try RelayScene.receive(server, count: sent)
         close(server)
         await scene.relay.stop()
     }
 
     @Test func aClientThatDoesNotReadHoldsTheServerBack() async throws {
-        let scene = try await Scene()
+        let scene = try await RelayScene()
         let (client, server) = try scene.pair()
-        _ = fcntl(server, F_SETFL, O_NONBLOCK)
-        let piece = [UInt8](repeating: 7, count: 1024)
-        var sent = 0
-        var entry = pollfd(fd: server, events: Int16(POLLOUT), revents: 0)
-        while poll(&entry, 1, 300) > 0 { sent += max(0, Glibc.send(server, piece, piece.count, Int32(MSG_NOSIGNAL))) }
+        let sent = RelayScene.fill(server)
         #expect(sent < 600 << 10, "\(sent)")
         #expect(try client.read(count: sent).count == sent)
         close(server)
@@ -192,10 +84,10 @@ import Testing
     }
 
     @Test func theServersEndArrivesAfterItsBytesWithCloseNotify() async throws {
-        let scene = try await Scene()
+        let scene = try await RelayScene()
         let (client, server) = try scene.pair()
         let bytes = (0..<50_000).map { UInt8(truncatingIfNeeded: $0) }
-        try Self.send(server, bytes)
+        try RelayScene.send(server, bytes)
         close(server)
         #expect(try client.read(count: bytes.count) == bytes)
         #expect(try client.read().isEmpty)
@@ -204,14 +96,14 @@ import Testing
 
     @Test(arguments: [true, false])
     func theClientsEndReachesTheServerWhichMayStillAnswer(notifies: Bool) async throws {
-        let scene = try await Scene()
+        let scene = try await RelayScene()
         let (client, server) = try scene.pair()
         try client.send("last")
         if notifies { client.closeNotify() } else { shutdown(client.descriptor, Int32(SHUT_WR)) }
-        #expect(try Self.receive(server, count: 4) == Array("last".utf8))
+        #expect(try RelayScene.receive(server, count: 4) == Array("last".utf8))
         var byte: UInt8 = 0
         #expect(recv(server, &byte, 1, 0) == 0)
-        try Self.send(server, "answer".utf8)
+        try RelayScene.send(server, "answer".utf8)
         close(server)
         #expect(try client.read(count: 6) == Array("answer".utf8))
         await scene.relay.stop()
@@ -219,7 +111,7 @@ import Testing
 
     /// The server cuts a connection whose bytes it has not read: the client must not take the end for a regular one.
     @Test func aCutConnectionHasNoCloseNotify() async throws {
-        let scene = try await Scene()
+        let scene = try await RelayScene()
         let (client, server) = try scene.pair()
         try client.send("unread")
         var byte: UInt8 = 0
@@ -230,7 +122,7 @@ import Testing
     }
 
     @Test func aClientThatVanishesEndsTheServersConnection() async throws {
-        let scene = try await Scene()
+        let scene = try await RelayScene()
         let server = try scene.pair().server
         var byte: UInt8 = 0
         #expect(recv(server, &byte, 1, 0) == 0)
@@ -239,7 +131,7 @@ import Testing
     }
 
     @Test func oneHandshakeTooManyClosesTheOldest() async throws {
-        let scene = try await Scene(maximumHandshakes: 2)
+        let scene = try await RelayScene(maximumHandshakes: 2)
         let silent = try (0..<3).map { _ in try scene.connect() }
         var byte: UInt8 = 0
         #expect(recv(silent[0], &byte, 1, 0) == 0)
@@ -249,7 +141,7 @@ import Testing
     }
 
     @Test func aSilentConnectionIsClosedAtTheDeadline() async throws {
-        let scene = try await Scene()
+        let scene = try await RelayScene()
         let silent = try scene.connect()
         let start = ContinuousClock.now
         var entry = pollfd(fd: silent, events: Int16(POLLIN), revents: 0)
@@ -260,19 +152,19 @@ import Testing
     }
 
     @Test func aPlainRequestIsHandedBackUnread() async throws {
-        let scene = try await Scene()
+        let scene = try await RelayScene()
         let descriptor = try scene.connect()
-        try Self.send(descriptor, "DELETE / HTTP/1.1\r\n".utf8)
+        try RelayScene.send(descriptor, "DELETE / HTTP/1.1\r\n".utf8)
         try waitUntil("it is handed back") { scene.plain.withLock { !$0.isEmpty } }
         let back = scene.plain.withLock { $0.removeFirst() }
-        #expect(try Self.receive(back, count: 6) == Array("DELETE".utf8))
+        #expect(try RelayScene.receive(back, count: 6) == Array("DELETE".utf8))
         close(back)
         close(descriptor)
         await scene.relay.stop()
     }
 
     @Test func namesOfAVerifiedCertificateAreInTheOrigin() async throws {
-        let scene = try await Scene(asksForCertificate: true)
+        let scene = try await RelayScene(asksForCertificate: true)
         let client = try scene.client(identity: "client")
         try client.send("GET /v1/info ")
         let (descriptor, _, origin) = try scene.server()
@@ -288,7 +180,7 @@ import Testing
     @Test(
         arguments: [("stranger", false), ("stranger", true), ("expired", false), (nil, true)] as [(String?, Bool)]
     ) func aClientWithoutAFittingCertificateIsRefused(identity: String?, requires: Bool) async throws {
-        let scene = try await Scene(asksForCertificate: true, requires: requires)
+        let scene = try await RelayScene(asksForCertificate: true, requires: requires)
         try scene.certificates.make("stranger", "subjectAltName=DNS:client.example", authority: "other-ca")
         try scene.certificates.make("expired", until: Date(timeIntervalSinceNow: -60))
         #expect(throws: (any Error).self) {
@@ -300,9 +192,9 @@ import Testing
     }
 
     @Test func aStopDeliversWhatTheServersHaveSent() async throws {
-        let scene = try await Scene()
+        let scene = try await RelayScene()
         let (client, server) = try scene.pair()
-        try Self.send(server, "goodbye".utf8)
+        try RelayScene.send(server, "goodbye".utf8)
         close(server)
         await scene.relay.stop()
         #expect(try client.read(count: 7) == Array("goodbye".utf8))

@@ -1,0 +1,45 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+/// Connections whose client makes no progress, over TCP: they must not keep descriptors.
+@Suite struct RelayEndTests {
+    private static let webSocket = "GET /v1/ws HTTP/1.1\r\n"
+
+    /// The number of descriptors that this process has open.
+    private func descriptors() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+    }
+
+    @Test(arguments: [true, false]) func aClientThatDoesNotReadIsResetAfterTheServersEnd(closes: Bool) async throws {
+        let scene = try await RelayScene(flushTimeout: .milliseconds(300))
+        let (client, server) = try scene.pair(scene.connectOverTCP(), request: Self.webSocket)
+        _ = RelayScene.fill(server)
+        // As long as the server goes on, the client may take its time.
+        #expect(!client.isReset(within: 700))
+        let open = try descriptors()
+        if closes { close(server) } else { shutdown(server, Int32(SHUT_WR)) }
+        #expect(client.isReset(within: 10_000))
+        // The client's socket, and both ends of the pair.
+        try waitUntil("the descriptors are closed") { try descriptors() <= open - (closes ? 3 : 2) }
+        if !closes { close(server) }
+        await scene.relay.stop()
+    }
+
+    /// The client has stopped to send before, so that both directions of the pair are shut when the server closes.
+    @Test func aClientThatHasEndedAndDoesNotReadIsResetAfterTheServersEnd() async throws {
+        let scene = try await RelayScene(flushTimeout: .milliseconds(300))
+        let (client, server) = try scene.pair(scene.connectOverTCP(), request: Self.webSocket)
+        client.closeNotify()
+        var byte: UInt8 = 0
+        #expect(recv(server, &byte, 1, 0) == 0)
+        _ = RelayScene.fill(server)
+        #expect(!client.isReset(within: 700))
+        close(server)
+        #expect(client.isReset(within: 10_000))
+        await scene.relay.stop()
+    }
+}
