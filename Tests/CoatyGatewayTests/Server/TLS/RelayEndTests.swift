@@ -42,4 +42,56 @@ import Testing
         #expect(client.isReset(within: 10_000))
         await scene.relay.stop()
     }
+
+    /// The server has not read everything: what has come must not look complete, not even after the end was sent.
+    @Test func aCutConnectionIsReset() async throws {
+        let scene = try await RelayScene()
+        let (client, server) = try scene.pair(scene.connectOverTCP())
+        try client.send("unread")
+        var byte: UInt8 = 0
+        try waitUntil("it has come") { recv(server, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 1 }
+        close(server)
+        #expect(throws: TLSClient.Failure.truncated) { try client.read() }
+        #expect(client.isReset(within: 10_000))
+        await scene.relay.stop()
+    }
+
+    /// The server goes on, and no heartbeat of HTTP tells it that the client has stopped to read.
+    @Test func aClientOfHTTPThatAcknowledgesNothingIsCut() async throws {
+        let scene = try await RelayScene(userTimeout: 1)
+        let (client, server) = try scene.pair(scene.connectOverTCP())
+        _ = RelayScene.fill(server)
+        var byte: UInt8 = 0
+        #expect(recv(server, &byte, 1, 0) <= 0 && errno != EAGAIN)
+        close(server)
+        withExtendedLifetime(client) {}
+        await scene.relay.stop()
+    }
+
+    /// Without a FIN, as after a power failure.
+    @Test func aClientOfHTTPThatVanishesIsCut() async throws {
+        let scene = try await RelayScene(userTimeout: 1)
+        let (client, server) = try scene.pair(scene.connectOverTCP())
+        client.vanish()
+        try RelayScene.send(server, "response".utf8)
+        var byte: UInt8 = 0
+        #expect(recv(server, &byte, 1, 0) <= 0 && errno != EAGAIN)
+        close(server)
+        withExtendedLifetime(client) {}
+        await scene.relay.stop()
+    }
+
+    /// The server of WebSockets notices by its pings, and closes its end.
+    @Test(arguments: [true, false])
+    func aWebSocketWhoseClientVanishesIsGoneAfterTheServersEnd(isFull: Bool) async throws {
+        let scene = try await RelayScene(flushTimeout: .milliseconds(300))
+        let (client, server) = try scene.pair(scene.connectOverTCP(), request: Self.webSocket)
+        client.vanish()
+        if isFull { _ = RelayScene.fill(server) } else { try RelayScene.send(server, "ping".utf8) }
+        let open = try descriptors()
+        close(server)
+        try waitUntil("the descriptors are closed", within: 10) { try descriptors() <= open - 3 }
+        withExtendedLifetime(client) {}
+        await scene.relay.stop()
+    }
 }

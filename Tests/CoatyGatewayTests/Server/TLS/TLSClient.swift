@@ -189,6 +189,23 @@ final class TLSClient {
         return poll(&entry, 1, milliseconds) == 1 && entry.revents & Int16(POLLERR) != 0
     }
 
+    /// Lets the kernel drop whatever comes, so that nothing is acknowledged or answered from now on.
+    func vanish() {
+        // struct sock_filter and struct sock_fprog of linux/filter.h: a program that returns 0, the number of bytes to keep.
+        struct Program {
+            var count: UInt16 = 1
+            var instructions: UnsafeMutablePointer<UInt64>
+        }
+        var returnNothing: UInt64 = 0x06
+        let attachFilter: Int32 = 26
+        withUnsafeMutablePointer(to: &returnNothing) { pointer in
+            var program = Program(instructions: pointer)
+            let size = socklen_t(MemoryLayout<Program>.size)
+            let result = setsockopt(descriptor, SOL_SOCKET, attachFilter, &program, size)
+            precondition(result == 0, "SO_ATTACH_FILTER: errno \(errno)")
+        }
+    }
+
     /// Sends close_notify.
     func closeNotify() { SSL_shutdown(ssl) }
 }
