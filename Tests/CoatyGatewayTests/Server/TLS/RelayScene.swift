@@ -16,6 +16,7 @@ final class RelayScene: Sendable {
 
     init(
         maximumHandshakes: Int = 16,
+        handshakeTimeout: Duration = .seconds(10),
         flushTimeout: Duration = TLSRelay.flushTimeout,
         userTimeout: Int = 30,
         asksForCertificate: Bool = false,
@@ -34,6 +35,7 @@ final class RelayScene: Sendable {
             threads: 1,
             certificates: try CertificateStore(files, logger: logger),
             maximumHandshakes: maximumHandshakes,
+            handshakeTimeout: handshakeTimeout,
             flushTimeout: flushTimeout,
             userTimeout: userTimeout,
             handlers: .init(
@@ -67,6 +69,9 @@ final class RelayScene: Sendable {
     func connect() throws -> Int32 {
         var ends: [Int32] = [-1, -1]
         try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        // Small, so that tests see what the relay itself holds.
+        var size: Int32 = 4096
+        for end in ends { setsockopt(end, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size)) }
         take(ends[0])
         return ends[1]
     }
@@ -144,10 +149,11 @@ final class RelayScene: Sendable {
     static func fill(_ descriptor: Int32) -> Int {
         let piece = [UInt8](repeating: 7, count: 1024)
         var sent = 0
-        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        while poll(&entry, 1, 300) > 0 {
-            sent += max(0, Glibc.send(descriptor, piece, piece.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)))
+        while true {
+            let count = Glibc.send(descriptor, piece, piece.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+            sent += max(0, count)
+            var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            if count < 0, poll(&entry, 1, 300) == 0 { return sent }
         }
-        return sent
     }
 }
