@@ -86,14 +86,14 @@ extension Metrics {
 
     func add(_ relay: TLSRelay, _ certificates: CertificateStore) {
         add { text in
-            let handshakes = relay.handshakes
+            let failures = relay.failures
             text.counter(
                 "tls_handshakes_total",
-                "TLS connections by result: served, or failed before a request.",
-                [
-                    ([("result", "served")], Double(handshakes.served)),
-                    ([("result", "failed")], Double(handshakes.failed)),
-                ]
+                "TLS connections by result: served, or failed before a request, for a reason.",
+                [([("result", "served"), ("reason", "")], Double(relay.served))]
+                    + HandshakeFailure.allCases.map { failure in
+                        ([("result", "failed"), ("reason", failure.rawValue)], Double(failures[failure] ?? 0))
+                    }
             )
             text.gauge(
                 "tls_certificate_expiry_timestamp_seconds",

@@ -95,12 +95,13 @@ final class RelayLoop {
 
     private func add(_ arrival: RelayThread.Arrival) {
         while undecidedCount >= thread.maximumHandshakes, !undecided.isEmpty {
-            if let oldest = connections[undecided.removeFirst()], oldest.isUndecided { remove(oldest) }
+            if let oldest = connections[undecided.removeFirst()], oldest.isUndecided { remove(oldest, .evicted) }
         }
         var on: Int32 = 1
         setsockopt(arrival.descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
         guard let ssl = thread.certificates.context.makeConnection(arrival.descriptor) else {
             close(arrival.descriptor)
+            thread.failures.count(.noResources)
             return
         }
         lastID += 1
@@ -152,14 +153,14 @@ final class RelayLoop {
         case .wait: break
         case .again: ready.append(connection.id)
         case .plainText:
-            remove(connection)
+            remove(connection, .plainText)
             thread.handlers.refusePlainText(connection.releaseOuter())
             return
         case .decided(let peek):
             serve(connection, peek)
             return
         case .over:
-            remove(connection)
+            remove(connection, connection.failure)
             return
         }
         if connection.phase == .lingering, !wasLingering {
@@ -179,7 +180,7 @@ final class RelayLoop {
                 thread.logger.error("cannot relay a TLS connection", metadata: ["error": "\(errorText(errno))"])
             }
             isExhausted = true
-            return remove(connection)
+            return remove(connection, .noResources)
         }
         thread.served.add(1, ordering: .relaxed)
         undecidedCount -= 1
@@ -201,12 +202,14 @@ final class RelayLoop {
     }
 
     /// Forgets a connection. Its descriptors are closed with the object.
-    private func remove(_ connection: RelayedConnection) {
+    ///
+    /// - Parameter failure: what is counted if the connection was not yet handed to a server; nil if the gateway stops.
+    private func remove(_ connection: RelayedConnection, _ failure: HandshakeFailure? = nil) {
         unwatchOuter(connection)
         if connection.watchedInner != nil { epoll_ctl(poller, EPOLL_CTL_DEL, connection.inner, nil) }
         if connection.isUndecided {
             undecidedCount -= 1
-            thread.failed.add(1, ordering: .relaxed)
+            if let failure { thread.failures.count(failure) }
         }
         if connection.isCountedAsLingering { lingeringCount -= 1 }
         timed.remove(connection.id)
@@ -221,7 +224,7 @@ final class RelayLoop {
                 continue
             }
             if connection.isResetWhenLate { connection.discard() }
-            remove(connection)
+            remove(connection, .timeout)
         }
     }
 

@@ -89,6 +89,8 @@ final class RelayedConnection {
     var isQueued = false
     /// Whether the loop counts it among those that linger.
     var isCountedAsLingering = false
+    /// Why it is over, if that is before its protocol is known.
+    private(set) var failure = HandshakeFailure.closed
     /// What the descriptors are watched for by the loop; nil if not at all.
     var watchedOuter: UInt32?
     var watchedInner: UInt32?
@@ -377,6 +379,9 @@ final class RelayedConnection {
         switch SSL_get_error(ssl, result) {
         case SSL_ERROR_WANT_READ: outerWants |= EPOLLIN.rawValue
         case SSL_ERROR_WANT_WRITE: outerWants |= EPOLLOUT.rawValue
+        case SSL_ERROR_SSL:
+            if cssl_is_unexpected_end() == 0 { failure = .tls }
+            return false
         default: return false
         }
         return true

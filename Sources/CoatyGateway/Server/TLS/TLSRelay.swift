@@ -8,7 +8,8 @@ import Synchronization
 /// Terminates TLS on threads of its own. A server gets one end of a socket pair, on which it sees what it would see on the client's
 /// socket without TLS.
 final class TLSRelay: Component {
-    /// Maximum time without progress for a client to take what is left when its connection ends.
+    /// Maximum time without progress for a client to take what is left when its connection ends. The kernel takes more from the relay when
+    /// a third of its buffer, some 32 KiB, is free again.
     static let flushTimeout = Duration.seconds(5)
     /// How long a connection stays open after its end was sent.
     static let lingerTime = Duration.seconds(1)
@@ -67,11 +68,12 @@ final class TLSRelay: Component {
         threads[Int(number % UInt(threads.count))].take(RelayThread.Arrival(descriptor: descriptor, peer: peer))
     }
 
-    /// Connections that were handed to a server, and those that ended before, since the start.
-    var handshakes: (served: Int, failed: Int) {
-        threads.reduce((0, 0)) {
-            ($0.0 + $1.served.load(ordering: .relaxed), $0.1 + $1.failed.load(ordering: .relaxed))
-        }
+    /// The number of connections that were handed to a server since the start.
+    var served: Int { threads.reduce(0) { $0 + $1.served.load(ordering: .relaxed) } }
+
+    /// The number of connections that ended before since the start, by reason.
+    var failures: [HandshakeFailure: Int] {
+        threads.reduce(into: [:]) { sum, thread in sum.merge(thread.failures.all, uniquingKeysWith: +) }
     }
 
     func start() async throws {
@@ -123,9 +125,10 @@ final class RelayThread: Sendable {
     let userTimeout: Int
     let handlers: TLSRelay.Handlers
     let logger: Logger
-    /// Connections that were handed to a server, and those that ended before.
+    /// Connections that were handed to a server.
     let served = Atomic(0)
-    let failed = Atomic(0)
+    /// Those that ended before.
+    let failures = HandshakeFailures()
     private let name: String
     private let state = Mutex(State())
     private let ended = DispatchGroup()
