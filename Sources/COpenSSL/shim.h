@@ -82,12 +82,17 @@ static inline int cssl_is_unexpected_end(void) {
     return ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
 }
 
-/// The end of a certificate's validity in seconds since 1970; 0 if it has none that can be read.
-static inline int64_t cssl_expiry(const X509 *certificate) {
+static inline int64_t cssl_seconds(const ASN1_TIME *text) {
     struct tm time;
-    if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time) != 1) return 0;
+    if (ASN1_TIME_to_tm(text, &time) != 1) return 0;
     return (int64_t)timegm(&time);
 }
+
+/// The beginning of a certificate's validity in seconds since 1970; 0 if it has none that can be read.
+static inline int64_t cssl_beginning(const X509 *certificate) { return cssl_seconds(X509_get0_notBefore(certificate)); }
+
+/// The end of a certificate's validity in seconds since 1970; 0 if it has none that can be read.
+static inline int64_t cssl_expiry(const X509 *certificate) { return cssl_seconds(X509_get0_notAfter(certificate)); }
 
 enum { CSSL_COMMON_NAME = 0, CSSL_DNS = 1, CSSL_URI = 2, CSSL_EMAIL = 3 };
 

@@ -45,8 +45,10 @@ public final class Certificates: Sendable {
         )
     }
 
-    /// Makes a certificate that ends at a time, and its key.
-    public func make(_ name: String, until end: Date) throws {
+    /// Makes a certificate that is valid between two times, and its key.
+    ///
+    /// - Parameter beginning: nil for the year 2020.
+    public func make(_ name: String, from beginning: Date? = nil, until end: Date) throws {
         let format = DateFormatter()
         format.locale = Locale(identifier: "en_US_POSIX")
         format.timeZone = TimeZone(identifier: "UTC")
@@ -69,7 +71,8 @@ public final class Certificates: Sendable {
         }
         try makeRequest(name)
         try openssl(
-            "ca -batch -config \(name).ca -cert ca.pem -keyfile ca.key -startdate 20200101000000Z"
+            "ca -batch -config \(name).ca -cert ca.pem -keyfile ca.key -startdate "
+                + (beginning.map(format.string) ?? "20200101000000Z")
                 + " -enddate \(format.string(from: end)) -in \(name).csr -out \(name).pem"
         )
     }

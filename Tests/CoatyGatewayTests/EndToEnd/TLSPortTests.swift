@@ -177,6 +177,13 @@ import Testing
         #expect(try socket.read().isEmpty)
     }
 
+    @Test func anExpiredCertificateIsLoggedAtTheStart() throws {
+        #expect(!gateway.log.contains("the certificate is not valid at this time"))
+        try certificates.make("server", until: Date(timeIntervalSinceNow: -60))
+        let expired = try Self.start(certificates)
+        #expect(expired.log.contains("the certificate is not valid at this time"))
+    }
+
     @Test func filesThatCannotBeUsedPreventTheStart() throws {
         try "no certificate".write(toFile: certificates.path("bad"), atomically: true, encoding: .utf8)
         for (certificate, key) in [("bad", "server.key"), ("server.pem", "client.key"), ("missing", "server.key")] {

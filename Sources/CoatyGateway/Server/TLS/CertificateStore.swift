@@ -51,20 +51,33 @@ final class CertificateStore: Component {
     private let state: Mutex<State>
 
     /// - Throws: ``CertificateError`` if the files can't be used.
-    init(_ files: TLSFiles, interval: Duration = CertificateStore.checkInterval, logger: Logger)
-        throws(CertificateError)
-    {
+    init(
+        _ files: TLSFiles,
+        interval: Duration = CertificateStore.checkInterval,
+        logger: Logger
+    ) throws(CertificateError) {
         self.files = files
         self.interval = interval
         self.logger = logger
-        state = Mutex(State(loaded: try Self.load(files)))
+        let loaded = try Self.load(files)
+        state = Mutex(State(loaded: loaded))
+        warnIfInvalid(loaded.context)
     }
 
     /// What new connections use.
     var context: TLSContext { state.withLock { $0.loaded.context } }
 
     /// Loads the files, and changes nothing.
-    func prepare() throws(CertificateError) -> Prepared { try Self.load(files) }
+    ///
+    /// - Throws: ``CertificateError`` if the files can't be used. A certificate that is not valid now can't replace one that is.
+    func prepare() throws(CertificateError) -> Prepared {
+        let prepared = try Self.load(files)
+        if !prepared.context.isValid, context.isValid {
+            let (beginning, expiry) = Self.validity(prepared.context)
+            throw CertificateError(file: files.certificate, reason: "is only valid from \(beginning) to \(expiry)")
+        }
+        return prepared
+    }
 
     /// Puts loaded files in force for new connections.
     func commit(_ prepared: Prepared) {
@@ -72,11 +85,25 @@ final class CertificateStore: Component {
             state.loaded = prepared
             state.refused = nil
         }
-        let expiry = Date(timeIntervalSince1970: TimeInterval(prepared.context.expiry))
-        logger.info(
-            "certificate loaded",
-            metadata: ["file": "\(files.certificate)", "valid until": "\(expiry.ISO8601Format())"]
+        let expiry = Self.validity(prepared.context).expiry
+        logger.info("certificate loaded", metadata: ["file": "\(files.certificate)", "valid until": "\(expiry)"])
+        warnIfInvalid(prepared.context)
+    }
+
+    private func warnIfInvalid(_ context: TLSContext) {
+        guard !context.isValid else { return }
+        let (beginning, expiry) = Self.validity(context)
+        logger.warning(
+            "the certificate is not valid at this time",
+            metadata: [
+                "file": "\(files.certificate)", "valid from": "\(beginning)", "valid until": "\(expiry)",
+            ]
         )
+    }
+
+    private static func validity(_ context: TLSContext) -> (beginning: String, expiry: String) {
+        func text(_ seconds: Int64) -> String { Date(timeIntervalSince1970: TimeInterval(seconds)).ISO8601Format() }
+        return (text(context.beginning), text(context.expiry))
     }
 
     /// Loads the files and puts them in force for new connections.
@@ -102,15 +129,19 @@ final class CertificateStore: Component {
         }
     }
 
-    /// Reloads the files if they have changed. Of a pair that is being written, one file may not fit the other: the next check finds
-    /// it complete.
+    /// Reloads the files if they differ from those in force. Each time, also after they could not be used: permissions may have been
+    /// mended since, or a certificate have become valid.
     private func check() {
         let versions = files.all.map(FileVersion.init)
-        guard state.withLock({ $0.loaded.versions != versions && $0.refused != versions }) else { return }
+        guard state.withLock({ $0.loaded.versions != versions }) else { return }
         do throws(CertificateError) {
             try reload()
         } catch {
-            state.withLock { $0.refused = versions }
+            let isKnown = state.withLock { state in
+                defer { state.refused = versions }
+                return state.refused == versions
+            }
+            guard !isKnown else { return }
             logger.error(
                 "changed certificate files can't be used; the loaded certificate stays in force",
                 metadata: ["error": "\(error)"]

@@ -27,10 +27,11 @@ struct CertificateError: Error, CustomStringConvertible {
 /// @unchecked: OpenSSL counts references and locks by itself; nothing is configured after `init`.
 final class TLSContext: @unchecked Sendable {
     private let context: OpaquePointer
-    /// The end of the certificate's validity, in seconds since 1970.
+    /// The times between which the certificate is valid, in seconds since 1970.
+    let beginning: Int64
     let expiry: Int64
 
-    init(_ files: TLSFiles) throws(CertificateError) {
+    convenience init(_ files: TLSFiles) throws(CertificateError) {
         ERR_clear_error()
         guard let context = cssl_server_context() else {
             throw CertificateError(file: files.certificate, reason: "OpenSSL can't set itself up: \(Self.reason())")
@@ -41,8 +42,20 @@ final class TLSContext: @unchecked Sendable {
             SSL_CTX_free(context)
             throw error
         }
+        self.init(owning: context)
+    }
+
+    private init(owning context: OpaquePointer) {
         self.context = context
-        expiry = SSL_CTX_get0_certificate(context).map { cssl_expiry($0) } ?? 0
+        let certificate = SSL_CTX_get0_certificate(context)
+        beginning = certificate.map { cssl_beginning($0) } ?? 0
+        expiry = certificate.map { cssl_expiry($0) } ?? 0
+    }
+
+    /// Whether the certificate is valid at this time.
+    var isValid: Bool {
+        let now = Int64(time(nil))
+        return beginning <= now && now < expiry
     }
 
     deinit { SSL_CTX_free(context) }

@@ -1,0 +1,60 @@
+import Foundation
+import Logging
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+/// Certificates that are not valid, or not yet.
+@Suite struct CertificateStoreTests {
+    private static let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+    private let certificates: Certificates
+    private let store: CertificateStore
+
+    init() throws {
+        certificates = try Certificates()
+        let files = TLSFiles(certificate: certificates.path("server.pem"), key: certificates.path("server.key"))
+        store = try CertificateStore(files, interval: .milliseconds(20), logger: Self.logger)
+    }
+
+    private func replacePair(with name: String) throws {
+        try certificates.replace("server.key", with: "\(name).key")
+        try certificates.replace("server.pem", with: "\(name).pem")
+    }
+
+    @Test func anExpiredCertificateDoesNotReplaceAValidOne() throws {
+        let valid = store.context
+        try certificates.make("expired", until: Date(timeIntervalSinceNow: -60))
+        try replacePair(with: "expired")
+        let error = #expect(throws: CertificateError.self) { try store.reload() }
+        #expect(error?.reason.contains("only valid from 2020-01-01T00:00:00Z to") == true)
+        #expect(store.context === valid)
+    }
+
+    @Test func aCertificateIsLoadedWhenItBecomesValid() async throws {
+        let valid = store.context
+        let beginning = Date(timeIntervalSinceNow: 2)
+        try certificates.make("future", from: beginning, until: Date(timeIntervalSinceNow: 3600))
+        try replacePair(with: "future")
+        #expect(throws: CertificateError.self) { try store.reload() }
+        await store.start()
+        try waitUntil("it is loaded", within: 10) { store.context !== valid }
+        // The certificate has whole seconds.
+        #expect(Date().timeIntervalSince(beginning) > -1)
+        await store.stop()
+    }
+
+    /// If none is valid, the newer one is as good.
+    @Test func aCertificateReplacesAnInvalidOne() throws {
+        for name in ["expired", "expired-too"] {
+            try certificates.make(name, until: Date(timeIntervalSinceNow: -60))
+        }
+        let files = TLSFiles(certificate: certificates.path("expired.pem"), key: certificates.path("expired.key"))
+        let store = try CertificateStore(files, logger: Self.logger)
+        let first = store.context
+        try certificates.replace("expired.key", with: "expired-too.key")
+        try certificates.replace("expired.pem", with: "expired-too.pem")
+        try store.reload()
+        #expect(store.context !== first)
+    }
+}
