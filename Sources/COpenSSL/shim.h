@@ -68,6 +68,25 @@ static inline int cssl_verify_clients(SSL_CTX *context, const char *file, int re
     return 1;
 }
 
+/// A context with the certificates, key and authorities of another, and new keys for tickets. NULL without memory.
+static inline SSL_CTX *cssl_renewed_context(SSL_CTX *old) {
+    STACK_OF(X509) *chain = NULL;
+    SSL_CTX *context = cssl_server_context();
+    if (!context) return NULL;
+    SSL_CTX_get0_chain_certs(old, &chain);
+    STACK_OF(X509_NAME) *names = SSL_CTX_get_client_CA_list(old);
+    X509 *certificate = SSL_CTX_get0_certificate(old);
+    if (SSL_CTX_use_cert_and_key(context, certificate, SSL_CTX_get0_privatekey(old), chain, 1) != 1
+        || (names && !(names = SSL_dup_CA_list(names)))) {
+        SSL_CTX_free(context);
+        return NULL;
+    }
+    SSL_CTX_set_client_CA_list(context, names);
+    SSL_CTX_set1_cert_store(context, SSL_CTX_get_cert_store(old));
+    SSL_CTX_set_verify(context, SSL_CTX_get_verify_mode(old), NULL);
+    return context;
+}
+
 /// The text of the first error in the thread's queue, which is emptied.
 static inline void cssl_take_error(char *buffer, size_t size) {
     unsigned long code = ERR_get_error();

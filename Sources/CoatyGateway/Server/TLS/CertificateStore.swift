@@ -12,10 +12,15 @@ final class CertificateStore: Component {
     /// How often the files are looked at. Not by inotify: a mounted secret is replaced by a change of a symbolic link above the file.
     static let checkInterval = Duration.seconds(5)
 
+    /// How long session tickets are encrypted with the same keys. With them an attacker can decrypt recorded sessions of TLS 1.2.
+    static let ticketKeyLifetime = Duration.seconds(86_400)
+
     /// Files that were loaded and are not yet in force.
     struct Prepared: Sendable {
-        fileprivate let context: TLSContext
+        fileprivate var context: TLSContext
         fileprivate let versions: [FileVersion]
+        /// When the context was made, and with it its keys for session tickets.
+        fileprivate var made = ContinuousClock.now
     }
 
     /// What changes when a file is written or replaced.
@@ -47,6 +52,7 @@ final class CertificateStore: Component {
 
     private let files: TLSFiles
     private let interval: Duration
+    private let ticketKeyLifetime: Duration
     private let logger: Logger
     private let state: Mutex<State>
 
@@ -54,10 +60,12 @@ final class CertificateStore: Component {
     init(
         _ files: TLSFiles,
         interval: Duration = CertificateStore.checkInterval,
+        ticketKeyLifetime: Duration = CertificateStore.ticketKeyLifetime,
         logger: Logger
     ) throws(CertificateError) {
         self.files = files
         self.interval = interval
+        self.ticketKeyLifetime = ticketKeyLifetime
         self.logger = logger
         let loaded = try Self.load(files)
         state = Mutex(State(loaded: loaded))
@@ -132,6 +140,7 @@ final class CertificateStore: Component {
     /// Reloads the files if they differ from those in force. Each time, also after they could not be used: permissions may have been
     /// mended since, or a certificate have become valid.
     private func check() {
+        renewTicketKeys()
         let versions = files.all.map(FileVersion.init)
         guard state.withLock({ $0.loaded.versions != versions }) else { return }
         do throws(CertificateError) {
@@ -146,6 +155,16 @@ final class CertificateStore: Component {
                 "changed certificate files can't be used; the loaded certificate stays in force",
                 metadata: ["error": "\(error)"]
             )
+        }
+    }
+
+    private func renewTicketKeys() {
+        state.withLock { state in
+            guard .now - state.loaded.made >= ticketKeyLifetime, let context = state.loaded.context.renewed() else {
+                return
+            }
+            state.loaded.context = context
+            state.loaded.made = .now
         }
     }
 

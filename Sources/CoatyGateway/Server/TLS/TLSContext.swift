@@ -58,6 +58,11 @@ final class TLSContext: @unchecked Sendable {
         return beginning <= now && now < expiry
     }
 
+    /// Makes a context that differs in the keys for session tickets only: a ticket of this one begins no session there.
+    ///
+    /// - Returns: nil without memory.
+    func renewed() -> TLSContext? { cssl_renewed_context(context).map(TLSContext.init(owning:)) }
+
     deinit { SSL_CTX_free(context) }
 
     /// Makes the server's side of a connection on a connected socket, which stays the caller's.

@@ -10,6 +10,7 @@ import Testing
 /// A relay, and the ends that it has handed to the server.
 final class RelayScene: Sendable {
     let certificates: Certificates
+    let store: CertificateStore
     let relay: TLSRelay
     private let served = Mutex<[(descriptor: Int32, peek: ProtocolPeek, origin: ConnectionOrigin)]>([])
     let plain = Mutex<[Int32]>([])
@@ -19,10 +20,13 @@ final class RelayScene: Sendable {
         handshakeTimeout: Duration = .seconds(10),
         flushTimeout: Duration = TLSRelay.flushTimeout,
         userTimeout: Int = 30,
+        hasIntermediateAuthority: Bool = false,
         asksForCertificate: Bool = false,
-        requires: Bool = false
+        requires: Bool = false,
+        ticketKeyLifetime: Duration = CertificateStore.ticketKeyLifetime
     ) async throws {
         certificates = try Certificates()
+        if hasIntermediateAuthority { try certificates.makeServerWithIntermediate() }
         let files = TLSFiles(
             certificate: certificates.path("server.pem"),
             key: certificates.path("server.key"),
@@ -31,9 +35,15 @@ final class RelayScene: Sendable {
         )
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let box = Box()
+        store = try CertificateStore(
+            files,
+            interval: .milliseconds(20),
+            ticketKeyLifetime: ticketKeyLifetime,
+            logger: logger
+        )
         relay = TLSRelay(
             threads: 1,
-            certificates: try CertificateStore(files, logger: logger),
+            certificates: store,
             maximumHandshakes: maximumHandshakes,
             handshakeTimeout: handshakeTimeout,
             flushTimeout: flushTimeout,
@@ -95,11 +105,14 @@ final class RelayScene: Sendable {
     /// Shakes hands.
     ///
     /// - Parameter descriptor: the client's end of a connection; nil for one over a socket pair.
-    func client(_ descriptor: Int32? = nil, identity: String? = nil) throws -> TLSClient {
+    func client(_ descriptor: Int32? = nil, identity: String? = nil, resuming earlier: TLSClient? = nil) throws
+        -> TLSClient
+    {
         try TLSClient(
             descriptor: descriptor ?? connect(),
             authorities: certificates.path("ca.pem"),
-            identity: identity.map(certificates.path)
+            identity: identity.map(certificates.path),
+            resuming: earlier
         )
     }
 

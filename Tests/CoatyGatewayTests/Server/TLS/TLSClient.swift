@@ -22,7 +22,10 @@ final class TLSClient {
     /// - Parameters:
     ///   - authorities: PEM file that must have signed the peer's certificate; nil trusts every peer.
     ///   - identity: paths without `.pem` and `.key` of the client's certificate.
-    init(descriptor: Int32, authorities: String? = nil, identity: String? = nil) throws {
+    ///   - earlier: a connection whose session is to be resumed.
+    init(descriptor: Int32, authorities: String? = nil, identity: String? = nil, resuming earlier: TLSClient? = nil)
+        throws
+    {
         self.descriptor = descriptor
         // OpenSSL writes with write(2).
         signal(SIGPIPE, SIG_IGN)
@@ -42,6 +45,7 @@ final class TLSClient {
             SSL_use_certificate_file(ssl, identity + ".pem", SSL_FILETYPE_PEM)
             SSL_use_PrivateKey_file(ssl, identity + ".key", SSL_FILETYPE_PEM)
         }
+        if let earlier { SSL_set_session(ssl, SSL_get_session(earlier.ssl)) }
         SSL_set_fd(ssl, descriptor)
         ERR_clear_error()
         guard SSL_connect(ssl) == 1 else { throw Failure.handshake }
@@ -91,6 +95,9 @@ final class TLSClient {
         if let certificate = SSL_get0_peer_certificate(ssl) { X509_digest(certificate, EVP_sha256(), &digest, nil) }
         return digest
     }
+
+    /// Whether the handshake has resumed an earlier session.
+    var isResumed: Bool { SSL_session_reused(ssl) == 1 }
 
     func send(_ text: String) throws { try send(Array(text.utf8)) }
 
@@ -213,4 +220,12 @@ final class TLSClient {
 extension Certificates {
     /// Flags that make a gateway speak TLS.
     var flags: [String] { ["--tls-certificate-file", path("server.pem"), "--tls-key-file", path("server.key")] }
+
+    /// Replaces the certificate `server` by one of an intermediate authority, which stands behind it in the file.
+    func makeServerWithIntermediate() throws {
+        try make("intermediate", "basicConstraints=critical,CA:true")
+        try make("server", "subjectAltName=IP:127.0.0.1,DNS:localhost", authority: "intermediate")
+        let chain = try ["server.pem", "intermediate.pem"].map { try String(contentsOfFile: path($0), encoding: .utf8) }
+        try chain.joined().write(toFile: path("server.pem"), atomically: true, encoding: .utf8)
+    }
 }

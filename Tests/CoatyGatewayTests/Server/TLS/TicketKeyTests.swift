@@ -1,0 +1,41 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+/// The keys for session tickets do not stay the same.
+@Suite struct TicketKeyTests {
+    /// A connection that has received a ticket.
+    private func client(_ scene: RelayScene, resuming earlier: TLSClient? = nil) throws -> TLSClient {
+        let client = try scene.client(identity: "client", resuming: earlier)
+        try client.send("GET /v1/info ")
+        let (server, _, origin) = try scene.server()
+        #expect(origin.certificate?.commonNames == ["client"])
+        try RelayScene.send(server, "x".utf8)
+        #expect(try client.read(count: 1) == Array("x".utf8))
+        close(server)
+        return client
+    }
+
+    @Test func newKeysEndTheSessionsOfOldOnes() async throws {
+        // Intermediate authorities and those of clients have to be the same as before.
+        let scene = try await RelayScene(
+            hasIntermediateAuthority: true,
+            asksForCertificate: true,
+            requires: true,
+            ticketKeyLifetime: .zero
+        )
+        let first = try client(scene)
+        #expect(!first.isResumed)
+        #expect(try client(scene, resuming: first).isResumed)
+        let context = scene.store.context
+        await scene.store.start()
+        try waitUntil("there is a new context") { scene.store.context !== context }
+        await scene.store.stop()
+        let second = try client(scene, resuming: first)
+        #expect(!second.isResumed && second.peerDigest == first.peerDigest)
+        #expect(try client(scene, resuming: second).isResumed)
+        await scene.relay.stop()
+    }
+}
