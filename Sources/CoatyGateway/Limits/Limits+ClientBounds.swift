@@ -65,7 +65,7 @@ extension Limits {
             "handshake-timeout",
             .seconds,
             in: 1...60,
-            "Time for the first bytes of a connection, for a TLS handshake, for a WebSocket handshake, and then for `authenticate`, each",
+            "Time for the first bytes of a connection, with TLS together with the handshake, for a WebSocket handshake, and then for `authenticate`, each",
             atTheBound: "the connection is closed, after `authenticate` was awaited with 4502",
             \.handshakeTimeout
         ),
