@@ -18,6 +18,9 @@ SEEDS ?=
 # `Tests/Hostile/run --list` prints them) runs; all if it is empty.
 TESTS ?=
 
+# Whether `make test-hostile` uses TLS: TLS=1.
+TLS ?=
+
 # How many clients `make test-edge` has; each needs six file descriptors.
 EDGE_CLIENTS ?= 2000
 
@@ -102,9 +105,9 @@ test-proxies: deps-proxies ## send smuggled requests through haproxy and nginx, 
 	Tests/Proxies/addresses .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
 
 # Runs for about ten minutes. Nothing else should use the processors meanwhile.
-test-hostile: deps-hostile ## attack the gateway, and compare what an innocent client gets; TESTS="calm sse-unread" runs some rows
+test-hostile: deps-hostile ## attack the gateway, and compare what an innocent client gets; TESTS="calm sse-unread" runs some rows, TLS=1 over TLS
 	swift build -c release --product coaty-gateway
-	Tests/Hostile/run .build/hostile "$$(swift build -c release --show-bin-path)/coaty-gateway" $(TESTS)
+	Tests/Hostile/run .build/hostile "$$(swift build -c release --show-bin-path)/coaty-gateway" $(if $(TLS),--tls) $(TESTS)
 
 test-soak: deps-hostile ## run under load with clients that come and go, some hostile; SOAK_SECONDS=60 takes less, SOAK_RATE=500 events/s
 	swift build -c release --product coaty-gateway

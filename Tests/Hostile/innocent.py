@@ -19,7 +19,7 @@ import sys
 import time
 import uuid
 
-from wire import frame, handshake, mqtt_packet_length, outcome, publish, request, subscribe, target
+from wire import frame, handshake, mqtt_packet_length, outcome, publish, request, subscribe, target, tls_context
 
 ADDRESS = "127.0.0.1"
 CHANNEL = "innocent"
@@ -40,7 +40,9 @@ class Refused(Exception):
 
 
 async def connect(port):
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(ADDRESS, 0), limit=16 << 20)
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", port, local_addr=(ADDRESS, 0), limit=16 << 20, ssl=tls_context()
+    )
     writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return reader, writer
 

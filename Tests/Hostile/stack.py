@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from wire import mqtt_connect
+from wire import mqtt_connect, tls_context
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Seconds within which programs must be ready.
@@ -129,6 +129,14 @@ class Broker(Program):
                 time.sleep(TICK)
 
 
+def make_certificate(folder, name):
+    """Makes a certificate that signs itself. Returns the paths of it and of its key."""
+    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+    subprocess.run([*command.split(), "-keyout", key, "-out", certificate], check=True, stderr=subprocess.DEVNULL)
+    return certificate, key
+
+
 class Gateway(Program):
     """The gateway under test. `port` is None if it did not start."""
 
@@ -138,6 +146,9 @@ class Gateway(Program):
             path = folder / f"{name}.yaml"
             path.write_text(configuration)
             command += ["--config", path]
+        if tls_context():
+            certificate, key = make_certificate(folder, name)
+            command += ["--tls-certificate-file", certificate, "--tls-key-file", key]
         super().__init__(folder / f"{name}.log", command, descriptors=descriptors)
-        ready = self.wait_for_line(r"ready on http://127\.0\.0\.1:(\d+)")
+        ready = self.wait_for_line(r"ready on https?://127\.0\.0\.1:(\d+)")
         self.port = int(ready[1]) if ready else None

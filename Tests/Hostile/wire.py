@@ -2,11 +2,15 @@
 
 import array
 import base64
+import contextlib
 import fcntl
+import functools
 import json
+import os
 import re
 import select
 import socket
+import ssl
 import struct
 import termios
 import time
@@ -14,6 +18,19 @@ from urllib.parse import quote
 
 # Seconds that a client waits for an answer.
 PATIENCE = 30
+# The variable that makes all programs of the harness use TLS.
+TLS = "HOSTILE_TLS"
+
+
+@functools.cache
+def tls_context():
+    """Returns the context for connections to the gateway, which trusts any certificate; None without TLS."""
+    if not os.environ.get(TLS):
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def encoded(value):
@@ -86,6 +103,8 @@ class Client:
             self.socket.bind((address, 0))
             self.socket.connect(("127.0.0.1", port))
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if context := tls_context():
+                self.socket = context.wrap_socket(self.socket)
         except OSError:
             self.socket.close()
             raise
@@ -102,8 +121,15 @@ class Client:
     def send(self, data):
         self.socket.sendall(data)
 
+    def drop_received(self):
+        """Drops what the gateway has sent by now."""
+        self.socket.settimeout(0)
+        with contextlib.suppress(BlockingIOError, ssl.SSLWantReadError):
+            while self.socket.recv(1 << 20):
+                pass
+
     def unread(self):
-        """The bytes that the gateway has sent and that nobody has taken yet."""
+        """The bytes that the gateway has sent and that nobody has taken yet; with TLS those of its records."""
         waiting = array.array("i", [0])
         fcntl.ioctl(self.socket, termios.FIONREAD, waiting)
         return len(self._received) + waiting[0]

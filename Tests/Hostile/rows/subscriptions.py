@@ -36,17 +36,12 @@ def throttle_keys(attack, events=1_500, size=1_000_000):
     packet_head = publish_head(topic, len(head) + size + 3)
     publisher = attack.publisher()
     # A reader that keeps up, so that only the keys are held.
-    client.socket.settimeout(0)
     sent = 0
     for due in pace(events / max(1, attack.left - 5), attack.left - 3):
         for _ in range(due):
             publisher.send(packet_head + head + b"%08d" % sent + filling + b'"}}')
             sent += 1
-        try:
-            while client.socket.recv(1 << 20):
-                pass
-        except BlockingIOError:
-            pass
+        client.drop_received()
         if sent >= events:
             break
     attack.note(f"{sent} events published")
