@@ -140,8 +140,39 @@ import Testing
         #expect(!gateway.log.contains("cret") && !gateway.log.contains("wrong\n"))
     }
 
+    @Test func newCertificateFilesForTheBrokerCountWithoutARestart() throws {
+        let certificates = try Certificates()
+        let broker = try BrokerProcess(certificates, extraConfiguration: ["require_certificate true"])
+        defer { broker.stop() }
+        let authority = certificates.path("authority-in-use.pem")
+        func use(_ file: String, as path: String) throws {
+            try String(contentsOfFile: certificates.path(file), encoding: .utf8)
+                .write(toFile: path, atomically: true, encoding: .utf8)
+        }
+        try use("other-ca.pem", as: authority)
+        let own = certificates.path("own")
+        for kind in ["pem", "key"] { try use("client.\(kind)", as: "\(own).\(kind)") }
+        let gateway = try GatewayProcess([
+            "--broker", "mqtts://127.0.0.1:\(broker.port)", "--broker-ca-file", authority,
+            "--broker-certificate-file", own + ".pem", "--broker-key-file", own + ".key",
+        ])
+        func isReady() throws -> Bool { try gateway.request("GET", "/readyz").status == 200 }
+        try waitUntil("the broker's certificate is refused") { gateway.log.contains("not connected to the broker") }
+        #expect(try !isReady())
+        try use("ca.pem", as: authority)
+        try waitUntil("ready with the right authority") { try isReady() }
+        // The running connection goes on with what it has, and the next one has the new certificate.
+        try certificates.make("second", "subjectAltName=DNS:second.example")
+        for kind in ["pem", "key"] { try use("second.\(kind)", as: "\(own).\(kind)") }
+        #expect(try isReady())
+        try broker.restart()
+        try waitUntil("it is online again") {
+            try gateway.metric("coaty_gateway_broker_reconnects_total") == 1 && isReady()
+        }
+    }
+
     /// What mosquitto_passwd makes of `s@cret`.
-    private static let passwordHash =
+    static let passwordHash =
         "$7$101$Hj8pLBndYXBICsJp$S1TLRZeOLPCuShvd+z/0X6Hw9bzjQFfiNzTmF26KYEFU2dD+MaM2yMFxQk28TvX7pZO5PA5tBCRgNOVUIS53Ow=="
 }
 

@@ -68,6 +68,33 @@ struct MDNSTests {
         #expect(finding.log.contains("broker=mqtts://127.0.0.1:\(broker.port)"))
     }
 
+    @Test func aDiscoveredBrokerGetsTheCredentials() throws {
+        let network = try NetworkNamespace()
+        let broker = try network.run {
+            try BrokerProcess(
+                files: ["passwords": "user:\(BrokerLossTests.passwordHash)\n"],
+                extraConfiguration: ["allow_anonymous false", "password_file %d/passwords"]
+            )
+        }
+        defer { broker.stop() }
+        let announcement = try network.run {
+            let announcement = try MDNSAnnouncement(host: "0.0.0.0", port: broker.port)
+            try announcement.start()
+            return announcement
+        }
+        defer { announcement.stop() }
+        let file = broker.directory + "/password"
+        try "wrong".write(toFile: file, atomically: true, encoding: .utf8)
+        let finding = try network.run {
+            try GatewayProcess([
+                "--broker-discovery", "true", "--broker-user", "user", "--broker-password-file", file,
+            ])
+        }
+        try waitUntil("the password is wrong") { finding.log.contains("reason=not-authorized") }
+        try "s@cret".write(toFile: file, atomically: true, encoding: .utf8)
+        try waitUntil("the gateway is ready") { try isReady(finding, network) }
+    }
+
     /// An independent implementation, of Debian's python3-zeroconf.
     private static let zeroconf = """
         import socket, sys, time
