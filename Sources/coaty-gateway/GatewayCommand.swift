@@ -70,6 +70,7 @@ struct GatewayCommand: AsyncParsableCommand {
         let signals = TerminationSignals {
             StopWatchdog.start(timeout: settings.stopTimeout) {
                 logger.critical("does not stop", metadata: ["components": "\(gateway.stoppingComponents)"])
+                LogControl.standard.finish()
             }
         }
         let hasFailed = Atomic(false)

@@ -46,9 +46,6 @@ public struct DeadvertiseEvent: CommunicationEvent {
 
 /// What a Deadvertise event says.
 public struct DeadvertiseEventData: Sendable {
-    /// Number of ids up to which creating them all takes less time than a filter.
-    private static let fewIds = 256
-
     let payload: Payload
 
     package init(payload: Payload) { self.payload = payload }
@@ -61,9 +58,11 @@ public struct DeadvertiseEventData: Sendable {
 
     /// Returns the ids that are known, in their order, and possibly others: an event may have a million ids that nobody knows.
     ///
-    /// - Parameter filter: returns a filter for the known ids; called if there are many.
-    package func objectIds(knownTo filter: () -> NameFilter) -> [CoatyUUID] {
-        guard count > Self.fewIds else { return objectIds }
+    /// - Parameters:
+    ///   - known: the number of known ids. A filter takes about as much time as looking up as many ids.
+    ///   - filter: returns a filter for the known ids; called if the event has more ids.
+    package func objectIds(among known: Int, _ filter: () -> NameFilter) -> [CoatyUUID] {
+        guard count > known else { return objectIds }
         let filter = filter()
         return elements.compactMap { id in filter.mayContain(id) ? id.string.map(CoatyUUID.init(wire:)) : nil }
     }

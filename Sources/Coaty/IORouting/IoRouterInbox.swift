@@ -80,9 +80,10 @@ final class IoRouterInbox: Sendable {
         }
     }
 
-    /// Notes what is gone.
+    /// Notes what an event ends.
     func deadvertise(_ data: DeadvertiseEventData) {
-        deadvertise(data.objectIds { NameFilter(state.withLock(\.known).lazy.map(\.string)) })
+        let known = state.withLock(\.known)
+        deadvertise(data.objectIds(among: known.count) { NameFilter(known.lazy.map(\.string)) })
     }
 
     /// Notes what is gone.

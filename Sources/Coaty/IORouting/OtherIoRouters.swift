@@ -69,7 +69,7 @@ final class OtherIoRouters: Sendable {
     func remove(_ data: DeadvertiseEventData) {
         let known = state.withLock { $0.routers.map(\.id) }
         guard !known.isEmpty else { return }
-        let gone = Set(data.objectIds { NameFilter(known.lazy.map(\.string)) })
+        let gone = Set(data.objectIds(among: known.count) { NameFilter(known.lazy.map(\.string)) })
         state.withLock { $0.routers.removeAll { gone.contains($0.id) } }
     }
 }

@@ -1,4 +1,4 @@
-/// The hash values of names, to find those few among many strings of a JSON text: a string that is none of them is never created.
+/// A set of hash values of names. It skips strings of a JSON text that can't be one of the names without creating them.
 package struct NameFilter: Sendable {
     private let hashes: Set<Int>
 

@@ -44,7 +44,7 @@ extension EventAccess {
 }
 
 extension EventAccess {
-    /// Reads what a Deadvertise event says.
+    /// Looks up the objects of a Deadvertise event.
     init(_ data: DeadvertiseEventData, _ objects: ObjectRegistry) {
         let known = objects.known(data)
         self = .deadvertise(known, hasUnknown: known.count < data.count)

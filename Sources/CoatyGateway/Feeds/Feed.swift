@@ -98,11 +98,11 @@ final class Feed: Job {
     func deliver(_ event: ObservedEvent) { deliver { EventRecord(.event(event), cursor: $0) } }
 
     private func deliver(_ record: (FeedCursor?) -> EventRecord) {
-        let isTrimmed = intake.withLock { intake in
-            guard !intake.isOver else { return false }
-            return append(&intake, record)
+        let (isTrimmed, waitingSince) = intake.withLock { intake -> (Bool, ContinuousClock.Instant?) in
+            let isTrimmed = !intake.isOver && append(&intake, record)
+            return (isTrimmed, intake.waitingSince)
         }
-        if isTrimmed { counts.noteBacklog() }
+        if isTrimmed { counts.noteBacklog(waitingSince: waitingSince) }
         workers.schedule(self)
     }
 

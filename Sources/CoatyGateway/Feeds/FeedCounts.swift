@@ -71,9 +71,15 @@ final class FeedCounts: Sendable {
         logger.notice("events were left out for a client, because its subscriptions take more work than its share")
     }
 
-    func noteBacklog() {
+    /// - Parameter waitingSince: since when no worker has taken an event of the feed. A short time means that the workers are too slow, a
+    ///   long one that they did something else.
+    func noteBacklog(waitingSince: ContinuousClock.Instant?) {
         backlogs.add(1, ordering: .relaxed)
-        logger.warning("events were left out, because subscriptions take more work than there are workers for")
+        let milliseconds = waitingSince.map { ($0.duration(to: .now)) / .milliseconds(1) } ?? 0
+        logger.warning(
+            "events were left out, because subscriptions take more work than there are workers for",
+            metadata: ["idle-ms": .stringConvertible(Int(milliseconds))]
+        )
     }
 }
 

@@ -25,7 +25,7 @@ struct FeedIntake: Sendable {
     private(set) var position: UInt64 = 0
     private var entries: Deque<Entry> = []
     /// When the first entry was appended since an entry was last taken.
-    private var waitingSince: ContinuousClock.Instant?
+    private(set) var waitingSince: ContinuousClock.Instant?
     private var records = 0
     private var bytes = 0
     /// The charge of the records, and its account; nil until there was a record.

@@ -59,8 +59,9 @@ struct Limits: Sendable {
     var connectionTimeout = 30
     /// Seconds for which the gateway still serves after a signal to stop.
     var drainDelay = 0
-    /// Events of a feed that may wait until they are judged.
-    var waitingEvents = 4096
+    /// Events of a feed that may wait until they are judged: about two seconds of a busy network, because a single large event can hold up
+    /// all others for a part of a second.
+    var waitingEvents = 16_384
     /// Events that a subscription may queue.
     var buffer = 4096
     /// Bytes of the events that a connection may queue.

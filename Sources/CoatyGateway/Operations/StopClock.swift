@@ -95,10 +95,11 @@ func completes(within limit: Duration, _ operation: @escaping @Sendable () async
 }
 
 /// Runs an operation that blocks its thread, on a thread that no task needs.
-func onBlockingThread<Result: Sendable>(_ operation: @escaping @Sendable () -> Result) async -> Result {
+@discardableResult
+func onBlockingThread<Value: Sendable>(_ operation: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
         // A serial queue gets a thread of its own when it needs one.
-        DispatchQueue(label: "stop").async {
+        DispatchQueue(label: "blocking").async {
             continuation.resume(returning: operation())
         }
     }

@@ -16,9 +16,18 @@ enum ProtocolPeek: Equatable {
     ]
 
     private static let headEnd = Array("\r\n\r\n".utf8)
+    private static let bodyFields = [Array("content-length".utf8), Array("transfer-encoding".utf8)]
 
     /// Number of bytes that always suffice to decide. The heads of probes are shorter.
     static let length = 2048
+
+    /// Whether a head has ended and announces no body.
+    private static func isWhole(_ bytes: some RandomAccessCollection<UInt8>) -> Bool {
+        guard let end = bytes.firstRange(of: headEnd)?.lowerBound else { return false }
+        // Letters in lower case; what this makes of other characters does not matter.
+        let head = bytes[..<end].map { $0 | 0x20 }
+        return !bodyFields.contains { head.contains($0) }
+    }
 
     init(_ bytes: some RandomAccessCollection<UInt8>) {
         self = .http
@@ -29,7 +38,7 @@ enum ProtocolPeek: Equatable {
                 return
             }
             guard next.contains(byte) else { return }
-            self = kind == .health && !bytes.contains(Self.headEnd) ? .http : kind
+            self = kind == .health && !Self.isWhole(bytes) ? .http : kind
             return
         }
     }

@@ -37,7 +37,10 @@ import Testing
         let halfHead = try (0..<50).map { _ in try RawConnection(port: scene.gateway.port) }
         for connection in halfHead { try connection.send("POST /v1/advertise HTTP/1.1\r\nHost:") }
         let halfProbes = try (0..<50).map { _ in try RawConnection(port: scene.gateway.port) }
-        for connection in halfProbes { try connection.send("GET /readyz HTTP/1.1\r\nHost:") }
+        for (number, connection) in halfProbes.enumerated() {
+            let rest = number.isMultiple(of: 2) ? "" : " l\r\nContent-Length: 1\r\n\r\n"
+            try connection.send("GET /readyz HTTP/1.1\r\nHost:" + rest)
+        }
         for _ in 0..<20 { #expect(try scene.gateway.request("GET", "/healthz").status == 200) }
         // A half request line is dropped when its time is over.
         #expect(try half[0].isClosedByPeer(within: 20))

@@ -125,7 +125,7 @@ import Testing
         try waitUntil("they are closed") { try gateway.descriptors() < descriptors - 590 }
     }
 
-    /// The gateway closes a client that does not take the replies to its frames. What it has not taken must not keep the relay.
+    /// The gateway closes a client that does not take the replies to its frames. Unsent bytes must not keep the descriptors of the relay open.
     @Test func closedClientsThatDoNotReadKeepNoDescriptors() throws {
         let id = String(repeating: "x", count: 128)
         let ping = WebSocketClient.frame(opcode: 1, payload: Array(#"{"op":"ping","id":"\#(id)"}"#.utf8))

@@ -89,10 +89,10 @@ final class Authenticator: Sendable {
         // No failed attempts: the client has, or may have, a token of the provider.
         case .expired: throw Problems.tokenExpired
         case .keysNotLoaded: throw Problems.keysNotLoaded(retryAfter: .seconds(1))
-        case .keyUnknown(let id, let pause):
+        case .keyUnknown(let id, let fetched, let pause):
             let problem = Problems.keysNotLoaded(retryAfter: pause)
             let mayWait = state.withLock {
-                $0.failures.mayWait(for: id, since: verifier.keys.fetched, from: address, at: .now)
+                $0.failures.mayWait(for: id, since: fetched, from: address, at: .now)
             }
             throw mayWait ? problem : failed(from: address, problem)
         }

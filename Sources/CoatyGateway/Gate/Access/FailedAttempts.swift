@@ -9,11 +9,15 @@ struct FailedAttempts: Sendable {
     /// Time in which failures are counted, from the first one on.
     static let period = Duration.seconds(60)
 
+    /// Number of keys that clients of an address may wait for within the period. More than one, so that one client with a bad token
+    /// does not take the place of all others behind a proxy.
+    private static let maximumWaits = 4
+
     /// Number of failures after which an address is refused.
     private let limit: Int
     private var failures: ExpiringTable<ClientAddress, Int>
-    /// The key that clients of an address wait for.
-    private var waits: ExpiringTable<ClientAddress, Wait>
+    /// The keys that clients of an address wait for.
+    private var waits: ExpiringTable<ClientAddress, [Wait]>
 
     private struct Wait: Sendable, Equatable {
         let id: String?
@@ -30,7 +34,7 @@ struct FailedAttempts: Sendable {
     /// Returns whether a token that no key fits may wait for the next keys, rather than count as a failure.
     ///
     /// After a provider has changed its key, all clients of an address wait for that key until the keys are fetched again. So within a
-    /// minute an address may wait for one key, and for one fetch; everything else is a failure.
+    /// minute an address may wait for few keys, and for one fetch each; everything else is a failure.
     ///
     /// - Parameters:
     ///   - id: the key id of the token.
@@ -38,8 +42,13 @@ struct FailedAttempts: Sendable {
     mutating func mayWait(for id: String?, since fetched: Instant?, from address: String, at now: Instant) -> Bool {
         let source = ClientAddress(address)
         let wait = Wait(id: id, fetched: fetched)
-        if let known = waits.entry(source, at: now) { return known.value == wait }
-        waits.insert(source, wait, at: now)
+        guard let known = waits.entry(source, at: now)?.value else {
+            waits.insert(source, [wait], at: now)
+            return true
+        }
+        if known.contains(wait) { return true }
+        guard known.count < Self.maximumWaits, !known.contains(where: { $0.id == id }) else { return false }
+        waits.update(source, known + [wait])
         return true
     }
 

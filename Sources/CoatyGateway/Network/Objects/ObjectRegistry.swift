@@ -85,7 +85,7 @@ final class ObjectRegistry: Component {
     /// Returns the last known versions of the objects of an event, also of those that have been removed lately.
     func known(_ data: DeadvertiseEventData) -> [AliveObject] {
         let content = content
-        return data.objectIds { content.filter }.compactMap(content.known)
+        return content.ids(in: data).compactMap(content.known)
     }
 
     /// Passes the objects to a function while no change happens: a change is either in them, or the change handler is called
@@ -170,7 +170,8 @@ final class ObjectRegistry: Component {
 
     private func deadvertise(_ event: DeadvertiseEvent) {
         if let agent = event.sourceId { table.withLock { $0.hear(from: agent) } }
-        let ids = event.data.objectIds { content.filter }
+        let (content, unconfirmed) = table.withLock { ($0.content, $0.unconfirmed) }
+        let ids = content.ids(in: event.data, or: unconfirmed)
         for start in stride(from: 0, to: ids.count, by: Self.idsPerLock) {
             let some = ids[start..<min(start + Self.idsPerLock, ids.count)]
             table.withLock { $0.deadvertise(some, now: Self.now) }

@@ -23,7 +23,7 @@ struct ObjectTable: Sendable {
     private(set) var content: RegisteredObjects
     private var lastSerial: UInt64 = 0
     /// Agents that have not shown themselves since the broker connection was lost.
-    private var unconfirmed: Set<CoatyUUID> = []
+    private(set) var unconfirmed: Set<CoatyUUID> = []
     /// The last serial number before the broker connection was lost.
     private var doubted: UInt64 = 0
 

@@ -45,11 +45,14 @@ struct RegisteredObjects: Sendable {
     /// Returns whether an object with an id, or one that depends on it, is listed or remembered.
     func isKnown(_ id: CoatyUUID) -> Bool { listed.isKnown(id) || remembered.isKnown(id) }
 
-    /// A filter for the ids of all objects that are listed, remembered or removed, and of those on which they depend.
-    var filter: NameFilter {
-        NameFilter(
-            [Array(listed.knownIds), Array(remembered.knownIds), Array(removed.keys)].joined().lazy.map(\.string)
-        )
+    /// Returns the ids of an event that an object has which is listed, remembered or removed, or on which one depends; and possibly others.
+    ///
+    /// - Parameter more: further known ids.
+    func ids(in data: DeadvertiseEventData, or more: Set<CoatyUUID> = []) -> [CoatyUUID] {
+        data.objectIds(among: listed.count + remembered.count + removed.count + more.count) {
+            let known = [Array(listed.knownIds), Array(remembered.knownIds), Array(removed.keys), Array(more)]
+            return NameFilter(known.joined().lazy.map(\.string))
+        }
     }
 
     /// Returns whether there are ``dependents(of:)``.

@@ -132,8 +132,8 @@ final class Reloader: Sendable {
         return names
     }
 
-    /// Prepares all changes but those of rules. Files and key URLs that settings name are read and checked now, and what they hold is
-    /// swapped in `commit`.
+    /// Prepares all changes but those of rules. Files and key URLs that settings name are read and checked now, and `commit` puts
+    /// their content in force.
     private func prepare(
         _ settings: GatewaySettings,
         from current: GatewaySettings
@@ -153,14 +153,16 @@ final class Reloader: Sendable {
         ]
     }
 
-    /// The files for TLS are loaded again, whether they have changed or not.
+    /// The files for TLS are loaded again, whether they have changed or not. A certificate for later must not hold up other changes: the
+    /// store loads it when it becomes valid, and has logged that it waits.
     private func certificates() throws(ConfigurationError) -> PreparedChange {
         guard let certificates = parts.certificates else { return PreparedChange(names: []) {} }
         do throws(CertificateError) {
             let context = try certificates.prepare()
             return PreparedChange(names: []) { certificates.commit(context) }
         } catch {
-            throw ConfigurationError(description: error.description)
+            guard error.isEarly else { throw ConfigurationError(description: error.description) }
+            return PreparedChange(names: []) {}
         }
     }
 

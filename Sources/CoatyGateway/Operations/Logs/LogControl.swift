@@ -25,7 +25,7 @@ public final class LogControl: Sendable {
     private let levels = InlineArray<10, Atomic<Int>> { _ in Atomic(LogControl.index(of: .info)) }
     private let format = Atomic(LogLine.Format.text.rawValue)
     /// The messages of each level.
-    private let counts = InlineArray<10, Atomic<Int>> { _ in Atomic(0) }
+    private let counts = InlineArray<7, Atomic<Int>> { _ in Atomic(0) }
     private let state = Mutex(State())
 
     init(output: LogOutput) { self.output = output }
@@ -106,9 +106,10 @@ public final class LogControl: Sendable {
     private func write(_ line: LogLine) {
         let format = LogLine.Format(rawValue: format.load(ordering: .relaxed)) ?? .text
         let text = line.text(format, at: Date().timeIntervalSince1970)
-        output.write(text, isOfRequest: line.label == .requests) { [weak self] dropped in
+        output.write(text, isOfRequest: line.label == .requests) { dropped in
             let fields: Logger.Metadata = ["lines": .stringConvertible(dropped)]
-            self?.write(LogLine(.gateway, .warning, "log lines were dropped: nobody reads them fast enough", fields))
+            return LogLine(.gateway, .warning, "log lines were dropped: nobody reads them fast enough", fields)
+                .text(format, at: Date().timeIntervalSince1970)
         }
     }
 

@@ -2,8 +2,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Where log lines go. Lines wait in one queue, so that nobody waits for the reader of the log, and lines do not mix. Safe to use from any
-/// thread.
+/// Where log lines go. Lines wait in one queue: writers never block, and lines do not interleave. Safe to use from any thread.
 final class LogOutput: Sendable {
     /// Maximum bytes of lines that wait, without those about single requests. Further ones are dropped.
     static let maximumQueued = 1 << 20
@@ -37,8 +36,8 @@ final class LogOutput: Sendable {
 
     /// Writes a line soon, in order.
     ///
-    /// - Parameter onRoom: called after lines were dropped, with their number, when a line can be written again.
-    func write(_ line: String, isOfRequest: Bool, onRoom: @escaping @Sendable (_ dropped: Int) -> Void) {
+    /// - Parameter report: returns the line about a number of dropped lines. It follows the next line that is written, and always has room.
+    func write(_ line: String, isOfRequest: Bool, report: @escaping @Sendable (_ dropped: Int) -> String) {
         let size = line.utf8.count
         let place: any WritableKeyPath<State, Int> & Sendable = isOfRequest ? \.queuedOfRequests : \.queued
         let maximum = isOfRequest ? Self.maximumQueuedOfRequests : Self.maximumQueued
@@ -61,7 +60,7 @@ final class LogOutput: Sendable {
                 defer { state.dropped = 0 }
                 return state.dropped
             }
-            if dropped > 0 { onRoom(dropped) }
+            if dropped > 0 { sink(report(dropped)) }
         }
     }
 

@@ -82,7 +82,11 @@ final class CertificateStore: Component {
         let prepared = try Self.load(files)
         if !prepared.context.isValid, context.isValid {
             let (beginning, expiry) = Self.validity(prepared.context)
-            throw CertificateError(file: files.certificate, reason: "is only valid from \(beginning) to \(expiry)")
+            throw CertificateError(
+                file: files.certificate,
+                reason: "is only valid from \(beginning) to \(expiry)",
+                isEarly: prepared.context.beginning > Int64(Date().timeIntervalSince1970)
+            )
         }
         return prepared
     }

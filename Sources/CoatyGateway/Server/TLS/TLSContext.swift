@@ -18,6 +18,8 @@ struct TLSFiles: Sendable, Equatable {
 struct CertificateError: Error, CustomStringConvertible {
     let file: String
     let reason: String
+    /// Whether the file can be used later, as it is.
+    var isEarly = false
 
     var description: String { "\(file): \(reason)" }
 }

@@ -35,7 +35,7 @@ import Testing
         try expect(.timeout, scene)
         try expect(.timeout, scene, after: Self.hello)
         #expect(scene.relay.served == 0)
-        // A client that does not trust the certificate says so.
+        // A client that does not trust the certificate sends an alert.
         #expect(throws: TLSClient.Failure.handshake) {
             try TLSClient(descriptor: scene.connect(), authorities: scene.certificates.path("other-ca.pem"))
         }

@@ -29,7 +29,7 @@ import Testing
         await scene.relay.stop()
     }
 
-    /// The client has stopped to send before, so that both directions of the pair are shut when the server closes.
+    /// The client has stopped sending before, so that both directions of the pair are shut when the server closes.
     @Test func aClientThatHasEndedAndDoesNotReadIsResetAfterTheServersEnd() async throws {
         let scene = try await RelayScene(flushTimeout: .milliseconds(300))
         let (client, server) = try scene.pair(scene.connectOverTCP(), request: Self.webSocket)
@@ -56,13 +56,14 @@ import Testing
         await scene.relay.stop()
     }
 
-    /// The server goes on, and no heartbeat of HTTP tells it that the client has stopped to read.
+    /// The server goes on, and no heartbeat of HTTP tells it that the client has stopped reading.
     @Test func aClientOfHTTPThatAcknowledgesNothingIsCut() async throws {
         let scene = try await RelayScene(userTimeout: 1)
         let (client, server) = try scene.pair(scene.connectOverTCP())
         _ = RelayScene.fill(server)
         var byte: UInt8 = 0
-        #expect(recv(server, &byte, 1, 0) <= 0 && errno != EAGAIN)
+        let count = recv(server, &byte, 1, 0)
+        #expect(count == 0 || count < 0 && errno != EAGAIN)
         close(server)
         withExtendedLifetime(client) {}
         await scene.relay.stop()
@@ -75,7 +76,8 @@ import Testing
         client.vanish()
         try RelayScene.send(server, "response".utf8)
         var byte: UInt8 = 0
-        #expect(recv(server, &byte, 1, 0) <= 0 && errno != EAGAIN)
+        let count = recv(server, &byte, 1, 0)
+        #expect(count == 0 || count < 0 && errno != EAGAIN)
         close(server)
         withExtendedLifetime(client) {}
         await scene.relay.stop()

@@ -16,7 +16,7 @@ import Testing
         let scene = try await RelayScene()
         for (parts, kind) in [
             (["GET /v1/ws HTTP/1.1\r\n"], ProtocolPeek.webSocket), (["G", "ET /v1/w", "s/x"], .webSocket),
-            (["GET /", "healthz "], .health), (["P"], .http),
+            (["GET /", "healthz HTTP/1.1\r\n\r\n"], .health), (["GET /healthz HTTP/1.1\r\n"], .http), (["P"], .http),
         ] {
             let client = try scene.client()
             for part in parts { try client.send(part) }

@@ -60,7 +60,7 @@ final class KeyRefresher: Component {
         return TokenVerifier(configuration, keys: keys, limits: limits)
     }
 
-    /// Returns what verifies the tokens of an identity provider after a reload, with its keys as they are now.
+    /// Returns what verifies the tokens of an identity provider after a reload. A file is read again.
     ///
     /// Keys at another place than before are fetched first, in ten seconds at most: a wrong URL must not lock out all users.
     ///
@@ -82,7 +82,7 @@ final class KeyRefresher: Component {
                 Result { () throws(ConfigurationError) in try verifier.keys.loadFirst(isCancelled: isCancelled) }
             }
             try result.get()
-            return (verifier, { [weak self] in self?.check() })
+            return (verifier, {})
         }
         let use = try old.keys.reload()
         let verifier =

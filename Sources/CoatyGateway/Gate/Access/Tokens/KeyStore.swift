@@ -36,7 +36,7 @@ final class KeyStore: Sendable {
         var due: Instant
         var lastAttempt: Instant?
         var failures = 0
-        /// When the keys of a URL were last fetched; nil before, and for a file.
+        /// When the last successful request for the keys of a URL began; nil before, and for a file.
         var fetched: Instant?
         /// When a question was first asked. Keys that were fetched later have answered it.
         ///
@@ -196,7 +196,7 @@ final class KeyStore: Sendable {
                 state.failures = 0
                 state.fetched = now
                 let hasRevoked = state.replace(keys)
-                // What was asked during the request is not answered yet.
+                // Questions asked during the request are not answered yet.
                 let isAnswered = state.asked.map { $0 <= now } ?? true
                 state.due = isAnswered ? .now + lifetime : now + minimumPause
                 return (hasRevoked, isFirst)

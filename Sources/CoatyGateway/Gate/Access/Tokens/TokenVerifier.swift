@@ -18,8 +18,8 @@ final class TokenVerifier: Sendable {
         case expired
         /// There are no keys yet.
         case keysNotLoaded
-        /// No key fits it, and the keys are fetched again. `id` is its key id.
-        case keyUnknown(id: String?, retryAfter: Duration)
+        /// No key fits it, and the keys are fetched again. `id` is its key id, `fetched` the time of the keys that do not fit.
+        case keyUnknown(id: String?, fetched: KeyStore.Instant?, retryAfter: Duration)
     }
 
     let configuration: JWTConfiguration
@@ -91,7 +91,9 @@ final class TokenVerifier: Sendable {
         // Not every provider gives a new key a new id.
         var question = KeyStore.Question.token(digest)
         if let id, candidates.isEmpty, !set.keys.contains(where: { $0.id == id }) { question = .id(id) }
-        if let pause = keys.ask(question, fetched: fetched) { throw .keyUnknown(id: id, retryAfter: pause) }
+        if let pause = keys.ask(question, fetched: fetched) {
+            throw .keyUnknown(id: id, fetched: fetched, retryAfter: pause)
+        }
         throw .invalid(
             candidates.isEmpty ? "No key fits the alg and kid of the token." : "The signature is wrong."
         )
