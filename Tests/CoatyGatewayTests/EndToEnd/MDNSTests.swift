@@ -20,6 +20,14 @@ struct MDNSTests {
         }
     }
 
+    private func announcement(of broker: BrokerProcess, _ network: NetworkNamespace) throws -> MDNSAnnouncement {
+        try network.run {
+            let announcement = try MDNSAnnouncement(host: "0.0.0.0", port: broker.port)
+            try announcement.start()
+            return announcement
+        }
+    }
+
     @Test func oneGatewayFindsTheBrokersOfOthersOneAfterTheOther() throws {
         let network = try NetworkNamespace()
         let finding = try network.run { try GatewayProcess(["--broker-discovery", "true"]) }
@@ -58,11 +66,7 @@ struct MDNSTests {
         #expect(try impostor.stop() == 0)
         let broker = try network.run { try BrokerProcess(certificates) }
         defer { broker.stop() }
-        let announcement = try network.run {
-            let announcement = try MDNSAnnouncement(host: "0.0.0.0", port: broker.port)
-            try announcement.start()
-            return announcement
-        }
+        let announcement = try announcement(of: broker, network)
         defer { announcement.stop() }
         try waitUntil("the gateway is ready") { try isReady(finding, network) }
         #expect(finding.log.contains("broker=mqtts://127.0.0.1:\(broker.port)"))
@@ -77,11 +81,7 @@ struct MDNSTests {
             )
         }
         defer { broker.stop() }
-        let announcement = try network.run {
-            let announcement = try MDNSAnnouncement(host: "0.0.0.0", port: broker.port)
-            try announcement.start()
-            return announcement
-        }
+        let announcement = try announcement(of: broker, network)
         defer { announcement.stop() }
         let file = broker.directory + "/password"
         try "wrong".write(toFile: file, atomically: true, encoding: .utf8)

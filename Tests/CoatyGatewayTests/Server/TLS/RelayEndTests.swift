@@ -56,15 +56,20 @@ import Testing
         await scene.relay.stop()
     }
 
+    /// Waits for the end of the stream, and closes it.
+    private func expectEnd(of server: Int32) {
+        var byte: UInt8 = 0
+        let count = recv(server, &byte, 1, 0)
+        #expect(count == 0 || count < 0 && errno != EAGAIN)
+        close(server)
+    }
+
     /// The server goes on, and no heartbeat of HTTP tells it that the client has stopped reading.
     @Test func aClientOfHTTPThatAcknowledgesNothingIsCut() async throws {
         let scene = try await RelayScene(userTimeout: 1)
         let (client, server) = try scene.pair(scene.connectOverTCP())
         _ = RelayScene.fill(server)
-        var byte: UInt8 = 0
-        let count = recv(server, &byte, 1, 0)
-        #expect(count == 0 || count < 0 && errno != EAGAIN)
-        close(server)
+        expectEnd(of: server)
         withExtendedLifetime(client) {}
         await scene.relay.stop()
     }
@@ -75,10 +80,7 @@ import Testing
         let (client, server) = try scene.pair(scene.connectOverTCP())
         client.vanish()
         try RelayScene.send(server, "response".utf8)
-        var byte: UInt8 = 0
-        let count = recv(server, &byte, 1, 0)
-        #expect(count == 0 || count < 0 && errno != EAGAIN)
-        close(server)
+        expectEnd(of: server)
         withExtendedLifetime(client) {}
         await scene.relay.stop()
     }
