@@ -82,8 +82,10 @@ final class IoRouterInbox: Sendable {
 
     /// Notes what an event ends.
     func deadvertise(_ data: DeadvertiseEventData) {
-        let known = state.withLock(\.known)
-        deadvertise(data.objectIds(among: known.count) { NameFilter(known.lazy.map(\.string)) })
+        let ids = data.objectIds(among: state.withLock(\.known.count)) {
+            NameFilter(state.withLock(\.known).lazy.map(\.string))
+        }
+        deadvertise(ids)
     }
 
     /// Notes what is gone.

@@ -45,6 +45,9 @@ extension ContextDirectory.State {
         Array(otherRouters.keys) + nodes.knownIds + contexts.flatMap { [$0.key] + $0.value.routers.keys }
     }
 
+    /// About as many as ``knownIds``.
+    var knownCount: Int { otherRouters.count + 2 * nodes.count + 2 * contexts.count }
+
     /// The size of everything that is kept.
     var byteCount: Int { contextBytes + nodes.byteCount }
 

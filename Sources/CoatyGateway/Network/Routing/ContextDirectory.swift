@@ -160,8 +160,11 @@ final class ContextDirectory: Sendable {
     private func deadvertise(_ event: DeadvertiseEvent) -> Bool {
         // Few networks route values.
         guard !state.withLock(\.isEmpty) else { return false }
-        let known = state.withLock(\.knownIds)
-        let ids = Set(event.data.objectIds(among: known.count) { NameFilter(known.lazy.map(\.string)) })
+        let ids = Set(
+            event.data.objectIds(among: state.withLock(\.knownCount)) {
+                NameFilter(state.withLock(\.knownIds).lazy.map(\.string))
+            }
+        )
         let deadline = now() + Self.confirmationTime
         return change { $0.deadvertise(ids, by: event.sourceId, until: deadline) }
     }
