@@ -48,20 +48,20 @@ public struct Problem: Error, Sendable {
         var json: [UInt8] = []
         json.reserveCapacity(Self.usualSize)
         json += "{\"type\":".utf8
-        appendQuoted(type, to: &json)
+        appendJSONString(type, to: &json)
         json += ",\"title\":".utf8
-        appendQuoted(title, to: &json)
+        appendJSONString(title, to: &json)
         json += ",\"status\":\(status)".utf8
         if let detail {
             json += ",\"detail\":".utf8
-            appendQuoted(detail, to: &json)
+            appendJSONString(detail, to: &json)
         }
         for (name, value) in members {
             json += ",".utf8
-            appendQuoted(name, to: &json)
+            appendJSONString(name, to: &json)
             json += ":".utf8
             switch value {
-            case .string(let text): appendQuoted(text, to: &json)
+            case .string(let text): appendJSONString(text, to: &json)
             case .integer(let number): json += String(number).utf8
             case .boolean(let value): json += String(value).utf8
             }
@@ -84,7 +84,7 @@ public struct Problem: Error, Sendable {
 }
 
 /// Appends a text as a JSON string (RFC 8259, section 7).
-private func appendQuoted(_ text: String, to json: inout [UInt8]) {
+package func appendJSONString(_ text: String, to json: inout [UInt8]) {
     json.append(UInt8(ascii: "\""))
     var text = text
     text.withUTF8 { bytes in

@@ -1,25 +1,10 @@
 import Foundation
+import HTTPServer
 
 /// Writes JSON around payloads that already are JSON.
 enum JSONText {
     /// Appends a string with its quotes (RFC 8259, section 7).
-    static func append(_ text: String, to bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                bytes.append(UInt8(ascii: "\\"))
-                bytes.append(byte)
-            case 0..<0x20:
-                bytes += "\\u00".utf8
-                bytes += (byte < 0x10 ? "0" : "1").utf8
-                bytes += String(byte & 0x0F, radix: 16).utf8
-            default:
-                bytes.append(byte)
-            }
-        }
-        bytes.append(UInt8(ascii: "\""))
-    }
+    static func append(_ text: String, to bytes: inout [UInt8]) { appendJSONString(text, to: &bytes) }
 
     /// Appends an array. `append` appends each element as JSON.
     static func appendArray<Element>(

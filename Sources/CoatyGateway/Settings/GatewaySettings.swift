@@ -52,7 +52,7 @@ public struct GatewaySettings: Sendable {
     /// What the gateway routes; in the configuration file only.
     var routing = RoutingConfiguration()
 
-    /// What was given, by the names of settings.
+    /// The settings that are not left at their defaults, by name.
     var given: [String: Given] = [:]
 
     /// A value as text, and where it stands.

@@ -169,8 +169,10 @@ final class ObjectRegistry: Component {
     }
 
     private func deadvertise(_ event: DeadvertiseEvent) {
-        if let agent = event.sourceId { table.withLock { $0.hear(from: agent) } }
-        let (content, unconfirmed) = table.withLock { ($0.content, $0.unconfirmed) }
+        let (content, unconfirmed) = table.withLock { table in
+            if let agent = event.sourceId { table.hear(from: agent) }
+            return (table.content, table.unconfirmed)
+        }
         let ids = content.ids(in: event.data, or: unconfirmed)
         for start in stride(from: 0, to: ids.count, by: Self.idsPerLock) {
             let some = ids[start..<min(start + Self.idsPerLock, ids.count)]

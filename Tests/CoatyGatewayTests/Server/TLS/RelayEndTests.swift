@@ -64,7 +64,7 @@ import Testing
         close(server)
     }
 
-    /// The server goes on, and no heartbeat of HTTP tells it that the client has stopped reading.
+    /// HTTP has no heartbeat, so the server does not notice that the client has stopped reading.
     @Test func aClientOfHTTPThatAcknowledgesNothingIsCut() async throws {
         let scene = try await RelayScene(userTimeout: 1)
         let (client, server) = try scene.pair(scene.connectOverTCP())
