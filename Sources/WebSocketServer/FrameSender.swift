@@ -56,6 +56,11 @@ final class FrameSender {
         return compressedBytes
     }
 
+    /// The payload bytes that ``writeNext(of:to:)`` would send.
+    func nextLength(of session: Session) -> Int {
+        session.outbound.map { min($0.content.count - $0.offset, Self.fragmentBytes) } ?? 0
+    }
+
     /// Sends the next fragment of `session.outbound`, or the whole of a frame that is short enough.
     func writeNext(of session: Session, to wsi: OpaquePointer) -> Outcome {
         guard var progress = session.outbound else { return .sent(0, isWhole: false) }

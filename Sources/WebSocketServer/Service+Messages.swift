@@ -4,7 +4,7 @@ import CWebSockets
 extension Service {
     /// Most frames, and bytes sent and compressed, for one connection before the others get their turn.
     private static let framesPerTurn = 64
-    private static let bytesPerTurn = 256 * 1024
+    static let bytesPerTurn = 256 * 1024
 
     /// Reasons of closes.
     static let badMark = "rsv bits"
@@ -76,9 +76,9 @@ extension Service {
 
     /// Pauses the connection if this turn has taken long enough: it reads on in the next.
     private func limitTurn(_ session: Session, _ wsi: OpaquePointer, received count: Int) {
-        guard turn.isOver(afterReceiving: count), session.reading == .on else { return }
+        guard readingTurn.isOver(afterReceiving: count), session.reading == .on else { return }
         session.reading = .paused
-        turn.paused.append(session.id)
+        readingTurn.paused.append(session.id)
         lws_rx_flow_control(wsi, 0)
     }
 
@@ -141,13 +141,15 @@ extension Service {
         var messages = 0
         var bytes = 0
         var compressedBytes = 0
+        let limit = writingTurn.isOver ? WritingTurn.shortBytes : Self.bytesPerTurn
         defer {
+            writingTurn.add(bytes + compressedBytes)
             counters.update {
                 $0.messagesSent += messages
                 $0.bytesSent += bytes
             }
         }
-        while messages < Self.framesPerTurn, bytes + compressedBytes < Self.bytesPerTurn {
+        while messages < Self.framesPerTurn, bytes + compressedBytes < limit {
             if session.outbound == nil {
                 let (next, hasDrained) = connection.next(afterSending: session.sentBytes)
                 session.sentBytes = 0
@@ -164,6 +166,10 @@ extension Service {
                     compressedBytes += sender.begin(queued, of: session)
                 }
             }
+            if limit < sender.nextLength(of: session) {
+                standInLine(session)
+                return 0
+            }
             switch sender.writeNext(of: session, to: wsi) {
             case .lost:
                 return -1
@@ -176,5 +182,12 @@ extension Service {
         }
         lws_callback_on_writable(wsi)
         return 0
+    }
+
+    /// The connection has a long fragment to send, and the turn is over.
+    private func standInLine(_ session: Session) {
+        guard !session.isInLine else { return }
+        session.isInLine = true
+        writingTurn.wait(session.id)
     }
 }

@@ -30,7 +30,9 @@ final class Service {
     var openCount = 0
     private var lastID: UInt64 = 0
     /// What was received since the service thread last waited for events.
-    var turn = ReadingTurn()
+    var readingTurn = ReadingTurn()
+    /// What was sent since then.
+    var writingTurn = WritingTurn(share: bytesPerTurn)
     var phase = Mailbox.Phase.running
 
     init(
@@ -75,6 +77,7 @@ final class Service {
         while phase < .ending || !sessions.isEmpty {
             engine.step()
             beginReadingTurn()
+            beginWritingTurn()
         }
         mailbox.shut()
         engine.destroy()
@@ -131,10 +134,23 @@ final class Service {
 
     /// Lets those read on that were paused.
     private func beginReadingTurn() {
-        for id in turn.begin() {
+        for id in readingTurn.begin() {
             guard let session = sessions[id], let wsi = session.wsi, session.reading == .paused else { continue }
             session.reading = .on
             lws_rx_flow_control(wsi, 1)
+        }
+    }
+
+    /// Lets those send that are next in line.
+    private func beginWritingTurn() {
+        for id in writingTurn.begin() {
+            guard let session = sessions[id], let wsi = session.wsi else { continue }
+            session.isInLine = false
+            lws_callback_on_writable(wsi)
+        }
+        // Where the sockets of those are full, nothing else would end the wait for events.
+        if writingTurn.hasLine, let engine {
+            lws_cancel_service(engine.context)
         }
     }
 

@@ -43,6 +43,8 @@ final class Session {
     var marksFrame = false
     /// The frame of which more fragments are to be sent.
     var outbound: FrameSender.Progress?
+    /// Whether it waits in line to send (``WritingTurn``).
+    var isInLine = false
     /// Payload bytes of the frames that were sent whole since the connection was last asked for one.
     var sentBytes = 0
 

@@ -129,6 +129,21 @@ import WebSocketServer
         #expect(fixture.server.statistics.bytesSent < payload.count + stuck.count * 512 * 1024)
     }
 
+    /// The turns of those that read come, though the sockets of those before them in line stay full.
+    @Test func longFramesReachManyReadersInAnyOrder() throws {
+        let fixture = try Fixture()
+        let clients = try (0..<24).map { _ in try fixture.open() }
+        try #require(fixture.handler.waits { $0.open.count == clients.count })
+        let text = String(repeating: "x", count: 8_000_000)
+        for connection in fixture.handler.current.open {
+            try #require(connection.offer(WebSocketFrame(text: text)) == .queued)
+        }
+        for client in clients.reversed() {
+            try #require(try client.receive() == .text(text))
+        }
+        #expect(fixture.server.statistics.messagesSent == clients.count)
+    }
+
     @Test func closeComesAfterTheFrameUnderWay() throws {
         let text = String(repeating: "ü", count: 5_000_000)
         let frame = WebSocketFrame(text: text)
