@@ -17,8 +17,7 @@ import Yams
         }
         let scene = try await GateScene()
         let gateway = try Gateway(settings: GatewaySettings(), logger: .init(label: "test"))
-        let router = gateway.router(scene.services, scene.manager, brokerAddress: "")
-        let routes = router.routes.map { route in
+        let routes = gateway.routes(scene.services, scene.manager, brokerAddress: "").all.routes.map { route in
             "\(route.method.rawValue.lowercased()) \(route.pathTemplate)"
         }
         #expect(Set(listed) == Set(routes))

@@ -2,13 +2,24 @@ import Coaty
 import CoatyMQTT
 import Logging
 
-/// What clients get.
+/// The bounds of clients, and the options of the agents.
 extension Gateway {
     /// Returns the bounds, with as many connections as the process can have.
     func limits(_ descriptors: DescriptorLimit) -> Limits {
         var limits = settings.limits
         limits[.connections].total = min(limits[.connections].total, 2 * descriptors.connections)
         return limits
+    }
+
+    /// Returns the communication options of the gateway's own agent.
+    func agentOptions(_ broker: MQTTClientOptions) -> CommunicationOptions {
+        var options = CommunicationOptions(
+            namespace: settings.namespace,
+            outboxLimits: settings.outboxLimits,
+            mqttClientOptions: broker
+        )
+        options.maximumEventValues = settings.limits.eventValues
+        return options
     }
 
     /// Returns the registry of IO nodes, whose agents join the gateway's namespace at the gateway's broker.

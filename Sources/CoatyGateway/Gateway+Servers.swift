@@ -1,0 +1,128 @@
+import Coaty
+import Coordination
+import HTTPServer
+import WebSocketServer
+
+/// The start of the servers and of the port.
+extension Gateway {
+    /// Starts everything that clients connect to.
+    ///
+    /// - Returns: the listener of the port.
+    func startServers(
+        _ services: ClientServices,
+        _ network: Network,
+        _ descriptors: DescriptorLimit,
+        brokerAddress: String
+    ) async throws -> PortListener {
+        let work = ClientWork(state: pause, connections: services.connections, logger: logger.writingAll())
+        try await start("work of clients", work, stopLimit: .milliseconds(10))
+        let refusals = ConnectionRefusals(logger: logger.labelled(.http))
+        let configurations = ServerConfigurations(
+            settings: settings,
+            descriptors: descriptors,
+            refusals: refusals,
+            requestLog: requestLog,
+            spread: spread
+        )
+        let routes = routes(services, network.manager, brokerAddress: brokerAddress)
+        let streams = WebSocketServer(
+            configuration: configurations.streams,
+            handler: WebSocketEndpoint(services: services, addressing: settings.transport.addressing),
+            logger: logger.labelled(.websocket)
+        )
+        let rest = HTTPServer(
+            configuration: configurations.rest(services),
+            router: routes.all,
+            logger: logger.labelled(.http)
+        )
+        let probes = HTTPServer(
+            configuration: configurations.probes,
+            router: routes.probes,
+            logger: logger.labelled(.http)
+        )
+        let reception = try await startTLS(descriptors, refusals) { peek, descriptor, origin in
+            switch peek {
+            case .webSocket: streams.adopt(descriptor, peer: origin.peer, context: origin)
+            case .health: probes.adopt(descriptor, peer: origin.peer, context: origin)
+            case .http, .undecided: rest.adopt(descriptor, peer: origin.peer, context: origin)
+            }
+        }
+        try await start("streams", StreamService(server: streams), stopLimit: .milliseconds(1200))
+        network.http.observe(rest)
+        metrics.add(services.authenticator)
+        metrics.add(rest)
+        metrics.add(streams)
+        metrics.add(LogControl.standard)
+        metrics.add(ProcessMetrics.write)
+        // What the stop timeout has beyond the default belongs to pending requests.
+        let drainTimeout = RESTService.drainTimeout - drain.delay + settings.stopTimeout - StopClock.defaultTimeout
+        let service = RESTService(server: rest, health: probes, drainTimeout: drainTimeout) {
+            [heartbeat, spread] in heartbeat.announceStop(retryAfter: spread.delay)
+        }
+        try await start("REST", service, stopLimit: .milliseconds(700) + drainTimeout)
+
+        let listener = PortListener(
+            host: settings.host,
+            port: settings.port,
+            maximumUndecided: descriptors.undecided,
+            decisionTimeout: .seconds(settings.limits.handshakeTimeout),
+            proxies: settings.transport.usesProxyProtocol ? settings.transport.addressing.trustedProxies : nil,
+            receive: reception,
+            refuse: refusals.refuse,
+            logger: logger.labelled(.http)
+        )
+        try await start("listener", listener, stopLimit: .milliseconds(150))
+        if let port = settings.transport.plainPort {
+            let plain = PlainPort(
+                port: port,
+                configuration: configurations.probes,
+                router: routes.plain,
+                refuse: refusals.refuse,
+                logger: logger.labelled(.http)
+            )
+            try await start("plain port", plain, stopLimit: .milliseconds(200))
+        }
+        return listener
+    }
+
+    func routes(
+        _ services: ClientServices,
+        _ manager: CommunicationManager,
+        brokerAddress: String
+    ) -> GatewayRoutes {
+        GatewayRoutes(
+            services: services,
+            transport: settings.transport,
+            brokerAddress: brokerAddress,
+            isBrokerEmbedded: settings.broker == nil,
+            started: created,
+            health: HealthResource(manager: manager, access: access, drain: drain, pause: pause),
+            heartbeat: heartbeat,
+            metrics: metrics
+        )
+    }
+
+    /// Starts the relay that terminates TLS, if there are certificates.
+    ///
+    /// - Returns: where the port sends its connections: to the relay, or to the servers directly.
+    private func startTLS(
+        _ descriptors: DescriptorLimit,
+        _ refusals: ConnectionRefusals,
+        serve: @escaping @Sendable (ProtocolPeek, Int32, ConnectionOrigin) -> Void
+    ) async throws -> PortListener.Reception {
+        guard let certificates else { return .serve(serve) }
+        let relay = TLSRelay(
+            certificates: certificates,
+            maximumHandshakes: descriptors.undecided,
+            handshakeTimeout: .seconds(settings.limits.handshakeTimeout),
+            userTimeout: settings.limits.connectionTimeout,
+            handlers: .init(serve: serve, refusePlainText: refusals.refusePlainText),
+            logger: logger.labelled(.tls)
+        )
+        // Before the servers, so that it stops after them: what they have sent at their end still has to get through.
+        let tls = ComponentGroup(components: [certificates, relay])
+        try await start("TLS", tls, stopLimit: .milliseconds(150))
+        metrics.add(relay, certificates)
+        return .relay { relay.take($0, peer: $1) }
+    }
+}

@@ -1,0 +1,195 @@
+import Coaty
+import CoatyMQTT
+import Coordination
+import HTTPServer
+import Logging
+import WebSocketServer
+
+/// The start of the components, each after those that it depends on.
+extension Gateway {
+    func startChildren() async throws -> (url: String, broker: String) {
+        if case .open(let who?) = mode {
+            logger.labelled(.access).warning("clients need no token", metadata: ["access": "\(who)"])
+        }
+        let trafficSessions = TrafficSessions(feeds: settings.limits[.brokerConnections].total)
+        let brokerSessions =
+            settings.limits[.ioNodes].total + settings.limits[.identities].total + trafficSessions.maximum
+            + settings.limits.rawConnections
+        let descriptors = try DescriptorLimit(
+            agents: brokerSessions,
+            isEncrypted: certificates != nil,
+            undecided: settings.limits.undecidedConnections
+        )
+        var broker = try await startBroker()
+        broker.maximumMessageSize = settings.limits.maximumEventSize
+        broker.maximumPacketSize = broker.maximumMessageSize + MQTTClientOptions.maximumHeadSize
+        let workers = WorkerPool(name: "events", threads: settings.limits.eventWorkers)
+        let network = try await startNetwork(broker, trafficSessions, workers, limits(descriptors))
+        let services = clientServices(network, workers)
+        let listener = try await startServers(services, network, descriptors, brokerAddress: broker.address)
+        try await start("drain", drain, stopLimit: drain.delay + .milliseconds(50))
+        reloader.withLock { $0 = makeReloader(network) }
+        if stopClock.reserved > stopClock.limit {
+            logger.warning(
+                "the components may take longer to stop than there is time for",
+                metadata: ["add up to": "\(stopClock.reserved)", "limit": "\(stopClock.limit)"]
+            )
+        }
+        let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
+        let scheme = certificates == nil ? "http" : "https"
+        return ("\(scheme)://\(host):\(listener.port ?? settings.port)", broker.address)
+    }
+
+    /// Starts a component below the root.
+    ///
+    /// - Parameter stopLimit: maximum time for it to stop. All of them together must not be more than ``StopClock/limit``.
+    @discardableResult
+    func start(
+        _ name: String,
+        _ component: some Component,
+        stopLimit: Duration
+    ) async throws -> AnyCoordinator {
+        let bounded = BoundedStop(
+            name: name,
+            component: component,
+            limit: stopLimit,
+            clock: stopClock,
+            logger: logger
+        )
+        stopClock.reserve(stopLimit)
+        let coordinator = Coordinator(name: name, component: bounded)
+        try await root.start(coordinator)
+        return coordinator
+    }
+
+    /// Returns the configured broker, which may have to be discovered; starts an embedded one if none is configured.
+    private func startBroker() async throws -> MQTTClientOptions {
+        if let broker = settings.broker { return broker }
+        var configuration = EmbeddedBroker.Configuration()
+        configuration.listen = settings.embeddedBrokerListen
+        let broker = EmbeddedBroker(configuration: configuration, logger: logger.labelled(.broker))
+        let coordinator = try await start("embedded broker", broker, stopLimit: .milliseconds(1000))
+        broker.whenGivenUp { [weak coordinator] in coordinator?.requestDismissal() }
+        let address = broker.address ?? configuration.listen
+        if settings.isEmbeddedBrokerAnnounced {
+            let announcement = try MDNSAnnouncement(
+                host: configuration.listen.host,
+                port: address.port,
+                logger: logger.labelled(.broker)
+            )
+            let component = BrokerAnnouncement(announcement: announcement)
+            try await start("broker announcement", component, stopLimit: .milliseconds(200))
+        }
+        return MQTTClientOptions(host: address.host, port: address.port)
+    }
+
+    /// Starts the agents of the gateway and of its clients, and what observes the network for clients.
+    private func startNetwork(
+        _ broker: MQTTClientOptions,
+        _ trafficSessions: TrafficSessions,
+        _ workers: WorkerPool,
+        _ limits: Limits
+    ) async throws -> Network {
+        let agent = try await GatewayAgent(settings: settings, communication: agentOptions(broker), logger: logger)
+        let manager = agent.communicationManager
+        let rawSessions = RawSessions(maximum: limits.rawConnections, open: manager.openRawSession)
+        let observers = ComponentGroup(components: [trafficSessions, rawSessions])
+        try await start("observing sessions", observers, stopLimit: .milliseconds(700))
+        try await start("event workers", workers, stopLimit: .milliseconds(200))
+        let objects = ObjectRegistry(manager: manager, limits: limits, logger: logger.labelled(.feeds))
+        try await start("objects", objects, stopLimit: .milliseconds(200))
+        let queries = Queries(
+            threads: limits.queryWorkers,
+            maximumSteps: limits.querySteps,
+            timeout: .milliseconds(limits.queryTimeout)
+        )
+        try await start("queries", queries, stopLimit: .milliseconds(40))
+        try await start("broker session", agent, stopLimit: .milliseconds(1500))
+
+        let ioNodes = ioNodeRegistry(broker)
+        let identities = ClientIdentities(
+            options: clientOptions(broker),
+            limit: limits[.identities].total,
+            logger: logger.labelled(.broker)
+        )
+        let agents = ComponentGroup(components: [ioNodes, identities])
+        try await start("agents of clients", agents, stopLimit: .milliseconds(1100))
+
+        let accounts = Accounts(limits, logger: logger.labelled(.limits))
+        let hub = FeedHub(
+            manager: manager,
+            ioNodes: ioNodes,
+            routing: agent.routing,
+            objects: objects,
+            resumeWindow: settings.resumeWindow,
+            limits: limits,
+            sessions: trafficSessions,
+            rawSessions: rawSessions,
+            workers: workers,
+            logger: logger.labelled(.feeds)
+        )
+        let memory = ResidentMemory(accounts, logger: logger.labelled(.limits)) { [streams = hub.streams] in
+            streams.abortLargest(of: $0)
+        }
+        let watches = ComponentGroup(components: [memory, keyRefresher])
+        try await start("resident memory and keys", watches, stopLimit: .milliseconds(100))
+        return Network(
+            manager: manager,
+            feeds: hub,
+            objects: objects,
+            queries: queries,
+            owners: ObjectOwners(),
+            ioNodes: ioNodes,
+            routing: agent.routing,
+            identities: identities,
+            accounts: accounts,
+            residentMemory: memory,
+            requestCount: RequestCount(),
+            metrics: metrics,
+            control: GatewayControl(root: root) { [weak self] () async throws(ConfigurationError) -> [String] in
+                try await self?.reload() ?? []
+            }
+        )
+    }
+
+    /// Returns what all connections share, and lets the nodes of clients end with their rights.
+    private func clientServices(_ network: Network, _ workers: WorkerPool) -> ClientServices {
+        let counts = OperationCounts()
+        metrics.add(counts)
+        metrics.add(network)
+        // The nodes of a removed token must not stay until their leases end. Those of an expired one do, because its user may come back.
+        _ = access.observe { [access] in
+            let policy = access.policy
+            network.ioNodes.withdraw { node in
+                guard let permissions = node.owner.permissions(under: policy) else {
+                    // With another configuration of the same provider its user may come back until the lease ends.
+                    return node.owner.issuer.map { $0 == policy.verifier?.configuration.issuer } ?? false
+                }
+                return permissions.decide(node.request(.register, .nodes, by: node.owner.subject)).denial == nil
+            }
+        }
+        return ClientServices(
+            gate: Gate(network, access: access, audit: audit, counts: counts, pause: pause),
+            accounts: network.accounts,
+            workers: workers,
+            connections: network.feeds.streams,
+            authenticator: Authenticator(access: access, log: audit, limits: settings.limits),
+            requestLog: requestLog
+        )
+    }
+
+    private func makeReloader(_ network: Network) -> Reloader {
+        let parts = Reloader.Parts(
+            access: access,
+            audit: audit,
+            accounts: network.accounts,
+            routing: network.routing,
+            certificates: certificates,
+            keys: keyRefresher,
+            requestLog: requestLog,
+            generatedToken: generatedToken,
+            isStopping: { [drain] in drain.isDraining }
+        )
+        return Reloader(settings, parts, logger: logger.writingAll(), read: readSettings)
+    }
+}

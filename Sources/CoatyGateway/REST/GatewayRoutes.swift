@@ -1,0 +1,74 @@
+import Coaty
+import HTTPServer
+
+/// The routes of the gateway's HTTP servers.
+struct GatewayRoutes {
+    let services: ClientServices
+    let transport: TransportSettings
+    let brokerAddress: String
+    let isBrokerEmbedded: Bool
+    /// When the gateway was created.
+    let started: CoatyTimestamp
+    let health: HealthResource
+    let heartbeat: Heartbeat
+    let metrics: Metrics
+
+    /// The routes of the API and the console.
+    var all: Router {
+        let gate = services.gate
+        var router = GatewayRouter { [services] in services.charge($0, forBody: $1) }
+        PublishResource(gate: gate).register(in: &router)
+        RawResource(gate: gate).register(in: &router)
+        BatchResource(gate: gate).register(in: &router)
+        TwoWayResource(services: services).register(in: &router)
+        IoNodesResource(gate: gate).register(in: &router)
+        IoValuesResource(gate: gate).register(in: &router)
+        ContextsResource(gate: gate).register(in: &router)
+        RulesResource(gate: gate).register(in: &router)
+        health.register(in: &router)
+        AdminResource(gate: gate).register(in: &router)
+        InfoResource(gate: gate, brokerAddress: brokerAddress, isBrokerEmbedded: isBrokerEmbedded)
+            .register(in: &router)
+        StatusResource(gate: gate, brokerAddress: brokerAddress, isBrokerEmbedded: isBrokerEmbedded, started: started)
+            .register(in: &router)
+        MetricsResource(gate: gate).register(in: &router)
+        ContractResource().register(in: &router)
+        let console = ConsoleResource()
+        console.register(in: &router)
+        ObjectsResource(gate: gate).register(in: &router)
+        AgentsResource(gate: gate).register(in: &router)
+        AccessResource(authenticator: services.authenticator).register(in: &router)
+        EventStreamResource(services: services, heartbeat: heartbeat).register(in: &router)
+        WebSocketEndpoint.registerPlain(in: &router)
+        admit(sharedPaths: console.publicPaths, in: &router)
+        return router.router
+    }
+
+    /// The routes of connections whose first request asks about the health of the gateway.
+    var probes: Router {
+        var router = GatewayRouter()
+        health.register(in: &router)
+        admit(sharedPaths: [], in: &router)
+        return router.router
+    }
+
+    /// The routes of the plain port, which only this machine can reach: nobody is authenticated there.
+    var plain: Router {
+        var router = GatewayRouter()
+        health.register(in: &router)
+        MetricsResource.registerPublic(metrics, in: &router)
+        return router.router
+    }
+
+    private func admit(sharedPaths: Set<String>, in router: inout GatewayRouter) {
+        let admission = RequestAdmission(
+            authenticator: services.authenticator,
+            accounts: services.accounts,
+            publicPaths: router.publicPaths,
+            sharedPaths: sharedPaths,
+            hstsMaxAge: transport.hstsMaxAge,
+            addressing: transport.addressing
+        )
+        router.admit { admission.admit($0) }
+    }
+}

@@ -1,0 +1,68 @@
+import HTTPServer
+import WebSocketServer
+
+/// The configurations of the gateway's servers.
+struct ServerConfigurations {
+    let settings: GatewaySettings
+    let descriptors: DescriptorLimit
+    let refusals: ConnectionRefusals
+    let requestLog: RequestLog
+    let spread: ReconnectSpread
+
+    /// Half of the connections, because each of the two protocols gets as many.
+    private var maximumConnections: Int {
+        min(descriptors.connections, settings.limits[.connections].total / 2)
+    }
+
+    /// The server of the API and the console.
+    func rest(_ services: ClientServices) -> HTTPServer.Configuration {
+        var configuration = HTTPServer.Configuration()
+        configuration.refuse = refusals.refuse
+        configuration.reports = requestLog.reports
+        configuration.ended = services.charge
+        configuration.maximumBodySize = settings.limits.bodySize
+        configuration.maximumHeaderSize = settings.limits.headerSize
+        configuration.connectionLimit = maximumConnections
+        configuration.connectionTimeout = settings.limits.connectionTimeout
+        configuration.requestTimeout = settings.limits.requestTimeout
+        configuration.maximumPending = settings.limits[.requests].total
+        configuration.maximumStreams = settings.limits.streams
+        configuration.threads = settings.limits.httpThreads
+        configuration.stopTimeout = RESTService.sendTimeout
+        configuration.drainRetryAfter = 0...spread.seconds
+        configuration.problemTypePrefix = Problems.typePrefix
+        return configuration
+    }
+
+    /// The servers of health checks: one thread that nothing else holds up. Their connections serve one request each, because the next
+    /// could be of another kind.
+    var probes: HTTPServer.Configuration {
+        var configuration = HTTPServer.Configuration()
+        configuration.threads = 1
+        configuration.connectionLimit = 32
+        configuration.connectionTimeout = 5
+        configuration.requestTimeout = 5
+        configuration.keepsConnections = false
+        configuration.reports = requestLog.reports
+        configuration.stopTimeout = .milliseconds(100)
+        configuration.refuse = refusals.refuse
+        configuration.problemTypePrefix = Problems.typePrefix
+        return configuration
+    }
+
+    /// The server of WebSockets.
+    var streams: WebSocketServer.Configuration {
+        var configuration = WebSocketServer.Configuration()
+        configuration.refuse = refusals.refuse
+        configuration.maximumConnections = maximumConnections
+        configuration.maximumPendingHandshakes = descriptors.undecided
+        configuration.maximumMessageSize = settings.limits.bodySize
+        configuration.handshakeTimeout = .seconds(settings.limits.handshakeTimeout)
+        configuration.subprotocols = [WebSocketEndpoint.subprotocol]
+        configuration.allowsCompression = settings.isWebSocketCompressed
+        configuration.stopCode = CloseCode.shuttingDown.rawValue
+        configuration.stopReason = { [spread] in spread.closeReason() }
+        configuration.problemTypePrefix = Problems.typePrefix
+        return configuration
+    }
+}
