@@ -59,6 +59,14 @@ final class ClientSubscription: Sendable {
     /// The memory of the client.
     var memory: MemoryAccount { outbound.state.withLock(\.account.memory) }
 
+    /// Charges memory to the client until the charge is released.
+    ///
+    /// - Throws: `Problem` with status 429 if the client holds as much as it may, or 503 if nothing is left.
+    func charged(_ bytes: Int) throws(Problem) -> Charge { try outbound.account.charge(bytes) }
+
+    /// Discards the rest of the snapshot, because the client has no memory left for it, and reports a gap.
+    func discardSnapshot() { outbound.discardSnapshot(of: self) }
+
     /// Keeps the client's places until the subscription is released.
     func hold(_ holdings: [any AnyObject & Sendable]) { self.holdings.withLock { $0 += holdings } }
 

@@ -289,6 +289,18 @@ final class OutboundQueue: Job {
 
     // MARK: - Memory
 
+    /// Discards everything that is queued for a subscription whose snapshot is not yet read, because the client has no memory left for
+    /// it, and reports a gap of unknown length.
+    func discardSnapshot(of subscription: ClientSubscription) {
+        let account = state.withLock { state -> ClientAccount? in
+            guard state.queues[subscription.serial]?.isBehind ?? false else { return nil }
+            change(subscription, &state) { queue, _ in queue.discardQueued() }
+            write(&state)
+            return state.account
+        }
+        account?.countRefusal(.memory, .own)
+    }
+
     /// The account of the client.
     var account: ClientAccount { state.withLock(\.account) }
 

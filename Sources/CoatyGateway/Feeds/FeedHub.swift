@@ -96,6 +96,7 @@ final class FeedHub: Sendable {
     private let resumeWindow: Duration
     private let trafficSessions: TrafficSessions
     let rawSessions: RawSessions
+    private let pins: SnapshotPins
     private let replayBuffer: ReplayBuffer
     private let trafficReplayBuffer: ReplayBuffer
     private let state: Mutex<State>
@@ -140,6 +141,9 @@ final class FeedHub: Sendable {
         let bytes = limits.replayBytes
         trafficReplayBuffer = ReplayBuffer(limit: bytes / Self.trafficPart)
         replayBuffer = ReplayBuffer(limit: bytes - bytes / Self.trafficPart)
+        let pins = SnapshotPins(workers: workers)
+        self.pins = pins
+        _ = objects.observeChanges(pins.note)
     }
 
     /// The number of feeds, with those that nobody uses and that wait for clients to resume.
@@ -181,12 +185,12 @@ final class FeedHub: Sendable {
                 subscription.refuse(error)
                 return {}
             }
-            if case .objects = key {
-                feed.add(subscription) { [objects] now in
-                    objects.withContent { ObjectSnapshot($0, cursor: now()) }
-                }
-            } else {
-                feed.add(subscription)
+            do throws(Problem) {
+                try add(subscription, to: feed, key)
+            } catch {
+                leave(feed, key)
+                subscription.refuse(error)
+                return {}
             }
             return { [weak self] in
                 feed.remove(subscription)
@@ -196,6 +200,18 @@ final class FeedHub: Sendable {
     }
 
     // MARK: - Feeds
+
+    /// Adds a subscription to a feed, with a snapshot if it observes objects.
+    ///
+    /// - Throws: `Problem` if there is no memory for the snapshot.
+    private func add(_ subscription: ClientSubscription, to feed: Feed, _ request: Observation) throws(Problem) {
+        guard case .objects = request else { return feed.add(subscription) }
+        // Before the snapshot is taken, so that nothing that is replaced in between goes uncounted.
+        let pin = try pins.pin(objects.content, for: subscription)
+        feed.add(subscription) { [objects] now in
+            objects.withContent { ObjectSnapshot($0, cursor: now(), pin: pin) }
+        }
+    }
 
     /// Returns the feed for an observation, creating it if needed, and counts a user.
     ///

@@ -4,19 +4,22 @@ import DequeModule
 /// The objects in the object registry when a subscription began. They are sorted when the first one is needed, and filtered only
 /// as the client reads.
 struct ObjectSnapshot: Sendable {
-    /// What the registry held; nil once ``objects`` are taken from it.
-    private var content: RegisteredObjects?
+    /// The listed objects; nil once ``objects`` are taken from them.
+    private var listed: ObjectIndex?
     private var objects: Deque<AliveObject>
     /// The cursor of the feed of their changes at that moment.
     let cursor: FeedCursor
+    /// Charges the client for what the snapshot keeps in memory; nil once all is read.
+    private var pin: SnapshotPin?
     /// The item to return next, held back until it is known whether it is the last one.
     private var held: QueuedItem?
 
     /// Takes constant time.
-    init(_ content: RegisteredObjects, cursor: FeedCursor) {
-        self.content = content
+    init(_ content: RegisteredObjects, cursor: FeedCursor, pin: SnapshotPin? = nil) {
+        listed = content.listed
         objects = []
         self.cursor = cursor
+        self.pin = pin
     }
 
     /// - Parameter objects: in the order in which they were listed.
@@ -28,9 +31,9 @@ struct ObjectSnapshot: Sendable {
     /// Returns the next object that the subscription's filter matches; nil after the last one, or when the turn is over. Reads at
     /// least one object.
     mutating func next(for subscription: ClientSubscription, until limit: TurnLimit) -> QueuedItem? {
-        if let content {
-            objects = Deque(content.objects(of: subscription.kind))
-            self.content = nil
+        if let listed {
+            objects = Deque(listed.objects(of: subscription.kind))
+            self.listed = nil
         }
         while let object = objects.popFirst() {
             if let item = item(object, subscription) {
@@ -39,6 +42,7 @@ struct ObjectSnapshot: Sendable {
             }
             if limit.isOver, !objects.isEmpty { return nil }
         }
+        pin = nil
         guard let last = held else { return nil }
         held = nil
         // Only the last object has the cursor: a client that did not receive the whole snapshot can't resume after it.
@@ -51,19 +55,19 @@ struct ObjectSnapshot: Sendable {
     }
 
     /// The number of objects left, including those that the subscription does not want.
-    var count: Int { (content?.listed.count ?? objects.count) + (held == nil ? 0 : 1) }
+    var count: Int { (listed?.count ?? objects.count) + (held == nil ? 0 : 1) }
 
     /// Whether all objects were returned.
-    var isEmpty: Bool { content == nil && objects.isEmpty && held == nil }
+    var isEmpty: Bool { listed == nil && objects.isEmpty && held == nil }
 }
 
-extension RegisteredObjects {
+extension ObjectIndex {
     /// Returns the objects of a kind, or all, in the order in which they were listed.
     fileprivate func objects(of kind: Observation.ObjectKind?) -> [AliveObject] {
         switch kind {
         case .core(let coreType): objects(coreType: coreType, objectType: nil)
         case .object(let objectType): objects(coreType: nil, objectType: objectType)
-        case nil: objects
+        case nil: inOrder
         }
     }
 }

@@ -71,7 +71,7 @@ import Testing
         try await joined {
             try await untilTrue("its own identity is known") { contains(manager.identityId.string) }
             let names = Mutex<[String]>([])
-            let known = registry.withContent { $0.objects.map(\.objectId) }
+            let known = registry.withContent { $0.listed.inOrder.map(\.objectId) }
             #expect(known == [manager.identityId])
             let end = registry.observeChanges { change in
                 names.withLock { $0.append("\(change.kind) \(change.object.objectId)") }
@@ -87,7 +87,7 @@ import Testing
                     == ["CoatyObject", "Task", "IoContext", "IoNode", "Identity"].map { "added o \($0)" }
                     + ["removed o Task"]
             )
-            #expect(registry.content.objects.map(\.objectId) == [manager.identityId])
+            #expect(registry.content.listed.inOrder.map(\.objectId) == [manager.identityId])
             #expect(registry.content.agents.map(\.isOnline) == [true], "an agent shows its identity itself")
             // Nobody is told any more, but for others.
             let others = Mutex(0)
@@ -140,9 +140,9 @@ import Testing
                 advertise(agent, .Identity, by: agent)
                 advertise("of " + agent, by: agent)
             }
-            try await untilTrue("all are known") { registry.content.objects.count == 11 }
+            try await untilTrue("all are known") { registry.content.listed.count == 11 }
             try await reconnect()
-            #expect(registry.content.objects.count == 11)
+            #expect(registry.content.listed.count == 11)
             advertise("new", by: "advertising")
             publish("DSC/asking/1", #"{"coreTypes":["User"]}"#)
             let correlationId =

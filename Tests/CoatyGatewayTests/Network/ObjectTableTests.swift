@@ -142,7 +142,7 @@ import Testing
         try hear(Self.json("y", .Task), from: "a")
         try hear(#"{"coreType":"Task","objectType":"u","objectId":"z","name":"n"}"#, from: "a")
         func found(_ coreType: CoreType?, _ objectType: String?) -> [String] {
-            let found = table.content.objects(coreType: coreType, objectType: objectType.map { WireName($0) })
+            let found = table.content.listed.objects(coreType: coreType, objectType: objectType.map { WireName($0) })
             return found.map(\.objectId.string)
         }
         #expect(found(nil, nil) == ["x", "y", "z"])
@@ -162,7 +162,7 @@ import Testing
         try hear(Self.json("x", .CoatyObject, #","v":1"#), from: "b")
         try hear(Self.json("y"), from: "a")
         deadvertise("a")
-        #expect(content.objects.map(\.objectId.string) == ["a", "x"] && content.agents.map(\.isOnline) == [true])
+        #expect(content.listed.inOrder.map(\.objectId.string) == ["a", "x"] && content.agents.map(\.isOnline) == [true])
         #expect(content.object(CoatyUUID(wire: "x"))?.json?["v"] == nil)
         #expect(content.dependents(of: CoatyUUID(wire: "a")).map(\.objectId.string) == ["x"])
         #expect(content.known(CoatyUUID(wire: "y")) == nil)

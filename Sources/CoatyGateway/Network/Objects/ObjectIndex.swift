@@ -64,6 +64,29 @@ struct ObjectIndex: Sendable {
 
     func ids(of objectType: WireName) -> IDs { byObjectType[objectType] ?? [] }
 
+    // MARK: - In order
+
+    /// The objects, in the order in which they came.
+    var inOrder: [AliveObject] { objects.sorted { $0.position < $1.position } }
+
+    /// Returns the objects of some types, in the order in which they came. Only objects of one of the types are looked at.
+    func objects(coreType: CoreType?, objectType: WireName?) -> [AliveObject] {
+        let some: IDs
+        switch (coreType.map(ids), objectType.map(ids)) {
+        case (nil, nil): return inOrder
+        case (let ids?, nil), (nil, let ids?): return objects(ids)
+        case (let ofCoreType?, let ofObjectType?):
+            // Checking the few takes less time than intersecting both.
+            some = ofCoreType.count < ofObjectType.count ? ofCoreType : ofObjectType
+        }
+        return objects(some).filter { $0.coreType == coreType && $0.objectType == objectType }
+    }
+
+    /// Returns the objects with some ids, in the order in which they came.
+    func objects(_ ids: IDs) -> [AliveObject] {
+        ids.compactMap { entries[$0]?.object }.sorted { $0.position < $1.position }
+    }
+
     // MARK: - Changes
 
     /// Inserts an object that is not there yet.

@@ -64,7 +64,7 @@ struct ObjectSearch: Query {
     private func pickCandidates(_ budget: inout WorkBudget) throws -> [AliveObject] {
         let ids = selection.indexed(in: content)
         try budget.spend(ids?.count ?? content.listed.count)
-        return ids.map(content.objects) ?? content.objects
+        return ids.map { content.listed.objects($0) } ?? content.listed.inOrder
     }
 
     private mutating func judge(_ object: AliveObject, _ budget: inout WorkBudget) throws {

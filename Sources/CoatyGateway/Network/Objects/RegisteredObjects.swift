@@ -16,27 +16,6 @@ struct RegisteredObjects: Sendable {
     /// which objects are missing.
     var isComplete = true
 
-    /// The listed objects, in the order in which they came.
-    var objects: [AliveObject] { listed.objects.sorted { $0.position < $1.position } }
-
-    /// Returns the listed objects of some types, in the order in which they came. Only objects of one of the types are looked at.
-    func objects(coreType: CoreType?, objectType: WireName?) -> [AliveObject] {
-        let ids: ObjectIndex.IDs
-        switch (coreType.map(listed.ids), objectType.map(listed.ids)) {
-        case (nil, nil): return objects
-        case (let ids?, nil), (nil, let ids?): return objects(ids)
-        case (let ofCoreType?, let ofObjectType?):
-            // Checking the few takes less time than intersecting both.
-            ids = ofCoreType.count < ofObjectType.count ? ofCoreType : ofObjectType
-        }
-        return objects(ids).filter { $0.coreType == coreType && $0.objectType == objectType }
-    }
-
-    /// Returns listed objects, in the order in which they came.
-    func objects(_ ids: ObjectIndex.IDs) -> [AliveObject] {
-        ids.compactMap { listed[$0]?.object }.sorted { $0.position < $1.position }
-    }
-
     func object(_ id: CoatyUUID) -> AliveObject? { listed[id]?.object }
 
     /// Returns the last known version of an object, also of one that has been removed lately.
@@ -67,7 +46,7 @@ struct RegisteredObjects: Sendable {
 
     /// The agents that are there, in the order in which they came, and behind them those that have gone.
     var agents: [AgentPresence] {
-        objects(listed.presences).map { AgentPresence(identity: $0.bytes, isOnline: true, since: $0.since) }
+        listed.objects(listed.presences).map { AgentPresence(identity: $0.bytes, isOnline: true, since: $0.since) }
             + departed.agents
     }
 }
