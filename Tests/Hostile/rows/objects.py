@@ -3,9 +3,10 @@
 import time
 import uuid
 
+from attack import SMALL_BUFFER
 from rows import row
 from rows.filters import leaves
-from wire import encoded, outcome, publish, request, target
+from wire import encoded, frame, outcome, publish, request, target
 
 
 #: What fills an object up to its size, between its first and its last part.
@@ -15,17 +16,23 @@ NUMBERS = (b',"filling":[0', b",0", b"]")
 
 
 def advertise_objects(attack, count, size, filling=TEXT):
-    """Advertises objects of a size in bytes through the broker, as one agent."""
-    first, repeated, last = filling
+    """Advertises objects of a size in bytes through the broker, as one agent, and waits until they are known."""
     publisher = attack.publisher()
-    agent = uuid.uuid4()
+    send_objects(publisher, uuid.uuid4(), [uuid.uuid4() for _ in range(count)], size, filling)
+    publisher.finish()
+    await_objects(attack, count)
+
+
+def send_objects(publisher, agent, ids, size, filling=TEXT, start=0):
+    """Sends an Advertise event for each id. Their numbers begin with `start`."""
+    first, repeated, last = filling
     topic = f"coaty/3/-/ADV:CoatyObject/{agent}"
-    for number in range(count):
+    for number, identifier in enumerate(ids, start):
         head = encoded(
             {
                 "coreType": "CoatyObject",
                 "objectType": "com.example.Filling",
-                "objectId": str(uuid.uuid4()),
+                "objectId": str(identifier),
                 "name": f"Filling {number}",
                 "number": number,
             }
@@ -34,8 +41,6 @@ def advertise_objects(attack, count, size, filling=TEXT):
         publisher.send(publish(topic, b'{"object":' + head[:-1] + first + repeated * count_of_repeated + last + b"}}"))
         # mosquitto drops messages for a subscriber that it can't keep up with.
         time.sleep(max(0.0002, size / 50_000_000))
-    publisher.finish()
-    await_objects(attack, count)
 
 
 def await_objects(attack, count):
@@ -91,3 +96,21 @@ def objects_order(attack, objects=1_000, size=60_000, at_once=2, properties=16):
     query = request("GET", target("/v1/objects", objectType="com.example.Filling", order=order, limit=1000))
     attack.open_many(at_once, query, receive_buffer=4096, patience=max(1, attack.left))
     attack.hold()
+
+
+@row(seconds=25, addresses=4, soak={"objects": 20, "rounds": 4})
+def snapshots_unread(attack, objects=200, size=60_000, rounds=40):
+    """Forty clients subscribe to all objects and do not read, and after each one all 12 MB of objects are replaced."""
+    publisher = attack.publisher()
+    agent, ids = uuid.uuid4(), [uuid.uuid4() for _ in range(objects)]
+    subscription = frame({"op": "subscribe", "id": "s", "event": "advertise", "snapshot": True})
+    readers = []
+    while len(readers) < rounds and attack.left > 2:
+        # Equal versions would replace nothing.
+        send_objects(publisher, agent, ids, size, start=len(readers) * objects)
+        readers += attack.open_websockets(1, subscription, receive_buffer=SMALL_BUFFER)
+    attack.note(f"{len(readers)} subscribed")
+    with attack.telling():
+        publisher.finish()
+    attack.hold()
+    attack.count_closed(readers)
