@@ -29,9 +29,9 @@ final class Service {
     /// Sessions on WebSocket.
     var openCount = 0
     private var lastID: UInt64 = 0
-    /// What was received since the service thread last waited for events.
+    /// The messages that were received since the service thread last waited for events.
     var readingTurn = ReadingTurn()
-    /// What was sent since then.
+    /// The bytes that were sent since then.
     var writingTurn = WritingTurn(share: bytesPerTurn)
     var phase = Mailbox.Phase.running
 
@@ -141,14 +141,14 @@ final class Service {
         }
     }
 
-    /// Lets those send that are next in line.
+    /// Lets the next connections in line send.
     private func beginWritingTurn() {
         for id in writingTurn.begin() {
             guard let session = sessions[id], let wsi = session.wsi else { continue }
             session.isInLine = false
             lws_callback_on_writable(wsi)
         }
-        // Where the sockets of those are full, nothing else would end the wait for events.
+        // If the sockets of these are full, nothing else may end the wait for events.
         if writingTurn.hasLine, let engine {
             lws_cancel_service(engine.context)
         }

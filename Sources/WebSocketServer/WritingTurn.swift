@@ -1,11 +1,11 @@
 import DequeModule
 
-/// What the service thread sends before it looks after timers, the mailbox and what has come in.
+/// The bytes that the service thread sends in one turn, before it handles timers, the mailbox and received bytes.
 ///
-/// Thousands of sockets with megabytes to send would otherwise hold up everyone for as long as all of them take to fill. After the
-/// turn is over only short fragments are sent; connections with longer ones wait in line, and a few of them send in each turn.
+/// Without a bound, thousands of sockets with megabytes to send would delay all other connections until each socket is full. When a
+/// turn is over, only short fragments are sent. Connections with longer ones wait in line, and a few of them send in each turn.
 struct WritingTurn {
-    /// The longest fragment that is sent after the turn is over, and the most that one connection sends then.
+    /// Maximum length of a fragment that is sent after the turn is over, and of all that one connection sends then.
     static let shortBytes = 4096
     /// The bytes after which the turn is over.
     private static let limit = 1024 * 1024
@@ -14,7 +14,7 @@ struct WritingTurn {
     private var bytes = 0
     private var waiting: Deque<UInt64> = []
 
-    /// - Parameter share: the most that one connection sends in a turn.
+    /// - Parameter share: maximum number of bytes that one connection sends in a turn.
     init(share: Int) {
         resumedPerTurn = max(1, Self.limit / share)
     }
@@ -24,10 +24,10 @@ struct WritingTurn {
     /// Whether connections wait in line.
     var hasLine: Bool { !waiting.isEmpty }
 
-    /// Counts what was sent and compressed.
+    /// Counts bytes that were sent or compressed.
     mutating func add(_ count: Int) { bytes += count }
 
-    /// Lets a connection wait in line. It must not be there already.
+    /// Appends a connection to the line. It must not be in it already.
     mutating func wait(_ id: UInt64) { waiting.append(id) }
 
     /// Begins the next turn.

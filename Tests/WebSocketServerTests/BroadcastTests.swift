@@ -129,7 +129,7 @@ import WebSocketServer
         #expect(fixture.server.statistics.bytesSent < payload.count + stuck.count * 512 * 1024)
     }
 
-    /// The turns of those that read come, though the sockets of those before them in line stay full.
+    /// A reader gets its turn although the sockets of the connections before it in line stay full.
     @Test func longFramesReachManyReadersInAnyOrder() throws {
         let fixture = try Fixture()
         let clients = try (0..<24).map { _ in try fixture.open() }

@@ -1,14 +1,14 @@
 import HTTPServer
 import Synchronization
 
-/// Charges clients for what only their unread snapshots still hold: the versions of objects that were replaced or removed since.
+/// Charges clients for the versions of objects that only their unread snapshots still hold, because they were replaced or removed since.
 ///
-/// A client that does not read a snapshot would otherwise keep one whole version of the object registry for each, uncounted. Where its
-/// account has no room for that, the rest of the snapshot is dropped, with a gap.
+/// Otherwise a client that does not read could keep a whole version of the object registry for each of its snapshots. If its account has
+/// no room for these versions, the rest of the snapshot is dropped, with a gap.
 final class SnapshotPins: Job {
     /// The bytes of replaced objects after which the charges are brought up to date.
     private static let interval = 1 << 20
-    /// What a snapshot needs for each object: the place in its list.
+    /// The bytes that a snapshot needs for each object in its list.
     private static let bytesPerObject = 16
 
     private struct Weak {
@@ -50,7 +50,7 @@ final class SnapshotPins: Job {
         return pin
     }
 
-    /// Counts what a change has replaced or removed. Call it for every change.
+    /// Counts the version that a change has replaced or removed. Call it for every change.
     func note(_ change: ObjectChange) {
         guard let object = change.kind == .removed ? change.object : change.previous else { return }
         let bytes = object.size + ObjectTable.bytesPerObject
@@ -69,7 +69,7 @@ final class SnapshotPins: Job {
     }
 }
 
-/// What one snapshot keeps in memory. The snapshot holds it as long as it has unread objects.
+/// The charge for one snapshot, which holds it as long as it has unread objects.
 final class SnapshotPin: Sendable {
     private let charge: Charge
     private let list: Int
@@ -86,7 +86,7 @@ final class SnapshotPin: Sendable {
         self.subscription = subscription
     }
 
-    /// Charges for what was replaced up to now. Not for two threads at a time.
+    /// Charges for all versions that were replaced up to now. Not for two threads at a time.
     fileprivate func update(_ replaced: Int) {
         if !charge.resize(to: list + min(maximum, replaced - since)) { subscription?.discardSnapshot() }
     }

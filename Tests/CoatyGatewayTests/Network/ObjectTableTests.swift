@@ -162,7 +162,9 @@ import Testing
         try hear(Self.json("x", .CoatyObject, #","v":1"#), from: "b")
         try hear(Self.json("y"), from: "a")
         deadvertise("a")
-        #expect(content.listed.inOrder.map(\.objectId.string) == ["a", "x"] && content.agents.map(\.isOnline) == [true])
+        #expect(
+            content.listed.inOrder.map(\.objectId.string) == ["a", "x"] && content.agents.map(\.isOnline) == [true]
+        )
         #expect(content.object(CoatyUUID(wire: "x"))?.json?["v"] == nil)
         #expect(content.dependents(of: CoatyUUID(wire: "a")).map(\.objectId.string) == ["x"])
         #expect(content.known(CoatyUUID(wire: "y")) == nil)
