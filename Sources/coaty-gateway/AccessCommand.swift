@@ -11,7 +11,7 @@ struct AccessCommand: ParsableCommand {
 
     struct Explain: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print which grant allows an operation, or which one is missing.",
+            abstract: "Print the grant that allows an operation, or the missing grant.",
             discussion: """
                 The operation is the JSON of POST /v1/access/check, such as \
                 {"publish":"advertise","object":{"coreType":"CoatyObject","objectType":"com.example.Lamp"}}.
@@ -23,7 +23,7 @@ struct AccessCommand: ParsableCommand {
 
         @Option(
             name: .customLong("as"),
-            help: "Role, or several separated by commas; token:NAME for a token; anonymous."
+            help: "Role, or several, separated by commas; token:NAME or certificate:NAME; anonymous."
         )
         var subject: String
 

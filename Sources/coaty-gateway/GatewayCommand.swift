@@ -8,15 +8,15 @@ import Synchronization
 struct GatewayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "coaty-gateway",
-        abstract: "Lets anything that speaks HTTP or WebSocket take part in a Coaty network.",
+        abstract: "Gives HTTP and WebSocket clients access to a Coaty network.",
         discussion: """
-            "coaty-gateway token create" makes access tokens, and "coaty-gateway access explain" explains the access \
+            "coaty-gateway token create" creates access tokens, and "coaty-gateway access explain" explains the access \
             configuration; both have --help.
 
             Each option is also an environment variable (--host is COATY_GATEWAY_HOST) and a key of the configuration \
             file (host: 127.0.0.1). A flag overrides the environment, which overrides the file, which overrides the default \
-            in parentheses. COATY_GATEWAY_TOKEN sets a token that lets a client do everything; it is no flag, because others could \
-            see it. SIGHUP reloads the configuration (docs/operations.md).
+            in parentheses. COATY_GATEWAY_TOKEN sets a token that allows a client to do everything. There is no flag for it, because \
+            other users of the machine can read flags. SIGHUP reloads the configuration (docs/operations.md).
             """,
         version: Gateway.version
     )

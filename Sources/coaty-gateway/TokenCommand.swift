@@ -11,13 +11,13 @@ struct TokenCommand: ParsableCommand {
 
     struct Create: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print a new token, once, and its line for the configuration file."
+            abstract: "Create a token, and print it with its line for the configuration file."
         )
 
         @Option(help: "Name of the token, for the audit log and ownership.")
         var name: String
 
-        @Option(help: "Role of the token; repeat it for several.")
+        @Option(help: "Role of the token; repeat the option for several roles.")
         var role: [String]
 
         func run() throws {

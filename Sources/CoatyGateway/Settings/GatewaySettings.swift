@@ -130,7 +130,7 @@ extension GatewaySettings {
             value throws(SettingError) in
             settings.host = try nonEmpty(value)
         },
-        Setting(name: "port", placeholder: "port", help: "Port to listen on, 0 takes a free one (8080).") {
+        Setting(name: "port", placeholder: "port", help: "Port to listen on; 0 uses a free port (8080).") {
             settings,
             value throws(SettingError) in
             settings.port = try integer(value, in: 0...UInt16.max)
@@ -139,8 +139,8 @@ extension GatewaySettings {
             name: accessName,
             placeholder: "open",
             help: """
-                open lets everybody do everything, wherever the gateway listens. In the file, a mapping of tokens, roles and \
-                grants (see docs/access.md).
+                open allows every client to do everything, on any address. In the file, a mapping of tokens, roles and grants \
+                (see docs/access.md).
                 """,
             isReloadable: true
         ) { settings, value throws(SettingError) in
@@ -151,8 +151,8 @@ extension GatewaySettings {
             name: "token",
             placeholder: "token",
             help: """
-                Token of at least \(minimumTokenLength) characters that lets a client do everything. On addresses that others \
-                reach, and with a broker that others reach, the gateway makes one if none is set.
+                Token of at least \(minimumTokenLength) characters that allows a client to do everything. If other machines can \
+                reach both the gateway and its broker, the gateway generates one if none is set.
                 """,
             isReloadable: true
         ) { settings, value throws(SettingError) in
@@ -165,8 +165,8 @@ extension GatewaySettings {
             name: "audit-log",
             placeholder: "path",
             help: """
-                File for denials and administrative operations, as JSON lines; - is standard output. It is opened again on SIGHUP \
-                (none).
+                File for denials and administrative operations, as JSON lines; - is standard output. On SIGHUP the gateway opens it \
+                again (none).
                 """
         ) { settings, value throws(SettingError) in
             settings.auditLog = try nonEmpty(value) == "-" ? .standardOutput : .file(value)
@@ -175,8 +175,8 @@ extension GatewaySettings {
             name: "allowed-origins",
             placeholder: "origins",
             help: """
-                Origins, separated by commas, whose web pages may use the gateway besides its own console, such as \
-                https://app.example.com (none).
+                Origins, separated by commas, whose web pages may use the gateway, such as https://app.example.com. The console \
+                is always allowed (none).
                 """,
             isReloadable: true
         ) { settings, value throws(SettingError) in
@@ -190,7 +190,7 @@ extension GatewaySettings {
             name: "allowed-hosts",
             placeholder: "hosts",
             help: """
-                Public host names, separated by commas, under which clients reach the gateway, such as that of a reverse \
+                Public host names, separated by commas, under which clients reach the gateway, such as the name of a reverse \
                 proxy. Names that only a local network can have, and IP addresses, are always allowed (none).
                 """,
             isReloadable: true
@@ -216,8 +216,8 @@ extension GatewaySettings {
             name: "broker",
             placeholder: "url",
             help: """
-                MQTT broker, mqtt[s]://[user[:password]@]host[:port]; several, separated by commas, are tried in turn. Without it \
-                the gateway starts a broker of its own.
+                MQTT broker, mqtt[s]://[user[:password]@]host[:port], or several, separated by commas, to try in turn. Without it \
+                the gateway starts an embedded broker.
                 """
         ) { settings, value throws(SettingError) in
             do throws(MQTTOptionsError) {
@@ -229,13 +229,13 @@ extension GatewaySettings {
         Setting(
             name: "broker-user",
             placeholder: "name",
-            help: "User name for the broker, instead of one in its URL (none).",
+            help: "User name for the broker, instead of a user in its URL (none).",
             text: \.brokerUser
         ),
         Setting(
             name: "broker-password-file",
             placeholder: "path",
-            help: "File whose first line is the user's password; it is read for each connection (none).",
+            help: "File whose first line is the user's password; the gateway reads it for each connection (none).",
             text: \.brokerPasswordFile
         ),
         Setting(
@@ -259,14 +259,14 @@ extension GatewaySettings {
         Setting(
             name: "broker-keepalive",
             placeholder: "seconds",
-            help: "Keepalive of the broker connection; a frozen broker is noticed within twice that time (10)."
+            help: "Keepalive of the broker connection; the gateway notices a frozen broker within twice that time (10)."
         ) { settings, value throws(SettingError) in
             settings.brokerKeepAlive = try integer(value, in: 5...UInt16.max)
         },
         Setting(
             name: "broker-connect-timeout",
             placeholder: "seconds",
-            help: "How long a broker may take to accept a connection (5)."
+            help: "Time in which a broker must accept a connection (5)."
         ) { settings, value throws(SettingError) in
             settings.brokerConnectTimeout = .seconds(try integer(value, in: 1...300))
         },
@@ -292,8 +292,8 @@ extension GatewaySettings {
             name: "broker-discovery",
             placeholder: "true|false",
             help: """
-                Whether to look for the broker by mDNS (_coaty-mqtt._tcp), instead of --broker; anybody in the local network \
-                can pose as one (false).
+                Whether to look for the broker by mDNS (_coaty-mqtt._tcp), instead of --broker. Any machine in the local network \
+                can pose as a broker (false).
                 """
         ) { settings, value throws(SettingError) in
             settings.isBrokerDiscovered = try boolean(value)
@@ -302,8 +302,8 @@ extension GatewaySettings {
             name: "broker-discovery-tls",
             placeholder: "true|false",
             help: """
-                Whether a discovered broker must speak TLS, with a certificate for its address; then nobody without one can \
-                pose as a broker (false).
+                Whether a discovered broker must use TLS, with a certificate for its address. Without such a certificate, no \
+                machine can then pose as a broker (false).
                 """
         ) { settings, value throws(SettingError) in
             settings.isDiscoveredBrokerEncrypted = try boolean(value)
@@ -319,8 +319,8 @@ extension GatewaySettings {
             name: "embedded-broker-announcement",
             placeholder: "true|false",
             help: """
-                Whether to announce the gateway's own broker by mDNS (_coaty-mqtt._tcp); needs --embedded-broker-listen with \
-                an address that others can reach (false).
+                Whether to announce the embedded broker by mDNS (_coaty-mqtt._tcp). Needs --embedded-broker-listen with an \
+                address that other machines can reach (false).
                 """
         ) { settings, value throws(SettingError) in
             settings.isEmbeddedBrokerAnnounced = try boolean(value)
@@ -328,20 +328,22 @@ extension GatewaySettings {
         Setting(
             name: "state-directory",
             placeholder: "path",
-            help: "Directory for contexts and rules that are changed over REST; without it a restart discards them.",
+            help:
+                "Directory for contexts and rules that are changed over REST; without it, a restart discards the changes.",
             text: \.stateDirectory
         ),
         Setting(
             name: "resume-window",
             placeholder: "seconds",
-            help: "How long to stay subscribed after the last client of a stream has gone, so that it can resume (60)."
+            help:
+                "How long to stay subscribed after the last client of a stream has disconnected, so that it can resume (60)."
         ) { settings, value throws(SettingError) in
             settings.resumeWindow = .seconds(try integer(value, in: 0...86_400))
         },
         Setting(
             name: "websocket-compression",
             placeholder: "true|false",
-            help: "Whether to agree to permessage-deflate, which takes time for each message (false)."
+            help: "Whether to accept permessage-deflate, which takes processor time for each message (false)."
         ) { settings, value throws(SettingError) in
             settings.isWebSocketCompressed = try boolean(value)
         },

@@ -17,10 +17,10 @@ public struct LogSettings: Sendable, Equatable {
 
 extension GatewaySettings {
     static let logSettings: [Setting] = [
-        choice("log-format", of: LogLine.Format.allCases, "Whether log lines are text or JSON objects (text).") {
+        choice("log-format", of: LogLine.Format.allCases, "Format of log lines: text, or JSON objects (text).") {
             $0.format = $1
         },
-        choice("log-level", of: Logger.Level.allCases, "The least grave messages that are logged (info).") {
+        choice("log-level", of: Logger.Level.allCases, "Lowest level of messages to log (info).") {
             $0.level = $1
         },
         Setting(
@@ -38,14 +38,14 @@ extension GatewaySettings {
             "request-log",
             of: RequestLog.Selection.allCases,
             """
-            Requests that are logged: none, slow ones and those with status 500 and above, also errors of clients with status 400 and \
-            above, or all (slow).
+            Requests to log: none; slow logs slow requests and those with status 500 and above; errors also logs those with status \
+            400 and above; all (slow).
             """
         ) { $0.requests = $1 },
         Setting(
             name: "slow-request",
             placeholder: "milliseconds",
-            help: "Time from which on a request is slow, from its head to the end of the response (1000).",
+            help: "Duration from which on a request is slow, from its head to the end of the response (1000).",
             isReloadable: true
         ) { settings, value throws(SettingError) in
             settings.log.slowRequest = try integer(value, in: 1...3_600_000)

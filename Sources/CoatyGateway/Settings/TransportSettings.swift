@@ -53,8 +53,8 @@ extension GatewaySettings {
             name: "tls-certificate-file",
             placeholder: "path",
             help: """
-                PEM file of the gateway's certificate and those of intermediate authorities. With it the port speaks TLS 1.2 and \
-                1.3 only. A changed file is loaded within seconds, and on SIGHUP (none).
+                PEM file of the gateway's certificate and those of intermediate authorities. With it, the port accepts only TLS \
+                1.2 and 1.3. The gateway loads a changed file within seconds, and on SIGHUP (none).
                 """,
             text: \.transport.certificateFile
         ),
@@ -68,7 +68,7 @@ extension GatewaySettings {
             name: "tls-client-ca-file",
             placeholder: "path",
             help:
-                "PEM file of the authorities that sign client certificates; without it clients are asked for none (none).",
+                "PEM file of the authorities that sign client certificates; without it, the gateway requests none (none).",
             text: \.transport.clientAuthoritiesFile
         ),
         Setting(
@@ -85,8 +85,8 @@ extension GatewaySettings {
             name: "hsts-max-age",
             placeholder: "seconds",
             help: """
-                How long browsers are to use https only for the gateway's host name, sent as Strict-Transport-Security; 0 sends \
-                none (0).
+                How long browsers use only https for the gateway's host name (Strict-Transport-Security); with 0 the field is not \
+                sent (0).
                 """
         ) { settings, value throws(SettingError) in
             settings.transport.hstsMaxAge = try integer(value, in: 0...63_072_000)
@@ -94,7 +94,7 @@ extension GatewaySettings {
         Setting(
             name: "plain-port",
             placeholder: "port",
-            help: "Port on 127.0.0.1 without TLS for /healthz, /readyz and /metrics; 0 takes a free one (none)."
+            help: "Port on 127.0.0.1 without TLS for /healthz, /readyz and /metrics; 0 uses a free port (none)."
         ) { settings, value throws(SettingError) in
             settings.transport.plainPort = try integer(value, in: 0...UInt16.max)
         },
@@ -102,8 +102,8 @@ extension GatewaySettings {
             name: "trusted-proxies",
             placeholder: "addresses",
             help: """
-                Addresses of reverse proxies, separated by commas, such as 10.0.0.0/8, whose word about their clients' addresses counts \
-                (none).
+                Addresses or ranges of reverse proxies, separated by commas, such as 10.0.0.0/8. The gateway trusts the client \
+                addresses that these proxies send (none).
                 """
         ) { settings, value throws(SettingError) in
             settings.transport.addressing.trustedProxies = try value.split(separator: ",").map {
@@ -117,7 +117,7 @@ extension GatewaySettings {
         Setting(
             name: "forwarded-header",
             placeholder: "none|forwarded|x-forwarded-for",
-            help: "The header field in which trusted proxies name their clients (none)."
+            help: "Header field in which trusted proxies send the addresses of their clients (none)."
         ) { settings, value throws(SettingError) in
             guard let field = ClientAddressing.Field(rawValue: value) else {
                 throw SettingError(reason: "must be none, forwarded or x-forwarded-for")
@@ -128,8 +128,8 @@ extension GatewaySettings {
             name: "proxy-protocol",
             placeholder: "true|false",
             help: """
-                Whether every connection begins with a header of the PROXY protocol, version 2, from a trusted proxy; others are closed \
-                (false).
+                Whether every connection must come from a trusted proxy and begin with a header of the PROXY protocol, version 2; \
+                the gateway closes others (false).
                 """
         ) { settings, value throws(SettingError) in
             settings.transport.usesProxyProtocol = try boolean(value)
