@@ -81,7 +81,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
             ],
-            exclude: ["Console", "package.json"],
+            exclude: ["Console"],
             swiftSettings: strict
         ),
         .executableTarget(

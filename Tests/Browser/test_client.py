@@ -1,11 +1,24 @@
 """The client module on a page of another origin: that of docs/browser.md."""
 
 import re
+import subprocess
 import urllib.request
 
 import browser
 from browser import ConsoleCase
 from stack import ROOT, eventually
+
+
+PACKAGED = """<!doctype html>
+<title>offline</title>
+<script type="importmap">{ "imports": { "coaty-gateway-client": "./package/client.js" } }</script>
+<script type="module">
+  import { CoatyClient } from "coaty-gateway-client"
+  const client = new CoatyClient("GATEWAY")
+  await client.online()
+  document.title = client.state
+</script>
+"""
 
 
 class ClientTests(ConsoleCase):
@@ -43,6 +56,20 @@ class ClientTests(ConsoleCase):
         self.gateway.advertise("Behind the restart")
         self.browser.wait("the event", "return document.body.innerText.includes('Behind the restart')")
         self.assertEqual(self.browser.problems(browser.NETWORK), [])
+
+    def test_page_imports_the_package_without_a_bundler(self):
+        packed = subprocess.run(
+            ["npm", "pack", ROOT / "Sources/CoatyGateway/Console", "--silent", "--pack-destination", self.folder],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        # The archive has one folder, named package.
+        subprocess.run(["tar", "-xzf", self.folder / packed.stdout.strip(), "-C", self.folder], check=True)
+        (self.folder / "packaged.html").write_text(PACKAGED.replace("GATEWAY", self.gateway.url))
+        self.browser.open(f"{self.pages.origin}/packaged.html")
+        self.browser.wait("the client is online", "return document.title === 'online'")
+        self.assertEqual(self.browser.problems(), [])
 
     def test_only_the_module_is_for_other_origins(self):
         for path, is_public in (("/client.js", True), ("/client.d.ts", True), ("/console/app.js", False), ("/", False)):

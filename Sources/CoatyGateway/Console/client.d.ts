@@ -21,9 +21,25 @@ export interface CoatyObject {
 /** A property of objects: a dotted path, or an array of names. */
 export type Property = string | string[]
 
+/** The value of another property, in place of a value. */
+export interface OtherProperty {
+  property: Property
+}
+
+/** An operator with its operands. In place of its name, an operator can have its number on the wire, 0 to 14. */
+export type Expression =
+  | [operator: "LessThan" | "LessThanOrEqual" | "GreaterThan" | "GreaterThanOrEqual", operand: number | string | OtherProperty]
+  | [operator: "Between" | "NotBetween", from: number | string | OtherProperty, to: number | string | OtherProperty]
+  /** In the pattern `%` stands for any characters, and `_` for one. */
+  | [operator: "Like", pattern: string | OtherProperty]
+  | [operator: "Equals" | "NotEquals" | "Contains" | "NotContains", operand: unknown]
+  | [operator: "In" | "NotIn", values: readonly unknown[] | OtherProperty]
+  | [operator: "Exists" | "NotExists"]
+  | [operator: number, ...operands: unknown[]]
+
 /** `["status", ["Equals", "on"]]`, nested by `and`, `or` and `not`. */
 export type Condition =
-  | [property: Property, expression: [operator: string | number, ...operands: unknown[]]]
+  | [property: Property, expression: Expression]
   | { and: Condition[] }
   | { or: Condition[] }
   | { not: Condition }

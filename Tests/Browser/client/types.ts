@@ -1,8 +1,8 @@
 // Uses every declaration of client.d.ts as its readers would. It only has to compile.
 import {
   type Abortable, type ClientOptions, type ClientState, CoatyClient, CoatyEventSource, type CoatyObject, type Condition,
-  type Delivery, type EndReason, type EventFrame, type EventSourceOptions, type GapFrame, GatewayError, type Identity,
-  type Observation, type Octets, type Problem, type Property, type Publication, type Request, type RequestEventName,
+  type Delivery, type EndReason, type EventFrame, type EventSourceOptions, type Expression, type GapFrame, GatewayError, type Identity,
+  type Observation, type Octets, type OtherProperty, type Problem, type Property, type Publication, type Request, type RequestEventName,
   type RequestOptions, type RespondTo, type ResponseEventName, type ResponseFrame, type Responses, type StateDetail,
   type SubscribeOptions, type Subscription, ticketUrl, type Token, type TrafficEventName,
 } from "./client.js"
@@ -19,9 +19,19 @@ client.addEventListener("other", (event: Event) => event.type)
 client.removeEventListener("other", null)
 
 const property: Property = ["address", "city"]
+const other: OtherProperty = { property }
 const condition: Condition = {
   and: [["status", ["Equals", "on"]], { not: [property, [2, 25]] }, { or: [["a.b", ["Exists"]]] }],
 }
+const expressions: Expression[] = [
+  ["LessThan", 2], ["Between", 1, "z"], ["Like", "green%"], ["NotEquals", { a: [null] }], ["Contains", [1]], ["NotIn", ["a", 1]],
+  ["NotExists"], ["In", { property: "allowed" }], ["GreaterThanOrEqual", other], [13, ["a"]],
+]
+// @ts-expect-error there is no such operator
+const misspelled: Expression = ["Equal", 1]
+// @ts-expect-error Between has two operands
+const halfRange: Expression = ["Between", 1]
+console.log(expressions, misspelled, halfRange)
 const traffic: TrafficEventName[] = ["advertise", "iovalue", "return"]
 const observations: Observation[] = [
   { event: "advertise", coreType: "Task" },
