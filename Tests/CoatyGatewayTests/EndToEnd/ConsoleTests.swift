@@ -20,7 +20,8 @@ import Testing
             "css": "text/css", "html": "text/html", "js": "text/javascript", "svg": "image/svg+xml", "ts": "text/plain",
         ]
         let connection = try RawConnection(port: gateway.port)
-        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+        let ofPackage: Set = ["README.md", "package.json"]
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where !ofPackage.contains(name) {
             let isPublic = name.hasPrefix("client.")
             let path = name == "index.html" ? "/" : isPublic ? "/\(name)" : "/console/\(name)"
             var expected = [

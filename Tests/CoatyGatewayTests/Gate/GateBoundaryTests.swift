@@ -19,7 +19,8 @@ import Testing
         // Reads the counters for the metrics.
         "Operations/Metrics/GatewayMetrics.swift",
         // Puts the parts together, and reports whether the gateway is online.
-        "Gateway.swift", "Gateway+Clients.swift", "Operations/HealthResource.swift",
+        "Gateway+Start.swift", "Gateway+Servers.swift", "Gateway+Options.swift",
+        "Operations/HealthResource.swift",
     ]
 
     private static let names = [
