@@ -1,6 +1,6 @@
 extension CommunicationManager: SessionDelegate {
     func received(_ message: InboundMessage) {
-        receivedMessages.add(1, ordering: .relaxed)
+        countReceived()
         switch message.origin {
         case .event(let address): session.deliver(message, to: EventSelector(address), dropLog)
         case .raw(_, let selectors, _):
@@ -9,9 +9,14 @@ extension CommunicationManager: SessionDelegate {
     }
 
     func dropped(_ reason: String, label: String, origin: InboundMessage.Origin?) {
-        receivedMessages.add(1, ordering: .relaxed)
+        countReceived()
         dropLog.note(reason, label: label)
         session.noteGap(origin)
+    }
+
+    private func countReceived() {
+        receivedMessages.add(1, ordering: .relaxed)
+        session.configuration.messageCounts.countReceived()
     }
 
     func mayHaveMissed() {

@@ -23,6 +23,9 @@ public final class CommunicationManager: Sendable {
     /// For what comes in over sessions that only observe, which is not among the messages that the agent receives.
     let observerDropLog: DropLog
     let receivedMessages = Atomic(0)
+    /// The messages of the sessions that observe traffic for this agent, and of those that observe raw events.
+    package let trafficCounts = MessageCounts()
+    package let rawCounts = MessageCounts()
     let ioAssociations: IoAssociations
     let observesAllNamespaces: Bool
     let identityResolve: ResolveEvent
@@ -82,7 +85,8 @@ public final class CommunicationManager: Sendable {
                 observesAllNamespaces: options.shouldEnableCrossNamespacing,
                 limits: options.outboxLimits,
                 joinEvents: joinEvents,
-                farewell: farewell
+                farewell: farewell,
+                messageCounts: options.messageCounts
             ),
             binding: try options.binding(logger),
             log: SessionLog(logger: logger)

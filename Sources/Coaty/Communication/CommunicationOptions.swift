@@ -13,6 +13,8 @@ public struct CommunicationOptions: Sendable {
     /// Maximum number of JSON values, names of members included, in an event that is received. An event with more is dropped, and its
     /// observers get a gap.
     public var maximumEventValues = Int.max
+    /// Counts the messages of all sessions that are made with these options, the observing sessions of an agent not included.
+    package var messageCounts = MessageCounts()
     /// Makes the binding of a communication manager.
     public var binding: @Sendable (Logger) throws -> any Binding
 

@@ -13,6 +13,7 @@ extension CommunicationManager {
             agent: session,
             binding: try makeBinding(logger),
             dropLog: observerDropLog,
+            messageCounts: rawCounts,
             logger: logger
         )
         // The subscription that every agent has ends with the agent's session.
@@ -30,7 +31,13 @@ package final class RawSession: SessionDelegate {
     private let ownSession = Mutex<Subscription?>(nil)
     private let isOver = Atomic(false)
 
-    fileprivate init(agent: Session, binding: any Binding, dropLog: DropLog, logger: Logger) {
+    fileprivate init(
+        agent: Session,
+        binding: any Binding,
+        dropLog: DropLog,
+        messageCounts: MessageCounts,
+        logger: Logger
+    ) {
         self.agent = agent
         self.dropLog = dropLog
         session = Session(
@@ -38,7 +45,8 @@ package final class RawSession: SessionDelegate {
                 identityId: nil,
                 namespace: agent.configuration.namespace,
                 observesAllNamespaces: agent.configuration.observesAllNamespaces,
-                limits: OutboxLimits(publications: 0, bytes: 0)
+                limits: OutboxLimits(publications: 0, bytes: 0),
+                messageCounts: messageCounts
             ),
             binding: binding,
             log: SessionLog(logger: logger)
@@ -104,12 +112,14 @@ package final class RawSession: SessionDelegate {
     // MARK: - The session
 
     func received(_ message: InboundMessage) {
+        session.configuration.messageCounts.countReceived()
         // A wildcard may bring in Coaty events too, which the agent's session observes.
         guard case .raw(_, let selectors, _) = message.origin else { return }
         for selector in selectors { session.deliver(message, to: selector, dropLog) }
     }
 
     func dropped(_ reason: String, label: String, origin: InboundMessage.Origin?) {
+        session.configuration.messageCounts.countReceived()
         if case .event? = origin { return }
         dropLog.note(reason, label: label)
         session.noteGap(origin)

@@ -47,6 +47,7 @@ extension Session {
             var isKept = true
             if isWritten {
                 core.counts.published += 1
+                configuration.messageCounts.countPublished()
                 isKept = core.advertised.written(publication)
             }
             return (core.takeRoom(), isKept ? nil : core.advertised.refused)

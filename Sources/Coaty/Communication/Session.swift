@@ -20,6 +20,8 @@ final class Session: Sendable {
         var farewell: Publication?
         /// How long the broker may take to answer the subscriptions that stand when a connection comes up.
         var answerTime = Duration.seconds(60)
+        /// Counts the messages of this session, and possibly those of others.
+        var messageCounts = MessageCounts()
     }
 
     /// What stays from period to period.

@@ -43,6 +43,7 @@ extension CommunicationManager {
             maximumEventValues: maximumEventValues,
             binding: try makeBinding(logger),
             dropLog: observerDropLog,
+            messageCounts: trafficCounts,
             logger: logger,
             onStatus: onStatus,
             onGap: onGap,
@@ -81,6 +82,7 @@ final class TrafficObserver: SessionDelegate {
         maximumEventValues: Int = .max,
         binding: any Binding,
         dropLog: DropLog,
+        messageCounts: MessageCounts = MessageCounts(),
         logger: Logger,
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
         onGap: @escaping @Sendable () -> Void,
@@ -97,7 +99,8 @@ final class TrafficObserver: SessionDelegate {
                 identityId: nil,
                 namespace: namespace,
                 observesAllNamespaces: observesAllNamespaces,
-                limits: OutboxLimits(publications: 0, bytes: 0)
+                limits: OutboxLimits(publications: 0, bytes: 0),
+                messageCounts: messageCounts
             ),
             binding: binding,
             log: SessionLog(logger: logger)
@@ -135,6 +138,7 @@ final class TrafficObserver: SessionDelegate {
     // MARK: - The session
 
     func received(_ message: InboundMessage) {
+        session.configuration.messageCounts.countReceived()
         guard !isOver, case .event(let address) = message.origin, eventTypes.contains(address.eventType) else { return }
         // Such an event also comes with the core type as name.
         if address.name?.isObjectType ?? false { return }
@@ -157,6 +161,7 @@ final class TrafficObserver: SessionDelegate {
     }
 
     func dropped(_ reason: String, label: String, origin: InboundMessage.Origin?) {
+        session.configuration.messageCounts.countReceived()
         dropLog.note(reason, label: label)
         if !isOver, case .event(let address)? = origin, eventTypes.contains(address.eventType) { onGap() }
     }

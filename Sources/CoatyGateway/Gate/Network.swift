@@ -24,4 +24,42 @@ struct Network: Sendable {
     let idempotency = IdempotencyTable()
     /// What operators can do with the gateway.
     var control = GatewayControl(root: nil)
+
+    /// The messages of all sessions with the broker.
+    var sessions: [SessionMessages] {
+        let own = manager.statistics
+        return [
+            SessionMessages(kind: .gateway, received: own.received, published: own.published),
+            SessionMessages(.traffic, manager.trafficCounts),
+            SessionMessages(.raw, manager.rawCounts),
+            SessionMessages(.identities, identities.messageCounts),
+            SessionMessages(.ioNodes, ioNodes.messageCounts),
+        ]
+    }
+}
+
+/// The MQTT messages of the broker sessions of one kind, since the gateway was started.
+struct SessionMessages: Sendable {
+    enum Kind: String, Sendable {
+        /// The gateway's own agent.
+        case gateway
+        /// The sessions that observe traffic.
+        case traffic
+        /// The sessions that observe raw events.
+        case raw
+        /// The identities of clients.
+        case identities
+        /// The IO nodes of clients.
+        case ioNodes
+    }
+
+    let kind: Kind
+    let received: Int
+    let published: Int
+}
+
+extension SessionMessages {
+    init(_ kind: Kind, _ counts: MessageCounts) {
+        self.init(kind: kind, received: counts.received, published: counts.published)
+    }
 }

@@ -34,9 +34,11 @@ struct StatusResource: Sendable {
         }
         json +=
             """
-            },"events":{"received":\(session.received),"published":\(session.published),"deferred":\(session.deferred),\
+            },"events":{"received":\(status.sessions.reduce(0) { $0 + $1.received }),\
+            "published":\(status.sessions.reduce(0) { $0 + $1.published }),"deferred":\(session.deferred),\
             "queued":\(session.queued),"queuedBytes":\(session.queuedBytes),"invalid":\(session.invalid),\
-            "lag":\(session.publishLag.map { Int($0 / .milliseconds(1)) } ?? 0)},\
+            "lag":\(session.publishLag.map { Int($0 / .milliseconds(1)) } ?? 0),\
+            "sessions":{\(status.sessions.map(text).joined(separator: ","))}},\
             "streams":{"connections":\(streams.connections),"subscriptions":\(streams.subscriptions),\
             "delivered":\(streams.delivered),"dropped":\(streams.dropped),"leftOut":\(streams.leftOut),\
             "queued":\(streams.queued),\
@@ -68,6 +70,10 @@ struct StatusResource: Sendable {
         }
         json.append(UInt8(ascii: "}"))
         return json
+    }
+
+    private func text(_ sessions: SessionMessages) -> String {
+        #""\#(sessions.kind.rawValue)":{"received":\#(sessions.received),"published":\#(sessions.published)}"#
     }
 
     /// Returns the JSON text of a histogram, with bounds in milliseconds.

@@ -1,7 +1,7 @@
 import Coaty
 import HTTPServer
 
-/// Reads the state of the gateway's own session, and its counters.
+/// Reads the state of the gateway, and its counters.
 struct ReadStatus: Operation {
     var kind: OperationKind { OperationKind(verb: .read, pattern: .status) }
 
@@ -9,6 +9,8 @@ struct ReadStatus: Operation {
         /// Whether the gateway takes no new work.
         let isPaused: Bool
         let session: CommunicationStatistics
+        /// The messages of all sessions.
+        let sessions: [SessionMessages]
         let streams: ClientConnections.Statistics
         let memory: MemoryStatus
         /// How often the oldest events of a feed were replaced by a gap.
@@ -32,6 +34,7 @@ struct ReadStatus: Operation {
         return Outcome(
             isPaused: network.control.isPaused,
             session: network.manager.statistics,
+            sessions: network.sessions,
             streams: network.feeds.streams.statistics,
             memory: MemoryStatus(network.accounts, network.residentMemory, network.feeds.counts),
             feedOverflows: network.feeds.counts.droppedBacklogs,

@@ -58,6 +58,9 @@ final class IoNodeRegistry: Component {
         var isStopped = false
     }
 
+    /// The messages of the agents of all nodes, also of those that were removed.
+    var messageCounts: MessageCounts { options.messageCounts }
+
     private let options: CommunicationOptions
     private let name: String
     private let limit: Int

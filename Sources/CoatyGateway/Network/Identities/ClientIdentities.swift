@@ -29,6 +29,9 @@ final class ClientIdentities: Component {
         var isStopped = false
     }
 
+    /// The messages of all identities, also of those that have left.
+    var messageCounts: MessageCounts { options.messageCounts }
+
     private let options: CommunicationOptions
     private let limit: Int
     private let logger: Logger

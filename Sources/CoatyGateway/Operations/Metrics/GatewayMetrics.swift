@@ -131,6 +131,19 @@ extension Metrics {
             )
         }
         add(network.feeds)
+        add { text in
+            let sessions = network.sessions.map { (label: [("session", $0.kind.rawValue)], messages: $0) }
+            text.counter(
+                "broker_messages_received_total",
+                "Messages from the broker, by the kind of session.",
+                sessions.map { ($0.label, Double($0.messages.received)) }
+            )
+            text.counter(
+                "broker_messages_published_total",
+                "Publications sent to the broker, by the kind of session.",
+                sessions.map { ($0.label, Double($0.messages.published)) }
+            )
+        }
         add(network.manager)
         add(network.routing)
         add(network.requestCount)
@@ -187,13 +200,11 @@ extension Metrics {
             let session = manager.statistics
             text.gauge("broker_connected", "1 if the gateway is online.", session.state == .online ? 1 : 0)
             text.counter("broker_reconnects_total", "Broker connections after the first.", session.reconnects)
-            text.counter("broker_messages_received_total", "Messages from the broker.", session.received)
             text.counter(
                 "broker_messages_invalid_total",
                 "Messages that were dropped because they are no valid events, or too large.",
                 session.invalid
             )
-            text.counter("broker_messages_published_total", "Publications sent to the broker.", session.published)
             text.counter(
                 "broker_messages_deferred_total",
                 "Publications that were accepted while the gateway was offline.",
