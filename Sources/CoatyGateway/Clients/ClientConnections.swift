@@ -8,6 +8,8 @@ final class ClientConnections: Sendable {
     enum Transport: String {
         case webSocket = "websocket"
         case sse
+        /// A stream of the responses to one request. It is no connection with subscriptions.
+        case ndjson
     }
 
     /// A subscription whose client reads too slowly.
@@ -39,9 +41,8 @@ final class ClientConnections: Sendable {
     static let maximumSlowConsumers = 20
 
     private struct State {
-        var connections: [Int: (outbound: OutboundQueue, transport: Transport)] = [:]
-        /// Streams of responses, which are not counted.
-        var responses: [Int: OutboundQueue] = [:]
+        /// By their numbers.
+        var connections: [Int: ClientConnection] = [:]
         /// The notice for new connections; nil if there is none.
         var notice: ServerFrame.Notice?
         var lastNumber = 0
@@ -54,34 +55,36 @@ final class ClientConnections: Sendable {
     private let state = Mutex(State())
 
     /// Adds a connection and returns its number.
-    func add(_ outbound: OutboundQueue, _ transport: Transport) -> Int {
+    ///
+    /// - Parameters:
+    ///   - address: the IP address of the client.
+    ///   - identity: returns the Coaty identity of the client; nil if it has none.
+    func add(
+        _ outbound: OutboundQueue,
+        _ transport: Transport,
+        from address: String,
+        identity: @escaping @Sendable () -> ClientIdentity? = { nil }
+    ) -> Int {
         let (number, notice) = state.withLock { state in
             state.lastNumber += 1
-            state.connections[state.lastNumber] = (outbound, transport)
+            state.connections[state.lastNumber] = ClientConnection(
+                number: state.lastNumber,
+                transport: transport,
+                address: address,
+                outbound: outbound,
+                identity: identity
+            )
             return (state.lastNumber, state.notice)
         }
         if let notice { outbound.reply(.notice(notice), id: nil) }
         return number
     }
 
-    /// Adds a stream of responses, which gets notices and nothing else.
-    ///
-    /// - Returns: a function that removes it.
-    func add(responses outbound: OutboundQueue) -> @Sendable () -> Void {
-        let (number, notice) = state.withLock { state in
-            state.lastNumber += 1
-            state.responses[state.lastNumber] = outbound
-            return (state.lastNumber, state.notice)
-        }
-        if let notice { outbound.reply(.notice(notice), id: nil) }
-        return { [weak self] in _ = self?.state.withLock { $0.responses.removeValue(forKey: number) } }
-    }
-
     /// Sends a notice to all connections, and if the gateway is paused also to those that are opened later.
     func announce(_ notice: ServerFrame.Notice) {
         let connections = state.withLock { state in
             state.notice = notice == .active ? nil : notice
-            return state.connections.values.map(\.outbound) + state.responses.values
+            return state.connections.values.map(\.outbound)
         }
         for outbound in connections { outbound.reply(.notice(notice), id: nil) }
     }
@@ -100,14 +103,19 @@ final class ClientConnections: Sendable {
     }
 
     /// The number of connections and of streams of responses.
-    var count: Int { state.withLock { $0.connections.count + $0.responses.count } }
+    var count: Int { state.withLock(\.connections.count) }
+
+    /// All connections and streams of responses.
+    var all: [ClientConnection] { state.withLock { Array($0.connections.values) } }
+
+    /// Returns the connection of a number; nil if it has closed.
+    subscript(number: Int) -> ClientConnection? { state.withLock { $0.connections[number] } }
 
     /// Ends the connection of a client that has the most bytes queued.
     ///
     /// - Returns: false if the client has none.
     func abortLargest(of client: ClientKey) -> Bool {
-        let all = state.withLock { $0.connections.values.map(\.outbound) + Array($0.responses.values) }
-        let largest = all.filter { $0.account.client == client }.max { $0.memory.used < $1.memory.used }
+        let largest = all.map(\.outbound).filter { $0.account.client == client }.max { $0.memory.used < $1.memory.used }
         largest?.abort()
         return largest != nil
     }
@@ -115,14 +123,15 @@ final class ClientConnections: Sendable {
     /// The current counts over all connections.
     var statistics: Statistics {
         let now = state.withLock(\.self)
+        let connections = now.connections.values.filter { $0.transport != .ndjson }
         var sum = Statistics(
-            connections: now.connections.count,
+            connections: connections.count,
             delivered: now.delivered,
             dropped: now.dropped,
             leftOut: now.leftOut
         )
-        for (number, (outbound, transport)) in now.connections {
-            let statistics = outbound.statistics
+        for connection in connections {
+            let statistics = connection.outbound.statistics
             sum.queuedBytes += statistics.queuedBytes
             sum.delivered += statistics.delivered
             sum.dropped += statistics.dropped
@@ -130,7 +139,9 @@ final class ClientConnections: Sendable {
             sum.subscriptions += statistics.subscriptions.count
             for subscription in statistics.subscriptions where subscription.isSlow {
                 sum.queued += subscription.queued
-                sum.slowConsumers.append(.init(connection: number, transport: transport, subscription: subscription))
+                sum.slowConsumers.append(
+                    .init(connection: connection.number, transport: connection.transport, subscription: subscription)
+                )
             }
             // Trimmed in the loop as well, so that the list stays bounded with many slow consumers.
             if sum.slowConsumers.count > 2 * Self.maximumSlowConsumers { sum.keepWorst() }

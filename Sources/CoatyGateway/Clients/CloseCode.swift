@@ -23,8 +23,10 @@ enum CloseCode: UInt16 {
     case accessRemoved = 4503
     /// The client has sent a message where none is allowed, or a binary one where text is required.
     case protocolError = 4504
+    /// An operator has disconnected the client.
+    case disconnected = 4505
 
-    /// Returns the code for a connection whose only subscription has ended.
+    /// Returns the code for a connection that ends.
     init(_ end: ConnectionEnd) {
         self =
             switch end {
@@ -36,6 +38,7 @@ enum CloseCode: UInt16 {
             case .refused(status: 403): .refused
             case .refused(status: 503): .tryAgainLater
             case .refused: .gone
+            case .disconnected: .disconnected
             }
     }
 }
@@ -45,7 +48,7 @@ extension WebSocketConnection {
     func close(_ code: CloseCode, _ reason: String) { close(code: code.rawValue, reason: reason) }
 }
 
-/// Why a connection with a single subscription or request ends.
+/// Why a connection with a single subscription or request ends, or why any connection was ended.
 enum ConnectionEnd: Equatable, Sendable {
     /// After the frame `done`.
     case done(ServerFrame.EndReason)
@@ -53,6 +56,8 @@ enum ConnectionEnd: Equatable, Sendable {
     case expired
     /// After the frame `error` with a problem of this status.
     case refused(status: Int)
+    /// An operator has disconnected the client.
+    case disconnected
 
     /// Returns the end because of a problem.
     init(_ problem: Problem) { self = problem.isExpiry ? .expired : .refused(status: problem.status) }
@@ -64,6 +69,7 @@ enum ConnectionEnd: Equatable, Sendable {
         case .done(let reason): reason.rawValue
         case .expired: "token expired"
         case .refused: "refused"
+        case .disconnected: "disconnected by an operator"
         }
     }
 }

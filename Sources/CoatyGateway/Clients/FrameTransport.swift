@@ -6,7 +6,7 @@ protocol FrameTransport: Sendable {
     /// Queues a frame if the connection has room. If it returns `full`, the frame is not queued, and ``OutboundQueue/pump()``
     /// is called when there is room again.
     func offer(_ frame: OutboundFrame) -> FrameOffer
-    /// Ends the connection after the queued frames, because its only subscription or request has ended.
+    /// Ends the connection after the queued frames, because its only subscription or request has ended, or an operator wants it.
     func finish(_ end: ConnectionEnd)
     /// Ends the connection of a client that does not read the replies to its frames.
     func abort()

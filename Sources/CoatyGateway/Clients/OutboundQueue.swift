@@ -323,16 +323,20 @@ final class OutboundQueue: Job {
         /// Bytes of events and responses that are queued, also of those that throttling holds back.
         let queuedBytes: Int
         let subscriptions: [SubscriptionStatistics]
+        /// The number of pending requests.
+        let requests: Int
     }
 
     var statistics: Statistics {
         state.withLock { state in
-            Statistics(
+            let subscriptions = state.queues.values.compactMap(SubscriptionStatistics.init)
+            return Statistics(
                 delivered: state.delivered,
                 dropped: state.dropped,
                 leftOut: state.leftOut,
                 queuedBytes: state.bytes + state.responseBytes,
-                subscriptions: state.queues.values.compactMap(SubscriptionStatistics.init)
+                subscriptions: subscriptions,
+                requests: state.queues.count - subscriptions.count
             )
         }
     }
@@ -351,6 +355,12 @@ final class OutboundQueue: Job {
     func abort() {
         close()
         transport.abort()
+    }
+
+    /// Discards all queues, and ends the connection because an operator has disconnected the client.
+    func disconnect() {
+        close()
+        transport.finish(.disconnected)
     }
 
     /// Closes all subscriptions and requests and discards all queues. Called when the connection has closed or is about to.

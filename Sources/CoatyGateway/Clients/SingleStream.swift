@@ -30,7 +30,7 @@ final class SingleStream: Sendable {
         )
         self.principal = principal
         self.services = services
-        connectionNumber = services.connections.add(outbound, name)
+        connectionNumber = services.connections.add(outbound, name, from: principal.address)
     }
 
     /// Starts the subscription. If the connection closes meanwhile, the subscription is cancelled.

@@ -85,7 +85,9 @@ final class SocketSession: WebSocketEndpoint.Client {
                 services.requestLog.failed(op, id: subscription.id, problem, record, store.state.withLock(\.principal))
             }
         )
-        connectionNumber = services.connections.add(outbound, .webSocket)
+        connectionNumber = services.connections.add(outbound, .webSocket, from: record.address) { [store] in
+            store.state.withLock(\.identity)
+        }
         store.state.withLock { $0.places = places }
         if let principal {
             use(principal)

@@ -27,6 +27,7 @@ struct GatewayRoutes {
         RulesResource(gate: gate).register(in: &router)
         health.register(in: &router)
         AdminResource(gate: gate).register(in: &router)
+        ConnectionsResource(gate: gate).register(in: &router)
         InfoResource(gate: gate, brokerAddress: brokerAddress, isBrokerEmbedded: isBrokerEmbedded)
             .register(in: &router)
         StatusResource(gate: gate, brokerAddress: brokerAddress, isBrokerEmbedded: isBrokerEmbedded, started: started)

@@ -89,8 +89,8 @@ struct TwoWayResource: Sendable {
         outbound.limit(to: services.outboundRate(of: principal))
         let subscription = outbound.open(id: nil, isHeld: false)
         stream.onRoom { outbound.pump() }
-        let remove = services.connections.add(responses: outbound)
-        stream.onClose(remove)
+        let number = services.connections.add(outbound, .ndjson, from: principal.address)
+        stream.onClose { [connections = services.connections] in connections.remove(number) }
         do {
             let run = try permitted.start(into: ResponseQueue(subscription: subscription, outbound: outbound))
             let ignore = services.judges(permitted, by: principal, on: outbound) { problem in

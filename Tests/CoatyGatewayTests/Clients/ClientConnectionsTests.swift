@@ -22,7 +22,8 @@ import Testing
 
     @Test func deliveredCountIsKeptAfterDisconnect() throws {
         let outbounds = [OutboundQueue(transport), OutboundQueue(transport)]
-        let numbers = [connections.add(outbounds[0], .webSocket), connections.add(outbounds[1], .sse)]
+        let transports = [ClientConnections.Transport.webSocket, .sse]
+        let numbers = zip(outbounds, transports).map { connections.add($0, $1, from: "") }
         #expect(numbers == [1, 2])
         try deliver(1...3, to: subscription("a", on: outbounds[0]))
         let other = subscription(nil, on: outbounds[1])
@@ -48,7 +49,7 @@ import Testing
 
     @Test func clientThatDoesNotReadIsSlowConsumerUntilDisconnect() throws {
         let outbound = OutboundQueue(transport)
-        let number = connections.add(outbound, .webSocket)
+        let number = connections.add(outbound, .webSocket, from: "")
         let slow = subscription("slow", on: outbound) { $0.buffer = 4 }
         transport.setRoom(1)
         try deliver(1...7, to: slow)
@@ -83,7 +84,7 @@ import Testing
         _ overflow: SubscriptionOptions.Overflow
     ) throws {
         let outbound = OutboundQueue(transport)
-        _ = connections.add(outbound, .webSocket)
+        _ = connections.add(outbound, .webSocket, from: "")
         let slow = subscription("slow", on: outbound) { ($0.overflow, $0.buffer) = (overflow, 2) }
         transport.setRoom(0)
         for number in 1...5 { slow.take(try Made.event(number % 2, number)) }
@@ -94,7 +95,7 @@ import Testing
 
     @Test func throttledEventsAreNeitherDroppedNorQueued() throws {
         let outbound = OutboundQueue(transport)
-        _ = connections.add(outbound, .webSocket)
+        _ = connections.add(outbound, .webSocket, from: "")
         let throttled = subscription("t", on: outbound) { $0.throttle = Throttle(interval: .seconds(3600)) }
         for number in 1...5 { throttled.take(try Made.event(1, number)) }
         let statistics = connections.statistics
@@ -109,7 +110,7 @@ import Testing
         let feed = Feed(isResumable: true, memory: buffer)
         feed.update(.standing)
         let outbound = OutboundQueue(transport)
-        _ = connections.add(outbound, .webSocket)
+        _ = connections.add(outbound, .webSocket, from: "")
         feed.add(subscription("first", on: outbound))
         for number in 11...30 { feed.deliver(try Made.event(1, number)) }
         try await untilTrue("the first batch is delivered") { connections.statistics.delivered == 20 }
@@ -138,7 +139,7 @@ import Testing
         for number in 11...15 { feed.deliver(try Made.event(1, number)) }
         try await settled()
         let outbound = OutboundQueue(transport)
-        _ = connections.add(outbound, .webSocket)
+        _ = connections.add(outbound, .webSocket, from: "")
         let since = try #require(try probe.delivered.first { $0.event == 11 }?.cursor)
         transport.setRoom(1)
         let slow = subscription("slow", on: outbound) { ($0.since, $0.buffer) = (since, 2) }
@@ -166,7 +167,7 @@ import Testing
         transport.setRoom(0)
         for count in 1...50 {
             let outbound = OutboundQueue(transport)
-            _ = connections.add(outbound, .webSocket)
+            _ = connections.add(outbound, .webSocket, from: "")
             try deliver(1...count, to: subscription("\(count)", on: outbound) { $0.buffer = 40 })
         }
         let worst = connections.statistics.slowConsumers

@@ -10,7 +10,8 @@ import Testing
     private static let insiders: Set = [
         // The gate, its operations, and what they start.
         "Gate/Network.swift", "Gate/Gate.swift", "Gate/Operation.swift", "Gate/RequestRun.swift",
-        "Gate/Operations/Answer.swift", "Gate/Operations/ControlOperations.swift",
+        "Gate/Operations/Answer.swift", "Gate/Operations/ConnectionOperations.swift",
+        "Gate/Operations/ControlOperations.swift",
         "Gate/Operations/IoNodeOperations.swift",
         "Gate/Operations/IoPointOperations.swift", "Gate/Operations/Observe.swift",
         "Gate/Operations/Publish.swift", "Gate/Operations/ReadObjects.swift", "Gate/Operations/ReadStatus.swift",

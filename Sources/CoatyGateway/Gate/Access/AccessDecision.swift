@@ -44,7 +44,7 @@ struct Denial: Sendable {
     /// The entry that covers the target and nothing else, as far as there is one.
     private var missingName: String {
         switch request.target {
-        case .none, .anyObject, .anyOperation, .anyContext: "*"
+        case .none, .anyObject, .anyOperation, .anyContext, .client: "*"
         case .object(let coreType, _) where coreType.isReserved && request.protectsReservedTypes: coreType.rawValue
         case .coreType(let coreType): coreType.rawValue
         case .objectType(let name) where request.protectsReservedTypes:

@@ -39,6 +39,8 @@ enum AccessTarget: Sendable, Hashable {
     case context(WireName)
     /// An IO context that the gateway does not know.
     case anyContext
+    /// Another client, which the audit log names. No grant has names of clients.
+    case client(String)
 }
 
 /// One thing that an operation needs: it is allowed if one grant covers all of it.
@@ -90,6 +92,7 @@ extension AccessTarget {
             name.text
         case .coreType(let coreType): coreType.rawValue
         case .topic(let topic), .topicFilter(let topic): topic
+        case .client(let name): name
         }
     }
 }

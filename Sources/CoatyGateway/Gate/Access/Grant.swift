@@ -43,7 +43,7 @@ struct Grant: Sendable {
             request.verb.rule(of: request.pattern)?.dimension == request.target.dimension
         else { return false }
         return switch request.target {
-        case .none: true
+        case .none, .client: true
         case .channel(let name): channels?.contains(name) ?? false
         case .operation(let name): operations?.contains(name) ?? false
         case .anyOperation: operations?.containsAll ?? false

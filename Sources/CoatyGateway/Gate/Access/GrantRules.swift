@@ -72,7 +72,7 @@ extension AccessTarget {
     /// The names of a grant that the target is compared with; nil if it has none.
     var dimension: GrantDimension? {
         switch self {
-        case .none: nil
+        case .none, .client: nil
         case .object, .coreType, .objectType, .anyObject: .types
         case .channel: .channels
         case .operation, .anyOperation: .operations
