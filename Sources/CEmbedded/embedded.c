@@ -125,6 +125,12 @@ static const EmbeddedFile console[] = {
     {"patterns.js", (const char[]){
 #embed "../CoatyGateway/Console/patterns.js" suffix(, 0) if_empty(0)
     }},
+    {"plot.css", (const char[]){
+#embed "../CoatyGateway/Console/plot.css" suffix(, 0) if_empty(0)
+    }},
+    {"plot.js", (const char[]){
+#embed "../CoatyGateway/Console/plot.js" suffix(, 0) if_empty(0)
+    }},
     {"rates.js", (const char[]){
 #embed "../CoatyGateway/Console/rates.js" suffix(, 0) if_empty(0)
     }},
@@ -193,6 +199,9 @@ static const EmbeddedFile console[] = {
     }},
     {"token.js", (const char[]){
 #embed "../CoatyGateway/Console/token.js" suffix(, 0) if_empty(0)
+    }},
+    {"value-history.js", (const char[]){
+#embed "../CoatyGateway/Console/value-history.js" suffix(, 0) if_empty(0)
     }},
 };
 

@@ -180,6 +180,14 @@ class Browser:
         """
         return self.wait(f"a row with {value!r}", script, value, list_name)
 
+    def plot(self, name, within=None):
+        """The label of the plot of a value; None if there is none."""
+        script = """
+        const plot = all("figure.plot", arguments[1]).find((plot) => text(plot.querySelector(".plot-name")) === arguments[0])
+        return plot ? plot.querySelector("svg").getAttribute("aria-label") : null
+        """
+        return self.js(script, name, within)
+
     def screenshot(self, path):
         path.parent.mkdir(parents=True, exist_ok=True)
         self.driver.save_screenshot(str(path))

@@ -3,6 +3,7 @@
 from selenium.webdriver.common.keys import Keys
 
 from browser import ConsoleCase
+from stack import eventually
 
 
 class AliveTests(ConsoleCase):
@@ -46,3 +47,38 @@ class AliveTests(ConsoleCase):
         browser.wait("the one that is wanted", script)
         browser.fill("Find", "nowhere to be found")
         browser.wait_for_text("No matches")
+
+
+class ObjectValuesTests(ConsoleCase):
+    """Numeric properties over time."""
+
+    view = "alive"
+
+    def advertise(self, lamp=None, **properties):
+        more = {"objectId": lamp["objectId"]} if lamp else {}
+        return self.gateway.advertise("Lamp of the hall", "com.example.Lamp", **more, **properties)
+
+    def test_changed_numbers_are_plotted_while_the_object_is_open(self):
+        browser = self.browser
+        lamp = self.advertise(brightness=20, at={"x": 1.5}, label="one", floor=3)
+        browser.choose_objects()
+        row = browser.wait_for_row("Lamp of the hall", "Alive")
+        self.assertFalse(self.has_picture(row))
+        self.advertise(lamp, brightness=40, at={"x": 1.5}, label="two", floor=3)
+        eventually("the picture in the list", lambda: self.has_picture(row))
+        row.click()
+        eventually("the plot", lambda: (browser.plot("brightness") or "").endswith("from 20 to 40, now 40"))
+        self.advertise(lamp, brightness=-5, at={"x": 2.25}, label="three", floor=3)
+        eventually("the plot goes on", lambda: (browser.plot("brightness") or "").endswith("from -5 to 40, now -5"))
+        eventually("another property", lambda: (browser.plot("at.x") or "").endswith("from 1.5 to 2.25, now 2.25"))
+        self.assertIsNone(browser.plot("floor"), "what never changes has no plot")
+        # It is kept in the page: also in another view, and while nothing is open.
+        browser.press("Close")
+        browser.go("Send")
+        self.advertise(lamp, brightness=60, at={"x": 2.25}, label="four", floor=3)
+        browser.go("Agents & objects")
+        browser.wait_for_row("Lamp of the hall", "Alive").click()
+        eventually("the plot has gone on", lambda: (browser.plot("brightness") or "").endswith("from -5 to 60, now 60"))
+
+    def has_picture(self, row):
+        return self.browser.js("return all('.picture svg .spark-line', arguments[0]).some((line) => line.getAttribute('d').includes('L'))", row)

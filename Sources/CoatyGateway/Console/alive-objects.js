@@ -2,6 +2,7 @@
 
 import { observeState } from "./observe.js"
 import { objectName } from "./summary.js"
+import { Histories, numbers } from "./value-history.js"
 
 /** How many objects are kept, and how many of those that have gone, and for how many milliseconds these are. */
 export const maximumObjects = 20_000
@@ -27,6 +28,8 @@ export class AliveObjects {
   isCut = false
   /** Grows with each change. */
   version = 0
+  /** The numeric properties that have changed, by object; they outlast a reconnect. */
+  histories = new Histories()
   #gone = new Set()
 
   /**
@@ -39,6 +42,7 @@ export class AliveObjects {
   follow(client, signal, changed, report) {
     const state = {
       begin: () => {
+        this.histories.interrupt(Date.now())
         this.#clear()
         changed()
       },
@@ -68,6 +72,8 @@ export class AliveObjects {
     this.#gone.delete(id)
     const isCompared = frame.size <= maximumCompared
     const changes = isKnown && isCompared ? differences(before.object, object) : []
+    if (changes.length > 0) this.histories.takeChanges(id, changes, before.changed, now)
+    else if (!isKnown && isCompared) this.#resume(id, object, now)
     this.entries.set(id, {
       id,
       name: objectName(object),
@@ -87,6 +93,15 @@ export class AliveObjects {
       this.#gone.delete(id)
       this.entries.delete(id)
       this.version += 1
+    }
+  }
+
+  /** Takes the values of series that began before a reconnect. */
+  #resume(id, object, now) {
+    for (const [name] of this.histories.of(id)) {
+      const property = Object.keys(object).find((property) => name === property || name.startsWith(`${property}.`))
+      const found = property !== undefined && [...numbers(object[property], property)].find(([path]) => path === name)
+      if (found) this.histories.take(id, name, now, found[1])
     }
   }
 

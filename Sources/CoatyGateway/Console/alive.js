@@ -6,10 +6,11 @@ import { ago, count, frames, h, line, plural, replace, setHidden, setText } from
 import { ListPane } from "./list-pane.js"
 import { ObjectDetail, shown } from "./object-detail.js"
 import { forever } from "./observe.js"
+import { SmallPlot } from "./plot.js"
 
 const drawsPerSecond = 4
-/** Of a row: name, type, owner, what became of it, when; of an agent's: name, id, how many objects it has, and the same. */
-const cells = ["clip name", "clip muted", "clip", "clip change", "num muted when"]
+/** Of a row: name, type, owner, what became of it, values, when; of an agent's: name, id, how many objects it has, and the same. */
+const cells = ["clip name", "clip muted", "clip", "clip change", "picture", "num muted when"]
 const collator = new Intl.Collator()
 
 export const view = {
@@ -32,6 +33,8 @@ class Alive {
   #counts = { agents: 0, objects: 0, inSection: 0 }
   #opened
   #isShown = false
+  /** The pictures of values, by the cells of rows. */
+  #pictures = new WeakMap()
   #drawing = frames(() => this.#draw(), drawsPerSecond)
   #ui
   #list
@@ -94,7 +97,7 @@ class Alive {
     if (entry === undefined) return
     this.#opened = id
     this.#list.open()
-    this.#detail.begin(entry, this.#ownedBy(entry))
+    this.#detail.begin(entry, this.#ownedBy(entry), this.#objects.histories.of(id))
     this.#request()
   }
 
@@ -126,7 +129,7 @@ class Alive {
     if (entries.length === 0) this.#explain(inSection > 0)
     setText(this.#list.footer, `${count(Math.min(entries.length, this.#list.limit))} of ${plural(entries.length, this.#section === "agents" ? "agent" : "object")}`
       + (this.#objects.isCut ? `. There are more: the page keeps ${count(maximumObjects)}.` : ""))
-    if (opened !== undefined) this.#detail.show(opened, this.#ownedBy(opened))
+    if (opened !== undefined) this.#detail.show(opened, this.#ownedBy(opened), this.#objects.histories.of(this.#opened))
   }
 
   /** Finds out what is to be shown, and in which order. */
@@ -175,7 +178,21 @@ class Alive {
       : changes.length === 0 ? (state === "added" ? "came" : "changed")
       : line(changes.map(({ property, before, after }) => `${line(property, 60)}: ${shown(before)} → ${shown(after)}`).join(", "))
     const about = isAgent(entry) ? [line(id), plural(this.#owned.get(id) ?? 0, "object")] : [line(object.objectType, 100), this.#app.names.of(owner)]
-    return { cells: [name, ...about, change, ago(changed)], isDimmed: state === "gone" }
+    return { cells: [name, ...about, change, "", ago(changed)], isDimmed: state === "gone", drawPicture: (cell) => this.#drawPicture(cell, id) }
+  }
+
+  /** Draws the values of the numeric property that an object changed first. */
+  #drawPicture(cell, id) {
+    const [series] = this.#objects.histories.of(id)
+    let picture = this.#pictures.get(cell)
+    if (picture === undefined) {
+      if (series === undefined) return
+      picture = new SmallPlot()
+      this.#pictures.set(cell, picture)
+      cell.append(picture.element)
+    }
+    picture.element.toggleAttribute("hidden", series === undefined)
+    if (series !== undefined) picture.draw(series[1], Date.now())
   }
 
   /** Explains why nothing is shown. */

@@ -2,6 +2,7 @@
 
 import { ago, copyButton, count, dateTime, h, line, plural, replace, setHidden, setText } from "./dom.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
+import { Plots } from "./plot.js"
 
 /** How many objects of an agent are listed. */
 const maximumListed = 20
@@ -25,10 +26,11 @@ export class ObjectDetail {
   }
 
   /** Shows another object. */
-  begin(entry, owned) {
+  begin(entry, owned, series) {
     this.#entry = undefined
     this.#owned = ""
-    this.show(entry, owned)
+    this.#ui.plots.clear()
+    this.show(entry, owned, series)
     this.#ui.aside.scrollTop = 0
     this.#ui.heading.focus({ preventScroll: true })
   }
@@ -37,12 +39,15 @@ export class ObjectDetail {
    * Shows how the object is now.
    *
    * @param owned the objects that it has advertised, where it is an agent
+   * @param series of its numeric properties that have changed: `[[name, points]]`
    */
-  show(entry, owned) {
+  show(entry, owned, series) {
     const ui = this.#ui
     setText(ui.changed, `${dateTime(entry.changed)} · ${ago(entry.changed)}`)
     setText(ui.owner, this.#names.of(entry.owner))
     this.#showOwned(owned)
+    setHidden(ui.values, series.length === 0)
+    ui.plots.draw(series, Date.now(), entry.state === "gone" ? entry.changed : undefined)
     if (entry === this.#entry) return
     this.#entry = entry
     const { object, changes } = entry
@@ -88,6 +93,8 @@ function build(aside, close, current) {
   }
   ui.changes = h("div", {}, h("h3", {}, "What changed last"), h("table", { className: "table property-changes" },
     h("thead", {}, h("tr", {}, ["Property", "Before", "Now"].map((text) => h("th", { scope: "col" }, text)))), ui.changesBody))
+  ui.plots = new Plots()
+  ui.values = h("div", { hidden: true }, h("h3", {}, "Values"), ui.plots.element)
   ui.ownedPart = h("div", {}, ui.ownedTitle, ui.ownedList, ui.ownedMore)
   const fact = (term, ...what) => [h("dt", {}, term), h("dd", {}, what)]
   aside.append(
@@ -95,7 +102,7 @@ function build(aside, close, current) {
     h("dl", { className: "facts" },
       fact("Type", ui.type, h("br"), ui.coreType), fact("Object id", ui.id), fact("Advertised by", ui.owner), fact("Alive since", ui.since),
       ui.changedTerm, ui.changed),
-    ui.changes, ui.ownedPart,
+    ui.values, ui.changes, ui.ownedPart,
     h("div", {}, h("div", { className: "detail-header" }, h("h3", {}, "Object"), copyButton(() => prettyJSON(current().object), "Copy object")), ui.json))
   return ui
 }

@@ -3,9 +3,11 @@
 import { h, setHidden, setText } from "./dom.js"
 
 /**
- * What a row shows: the texts of its cells, of which the one that is a tag may have a pattern or a kind; or a note.
+ * What a row shows: the texts of its cells, of which the one that is a tag may have a pattern or a kind, and the one that is a
+ * picture is drawn; or a note.
  *
- * @typedef {{ cells: string[], pattern?: string, kind?: string, isDimmed?: boolean } | { note: string }} Row
+ * @typedef {{ cells: string[], pattern?: string, kind?: string, isDimmed?: boolean, drawPicture?: (cell: HTMLElement) => void }
+ *   | { note: string }} Row
  */
 export class RowList {
   #list
@@ -66,6 +68,7 @@ export class RowList {
     row.li.toggleAttribute("data-gap", isNote)
     if (isNote) return setText(row.note, shown.note)
     row.cells.forEach((cell, place) => {
+      if (this.#cells[place].includes("picture")) return shown.drawPicture?.(cell)
       setText(cell, shown.cells[place] ?? "")
       if (!this.#cells[place].includes("tag")) return
       setData(cell, "pattern", shown.pattern)
