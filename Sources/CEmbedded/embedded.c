@@ -20,6 +20,9 @@ static const EmbeddedFile console[] = {
     {"access.js", (const char[]){
 #embed "../CoatyGateway/Console/access.js" suffix(, 0) if_empty(0)
     }},
+    {"actor-explanation.js", (const char[]){
+#embed "../CoatyGateway/Console/actor-explanation.js" suffix(, 0) if_empty(0)
+    }},
     {"alive-objects.js", (const char[]){
 #embed "../CoatyGateway/Console/alive-objects.js" suffix(, 0) if_empty(0)
     }},
@@ -149,6 +152,9 @@ static const EmbeddedFile console[] = {
     {"routing-edit.js", (const char[]){
 #embed "../CoatyGateway/Console/routing-edit.js" suffix(, 0) if_empty(0)
     }},
+    {"routing-form.js", (const char[]){
+#embed "../CoatyGateway/Console/routing-form.js" suffix(, 0) if_empty(0)
+    }},
     {"routing-live.js", (const char[]){
 #embed "../CoatyGateway/Console/routing-live.js" suffix(, 0) if_empty(0)
     }},
@@ -157,6 +163,9 @@ static const EmbeddedFile console[] = {
     }},
     {"routing-page.js", (const char[]){
 #embed "../CoatyGateway/Console/routing-page.js" suffix(, 0) if_empty(0)
+    }},
+    {"routing-source.js", (const char[]){
+#embed "../CoatyGateway/Console/routing-source.js" suffix(, 0) if_empty(0)
     }},
     {"routing-table.js", (const char[]){
 #embed "../CoatyGateway/Console/routing-table.js" suffix(, 0) if_empty(0)
@@ -181,6 +190,9 @@ static const EmbeddedFile console[] = {
     }},
     {"sign-in.js", (const char[]){
 #embed "../CoatyGateway/Console/sign-in.js" suffix(, 0) if_empty(0)
+    }},
+    {"source-rates.js", (const char[]){
+#embed "../CoatyGateway/Console/source-rates.js" suffix(, 0) if_empty(0)
     }},
     {"sparkline.js", (const char[]){
 #embed "../CoatyGateway/Console/sparkline.js" suffix(, 0) if_empty(0)

@@ -1,6 +1,7 @@
 """The IO routing of Examples/io-routing."""
 
 import json
+import signal
 
 from browser import ConsoleCase
 from stack import TEMPERATURE_CONTEXT, eventually
@@ -17,7 +18,9 @@ PATH = f"/v1/routing/contexts/{TEMPERATURE_CONTEXT}"
 UPDATE_RATE = 1000
 
 
-class RoutingTests(ConsoleCase):
+class RoutingCase(ConsoleCase):
+    """Two actors and three sources, of which the operating state decides who is fed."""
+
     view = "routing"
 
     @classmethod
@@ -58,6 +61,8 @@ class RoutingTests(ConsoleCase):
     def table(self):
         return self.browser.js("""return all("table[aria-label=Associations] tbody tr").map((row) => all("td", row).map(text))""")
 
+
+class RoutingTests(RoutingCase):
     def test_saved_context_moves_the_edges_to_the_other_actor(self):
         self.write_state("emergency")
         self.browser.press("Save")
@@ -100,6 +105,89 @@ class RoutingTests(ConsoleCase):
         values = lambda: [row[-1] for row in self.table() if row[0] == "Temperature Source 1"]
         first = eventually("a value", lambda: (shown := values()) and shown[0].startswith("1") and shown[0])
         eventually("another value", lambda: values()[0] != first)
+
+    def test_form_changes_the_operating_state(self):
+        browser = self.browser
+        editor = browser.wait("the editor", "return all('section.card', shown()).find((card) => card.querySelector('textarea'))")
+        first = browser.js("return text(all('label', arguments[0])[0])", editor)
+        self.assertEqual(first, "operatingState")
+        field = browser.field("operatingState", editor)
+        self.assertEqual(field.get_attribute("value"), "normal")
+        self.assertEqual(browser.js("return [...arguments[0].list.options].map(({ value }) => value)", field), ["emergency", "normal"])
+        area = browser.field("Context", editor)
+        field.clear()
+        field.send_keys("emergency")
+        self.assertEqual(json.loads(area.get_attribute("value"))["operatingState"], "emergency")
+        browser.press("Save", editor)
+        self.wait_for_edges("emergency")
+        # And the other way round: the JSON fills in the form.
+        self.write_state("normal")
+        self.assertEqual(field.get_attribute("value"), "normal")
+        area.send_keys("no JSON")
+        self.assertFalse(field.is_enabled())
+
+    def test_why_an_actor_gets_nothing_in_one_click(self):
+        browser = self.browser
+        browser.press(f"Why does “{NAMES['emergency']}” get nothing?")
+        expected = 'actorNode.characteristics.isResponsibleForOperatingState is "emergency"; it should equal context.operatingState, which is "normal".'
+        script = """
+        const notice = all(".why .notice").find((notice) => notice.textContent.includes(arguments[0]))
+        return notice && notice.getBoundingClientRect()
+        """
+        place = browser.wait("the reason", script, expected)
+        self.assertGreaterEqual(place["top"], 0)
+        self.assertLessEqual(place["bottom"], browser.js("return innerHeight"), "the reason is seen without scrolling")
+        browser.wait_for_text("gets nothing from the 3 sources of its value type", ".why .notice")
+        # The state decides it: then it is the other one.
+        self.set_state("emergency")
+        browser.button(f"Why does “{NAMES['normal']}” get nothing?")
+        browser.choose("Source", "a source")
+        browser.choose("Actor", NAMES["emergency"])
+        browser.press("Why?")
+        browser.wait_for_text("gets values from 3 sources", ".why .notice")
+
+
+class SourceValuesTests(RoutingCase):
+    """Values of IO sources over time, and their rates."""
+
+    def test_values_of_a_chosen_source_are_plotted(self):
+        browser = self.browser
+        self.assertEqual(browser.js("return all('[aria-label=\"Chosen source\"]').length"), 0)
+        browser.choose("Source", "Temperature Source 1")
+        card = browser.find('[aria-label="Chosen source"]')
+        eventually("the plot", lambda: "in the last 1 min: from" in (browser.plot("Value", card) or ""))
+        first = browser.plot("Value", card)
+        eventually("the plot goes on", lambda: browser.plot("Value", card) != first)
+        fact = """
+        const term = all("dt", arguments[0]).find((term) => text(term) === arguments[1])
+        return text(term.nextElementSibling)
+        """
+        self.assertEqual(browser.js(fact, card, "Agreed rate"), "every 1 s")
+        eventually("the measured rate", lambda: browser.js(fact, card, "Measured rate").startswith("every "))
+        browser.choose("Source", "a source")
+        browser.wait("it is closed", "return all('[aria-label=\"Chosen source\"]').length === 0")
+
+    def test_rates_are_measured_beside_the_agreed_ones(self):
+        row = lambda: next(row for row in self.table() if row[0] == "Temperature Source 2")
+        self.assertEqual(row()[2], "every 1 s")
+        eventually("the measured rate", lambda: row()[3].startswith("every "))
+        pictures = """return all("table[aria-label=Associations] .spark-small .spark-line").filter((line) => line.getAttribute("d").includes("L")).length"""
+        eventually("the pictures", lambda: self.browser.js(pictures) == 3)
+
+    def test_silent_sources_are_marked_and_explain_an_actor_without_values(self):
+        browser = self.browser
+        eventually("values", lambda: all(row[3].startswith("every ") for row in self.table()))
+        # It stays associated, but sends nothing.
+        self.sources.process.send_signal(signal.SIGSTOP)
+        try:
+            eventually("they are silent", lambda: [row[3].startswith("silent for") for row in self.table()] == [True] * 3)
+            browser.choose("Actor", "Temperature Actor 1")
+            browser.press("Why?")
+            browser.wait_for_text("is associated with 3 sources, but receives no values.", ".why .notice")
+            browser.wait_for_text("agreed every 1 s, measured: silent for", ".why .reasons")
+        finally:
+            self.sources.process.send_signal(signal.SIGCONT)
+        eventually("values again", lambda: all(row[3].startswith("every ") for row in self.table()))
 
 
 class NoRoutingTests(ConsoleCase):

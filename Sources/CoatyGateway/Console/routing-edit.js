@@ -2,9 +2,11 @@
 
 import { problemContent } from "./denial.js"
 import { h, line, plural, replace, setHidden, setText } from "./dom.js"
-import { parseJSON } from "./json-text.js"
+import { prettyJSON } from "./json-print.js"
+import { parseExactJSON, parseJSON } from "./json-text.js"
 import { mergePatch } from "./merge-patch.js"
 import { ContextDraft } from "./routing-draft.js"
+import { ContextForm, suggestions } from "./routing-form.js"
 import { rateText } from "./routing-model.js"
 
 /** How many changed associations are listed. */
@@ -24,6 +26,7 @@ export class ContextEditor {
   #whatIf
   #revert
   #draft = new ContextDraft()
+  #form = new ContextForm((name, value) => this.#setProperty(name, value))
 
   /**
    * @param callbacks `onWhatIf(changes)`, null where what was tried is edited again; `onSaved()`, also where it was refused;
@@ -42,6 +45,7 @@ export class ContextEditor {
     this.#whatIf = h("button", { className: "button", type: "button", onclick: () => this.#try() }, "What if")
     this.#revert = h("button", { className: "button quiet", type: "button", onclick: () => this.#undo() }, "Undo edits")
     const form = h("form", { className: "form" },
+      this.#form.element,
       h("div", { className: "field" }, h("label", { for: this.#text.id }, "Context"), this.#text, this.#error),
       h("div", { className: "toolbar" }, this.#saving, this.#whatIf, this.#revert),
       this.#outcome)
@@ -73,12 +77,27 @@ export class ContextEditor {
     }
   }
 
+  /** Offers what the nodes of the context have as values of its properties. */
+  suggest(nodes) {
+    this.#form.suggest(suggestions(nodes))
+  }
+
+  /** Applies a changed field to the text. */
+  #setProperty(name, value) {
+    const context = parsed(this.#draft.text)
+    if (context === undefined) return
+    context[name] = value
+    this.#text.value = prettyJSON(context)
+    this.#edited()
+  }
+
   /** Shows the text of the draft. */
   #show() {
     const { text, isEdited } = this.#draft
     this.#text.value = text
     this.#text.rows = Math.min(text.split("\n", maximumRows).length + 1, maximumRows)
     setHidden(this.#revert, !isEdited)
+    this.#form.show(parsed(text))
     this.#clear()
   }
 
@@ -92,6 +111,7 @@ export class ContextEditor {
   #edited() {
     this.#draft.text = this.#text.value
     setHidden(this.#revert, !this.#draft.isEdited)
+    this.#form.show(parsed(this.#draft.text))
     this.#clear()
   }
 
@@ -213,5 +233,15 @@ export class ContextEditor {
   #say(kind, content) {
     replace(this.#outcome, kind && h("div", { className: "notice", "data-kind": kind }, content))
     if (kind) this.#app.announce(this.#outcome.textContent)
+  }
+}
+
+/** The context in a text; undefined if there is none, or if it would lose something when it is written again. */
+function parsed(text) {
+  try {
+    const context = parseExactJSON(text)
+    return typeof context === "object" && context !== null && !Array.isArray(context) ? context : undefined
+  } catch {
+    return undefined
   }
 }

@@ -20,14 +20,14 @@ export class RoutingPage {
   #empty = h("div", { hidden: true })
 
   /**
-   * @param beside what stands beside the graph, `table` what stands below it; each with its `element`
+   * @param beside what stands beside the graph, `source` in its card, `table` below it; each with its `element`
    * @param onChoose called with the id of a context
    */
-  constructor(root, beside, table, onChoose) {
+  constructor(root, beside, source, table, onChoose) {
     this.#select = h("select", { id: "routing-context", onchange: () => onChoose(this.#select.value) })
     const field = h("div", { className: "field" }, h("label", { for: this.#select.id }, "Context"), this.#select)
     this.#bar = h("div", { className: "routing-bar", hidden: true }, field, this.#facts)
-    const graph = h("section", { className: "card graph-card", "aria-label": "Graph" }, this.canvas, this.#legend, this.#rest)
+    const graph = h("section", { className: "card graph-card", "aria-label": "Graph" }, this.canvas, this.#legend, this.#rest, source.element)
     const side = h("div", { className: "routing-side" }, this.#elsewhere, beside.map(({ element }) => element))
     this.#grid = h("div", { className: "routing-grid", hidden: true }, graph, side, table.element)
     root.append(h("div", { className: "view-body form" }, this.#notices, this.#bar, this.#others, this.#grid, this.#empty))

@@ -1,19 +1,21 @@
 // The associations of a context as a table: what the graph shows, for those who listen or have a small screen.
 
 import { clock, h, replace, setHidden, setText } from "./dom.js"
+import { SmallPlot } from "./plot.js"
 import { rateText } from "./routing-model.js"
+import { measuredText } from "./source-rates.js"
 
 const marks = { added: ["would be added", "ok"], removed: ["would be removed", "bad"] }
 
 export class AssociationsTable {
   element
   #body = h("tbody", {})
-  /** The cells of last values, by the ids of sources. */
+  /** The cells of last values, by the ids of sources, with the measured rates and the pictures beside them. */
   #cells = new Map()
   #drawn = ""
 
   constructor() {
-    const heads = ["Source", "Actor", "Rate", "Last value"].map((text) => h("th", { scope: "col" }, text))
+    const heads = ["Source", "Actor", "Agreed rate", "Measured rate", "Last minutes", "Last value"].map((text) => h("th", { scope: "col" }, text))
     const table = h("table", { className: "table", "aria-label": "Associations" }, h("thead", {}, h("tr", {}, heads)), this.#body)
     this.element = h("section", { className: "card associations" }, h("h2", {}, "Associations"),
       h("div", { className: "table-scroll", tabIndex: 0, role: "group", "aria-label": "Associations, a table" }, table))
@@ -30,22 +32,39 @@ export class AssociationsTable {
     this.#cells.clear()
     replace(this.#body, rows.map((edge) => {
       const value = h("td", { className: "mono last" })
-      const cells = this.#cells.get(edge.sourceId)
-      if (cells) cells.push(value)
-      else this.#cells.set(edge.sourceId, [value])
+      const measured = h("td", { className: "measured" })
+      const picture = new SmallPlot()
+      const cells = this.#cells.get(edge.sourceId) ?? []
+      this.#cells.set(edge.sourceId, [...cells, { value, measured, picture, rate: edge.rate }])
       const mark = marks[edge.mark]
       return h("tr", {},
         h("td", {}, edge.source), h("td", {}, edge.actor),
-        h("td", {}, rateText(edge.rate), mark && [" ", h("span", { className: "tag", "data-kind": mark[1] }, mark[0])]), value)
+        h("td", {}, rateText(edge.rate), mark && [" ", h("span", { className: "tag", "data-kind": mark[1] }, mark[0])]),
+        measured, h("td", {}, picture.element), value)
     }))
   }
 
   /** @param values `{text, time}` by the ids of sources */
   show(values) {
     for (const [sourceId, { text, time }] of values) {
-      for (const cell of this.#cells.get(sourceId) ?? []) {
-        setText(cell, text)
-        cell.title = `at ${clock(time)}`
+      for (const { value } of this.#cells.get(sourceId) ?? []) {
+        setText(value, text)
+        value.title = `at ${clock(time)}`
+      }
+    }
+  }
+
+  /** Shows measured rates and the last minutes. @param measure `(sourceId, rate)`, as of `SourceRates.of` @param pointsOf `(sourceId)` */
+  measure(measure, pointsOf) {
+    const now = Date.now()
+    for (const [sourceId, cells] of this.#cells) {
+      const points = pointsOf(sourceId)
+      for (const { measured, picture, rate } of cells) {
+        const told = measure(sourceId, rate)
+        setText(measured, measuredText(told))
+        measured.classList.toggle("attention", told?.isSilent === true)
+        picture.element.toggleAttribute("hidden", points.length === 0)
+        picture.draw(points, now)
       }
     }
   }

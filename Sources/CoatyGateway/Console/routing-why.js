@@ -1,13 +1,16 @@
-// Why a source and an actor of a context are associated, or are not; and the context's rules.
+// Why a source and an actor of a context are associated, or are not; why an actor gets nothing; and the context's rules.
 
+import { explainActor, namesText } from "./actor-explanation.js"
 import { h, plural, replace, setHidden } from "./dom.js"
 import { explain } from "./explanation.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
 
 /** How many sources, and how many actors, can be chosen from. */
 const maximumOptions = 1000
+/** How many actors without a source have a button. */
+const maximumIdle = 4
 
-/** "Why?" for a pair that is chosen by two selects, or in the graph. */
+/** "Why?" for a pair that is chosen by two selects, or in the graph; and for an actor, over all sources. */
 export class Why {
   element
   #app
@@ -15,11 +18,18 @@ export class Why {
   #contextId
   #selects
   #answer = h("div", { className: "outcome" })
+  #idle = h("div", { className: "idle", hidden: true })
+  #idleShown = ""
   #points = ""
   #names = new Map()
+  #nodes = []
+  #associations = []
   #turn = 0
 
-  /** @param callbacks `onChoose({sourceId, actorId})`, `onExplained({sourceId, actorId, isAssociated})`, null where it no longer holds */
+  /**
+   * @param callbacks `onChoose({sourceId, actorId})`, `onExplained({sourceId, actorId, isAssociated})`, null where it no longer holds;
+   *   `measure(sourceId, rate)`, as of `SourceRates.of`
+   */
   constructor(app, callbacks) {
     this.#app = app
     this.#callbacks = callbacks
@@ -30,8 +40,8 @@ export class Why {
       h("div", { className: "why-fields" }, field("Source", this.#selects.sources), field("Actor", this.#selects.actors)),
       h("div", { className: "why-row" },
         h("button", { className: "button", type: "submit" }, "Why?"),
-        h("p", { className: "muted" }, "Or click a source, then an actor, in the graph.")),
-      this.#answer)
+        h("p", { className: "muted" }, "Without a source: over all of them. Or click a source, then an actor, in the graph.")),
+      this.#answer, this.#idle)
     form.addEventListener("submit", (event) => {
       event.preventDefault()
       this.#ask()
@@ -43,10 +53,13 @@ export class Why {
     return { sourceId: this.#selects.sources.value || undefined, actorId: this.#selects.actors.value || undefined }
   }
 
-  /** Takes the sources and actors of a context. @param nodes of `graphNodes` */
-  take(contextId, nodes) {
+  /** Takes the sources and actors of a context. @param nodes of `graphNodes` @param associations `[{sourceId, actorId, rate}]` */
+  take(contextId, nodes, associations) {
     if (contextId !== this.#contextId) this.clear()
     this.#contextId = contextId
+    this.#nodes = nodes
+    this.#associations = associations
+    this.#offerIdle()
     const sides = ["sources", "actors"].map((side) => {
       const all = nodes.flatMap((node) => node[side])
       return { side, shown: all.slice(0, maximumOptions), rest: Math.max(0, all.length - maximumOptions) }
@@ -70,9 +83,36 @@ export class Why {
     const select = this.#selects[side]
     select.value = select.value === id ? "" : id
     this.#chosen()
-    if (side === "actors" && this.chosen.sourceId && this.chosen.actorId) {
-      this.#ask().then(() => this.#answer.scrollIntoView({ block: "nearest" }))
-    }
+    const { sourceId, actorId } = this.chosen
+    if (side !== "actors" || !actorId || (!sourceId && !this.#isIdle(actorId))) return
+    this.#ask().then(() => this.#answer.scrollIntoView({ block: "nearest" }))
+  }
+
+  #isIdle(actorId) {
+    return !this.#associations.some((association) => association.actorId === actorId)
+  }
+
+  /** Offers the actors that get nothing, each with a button that tells why. */
+  #offerIdle() {
+    const fed = new Set(this.#associations.map(({ actorId }) => actorId))
+    const idle = this.#nodes.flatMap(({ actors }) => actors).filter(({ id }) => !fed.has(id))
+    const shown = idle.slice(0, maximumIdle)
+    const rest = idle.length - shown.length
+    const key = JSON.stringify([shown, rest])
+    if (key === this.#idleShown) return
+    this.#idleShown = key
+    setHidden(this.#idle, idle.length === 0)
+    replace(this.#idle,
+      shown.map(({ id, name }) => h("button", {
+        className: "button", type: "button",
+        onclick: () => {
+          this.#selects.sources.value = ""
+          this.#selects.actors.value = id
+          this.#chosen()
+          this.#askAll(id)
+        },
+      }, `Why does “${name}” get nothing?`)),
+      rest > 0 && h("p", { className: "muted" }, `${plural(rest, "other actor gets", "other actors get")} nothing: choose one above.`))
   }
 
   /** Forgets the answer. */
@@ -94,18 +134,48 @@ export class Why {
 
   async #ask() {
     const { sourceId, actorId } = this.chosen
-    if (!sourceId || !actorId) return this.#say("info", "Choose a source and an actor.")
+    if (!actorId) return this.#say("info", "Choose an actor, and perhaps a source.")
+    if (!sourceId) return this.#askAll(actorId)
     this.clear()
     const turn = this.#turn
     try {
-      const query = new URLSearchParams({ ioSourceId: sourceId, ioActorId: actorId })
-      const { json } = await this.#app.rest(`v1/routing/contexts/${encodeURIComponent(this.#contextId)}/explain?${query}`)
+      const json = await this.#explanation(sourceId, actorId)
       if (turn !== this.#turn) return
       const told = explain(json, this.#names.get(sourceId), this.#names.get(actorId))
       replace(this.#answer,
         h("p", { className: "notice", "data-kind": told.isAssociated ? "ok" : "warn" }, told.verdict), partList(told.parts))
       this.#app.announce(told.verdict)
       this.#callbacks.onExplained({ sourceId, actorId, isAssociated: told.isAssociated })
+    } catch (error) {
+      if (turn === this.#turn) this.#say("bad", error.detail ?? error.message)
+    }
+  }
+
+  async #explanation(sourceId, actorId) {
+    const query = new URLSearchParams({ ioSourceId: sourceId, ioActorId: actorId })
+    return (await this.#app.rest(`v1/routing/contexts/${encodeURIComponent(this.#contextId)}/explain?${query}`)).json
+  }
+
+  /** Tells why an actor gets nothing, or what it gets. */
+  async #askAll(actorId) {
+    this.clear()
+    const turn = this.#turn
+    try {
+      const { verdict, isFed, reasons } = await explainActor({
+        actor: this.#nodes.flatMap(({ actors }) => actors).find(({ id }) => id === actorId),
+        sources: this.#nodes.flatMap(({ sources }) => sources),
+        associated: this.#associations.filter((association) => association.actorId === actorId)
+          .map(({ sourceId, rate }) => ({ id: sourceId, rate })),
+        measure: this.#callbacks.measure,
+        ask: (sourceId) => this.#explanation(sourceId, actorId),
+      })
+      if (turn !== this.#turn) return
+      replace(this.#answer,
+        h("p", { className: "notice", "data-kind": isFed ? "ok" : "warn" }, verdict),
+        reasons.length > 0 && h("ul", { className: "parts reasons" }, reasons.map(({ text, names }) =>
+          h("li", { "data-holds": String(isFed) }, h("strong", {}, namesText(names)), " ", h("span", {}, text)))))
+      this.#app.announce(verdict)
+      this.#answer.scrollIntoView({ block: "nearest" })
     } catch (error) {
       if (turn === this.#turn) this.#say("bad", error.detail ?? error.message)
     }

@@ -9,14 +9,19 @@ import { observe } from "./observe.js"
 import { ExternalRoutes, watchAssociations, watchValues } from "./routing-live.js"
 import { Associations, edgesOf, graphNodes, rateText, ratesOfSources, unobservedText, valueText } from "./routing-model.js"
 import { RoutingPage } from "./routing-page.js"
+import { SourceCard, valueNumbers } from "./routing-source.js"
 import { AssociationsTable } from "./routing-table.js"
 import { Rules, Why } from "./routing-why.js"
+import { SourceRates } from "./source-rates.js"
+import { Histories } from "./value-history.js"
 
 const drawsPerSecond = 5
 /** How long to wait before the gateway is asked about what changes, in milliseconds: all changes until then are one. */
 const refreshSpacing = 300
 /** How many contexts can be chosen from. */
 const maximumContexts = 500
+/** Milliseconds between two updates of measured rates and plots. */
+const measuringInterval = 1000
 const path = "v1/routing/contexts"
 
 export const view = {
@@ -42,6 +47,11 @@ class Routing {
   #values = new Map()
   #fresh = new Set()
   #drawnSources = new Set()
+  /** The numbers that sources have sent, how often they send, and the agreed rates. */
+  #histories = new Histories()
+  #rates = new SourceRates()
+  #agreed = new Map()
+  #measuring
   #isShown = false
   /** How often the context was saved here. */
   #saves = 0
@@ -59,6 +69,7 @@ class Routing {
   #page
   #graph = new Graph((side, id) => this.#why.choose(side, id))
   #table = new AssociationsTable()
+  #source = new SourceCard()
   #editor
   #why
   #rules
@@ -78,9 +89,10 @@ class Routing {
     this.#why = new Why(app, {
       onChoose: () => this.#request(),
       onExplained: (explained) => this.#mark("explained", explained),
+      measure: (sourceId, rate) => this.#rates.of(sourceId, performance.now(), rate),
     })
     this.#rules = new Rules(app)
-    this.#page = new RoutingPage(root, [this.#editor, this.#why, this.#rules], this.#table, (id) => {
+    this.#page = new RoutingPage(root, [this.#why, this.#editor, this.#rules], this.#source, this.#table, (id) => {
       this.#wantedId = id
       this.#choose(id)
     })
@@ -114,6 +126,7 @@ class Routing {
     if (access.may("observe", "traffic")) watchValues(client, signal, take, told("values", "Values are not shown: "))
     this.#lists.hurry()
     if (this.#chosenId) this.#follow()
+    this.#measuring = setInterval(() => this.#measure(), measuringInterval)
   }
 
   hide() {
@@ -121,6 +134,9 @@ class Routing {
     this.#shown.abort()
     this.#following.abort()
     this.#routes.follow([])
+    clearInterval(this.#measuring)
+    this.#histories.interrupt(Date.now())
+    this.#rates.clear()
     for (const work of [this.#lists, this.#refreshes, this.#drawing, this.#passing]) work.stop()
   }
 
@@ -153,6 +169,7 @@ class Routing {
     this.#chosen = undefined
     this.#associations.clear()
     this.#values.clear()
+    this.#rates.clear()
     this.#fresh.clear()
     this.#marks = null
     for (const about of ["context", "associations", "routes"]) this.#page.say(about)
@@ -205,6 +222,7 @@ class Routing {
     if (saves !== this.#saves) return this.#refreshes.request()
     this.#page.say("context")
     this.#chosen = answer.json
+    this.#editor.suggest(answer.json.nodes)
     this.#editor.take(answer.json.context, answer.headers.get("etag"), answer.json.hosted, isForced)
     this.#rules.take(answer.json.hosted ? id : undefined)
     setHidden(this.#why.element, !answer.json.hosted)
@@ -241,7 +259,7 @@ class Routing {
     this.#nodes = graphNodes(this.#chosen.nodes, edges, agentName)
     const points = this.#nodes.flatMap(({ sources, actors }) => [...sources, ...actors])
     this.#names = new Map(points.map(({ id, name }) => [id, name]))
-    this.#why.take(this.#chosenId, this.#nodes)
+    this.#why.take(this.#chosenId, this.#nodes, [...this.#associations.values()])
     this.#page.tell(this.#chosen, this.#associations.size, agentName)
     const { canvas } = this.#page
     if (points.length === 0) {
@@ -253,7 +271,8 @@ class Routing {
     const { sourceId, actorId } = this.#marks?.explained ?? {}
     const wanted = new Set([chosen.sourceId, chosen.actorId, sourceId, actorId])
     const plan = layout({ nodes: this.#nodes, edges, width: canvas.clientWidth, measure: this.#graph.measure, wanted })
-    const rates = new Map([...ratesOfSources(plan.edges)].map(([id, rate]) => [id, rate === null ? "" : rateText(rate)]))
+    this.#agreed = ratesOfSources(plan.edges)
+    const rates = new Map([...this.#agreed].map(([id, rate]) => [id, rate === null ? "" : rateText(rate)]))
     this.#graph.draw(plan, chosen, rates, this.#description())
     this.#table.draw(plan.edges, (id) => this.#nameOf(id))
     this.#page.explain(this.#marks)
@@ -265,6 +284,7 @@ class Routing {
     this.#routes.follow(mayRaw ? this.#nodes.flatMap((node) => node.sources).filter(({ id }) => this.#drawnSources.has(id)) : [])
     this.#tellRoutes()
     this.#tell(this.#values.keys())
+    this.#measure()
   }
 
   #tellRoutes() {
@@ -281,7 +301,10 @@ class Routing {
 
   #takeValue(sourceId, data) {
     if (!this.#drawnSources.has(sourceId)) return
-    this.#values.set(sourceId, { data, time: Date.now() })
+    const time = Date.now()
+    this.#values.set(sourceId, { data, time })
+    this.#rates.take(sourceId, performance.now())
+    for (const [name, number] of valueNumbers(data)) this.#histories.take(sourceId, name, time, number)
     this.#fresh.add(sourceId)
     this.#passing.request()
   }
@@ -290,6 +313,21 @@ class Routing {
     this.#tell(this.#fresh)
     this.#graph.pulse(this.#fresh)
     this.#fresh.clear()
+  }
+
+  /** Shows rates and plots as they are now. */
+  #measure() {
+    if (document.hidden) return
+    const measure = (id, rate) => this.#rates.of(id, performance.now(), rate)
+    this.#table.measure(measure, (id) => this.#histories.of(id)[0]?.[1] ?? [])
+    const { sourceId: id } = this.#why.chosen
+    if (id === undefined) return this.#source.draw(undefined)
+    const agreed = this.#agreed.get(id)
+    const value = this.#values.get(id)
+    this.#source.draw({
+      id, name: this.#nameOf(id), agreed, isAssociated: this.#agreed.has(id), measured: measure(id, agreed ?? undefined),
+      last: value && valueText(value.data), series: this.#histories.of(id),
+    })
   }
 
   #tell(sourceIds) {
