@@ -32,6 +32,9 @@ static const EmbeddedFile console[] = {
     {"alive.js", (const char[]){
 #embed "../CoatyGateway/Console/alive.js" suffix(, 0) if_empty(0)
     }},
+    {"answer-history.js", (const char[]){
+#embed "../CoatyGateway/Console/answer-history.js" suffix(, 0) if_empty(0)
+    }},
     {"answers.js", (const char[]){
 #embed "../CoatyGateway/Console/answers.js" suffix(, 0) if_empty(0)
     }},
@@ -107,6 +110,9 @@ static const EmbeddedFile console[] = {
     {"json-text.js", (const char[]){
 #embed "../CoatyGateway/Console/json-text.js" suffix(, 0) if_empty(0)
     }},
+    {"known-operations.js", (const char[]){
+#embed "../CoatyGateway/Console/known-operations.js" suffix(, 0) if_empty(0)
+    }},
     {"layout.js", (const char[]){
 #embed "../CoatyGateway/Console/layout.js" suffix(, 0) if_empty(0)
     }},
@@ -124,6 +130,9 @@ static const EmbeddedFile console[] = {
     }},
     {"observe.js", (const char[]){
 #embed "../CoatyGateway/Console/observe.js" suffix(, 0) if_empty(0)
+    }},
+    {"operation-offers.js", (const char[]){
+#embed "../CoatyGateway/Console/operation-offers.js" suffix(, 0) if_empty(0)
     }},
     {"patterns.js", (const char[]){
 #embed "../CoatyGateway/Console/patterns.js" suffix(, 0) if_empty(0)

@@ -62,6 +62,66 @@ class SendTests(ConsoleCase):
         self.assertEqual(self.run_command()["responses"][0]["data"], {"result": 7})
         agent.stop()
 
+    def offered(self):
+        return self.browser.js("""return all('[aria-label="Known operations"] button').map(text)""")
+
+    def test_operations_are_offered_by_name(self):
+        browser = self.browser
+        agent = self.stack.agent(self.broker)
+        self.choose("call")
+        self.assertNotIn("com.example.add", self.offered())
+        # Described by an agent.
+        self.gateway.advertise("Calculator", "com.example.Calculator", operations=["com.example.multiply", {"name": "com.example.divide", "description": "Divides"}])
+        browser.wait("the described operations", """
+        return ["com.example.multiply", "com.example.divide"].every((name) => all('[aria-label="Known operations"] button').some((button) => text(button) === name))
+        """)
+        # Observed: somebody else calls it.
+        self.gateway.curl("POST", "/v1/call/com.example.add?limit=1", {"parameters": [1, 2]})
+        browser.press("com.example.add")
+        form = browser.find("form[aria-label=Event]")
+        field = browser.field("Operation", form)
+        self.assertEqual(field.get_attribute("value"), "com.example.add")
+        options = browser.js("return [...arguments[0].list.options].map(({ value, label }) => [value, label])", field)
+        self.assertIn(["com.example.divide", "Divides"], options)
+        self.assertIn(["com.example.add", "observed"], options)
+        browser.press("Send")
+        browser.wait_for_text("1 answer · limit")
+        browser.wait("it is answered", """
+        return [...document.getElementById("operation-names").options].some(({ value, label }) => value === "com.example.add" && label === "answered by Test agent")
+        """)
+        agent.stop()
+
+    def test_the_last_ten_answers_stay(self):
+        browser = self.browser
+        agent = self.stack.agent(self.broker)
+        self.choose("call")
+        browser.fill("Operation", "com.example.add", browser.find("form[aria-label=Event]"))
+        body = browser.field("Body")
+        earlier = """return all('[aria-label="Earlier requests"] > li > details > summary').map(text)"""
+        for number in range(12):
+            body.clear()
+            body.send_keys(json.dumps({"parameters": [100, number]}))
+            browser.press("Send")
+            browser.wait(f"answer {number}", """return all('[aria-label="Answers"] > li').some((answer) => answer.textContent.includes(arguments[0]))""", str(100 + number))
+            browser.wait_for_text("1 answer · limit", ".card-header")
+        kept = browser.js(earlier)
+        self.assertEqual(len(kept), 10)
+        for number, summary in zip(range(10, 0, -1), kept):
+            self.assertIn(f"com.example.add(100, {number})", summary)
+            self.assertIn("1 answer · limit", summary)
+        browser.js("""all('[aria-label="Earlier requests"] > li > details > summary')[9].click()""")
+        browser.wait_for_text('"result": 101', '[aria-label="Earlier requests"]')
+        # One that nobody answered stays, too.
+        browser.fill("Operation", "com.example.nobody", browser.find("form[aria-label=Event]"))
+        browser.fill("Timeout (ms)", "300")
+        browser.press("Send")
+        browser.wait_for_text("0 answers · timeout after 300 ms")
+        self.choose("advertise")
+        browser.press("Send")
+        browser.wait_for_text("Published at")
+        self.assertIn("com.example.nobody", browser.js(earlier)[0])
+        agent.stop()
+
     def test_advertises_what_is_then_alive(self):
         name = f"Window {uuid.uuid4()}"
         self.choose("advertise")

@@ -1,6 +1,7 @@
 // What comes back of what was sent.
 
 import { isForbidden } from "./access.js"
+import { AnswerHistory } from "./answer-history.js"
 import { missingGrant } from "./denial.js"
 import { clock, copyButton, count, frames, h, plural, replace, setHidden, setText } from "./dom.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
@@ -64,6 +65,9 @@ export class Answers {
   #answers = new Kept()
   /** How the request has ended. */
   #outcome
+  /** The request that was sent last, `{ event, title, at }`; undefined if the last event was none. */
+  #request
+  #history = new AnswerHistory()
   #isShown = false
   #drawing = frames(() => this.#draw(), drawsPerSecond)
   #announcing = frames(() => this.#app.announce(plural(this.#answers.total, "answer")), announcementsPerSecond)
@@ -71,7 +75,7 @@ export class Answers {
   /** @param {HTMLElement} card */
   constructor(card, app) {
     this.#app = app
-    this.#ui = build(card, () => this.#responses?.cancel())
+    this.#ui = build(card, this.#history, () => this.#responses?.cancel())
     app.names.addEventListener("change", () => { if (this.#isShown) this.#name() })
     this.#showEmpty("Nothing has been sent", "Choose a pattern, and press Send. Answers are shown here as they arrive.")
   }
@@ -79,7 +83,7 @@ export class Answers {
   show() {
     this.#isShown = true
     this.#name()
-    this.#request()
+    this.#requestDrawing()
   }
 
   /** The answers come on. */
@@ -88,16 +92,23 @@ export class Answers {
     this.#drawing.stop()
   }
 
-  /** Shows the answers to a request until it ends, or until something else is sent. */
-  async follow(event, responses, timeout) {
+  /**
+   * Shows the answers to a request until it ends, or until something else is sent; then they stay below.
+   *
+   * @param {string} title what was asked for
+   * @param {(frame: any) => void} take called with each answer
+   */
+  async follow(event, title, responses, timeout, take) {
     this.#begin(event, responses)
+    this.#request = { event, title, at: Date.now() }
     this.#showEmpty("Waiting for answers", `Answers are shown as they arrive, for at most ${count(timeout)} ms.`)
     setHidden(this.#ui.cancel, false)
     try {
       for await (const frame of responses) {
         if (responses !== this.#responses) return
+        take(frame)
         this.#answers.add(frame)
-        this.#request()
+        this.#requestDrawing()
         this.#announcing.request()
       }
       if (responses !== this.#responses) return
@@ -136,6 +147,7 @@ export class Answers {
   }
 
   #begin(event, responses) {
+    this.#keepAnswers()
     this.#responses?.cancel()
     this.#responses = responses
     this.#answers = new Kept()
@@ -151,6 +163,14 @@ export class Answers {
     for (const element of [cancel, notice, more]) setHidden(element, true)
   }
 
+  /** Moves the answers to the former request below. */
+  #keepAnswers() {
+    if (this.#request === undefined) return
+    this.#draw()
+    this.#history.add({ ...this.#request, outcome: this.#outcome ?? `${plural(this.#answers.total, "answer")} · cancelled` }, [...this.#ui.list.children])
+    this.#request = undefined
+  }
+
   #finish(reason, timeout) {
     this.#responses = undefined
     const { total } = this.#answers
@@ -159,10 +179,10 @@ export class Answers {
     setHidden(this.#ui.cancel, true)
     if (total === 0) this.#showEmpty("Nobody answered", reason.startsWith("timeout") ? `Not within ${count(timeout)} ms. Agents without an answer do not respond. “Agents & objects” lists the agents in the network.` : `The request ended: ${reason}.`)
     this.#app.announce(this.#outcome)
-    this.#request()
+    this.#requestDrawing()
   }
 
-  #request() {
+  #requestDrawing() {
     if (this.#isShown) this.#drawing.request()
   }
 
@@ -209,7 +229,7 @@ export class Answers {
 
   /** Shows the names that have come. */
   #name() {
-    for (const sender of this.#ui.list.querySelectorAll("[data-sender]")) setText(sender, this.#app.names.of(sender.dataset.sender))
+    for (const sender of this.#ui.scroll.querySelectorAll("[data-sender]")) setText(sender, this.#app.names.of(sender.dataset.sender))
   }
 
   #notify(kind, text, ...more) {
@@ -226,7 +246,7 @@ export class Answers {
   }
 }
 
-function build(card, onCancel) {
+function build(card, history, onCancel) {
   const tag = h("span", { className: "tag", hidden: true })
   const status = h("p", { className: "muted num" })
   const cancel = h("button", { className: "button", type: "button", hidden: true, onclick: onCancel }, "Cancel")
@@ -234,8 +254,9 @@ function build(card, onCancel) {
   const list = h("ol", { className: "rows", "aria-label": "Answers", hidden: true })
   const empty = h("div", { className: "empty" })
   const more = h("p", { className: "pane-footer", hidden: true })
+  const scroll = h("div", { className: "answers-scroll" }, notice, list, empty, more, history.element)
   card.append(
     h("div", { className: "card-header" }, h("h2", {}, "Answers"), tag, status, cancel),
-    h("div", { className: "answers-scroll" }, notice, list, empty, more))
-  return { tag, status, cancel, notice, list, empty, more }
+    scroll)
+  return { tag, status, cancel, notice, list, empty, more, scroll }
 }

@@ -5,6 +5,7 @@ import { missingGrant } from "./denial.js"
 import { showFault } from "./fault.js"
 import { prettyJSON } from "./json-print.js"
 import { parseExactJSON } from "./json-text.js"
+import { operationOptions } from "./operation-offers.js"
 import { frameSize, maximumFrame } from "./patterns.js"
 
 /** Maximum number of queued calls. More are not shown … */
@@ -24,8 +25,11 @@ const agingInterval = 1000
 /** The card in which a person is the responder of an operation. */
 export class Responder {
   #app
+  #operations
   #ui
   #subscription
+  /** Whether calls arrive: the gateway has begun the subscription. */
+  #isListening = false
   #operation = ""
   /** The queued calls, oldest first. */
   #calls = []
@@ -39,9 +43,10 @@ export class Responder {
   #drawing = frames(() => this.#draw(), drawsPerSecond)
   #announcing = frames(() => this.#announce(), announcementsPerSecond)
 
-  /** @param {HTMLElement} card */
-  constructor(card, app) {
+  /** @param {HTMLElement} card @param operations the `KnownOperations` */
+  constructor(card, app, operations) {
     this.#app = app
+    this.#operations = operations
     this.#ui = this.#build(card)
     app.names.addEventListener("change", () => this.#request())
     this.#draw()
@@ -73,8 +78,12 @@ export class Responder {
     this.#operation = operation
     this.#note = undefined
     this.#passed = 0
+    this.#isListening = false
     this.#draw()
     try {
+      await subscription.ready
+      this.#isListening = true
+      this.#request()
       for await (const frame of subscription) this.#came(frame)
       if (subscription === this.#subscription) this.#end()
     } catch (error) {
@@ -130,6 +139,7 @@ export class Responder {
     this.#remove(call)
     this.#answered.unshift({ at: Date.now(), sender: call.frame.sourceId, operation: call.frame.operation, data })
     this.#answered.length = Math.min(this.#answered.length, maximumAnswered)
+    this.#operations.note(call.frame.operation, "answered", "this page")
     this.#app.announce("Returned")
     this.#goOn()
   }
@@ -177,7 +187,7 @@ export class Responder {
   }
 
   #showEmpty(isAnswering) {
-    setText(this.#ui.emptyTitle, isAnswering ? "Waiting for calls" : "Answer calls yourself")
+    setText(this.#ui.emptyTitle, !isAnswering ? "Answer calls yourself" : this.#isListening ? "Waiting for calls" : "Subscribing …")
     setText(this.#ui.emptyText, isAnswering
       ? `Calls of ${line(this.#operation, 60)} appear here. Send one from this page, or from an agent.`
       : "Enter an operation: its calls appear here, and you write the answer to each.")
@@ -198,7 +208,7 @@ export class Responder {
   #build(card) {
     const heading = h("h2", { tabIndex: -1 }, "Answer calls by hand")
     const error = h("p", { className: "error", id: "responder-error", hidden: true })
-    const operation = h("input", { id: "responder-operation", type: "text", spellcheck: false, autocomplete: "off", placeholder: "com.example.add", "aria-describedby": error.id, oninput: () => showFault(operation, error) })
+    const operation = h("input", { id: "responder-operation", type: "text", spellcheck: false, autocomplete: "off", placeholder: "com.example.add", list: operationOptions, "aria-describedby": error.id, oninput: () => showFault(operation, error) })
     const button = h("button", { className: "button primary", type: "submit" }, "Answer calls")
     const form = h("form", { className: "field", noValidate: true, onsubmit: (event) => { event.preventDefault(); this.#subscription ? this.#end() : this.#begin() } },
       h("label", { for: operation.id }, "Operation"),

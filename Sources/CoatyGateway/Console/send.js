@@ -6,8 +6,12 @@ import { copyButton, count, h, replace, setText } from "./dom.js"
 import { showFault } from "./fault.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
 import { NumberError, parseExactJSON } from "./json-text.js"
+import { KnownOperations } from "./known-operations.js"
+import { forever } from "./observe.js"
+import { OperationOffers, operationOptions } from "./operation-offers.js"
 import { fault, frameSize, hasHalfCharacter, maximumFrame, patterns, restRequest, socketRequest } from "./patterns.js"
 import { Responder } from "./responder.js"
+import { subject } from "./summary.js"
 import { token } from "./token.js"
 
 const minimumRows = 4
@@ -40,6 +44,8 @@ class Send {
   #drafts
   /** The fields that are there: what they are, and their elements. */
   #fields = []
+  #operations = new KnownOperations()
+  #offers = new OperationOffers(this.#operations, (name) => this.#chooseOperation(name))
 
   constructor(root, app) {
     this.#app = app
@@ -47,6 +53,8 @@ class Send {
     this.#drafts = new Map(this.#patterns.map((pattern) => [pattern, draft(pattern)]))
     this.#ui = this.#build(root)
     if (this.#patterns.length > 0) this.#choose(this.#patterns[0])
+    this.#operations.addEventListener("change", () => this.#offers.draw())
+    this.#operations.follow(app.client, app.access, forever, (id) => app.names.of(id))
   }
 
   show() {
@@ -73,7 +81,7 @@ class Send {
     this.#showBody()
     const fields = pattern.fields.filter(({ id }) => id !== "retain" || this.#app.access.mayRetain)
     this.#fields = fields.map((field) => this.#field(field))
-    replace(ui.fields, this.#fields.map(({ element }) => element))
+    replace(ui.fields, this.#fields.map(({ element, field }) => (field.id === "operation" ? [element, this.#offers.element] : element)))
     this.#refresh()
   }
 
@@ -97,6 +105,14 @@ class Send {
           makeNew ? h("div", { className: "with-button" }, input, makeNew) : input,
           field.hint && h("p", { className: "hint", id: `${id}-hint` }, field.hint), error)
     return { field, input, label, error, makeNew, element }
+  }
+
+  /** Fills in an operation that was offered. */
+  #chooseOperation(name) {
+    const { field, input } = this.#fields.find(({ field }) => field.id === "operation")
+    input.value = name
+    this.#typed(field, input)
+    input.focus()
   }
 
   /** Applies a changed field to the body or the parameters. */
@@ -198,7 +214,13 @@ class Send {
     const { event, isRequest } = this.#pattern
     const { what, options } = frame
     const { client } = this.#app
-    if (isRequest) return this.#answers.follow(event, client.request(what, options), options.timeout)
+    if (isRequest) {
+      const { operation } = what
+      const title = subject(what, this.#app.names)
+      this.#operations.note(operation, "called")
+      const take = ({ sourceId }) => this.#operations.note(operation, "answered", this.#app.names.of(sourceId))
+      return this.#answers.follow(event, title, client.request(what, options), options.timeout, take)
+    }
     try {
       this.#answers.deliver(event, await client.publish(what))
     } catch (error) {
@@ -246,9 +268,9 @@ class Send {
       h("div", { className: "card-header" }, h("h2", {}, "The same with curl"), copyButton(() => this.#command())),
       command)
     const calls = h("section", { className: "card send-calls" })
-    this.#responder = new Responder(calls, this.#app)
+    this.#responder = new Responder(calls, this.#app, this.#operations)
     root.append(h("div", { className: "view-body send" },
-      this.#patterns.length > 0 && [form, answers, curl], mayAnswer(this.#app.access) && calls))
+      this.#patterns.length > 0 && [form, answers, curl], mayAnswer(this.#app.access) && calls, this.#offers.options))
     return { hint, fields, bodyLabel, body, bodyError, command }
   }
 
@@ -272,7 +294,10 @@ function inputFor(field, id) {
     case "checkbox": return h("input", { id, type: "checkbox" })
     case "number": return h("input", { ...common, type: "number", min: String(field.minimum), step: "1", inputMode: "numeric" })
     default:
-      return h("input", { ...common, type: "text", spellcheck: false, autocomplete: "off", placeholder: field.placeholder })
+      return h("input", {
+        ...common, type: "text", spellcheck: false, autocomplete: "off", placeholder: field.placeholder,
+        list: field.id === "operation" && operationOptions,
+      })
   }
 }
 

@@ -1,0 +1,82 @@
+// The remote operations that can be offered by name: those that were called, answered, or are described by agents.
+
+import { line } from "./dom.js"
+import { observe } from "./observe.js"
+
+/** Maximum number of names; the one that was noted longest ago goes. */
+export const maximumOperations = 200
+const maximumName = 200
+/** Maximum number of operations that one object describes. */
+const maximumDescribed = 50
+
+/** Where a name is from, the most informative first. */
+const origins = ["described", "answered", "called", "observed"]
+
+/**
+ * Dispatches `change` when there are new names.
+ *
+ * An agent describes its operations in a property `operations` of an object that it advertises, such as its identity: an array
+ * of names, or of objects with `name` and `description`.
+ */
+export class KnownOperations extends EventTarget {
+  /** By name, `{ name, origin, text }`, the one noted last at the end. */
+  #operations = new Map()
+
+  /** Observes calls and descriptions until the signal aborts, as far as the user may. */
+  follow(client, access, signal, nameOf) {
+    if (access.may("observe", "traffic")) {
+      observe(client, { event: "traffic", events: ["call"], fields: ["name"] }, signal, (frame) => {
+        if (frame.op === "event") this.note(frame.operation, "observed")
+      })
+    }
+    if (access.may("observe", "advertise")) {
+      const what = { event: "advertise", snapshot: true, filter: ["operations", ["Exists"]], fields: ["name", "operations"] }
+      observe(client, what, signal, (frame) => {
+        if (frame.op === "event" && frame.change !== "removed") this.describe(frame.data?.object, nameOf(frame.sourceId))
+      })
+    }
+  }
+
+  /**
+   * Notes the name of an operation.
+   *
+   * @param {"described" | "answered" | "called" | "observed"} origin
+   * @param {string} text what is known about it
+   */
+  note(name, origin, text = "") {
+    if (typeof name !== "string" || name.trim() === "" || name.length > maximumName) return
+    const known = this.#operations.get(name)
+    const isBetter = known === undefined || origins.indexOf(origin) <= origins.indexOf(known.origin)
+    const operation = isBetter ? { name, origin, text: text || known?.text || "" } : known
+    this.#operations.delete(name)
+    this.#operations.set(name, operation)
+    if (this.#operations.size > maximumOperations) this.#operations.delete(this.#operations.keys().next().value)
+    if (known === undefined || operation.origin !== known.origin || operation.text !== known.text) this.dispatchEvent(new Event("change"))
+  }
+
+  /** Notes the operations that an advertised object describes. */
+  describe(object, agent) {
+    if (!Array.isArray(object?.operations)) return
+    for (const operation of object.operations.slice(0, maximumDescribed)) {
+      if (typeof operation === "string") this.note(operation, "described", agent)
+      else this.note(operation?.name, "described", line(operation?.description ?? agent, maximumName))
+    }
+  }
+
+  /** The operations, those described by agents first, then those noted last. */
+  get all() {
+    const latest = [...this.#operations.values()].reverse()
+    const rank = ({ origin }) => (origin === "described" ? 0 : 1)
+    return latest.sort((one, other) => rank(one) - rank(other))
+  }
+}
+
+/** Returns what is shown next to the name of an operation. */
+export function originText({ origin, text }) {
+  switch (origin) {
+    case "described": return text
+    case "answered": return text === "" ? "answered" : `answered by ${text}`
+    case "called": return "called from this page"
+    default: return "observed"
+  }
+}
