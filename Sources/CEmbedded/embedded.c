@@ -50,6 +50,12 @@ static const EmbeddedFile console[] = {
     {"coalesced.js", (const char[]){
 #embed "../CoatyGateway/Console/coalesced.js" suffix(, 0) if_empty(0)
     }},
+    {"connection-rows.js", (const char[]){
+#embed "../CoatyGateway/Console/connection-rows.js" suffix(, 0) if_empty(0)
+    }},
+    {"connections.js", (const char[]){
+#embed "../CoatyGateway/Console/connections.js" suffix(, 0) if_empty(0)
+    }},
     {"console.css", (const char[]){
 #embed "../CoatyGateway/Console/console.css" suffix(, 0) if_empty(0)
     }},

@@ -96,6 +96,12 @@ class FullTests(AccessibilityCase):
         self.check("objects")
         self.browser.wait_for_row("Lamp of the hall", "Alive").click()
         self.check("opened object")
+        self.browser.press("Close")
+        lamp = self.gateway.advertise("Lamp with values", "com.example.Lamp", brightness=20)
+        self.gateway.advertise("Lamp with values", "com.example.Lamp", objectId=lamp["objectId"], brightness=30)
+        self.browser.wait_for_row("Lamp with values", "Alive").click()
+        self.browser.wait("the plot", "return all('figure.plot').length > 0")
+        self.check("plotted values")
 
     def test_send(self):
         self.open("send")
@@ -115,6 +121,13 @@ class FullTests(AccessibilityCase):
         browser.press("Return", card)
         browser.wait("the answer", """return all('[aria-label="Answers"] > li').length === 1""")
         self.check("an answer")
+        browser.press("com.example.ask")
+        browser.fill("Timeout (ms)", "300", form)
+        browser.press("Stop", card)
+        browser.press("Send")
+        browser.wait("an earlier request", """return all('[aria-label="Earlier requests"] > li').length === 1""")
+        browser.js("all('[aria-label=\"Earlier requests\"] summary')[0].click()")
+        self.check("known operations and earlier requests")
         browser.field("Body").send_keys("no JSON")
         browser.press("Send")
         self.check("what is wrong")
@@ -125,6 +138,14 @@ class FullTests(AccessibilityCase):
         edges = "return all('svg[role=img] [data-edge]').length === 3"
         browser.wait("the edges", edges)
         self.check("routing")
+        browser.press("Why does “Temperature Actor 2” get nothing?")
+        browser.wait_for_text("gets nothing from the 3 sources")
+        browser.choose("Source", "Temperature Source 2")
+        browser.wait("the plot", "return all('figure.plot').length > 0")
+        self.check("a chosen source")
+        browser.press("Why does “Temperature Actor 2” get nothing?")
+        browser.wait_for_text("gets nothing from the 3 sources")
+        self.check("why an actor gets nothing")
         browser.choose("Source", "Temperature Source 1")
         browser.choose("Actor", "Temperature Actor 2")
         browser.press("Why?")
@@ -146,6 +167,11 @@ class FullTests(AccessibilityCase):
         self.stack.load(self.broker, 2000, 5, TEMPERATURE_NAMESPACE)
         self.browser.wait("the slow consumer", """return all('[aria-label="Slow consumers"]').some((list) => list.textContent.includes("sleepy"))""")
         self.check("gateway")
+        browser = self.browser
+        name = browser.wait("a connection", """return all('[aria-label="Connections"] tr button').map(nameOf)[0]""")
+        browser.press(name)
+        browser.wait_for_text("It may connect again")
+        self.check("disconnect?")
 
 
 class KeyboardTests(ConsoleCase):

@@ -2,8 +2,10 @@
 
 import json
 
+import websocket
+
 from browser import ConsoleCase
-from stack import eventually
+from stack import PATIENCE, eventually
 from test_access import DENIED, ConfiguredCase, token_entry
 from test_gateway import slow_consumer
 
@@ -16,6 +18,25 @@ ROLES = {
     "viewer": [{"read": ["status"]}],
     "warden": [{"administer": ["gateway"]}],
 }
+
+
+def client(gateway, name, **what):
+    """A WebSocket with an identity and a subscription."""
+    socket = websocket.create_connection(gateway.url.replace("http", "ws") + "/v1/ws", timeout=PATIENCE, subprotocols=["coaty.v1"])
+    for frame in ({"op": "identify", "id": "i", "name": name}, {"op": "subscribe", "id": "s", **what}):
+        socket.send(json.dumps(frame))
+        answer = json.loads(socket.recv())
+        assert answer["op"] == "ok", answer
+    return socket
+
+
+def close_code(socket):
+    """The code with which the gateway closes a connection; reads until then."""
+    while True:
+        # Not `recv_data`, which answers the close frame: the gateway may have gone by then.
+        frame = socket.recv_frame()
+        if frame.opcode == websocket.ABNF.OPCODE_CLOSE:
+            return int.from_bytes(frame.data[:2], "big")
 
 
 class Tables:
@@ -80,6 +101,41 @@ class OperationsTests(Tables, ConsoleCase):
             return cells[1] not in ("–", "0") and cells[2] not in ("–", "0")
 
         eventually("its work and its events", publishes)
+
+    def test_connections_are_listed_and_ended(self):
+        browser = self.browser
+        display = client(self.gateway, "Wall display", event="channel", channelId="c")
+        self.addCleanup(display.close)
+        other = client(self.gateway, "Other display", event="channel", channelId="c")
+        self.addCleanup(other.close)
+        cells = eventually("the connection", lambda: self.row("Connections", "Wall display"))
+        self.assertEqual(cells[:4] + cells[6:8], ["address 127.0.0.1", "Wall display", "127.0.0.1", "WebSocket", "0", "0"])
+        self.assertRegex(cells[4], r"^\d+ s$")
+        eventually("the page's own connection", lambda: self.row("Connections", "–", "WebSocket"))
+
+        def is_rated():
+            self.gateway.curl("POST", "/v1/channel/c", {"object": {"coreType": "CoatyObject", "objectType": "t", "objectId": "i", "name": "n"}})
+            return self.row("Connections", "Wall display")[5] not in ("–", "0")
+
+        eventually("its rate", is_rated)
+        name = browser.js("""return all('[aria-label="Connections"] tr button').map(nameOf).find((name) => name.startsWith("Disconnect Wall display at 127.0.0.1"))""")
+        browser.press(name)
+        browser.wait_for_text("Disconnect Wall display at 127.0.0.1 (WebSocket")
+        browser.press("Cancel")
+        browser.wait("the focus is back", "return document.activeElement.getAttribute('aria-label') === arguments[0]", name)
+        browser.press(name)
+        browser.press("Disconnect it")
+        browser.wait_for_text("Disconnected Wall display", "#toasts")
+        self.assertEqual(close_code(display), 4505)
+        eventually("it is gone", lambda: self.row("Connections", "Wall display") is None)
+        self.assertIsNotNone(self.row("Connections", "Other display"))
+
+    def test_slow_client_is_seen_among_the_connections(self):
+        consumer = slow_consumer(self.gateway, "sleepy", event="channel", channelId="load")
+        self.addCleanup(consumer.close)
+        self.stack.load(self.broker, 2000, 5)
+        queued = """return all('[aria-label="Connections"] tbody tr').map((row) => all("td", row).map(text)).filter((cells) => / · .*iB$/.test(cells[6]) && cells[7] !== "0")"""
+        self.assertEqual(len(self.browser.wait("its queue and its drops", queued)), 1)
 
     def test_the_parts_are_paused_and_resumed(self):
         browser = self.browser
@@ -154,6 +210,7 @@ class OperationsGrantTests(Tables, ConfiguredCase):
         self.assertEqual(self.sentences(), [
             "To see what clients cost needs the grant administer: [clients].",
             "To see which clients are slow needs the grant administer: [clients].",
+            "To see the connections of clients, and to disconnect them, needs the grant administer: [clients].",
             "To see the parts of the gateway, and to pause or reload it, needs the grant administer: [gateway].",
         ])
         self.assertEqual(self.browser.js("return all('button', shown()).map(text)"), [])
@@ -161,7 +218,10 @@ class OperationsGrantTests(Tables, ConfiguredCase):
     def test_warden_sees_only_the_parts(self):
         self.sign_in(TOKENS["warden"], "Gateway")
         self.browser.wait("the parts", "return all('ul[aria-label=Parts] > li').length > 5")
-        self.assertEqual(self.sentences(), ["To see rates, queues and clients needs the grant read: [status]."])
+        self.assertEqual(self.sentences(), [
+            "To see rates, queues and clients needs the grant read: [status].",
+            "To see the connections of clients, and to disconnect them, needs the grant administer: [clients].",
+        ])
         self.assertEqual(self.browser.js("return all('button', shown()).map(text)"), ["Reload", "Pause"])
 
     def test_reload(self):

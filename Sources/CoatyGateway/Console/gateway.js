@@ -1,6 +1,7 @@
 // The operations view: rates, latencies and queues of the gateway, its broker session, its clients, and its parts.
 
 import { count, dateTime, duration, h, plural, setHidden, setText } from "./dom.js"
+import { Connections } from "./connections.js"
 import { Clients, bytes, needsGrant } from "./gateway-clients.js"
 import { Parts } from "./gateway-parts.js"
 import { Rates, rateText } from "./rates.js"
@@ -36,7 +37,7 @@ const series = ({ events, streams, feeds, http }) => ({
 export const view = {
   id: "gateway",
   title: "Gateway",
-  isPermitted: (access) => access.may("read", "status") || access.may("administer", "gateway"),
+  isPermitted: (access) => access.may("read", "status") || access.may("administer", "gateway", "clients"),
   mount: (root, app) => new GatewayView(root, app),
 }
 
@@ -45,6 +46,7 @@ class GatewayView {
   #ui
   #parts
   #clients
+  #connections
   #isPermitted
   #rates = new Rates()
   /** The last answer, and when it came. */
@@ -57,7 +59,8 @@ class GatewayView {
     this.#isPermitted = app.access.may("read", "status")
     this.#parts = new Parts(app)
     this.#clients = new Clients(app.access.may("administer", "clients"))
-    this.#ui = build(root, this.#isPermitted, this.#clients, this.#parts)
+    this.#connections = new Connections(app)
+    this.#ui = build(root, this.#isPermitted, this.#clients, this.#connections, this.#parts)
     app.status.addEventListener("change", () => this.#take())
     this.#take()
   }
@@ -67,10 +70,12 @@ class GatewayView {
     this.#timer = setInterval(() => this.#draw(), 1000)
     this.#draw()
     this.#parts.show()
+    this.#connections.show()
   }
 
   hide() {
     this.#parts.hide()
+    this.#connections.hide()
     clearInterval(this.#timer)
     this.#timer = undefined
   }
@@ -175,7 +180,7 @@ const since = (ms) => dateTime(ms).replace(/\.\d+$/, "")
 
 // MARK: - Elements
 
-function build(root, isPermitted, clients, parts) {
+function build(root, isPermitted, clients, connections, parts) {
   const facts = {}
   const fact = (name, term, ...more) => {
     facts[name] = h("span", { className: "num" }, "–")
@@ -208,6 +213,7 @@ function build(root, isPermitted, clients, parts) {
     paused,
     h("div", { className: "rates" }, tiles),
     clients.element,
+    connections.element,
     h("div", { className: "cards" },
       card("Broker", list(h("dt", {}, "Session"), h("dd", {}, state),
         fact("address", "Address"), fact("owner", "Started by"), fact("since", "Since"), fact("reconnects", "Reconnects"))),
@@ -222,8 +228,8 @@ function build(root, isPermitted, clients, parts) {
         fact("latencies", "50 · 95 · 99 % within")))),
   ]
   root.append(h("div", { className: "view-body gateway" },
-    isPermitted ? status : h("section", { className: "card", "aria-label": "Status" },
-      h("h2", {}, "Status"), needsGrant("To see rates, queues and clients", "read: [status]")),
+    isPermitted ? status : [h("section", { className: "card", "aria-label": "Status" },
+      h("h2", {}, "Status"), needsGrant("To see rates, queues and clients", "read: [status]")), connections.element],
     parts.element))
   return { about, notice, paused, rates, facts, state, memory }
 }
