@@ -7,7 +7,7 @@ import WebSocketServer
 
 /// The start of the components, each after those that it depends on.
 extension Gateway {
-    func startChildren() async throws -> (url: String, broker: String) {
+    func startChildren() async throws -> RunningGateway {
         if case .open(let who?) = mode {
             logger.labelled(.access).warning("clients need no token", metadata: ["access": "\(who)"])
         }
@@ -37,7 +37,11 @@ extension Gateway {
         }
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         let scheme = certificates == nil ? "http" : "https"
-        return ("\(scheme)://\(host):\(listener.port ?? settings.port)", broker.address)
+        return RunningGateway(
+            url: "\(scheme)://\(host):\(listener.port ?? settings.port)",
+            broker: broker.address,
+            manager: network.manager
+        )
     }
 
     /// Starts a component below the root.

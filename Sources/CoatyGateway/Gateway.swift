@@ -82,9 +82,10 @@ public final class Gateway: Sendable {
 
     /// Starts all components and serves clients.
     ///
-    /// - Returns: the URL at which the gateway listens, and the broker's address, without credentials.
+    /// Waits a few seconds for the broker, and then starts without it.
+    ///
     /// - Throws: the error of the first component that can't start; all others are stopped.
-    public func start() async throws -> (url: String, broker: String) {
+    public func start() async throws -> RunningGateway {
         root.observe { [logger] change in
             logger.debug("\(change.coordinator.name): \(change.to)")
         }

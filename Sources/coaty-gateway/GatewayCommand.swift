@@ -90,21 +90,15 @@ struct GatewayCommand: AsyncParsableCommand {
             starting.cancel()
             logger.info("stopping")
         }
-        let (url, broker) = try await starting.value
+        let running = try await starting.value
         Task {
             // It logs by itself what is wrong.
             for await _ in reloads { _ = try? await gateway.reload() }
         }
-        let ready = "coaty-gateway ready on \(url) (broker \(broker))"
-        var lines = ready + "\n"
-        if let token = gateway.generatedToken { lines += "console \(Self.consoleURL(url))/#token=\(token)\n" }
-        do {
-            // Not print(): a supervisor that reads a pipe must get the lines at once.
-            try FileHandle.standardOutput.write(contentsOf: Data(lines.utf8))
-        } catch {
-            logger.warning("standard output can't be written", metadata: ["line": "\(ready)"])
-        }
+        let report = StartReport(running, token: gateway.generatedToken, logger: logger)
+        let reporting = Task { await report.write() }
         await stopping.value
+        reporting.cancel()
         // What was left behind must not run into the destruction of what it uses.
         if !(await gateway.stop()) {
             LogControl.standard.finish()
@@ -112,10 +106,5 @@ struct GatewayCommand: AsyncParsableCommand {
         }
         withExtendedLifetime(reloading) {}
         if hasFailed.load(ordering: .relaxed) { throw ExitCode.failure }
-    }
-
-    /// Returns a URL that a browser on this machine can open.
-    private static func consoleURL(_ url: String) -> String {
-        url.replacing("//0.0.0.0:", with: "//localhost:").replacing("//[::]:", with: "//localhost:")
     }
 }

@@ -13,7 +13,7 @@ public final class GatewayProcess: Sendable {
     public let pid: pid_t
     private let directory: String
     private let exitStatus = Mutex<Int32?>(nil)
-    private let readyLine = Mutex("")
+    private let firstLine = Mutex("")
 
     /// The binary: `COATY_GATEWAY_BINARY`, or the one beside the test bundle.
     public static var binary: String {
@@ -26,13 +26,13 @@ public final class GatewayProcess: Sendable {
         return folder.deletingLastPathComponent().appending(path: "coaty-gateway").path
     }
 
-    /// Starts a gateway and returns when it is ready.
+    /// Starts a gateway and returns when it serves: when it is ready, or does without its broker for now.
     ///
     /// - Parameters:
     ///   - arguments: flags besides `--port`.
     ///   - port: where it listens; 0 for a free one.
     ///   - environment: variables besides this process's, of which those of the gateway are taken out.
-    /// - Throws: ``TestSupportError`` with the gateway's log where it ends, or is not ready within ``limit``.
+    /// - Throws: ``TestSupportError`` with the gateway's log where it ends, or does not serve within ``limit``.
     public convenience init(
         _ arguments: [String] = [],
         port: UInt16 = 0,
@@ -42,12 +42,12 @@ public final class GatewayProcess: Sendable {
         let deadline = Date(timeIntervalSinceNow: Self.limit)
         while !output.contains("\n") {
             if hasEnded || Date() > deadline {
-                throw TestSupportError("the gateway \(hasEnded ? "ended" : "is not ready"):\n\(output)\(log)")
+                throw TestSupportError("the gateway \(hasEnded ? "ended" : "does not serve"):\n\(output)\(log)")
             }
             usleep(Self.tick)
         }
         let line = String(output.prefix { $0 != "\n" })
-        readyLine.withLock { $0 = line }
+        firstLine.withLock { $0 = line }
     }
 
     /// Starts a gateway and does not wait.
@@ -78,17 +78,17 @@ public final class GatewayProcess: Sendable {
     /// What the gateway wrote to standard error.
     public var log: String { (try? String(contentsOfFile: directory + "/err", encoding: .utf8)) ?? "" }
 
-    /// The port that the ready line names.
-    public var port: UInt16 { port(after: "ready on http", "://") }
-    /// The port of the broker that the ready line names.
+    /// The port that the first line names.
+    public var port: UInt16 { port(after: " on http", "://") }
+    /// The port of the broker that the first line names.
     public var brokerPort: UInt16 { port(after: "mqtt", "://") }
 
     private func port(after start: String, _ end: String) -> UInt16 {
-        let line = readyLine.withLock(\.self)
+        let line = firstLine.withLock(\.self)
         guard let scheme = line.range(of: start), let range = line[scheme.upperBound...].range(of: end) else {
             return 0
         }
-        let authority = line[range.upperBound...].prefix { $0 != " " && $0 != ")" }
+        let authority = line[range.upperBound...].prefix { !" ,)".contains($0) }
         return authority.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
     }
 

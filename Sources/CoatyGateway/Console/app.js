@@ -139,13 +139,17 @@ function navigate() {
 
 // MARK: The connection
 
+/** ": connection refused", from `broker.error` of the status; empty if no attempt to connect has failed. */
+const brokerFault = ({ error }) => error ? `: ${error.reason.replaceAll("-", " ").replace("tls", "TLS")}` : ""
+
 function showConnection() {
-  const isBrokerAway = app.status.latest && app.status.latest.broker.state !== "online"
-  const [state, text] =
+  const broker = app.status.latest?.broker
+  const [state, text, title] =
     client.state !== "online" ? [client.state, client.state === "closed" ? "Closed" : "Connecting…"]
-    : isBrokerAway ? ["broker-away", "Broker offline"]
+    : broker && broker.state !== "online" ? ["broker-away", `Broker offline${brokerFault(broker)}`, broker.error?.message]
     : ["online", "Online"]
   connection.dataset.state = state
+  connection.title = title ?? ""
   setText(connection, text)
 }
 

@@ -131,6 +131,7 @@ class GatewayView {
     for (const [name, text] of Object.entries({
       address: broker.address,
       owner: broker.embedded ? "This gateway" : "Someone else",
+      cause: isOnline ? "–" : broker.error?.message ?? "–",
       since: `${since(broker.since)} · ${lasting(broker.since)}`,
       reconnects: count(broker.reconnects),
       received: count(events.received),
@@ -216,7 +217,7 @@ function build(root, isPermitted, clients, connections, parts) {
     connections.element,
     h("div", { className: "cards" },
       card("Broker", list(h("dt", {}, "Session"), h("dd", {}, state),
-        fact("address", "Address"), fact("owner", "Started by"), fact("since", "Since"), fact("reconnects", "Reconnects"))),
+        fact("address", "Address"), fact("owner", "Started by"), fact("since", "Since"), fact("cause", "Offline because"), fact("reconnects", "Reconnects"))),
       card("Events", list(
         fact("received", "Received"), fact("published", "Published"), fact("deferred", "Deferred"),
         fact("outbox", "Queued for the broker"), fact("invalid", "Invalid"))),

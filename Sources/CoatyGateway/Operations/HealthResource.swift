@@ -31,7 +31,7 @@ struct HealthResource: Sendable {
         var problem = Problems.of(CommunicationError.offline)
         guard access.policy.isOpen else { return problem.response() }
         if let error = manager.connectionError {
-            problem.detail = "The gateway is not connected to its broker: \(error)."
+            problem.detail = "The gateway is not connected to its broker: \(error)"
             problem.members = [("reason", .string(error.reason.rawValue))]
         } else if manager.isConnected {
             problem.detail = "The broker has not yet answered all subscriptions of the gateway."

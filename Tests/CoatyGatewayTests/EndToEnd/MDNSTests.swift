@@ -31,7 +31,7 @@ struct MDNSTests {
     @Test func oneGatewayFindsTheBrokersOfOthersOneAfterTheOther() throws {
         let network = try NetworkNamespace()
         let finding = try network.run { try GatewayProcess(["--broker-discovery", "true"]) }
-        #expect(finding.output.contains("(broker mqtt://_coaty-mqtt._tcp.local)"))
+        #expect(finding.output.contains(", broker mqtt://_coaty-mqtt._tcp.local "))
         try waitUntil("it says that there is none") {
             finding.log.contains("no broker has answered by mDNS as _coaty-mqtt._tcp within 5.0 seconds")
         }
@@ -60,7 +60,7 @@ struct MDNSTests {
                 certificates.path("ca.pem"),
             ])
         }
-        #expect(finding.output.contains("(broker mqtts://_coaty-mqtt._tcp.local)"))
+        #expect(finding.output.contains(", broker mqtts://_coaty-mqtt._tcp.local "))
         try waitUntil("it says why") { finding.log.contains("reason=tls-not-offered") }
         #expect(try !isReady(finding, network))
         #expect(try impostor.stop() == 0)

@@ -22,6 +22,7 @@ import Testing
         // Puts the parts together, and reports whether the gateway is online.
         "Gateway+Start.swift", "Gateway+Servers.swift", "Gateway+Options.swift",
         "Operations/HealthResource.swift",
+        "RunningGateway.swift",
     ]
 
     private static let names = [

@@ -1,0 +1,58 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The gateway starts without its broker, and tells why it is not ready.
+@Suite struct MissingBrokerTests {
+    @Test func listensAndIsReadyWhenTheBrokerComes() throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        broker.kill()
+        let url = "mqtt://127.0.0.1:\(broker.port)"
+        let gateway = try GatewayProcess(["--broker", url])
+        let http = "http://127.0.0.1:\(gateway.port)"
+        let listening = "coaty-gateway listening on \(http), broker \(url) unreachable: connection refused, retrying\n"
+        #expect(gateway.output == listening)
+        #expect(gateway.log.contains(/warning broker: not connected to the broker .*reason=connection-refused/))
+        let readiness = try gateway.request("GET", "/readyz")
+        #expect(readiness.status == 503 && readiness.text.contains(#""reason":"connection-refused""#))
+        #expect(try gateway.request("GET", "/v1/status").text.contains(#""error":{"reason":"connection-refused""#))
+
+        try broker.restart()
+        try waitUntil("the gateway is ready") {
+            gateway.output == listening + "coaty-gateway ready on \(http) (broker \(url))\n"
+        }
+        #expect(try gateway.request("GET", "/readyz").status == 200)
+        #expect(try gateway.stop() == 0)
+    }
+
+    @Test func namesWhatTheBrokerRefuses() throws {
+        let broker = try BrokerProcess(
+            files: ["passwords": "user:\(BrokerLossTests.passwordHash)\n"],
+            extraConfiguration: ["allow_anonymous false", "password_file %d/passwords"]
+        )
+        defer { broker.stop() }
+        let gateway = try GatewayProcess(["--broker", "mqtt://user:wrong@127.0.0.1:\(broker.port)"])
+        let problem = "mqtt://127.0.0.1:\(broker.port) not connected: not authorized"
+        #expect(gateway.output.hasSuffix(", broker \(problem), retrying\n"))
+    }
+
+    @Test func theTokenIsPrintedWithoutTheBroker() throws {
+        let gateway = try GatewayProcess([
+            "--host", "0.0.0.0", "--broker", "mqtt://127.0.0.1:\(try FreePort.tcp())",
+        ])
+        try waitUntil("the link is there") {
+            gateway.output.contains("\nconsole http://localhost:\(gateway.port)/#token=")
+        }
+        #expect(gateway.output.hasPrefix("coaty-gateway listening on http://0.0.0.0:\(gateway.port), broker "))
+    }
+
+    @Test func withItsBrokerItIsReadyAtOnce() throws {
+        let scene = try Scene()
+        let broker = "mqtt://127.0.0.1:\(scene.broker.port)"
+        #expect(
+            scene.gateway.output
+                == "coaty-gateway ready on http://127.0.0.1:\(scene.gateway.port) (broker \(broker))\n"
+        )
+    }
+}
