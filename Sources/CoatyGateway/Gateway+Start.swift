@@ -71,6 +71,10 @@ extension Gateway {
         if let broker = settings.broker { return broker }
         var configuration = EmbeddedBroker.Configuration()
         configuration.listen = settings.embeddedBrokerListen
+        // A port that somebody has chosen is one that others know.
+        if settings.given["embedded-broker-listen"] != nil, configuration.listen.port != 0 {
+            configuration.maxPortAttempts = 1
+        }
         let broker = EmbeddedBroker(configuration: configuration, logger: logger.labelled(.broker))
         let coordinator = try await start("embedded broker", broker, stopLimit: .milliseconds(1000))
         broker.whenGivenUp { [weak coordinator] in coordinator?.requestDismissal() }

@@ -93,6 +93,8 @@ enum EmbeddedBrokerError: Error, CustomStringConvertible {
         switch self {
         case .executableNotFound(let program):
             "embedded broker: cannot execute \(program); install mosquitto, or configure a broker of your own"
+        case .noFreePort(let address, attempts: 1):
+            "embedded-broker-listen: \(address) is in use by another program; end that one, or choose another port, 0 for a free one"
         case .noFreePort(let first, let attempts):
             "embedded broker: no free port among \(attempts) from \(first) upward"
         case .cannotListen(let address, let reason):

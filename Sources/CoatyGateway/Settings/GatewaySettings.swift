@@ -311,7 +311,8 @@ extension GatewaySettings {
         Setting(
             name: "embedded-broker-listen",
             placeholder: "address:port",
-            help: "Where the gateway's own broker listens, or on the next free port (127.0.0.1:1883)."
+            help:
+                "Where the gateway's own broker listens; port 0 takes a free one (127.0.0.1:1883, or the next free port)."
         ) { settings, value throws(SettingError) in
             settings.embeddedBrokerListen = try endpoint(value)
         },

@@ -130,10 +130,21 @@ import Testing
     }
 
     @Test func takesTheNextFreePortForItsOwnBroker() throws {
+        let gateways = try (0..<2).map { _ in try GatewayProcess() }
+        #expect(gateways.allSatisfy { $0.brokerPort >= 1883 } && gateways[0].brokerPort != gateways[1].brokerPort)
+        for gateway in gateways {
+            try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        }
+    }
+
+    /// Agents are configured with the chosen port: on another one, nobody would find the broker.
+    @Test func endsWhereTheChosenPortOfItsOwnBrokerIsTaken() throws {
         let first = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
-        let second = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:\(first.brokerPort)"])
-        #expect(second.brokerPort > first.brokerPort)
-        try waitUntil("ready") { try second.request("GET", "/readyz").status == 200 }
+        let address = "127.0.0.1:\(first.brokerPort)"
+        let second = try GatewayProcess(unready: ["--port", "0", "--embedded-broker-listen", address])
+        #expect(try second.waitForEnd() == 1)
+        #expect(second.log.contains("embedded-broker-listen: \(address) is in use by another program"))
+        #expect(second.output.isEmpty)
     }
 
     private func children(of pid: pid_t) -> [pid_t] {
