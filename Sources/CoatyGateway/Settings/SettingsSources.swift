@@ -10,7 +10,7 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
 }
 
 extension GatewaySettings {
-    /// Puts the settings together: flags go before the environment, that before the file, that before the defaults.
+    /// Puts the settings together: a flag overrides the environment, which overrides the file, which overrides the default.
     ///
     /// - Parameters:
     ///   - flags: values by the names of settings.
@@ -23,6 +23,7 @@ extension GatewaySettings {
         file: String?
     ) throws(ConfigurationError) {
         self.init()
+        let environment = try EnvironmentVariables.settings(in: environment)
         let file = try file.map { path throws(ConfigurationError) in try ConfigurationFile(path: path) }
         let entries = file?.entries ?? [:]
         routing = file?.routing ?? .init()
@@ -197,7 +198,10 @@ struct ConfigurationFile {
             guard let name = key.string,
                 GatewaySettings.all.contains(where: { $0.name == name || $0.formerName == name })
             else {
-                throw ConfigurationError(description: "\(place): unknown key \"\(key.string ?? "")\"")
+                let name = key.string ?? ""
+                let nearest = NearestName.of(name, among: GatewaySettings.all.map(\.name) + [Self.routingKey])
+                let hint = nearest.map { "; did you mean \($0)?" } ?? ""
+                throw ConfigurationError(description: "\(place): unknown key \"\(name)\"\(hint)")
             }
             guard let scalar = value.scalar else {
                 throw ConfigurationError(description: "\(place): \(name) must have a single value")

@@ -165,7 +165,8 @@ export class Gateway extends Server {
     const child = spawn(
       binary,
       ["--config", file, "--port", port, "--broker", `mqtt://127.0.0.1:${broker.port}`, ...settings].map(String),
-      { stdio: ["ignore", "pipe", "ignore"], env: { ...process.env, ...environment } },
+      // No setting of the gateway.
+      { stdio: ["ignore", "pipe", "ignore"], env: { ...process.env, COATY_GATEWAY_BINARY: undefined, ...environment } },
     )
     this.process = child
     let output = ""

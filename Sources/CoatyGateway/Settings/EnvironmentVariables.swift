@@ -1,0 +1,42 @@
+/// The environment variables of the gateway.
+enum EnvironmentVariables {
+    static let prefix = "COATY_GATEWAY_"
+    /// The path of the configuration file.
+    static let configuration = prefix + "CONFIG"
+
+    /// Returns the variables that are settings.
+    ///
+    /// - Throws: ``ConfigurationError`` if a variable has the gateway's prefix and is none that there is.
+    static func settings(in environment: [String: String]) throws(ConfigurationError) -> [String: String] {
+        let names = GatewaySettings.all.flatMap { [$0.name, $0.formerName].compactMap(\.self) }
+        let known = Set(names.map(Setting.environmentVariable) + [configuration])
+        let own = environment.filter { $0.key.hasPrefix(prefix) && !isOfKubernetes($0.key, $0.value) }
+        if let name = own.keys.filter({ !known.contains($0) }).min() {
+            let hint = nearest(to: name, among: known).map { "did you mean \($0)? " } ?? ""
+            throw ConfigurationError(
+                description: "\(name): there is no such setting; \(hint)coaty-gateway --help lists all settings"
+            )
+        }
+        return own
+    }
+
+    /// Returns the variable that somebody has most likely meant: one with a few typing errors, or with a word too many.
+    private static func nearest(to name: String, among known: Set<String>) -> String? {
+        // The prefix is right, and would make all of them alike.
+        let (end, ends) = (name.dropFirst(prefix.count), known.map { String($0.dropFirst(prefix.count)) }.sorted())
+        let nearest =
+            NearestName.of(String(end), among: ends)
+            ?? ends.first { end.hasPrefix($0 + "_") || end.hasSuffix("_" + $0) }
+        return nearest.map { prefix + $0 }
+    }
+
+    /// Whether Kubernetes sets the variable in each container beside a service named `coaty-gateway`, or `coaty-gateway-…`. One of
+    /// them, `COATY_GATEWAY_PORT`, has the name of a setting, and a value such as `tcp://10.0.0.1:8080`.
+    private static func isOfKubernetes(_ name: String, _ value: String) -> Bool {
+        let service = name.dropFirst(prefix.count)
+        if service.wholeMatch(of: /(.+_)?PORT/) != nil, value.starts(with: /(tcp|udp|sctp):\/\//) { return true }
+        return service.wholeMatch(
+            of: /(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)/
+        ) != nil
+    }
+}
