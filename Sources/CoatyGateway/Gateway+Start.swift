@@ -14,7 +14,7 @@ extension Gateway {
         let trafficSessions = TrafficSessions(feeds: settings.limits[.brokerConnections].total)
         let brokerSessions =
             settings.limits[.ioNodes].total + settings.limits[.identities].total + trafficSessions.maximum
-            + settings.limits.rawConnections
+            + settings.limits.rawConnections + (settings.isDemo ? 1 : 0)
         let descriptors = try DescriptorLimit(
             agents: brokerSessions,
             isEncrypted: certificates != nil,
@@ -120,8 +120,12 @@ extension Gateway {
             limit: limits[.identities].total,
             logger: logger.labelled(.broker)
         )
-        let agents = ComponentGroup(components: [ioNodes, identities])
-        try await start("agents of clients", agents, stopLimit: .milliseconds(1100))
+        var agents: [any Component] = [ioNodes, identities]
+        if settings.isDemo {
+            agents.append(try await DemoAgent(communication: clientOptions(broker), logger: logger.labelled(.broker)))
+        }
+        let name = settings.isDemo ? "agents of clients, demo agent" : "agents of clients"
+        try await start(name, ComponentGroup(components: agents), stopLimit: .milliseconds(1100))
 
         let accounts = Accounts(limits, logger: logger.labelled(.limits))
         let hub = FeedHub(

@@ -28,6 +28,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("state-directory")) var stateDirectory: String?
     @Option(help: help("resume-window")) var resumeWindow: String?
     @Option(help: help("websocket-compression")) var websocketCompression: String?
+    @Option(help: help("demo")) var demo: String?
     @Option(help: help("log-format")) var logFormat: String?
     @Option(help: help("log-level")) var logLevel: String?
     @Option(help: help("log-levels")) var logLevels: String?

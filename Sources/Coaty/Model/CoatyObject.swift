@@ -27,7 +27,7 @@ open class CoatyObject: Codable {
     /// Whether the object is no longer in use.
     public var isDeactivated: Bool?
     /// Properties that the class does not know, as JSON values. Empty for objects of a registered class.
-    public internal(set) var custom: [String: AnyCodable] = [:]
+    public package(set) var custom: [String: AnyCodable] = [:]
 
     /// Creates an object.
     ///

@@ -49,8 +49,10 @@ public struct GatewaySettings: Sendable {
     var limits = Limits()
     /// Whether WebSocket clients may compress messages.
     var isWebSocketCompressed = false
-    /// What the gateway routes; in the configuration file only.
+    /// What the gateway routes; in the configuration file only, but for the context of the demo.
     var routing = RoutingConfiguration()
+    /// Whether to start the demo agent.
+    var isDemo = false
 
     /// The settings that are not left at their defaults, by name.
     var given: [String: Given] = [:]
@@ -347,6 +349,16 @@ extension GatewaySettings {
             help: "Whether to accept permessage-deflate, which takes processor time for each message (false)."
         ) { settings, value throws(SettingError) in
             settings.isWebSocketCompressed = try boolean(value)
+        },
+        Setting(
+            name: "demo",
+            placeholder: "true|false",
+            help: """
+                Whether to start a demo agent with changing objects, an operation to call, and IO sources and actors that the \
+                gateway routes (false).
+                """
+        ) { settings, value throws(SettingError) in
+            settings.isDemo = try boolean(value)
         },
     ]
 

@@ -56,6 +56,7 @@ extension GatewaySettings {
             throw conflict([Self.accessName], "open excludes tokens and roles")
         }
         try checkTransport()
+        if isDemo { try addDemoContext() }
         try useMDNS()
         if tls != .init() {
             guard broker?.tls != nil else {

@@ -4,7 +4,7 @@ import Logging
 
 /// The gateway as an agent in the Coaty network, with a router for each context that it hosts.
 struct GatewayAgent: Component {
-    /// How long the start waits for the broker; then the gateway serves, and says that it is not ready.
+    /// How long the start waits for the broker; then the gateway serves and is not ready.
     static let patience = Duration.seconds(5)
     /// Maximum time for the routers to stop.
     static let routingStopTimeout = Duration.milliseconds(500)
@@ -28,7 +28,8 @@ struct GatewayAgent: Component {
             try RoutingStore(directory: directory, configuration: settings.routing, logger: routingLogger)
         }
         let contexts = try await store?.load() ?? settings.routing.contexts
-        if store == nil, !contexts.isEmpty {
+        // Nobody minds what becomes of the demo's.
+        if store == nil, contexts.contains(where: { $0.objectId != DemoContext.objectId }) {
             routingLogger.warning(
                 "without a state-directory, contexts and rules changed over REST are forgotten at a restart"
             )
