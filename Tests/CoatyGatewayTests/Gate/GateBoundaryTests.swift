@@ -23,6 +23,8 @@ import Testing
         "Gateway+Start.swift", "Gateway+Servers.swift", "Gateway+Options.swift",
         "Operations/HealthResource.swift",
         "RunningGateway.swift",
+        // An agent like those of others, which serves no client.
+        "Demo/DemoGreenhouse.swift",
     ]
 
     private static let names = [
