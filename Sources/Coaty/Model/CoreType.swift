@@ -24,6 +24,9 @@ public enum CoreType: String, Codable, Sendable, CaseIterable, Hashable {
         self.init(rawValue: String(objectType.dropFirst("coaty.".count)))
     }
 
+    /// Why a value that names no core type is refused.
+    package static let refusal = "must be one of \(allCases.map(\.rawValue).joined(separator: ", "))"
+
     /// The class that decodes objects of this core type.
     var objectClass: CoatyObject.Type {
         switch self {

@@ -134,6 +134,9 @@ extension ContextFilter: Codable {
 extension JSONView {
     /// Checks that this is an object, and that a person wrote none but the members of a filter.
     fileprivate func checkFilter(_ names: [String], _ dialect: FilterDialect) throws(PayloadError) {
+        if dialect == .person, let text = shortText, (try? ObjectFilterCondition.carried(self, dialect)) != nil {
+            throw .invalid(self, "must be an object filter, not a condition: use {\"conditions\":\(text)}")
+        }
         guard kind == .object else { throw .invalid(self, "must be an object") }
         if dialect == .person { try checkMembers(names) }
     }

@@ -38,8 +38,8 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
     private init(leaf view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
         let parts = Array(view.elements.prefix(3))
         guard parts.count == 2 else {
-            let reason = "must be [property, [operator, operand…]]"
-            throw .invalid(view, dialect == .tree ? reason : reason + ", the wire carries no deeper nesting")
+            guard dialect != .tree else { throw .invalid(view, Self.expected) }
+            throw .invalid(view, "must be [property, [operator, operand…]], the wire carries no deeper nesting")
         }
         self = .property(try ObjectFilterProperty(parts[0]), try ObjectFilterExpression(parts[1], dialect))
     }
@@ -57,9 +57,10 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
             return
         }
         guard depth < Self.maximumDepth else { throw .invalid(view, "is nested deeper than \(Self.maximumDepth)") }
+        if let conditions = view["conditions"] { throw Self.refusal(ofFilter: view, with: conditions) }
         var members = view.members
         guard let (key, value) = members.next(), members.next() == nil else {
-            throw .invalid(view, "must have one of and, or, not")
+            throw .invalid(view, Self.expected)
         }
         switch key.string {
         case "not": self = .not(try Self(tree: value, depth: depth + 1))
@@ -67,8 +68,17 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
             self = .and(try Self.list(value) { view throws(PayloadError) in try Self(tree: view, depth: depth + 1) })
         case "or":
             self = .or(try Self.list(value) { view throws(PayloadError) in try Self(tree: view, depth: depth + 1) })
-        default: throw .invalid(view, "must have one of and, or, not")
+        default: throw .invalid(view, Self.expected)
         }
+    }
+
+    private static let expected = "must be [property, [operator, operand…]], or have one of and, or, not"
+
+    /// Returns the error for an object filter in place of a condition, with the condition in it if there is a valid one.
+    private static func refusal(ofFilter filter: JSONView, with conditions: JSONView) -> PayloadError {
+        let reason = "must be a condition, not an object filter with conditions"
+        guard (try? Self(conditions)) != nil, let text = conditions.shortText else { return .invalid(filter, reason) }
+        return .invalid(filter, "\(reason): use \(text)")
     }
 
     /// Reads what a filter has as its conditions; nil where there are none. What a person writes is refused where the wire

@@ -11,8 +11,10 @@ public enum ObjectFilterOperator: Int, Sendable, CaseIterable {
         } else if dialect != .wire, let known = view.string.flatMap(Self.init(name:)) {
             self = known
         } else {
-            let names = dialect == .wire ? "" : ", or its name"
-            throw .invalid(view, "must be an operator, a number from 0 to \(Self.NotIn.rawValue)\(names)")
+            let numbers = "a number from 0 to \(Self.NotIn.rawValue)"
+            guard dialect != .wire else { throw .invalid(view, "must be an operator, \(numbers)") }
+            let names = Self.allCases.map { "\($0)" }.joined(separator: ", ")
+            throw .invalid(view, "must be an operator: \(names), or \(numbers)")
         }
     }
 
@@ -107,7 +109,9 @@ public struct ObjectFilterExpression: Sendable, Hashable {
         guard let first = parts.first else { throw .invalid(view, "must be [operator, operand…]") }
         let filterOperator = try ObjectFilterOperator(first, dialect)
         guard dialect == .wire || parts.count == 1 + filterOperator.operandCount else {
-            throw .invalid(view, "\(filterOperator) takes \(filterOperator.operandCount) operands")
+            let count = filterOperator.operandCount
+            let operands = count == 0 ? "no operand" : count == 1 ? "one operand" : "two operands"
+            throw .invalid(view, "must have \(operands) after \(filterOperator)")
         }
         self.init(
             filterOperator: filterOperator,

@@ -10,7 +10,7 @@ enum ObjectSchema {
     static func check(_ value: JSONView, as expected: CoreType?) throws(PayloadError) {
         guard value.kind == .object else { throw .invalid(value, "must be an object") }
         guard let name = value["coreType"] else { throw .missing("coreType", in: value) }
-        guard let coreType = CoreType(name) else { throw .invalid(name, "must be a core type") }
+        guard let coreType = CoreType(name) else { throw .invalid(name, CoreType.refusal) }
         if let expected, coreType != expected { throw .invalid(name, "must be \(expected.rawValue)") }
         for property in base { try property.check(value) }
         for property in properties(of: coreType) { try property.check(value) }

@@ -30,7 +30,17 @@ extension PayloadError {
         .invalid(pointer: view.pointer, reason: reason)
     }
 
+    /// Texts up to this size, in bytes, are repeated in errors.
+    fileprivate static let maximumExcerpt = 1024
+
     static func missing(_ name: StaticString, in view: JSONView) -> PayloadError {
         .invalid(pointer: view.pointer + "/\(name)", reason: "missing")
+    }
+}
+
+extension JSONView {
+    /// The value as it was written, for an error that shows how to correct it; nil if it is too long for that.
+    var shortText: String? {
+        bytes.count <= PayloadError.maximumExcerpt ? String(decoding: bytes, as: UTF8.self) : nil
     }
 }

@@ -52,7 +52,7 @@ indirect enum ValueRule: Sendable {
         case .coatyObject(let coreType):
             try ObjectSchema.check(value, as: coreType)
         case .coreType:
-            guard CoreType(value) != nil else { throw .invalid(value, "must be a core type") }
+            guard CoreType(value) != nil else { throw .invalid(value, CoreType.refusal) }
         case .userNames(let properties):
             try ValueRule.object(properties).check(value)
             switch (value["familyName"] != nil, value["givenName"] != nil, value["formatted"] != nil) {

@@ -48,7 +48,7 @@ extension ClientParameters {
 
     func coreType(_ name: String) throws -> CoreType? {
         try text(name).map { text in
-            guard let coreType = CoreType(rawValue: text) else { throw invalid(name, "must be a core type") }
+            guard let coreType = CoreType(rawValue: text) else { throw invalid(name, CoreType.refusal) }
             return coreType
         }
     }

@@ -62,7 +62,7 @@ struct AccessQuestion: Sendable {
     private static func coreType(_ json: JSONView) throws(PayloadError) -> CoreType? {
         guard let view = json.member(named: "coreType") else { return nil }
         guard let coreType = view.string.flatMap(CoreType.init(rawValue:)) else {
-            throw view.invalid("must be a core type")
+            throw view.invalid(CoreType.refusal)
         }
         return coreType
     }
