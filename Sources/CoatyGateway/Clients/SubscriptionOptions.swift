@@ -58,7 +58,7 @@ struct SubscriptionOptions: Sendable {
             }
             fields = FieldTree(properties)
         }
-        if let milliseconds = try parameters.integer("throttle", in: 1...Self.maximumThrottle) {
+        if let milliseconds = try parameters.milliseconds("throttle", in: 1...Self.maximumThrottle) {
             guard observation.hasValues else {
                 throw parameters.invalid("throttle", "does not apply to events that nothing replaces")
             }

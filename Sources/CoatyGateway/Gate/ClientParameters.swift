@@ -10,6 +10,8 @@ protocol ClientParameters {
     var limits: Limits { get }
     func text(_ name: String) throws -> String?
     func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int?
+    /// Returns a duration in milliseconds. See ``ClientDuration``.
+    func milliseconds(_ name: String, in range: ClosedRange<Int>) throws -> Int?
     func boolean(_ name: String) throws -> Bool?
     /// Returns a filter condition, given as JSON. In a query, an error refers to the parameter, because there is no JSON
     /// document for a pointer.
@@ -87,6 +89,14 @@ struct QueryParameters: ClientParameters {
         return value
     }
 
+    func milliseconds(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
+        guard let text = try text(name) else { return nil }
+        guard let value = ClientDuration.milliseconds(text, needsUnit: false), range.contains(value) else {
+            throw invalid(name, ClientDuration.refusal(range))
+        }
+        return value
+    }
+
     func boolean(_ name: String) throws -> Bool? {
         guard let text = try text(name) else { return nil }
         guard let value = Bool(text) else { throw invalid(name, "must be true or false") }
@@ -132,6 +142,10 @@ struct FrameParameters: ClientParameters {
 
     func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
         try frame.member(named: name)?.integer(in: range)
+    }
+
+    func milliseconds(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
+        try frame.member(named: name)?.milliseconds(in: range)
     }
 
     func boolean(_ name: String) throws -> Bool? {

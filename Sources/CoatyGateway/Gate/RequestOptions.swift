@@ -22,7 +22,9 @@ struct RequestOptions: Sendable {
     /// - Throws: an error with the parameter that is invalid.
     init(_ parameters: some ClientParameters) throws {
         let maximumTimeout = parameters.limits.timeout
-        timeout = try parameters.integer("timeout", in: 1...maximumTimeout) ?? min(Self.defaultTimeout, maximumTimeout)
+        timeout =
+            try parameters.milliseconds("timeout", in: 1...maximumTimeout)
+            ?? min(Self.defaultTimeout, maximumTimeout)
         limit = try parameters.integer("limit", in: Self.limits) ?? Self.defaultLimit
         until = try parameters.condition("until")
         maximumWaiting = parameters.limits.waitingResponses

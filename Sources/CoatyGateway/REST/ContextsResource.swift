@@ -48,7 +48,7 @@ struct ContextsResource: Sendable {
             let limits = gate.limits
             let maximumTimeout = limits.timeout
             let timeout =
-                try QueryParameters(request, limits: limits).integer("timeout", in: 1...maximumTimeout)
+                try QueryParameters(request, limits: limits).milliseconds("timeout", in: 1...maximumTimeout)
                 ?? min(Self.defaultTimeout, maximumTimeout)
             let ifMatch = try request.ifMatch
             let body = try Payload(request.body).json

@@ -158,6 +158,20 @@ import Testing
     }
 
     @Test(arguments: [
+        ("2s", 2000), ("500ms", 500), ("500", 500), ("007s", 7000), ("3600s", 3_600_000), ("3600000ms", 3_600_000),
+        ("3601s", nil), ("0ms", nil), ("", nil), ("s", nil), ("2 s", nil), ("-2s", nil), ("+2s", nil), ("2.5s", nil),
+        ("2m", nil), ("2S", nil), ("9223372036854775807s", nil), ("9223372036854775808", nil), ("2٣s", nil),
+    ])
+    func durationsHaveUnits(_ text: String, _ milliseconds: Int?) throws {
+        let range = 1...SubscriptionOptions.maximumThrottle
+        #expect((try? query(["throttle": text]).milliseconds("throttle", in: range)) == milliseconds)
+        // In JSON a duration without a unit is a number.
+        let isPlain = text.allSatisfy(\.isNumber)
+        let frame = try frame(#"{"throttle":"\#(text)"}"#)
+        #expect((try? frame.milliseconds("throttle", in: range)) == (isPlain ? nil : milliseconds))
+    }
+
+    @Test(arguments: [
         (#"{"filter":"x"}"#, "/filter"), (#"{"filter":["n",["Nonsense",1]]}"#, "/filter/1/0"),
         (#"{"fields":"name"}"#, "/fields"), (#"{"fields":[]}"#, "/fields"), (#"{"fields":["a",7]}"#, "/fields/1"),
         (#"{"throttle":"250"}"#, "/throttle"), (#"{"throttle":1e300}"#, "/throttle"), (#"{"buffer":1.5}"#, "/buffer"),
