@@ -193,7 +193,7 @@ final class SocketSession: WebSocketEndpoint.Client {
 
     private func request(_ frame: ClientFrame) throws {
         try frame.json.refuseMembers(
-            besides: ClientFrame.members.union(["event", "operation", "data", "limit", "timeout", "until"])
+            besides: ClientFrame.members.union(RequestOptions.parameters).union(["event", "operation", "data"])
         )
         let parameters = FrameParameters(frame: frame.json, limits: services.accounts.limits)
         let options = try RequestOptions(parameters)

@@ -50,7 +50,11 @@ final class WebSocketEndpoint: WebSocketHandler {
             if let principal { try services.accounts.take(.requests, of: principal, under: policy) }
             let path = request.path
             let encryption = ConnectionOrigin.of(request.context)?.encryptionCost ?? 0
-            if path == Self.path {
+            let event = path.hasPrefix(Self.path + "/") ? String(path.dropFirst(Self.path.count + 1)) : nil
+            guard path == Self.path || event != nil else { return refuse(Problems.notFound(path), record) }
+            let names: QueryNames = event == nil ? [QueryNames.ticket] : .stream
+            try names.check(request.queryItems.lazy.map(\.name), event: event)
+            guard let event else {
                 let places = try SocketSession.Places(
                     of: principal,
                     address: record.address,
@@ -102,7 +106,7 @@ final class WebSocketEndpoint: WebSocketHandler {
         let sender = try browserPolicy.sender(ofHandshake: request.header("Origin"), host: host)
         let principal = try services.authenticator.principal(
             authorization: request.header("Authorization"),
-            ticket: parameters.text("ticket"),
+            ticket: parameters.text(QueryNames.ticket),
             certificate: ConnectionOrigin.of(request.context)?.certificate(addressing),
             origin: sender.origin,
             address: address(of: request)

@@ -61,7 +61,7 @@ extension ClientParameters {
     }
 }
 
-/// Parameters in the query of an HTTP request. Unknown parameters are ignored.
+/// Parameters in the query of an HTTP request. ``QueryNames`` refuses unknown ones.
 struct QueryParameters: ClientParameters {
     let items: [(name: String, value: String)]
     let limits: Limits

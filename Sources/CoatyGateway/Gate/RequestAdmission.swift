@@ -123,7 +123,7 @@ struct RequestAdmission: Sendable {
 
     /// A URL may end up in a log: a ticket opens one stream, and nothing else.
     private func ticket(of head: borrowing HTTPRequestHead) -> String? {
-        head.pathTemplate == EventStreamResource.path ? head.queryValue("ticket") : nil
+        head.pathTemplate == EventStreamResource.path ? head.queryValue(QueryNames.ticket) : nil
     }
 
     /// Keeps a place for the connection of a principal, which counts one connection as long as it sends the requests on it.

@@ -2,6 +2,9 @@ import Coaty
 
 /// The limit, the timeout and the end condition of a request.
 struct RequestOptions: Sendable {
+    /// Parameter names.
+    static let parameters: Set = ["limit", "timeout", "until"]
+
     static let defaultLimit = 1
     static let limits = 0...Int(Int32.max)
     /// In milliseconds.

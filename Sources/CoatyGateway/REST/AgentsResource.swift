@@ -6,7 +6,7 @@ struct AgentsResource: Sendable {
     let gate: Gate
 
     func register(in router: inout GatewayRouter) {
-        router.on(.get, "/v1/agents") { request, principal in
+        router.on(.get, "/v1/agents", query: ["online"]) { request, principal in
             do {
                 let isOnline = try QueryParameters(request, limits: gate.limits).boolean("online")
                 return .listing { isWanted in

@@ -21,11 +21,11 @@ struct ContextsResource: Sendable {
                 return .json(json, version: EntityTag(snapshot.json))
             }
         }
-        router.on(.put, Self.path + "/{objectId}") { request, principal in
+        router.on(.put, Self.path + "/{objectId}", query: ["timeout"]) { request, principal in
             guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
             return update(request, principal) { .put($0) }
         }
-        router.on(.patch, Self.path + "/{objectId}") { request, principal in
+        router.on(.patch, Self.path + "/{objectId}", query: ["timeout"]) { request, principal in
             guard request.hasContentType("application/merge-patch+json") || request.hasContentType("application/json")
             else { return .response(Problems.unsupportedPatchType) }
             return update(request, principal) { .patch($0) }

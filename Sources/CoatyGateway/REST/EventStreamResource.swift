@@ -14,7 +14,7 @@ struct EventStreamResource: Sendable {
     ]
 
     func register(in router: inout GatewayRouter) {
-        router.on(.get, Self.path) { request, principal in
+        router.on(.get, Self.path, query: .stream) { request, principal in
             do {
                 let limits = services.accounts.limits
                 var items = QueryParameters(request, limits: limits).items

@@ -16,18 +16,30 @@ struct GatewayRouter {
     init(charge: @escaping @Sendable (Principal, Int) -> Void = { _, _ in }) { self.charge = charge }
 
     /// Registers a handler for operations, which the gate decides about.
-    mutating func on(_ method: HTTPMethod, _ path: String, _ handler: @escaping Handler) {
+    ///
+    /// - Parameter query: the names of the query parameters that the handler reads. A request with others is refused.
+    mutating func on(
+        _ method: HTTPMethod,
+        _ path: String,
+        query: QueryNames = [],
+        _ handler: @escaping Handler
+    ) {
         router.on(method, path) { [charge] request in
             // Not expected: the admission gives each request for such a route a principal.
             guard let principal = request.context as? Principal else {
                 return .response(Problems.unauthorized.response())
             }
             charge(principal, request.body.count)
+            do throws(InvalidParameter) {
+                try query.check(request.queryItems.lazy.map(\.name), event: request.parameters["event"])
+            } catch {
+                return .response(error.problem.response())
+            }
             return handler(request, principal)
         }
     }
 
-    /// Registers a handler that performs no operation, and that everybody may use.
+    /// Registers a handler that performs no operation, and that everybody may use. It ignores the query.
     mutating func onPublic(_ method: HTTPMethod, _ path: String, _ handler: @escaping HTTPHandler) {
         router.on(method, path, handler)
         publicPaths.insert(path)

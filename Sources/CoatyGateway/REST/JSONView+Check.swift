@@ -20,8 +20,9 @@ extension JSONView {
     /// Checks that this is an object with no other members than these, so that misspelt members are reported.
     func refuseMembers(besides names: Set<String>) throws(PayloadError) {
         guard kind == .object else { throw invalid("must be an object") }
-        for (key, value) in members where !names.contains(key.string ?? "") {
-            throw value.invalid("is unknown; there are \(names.sorted().joined(separator: ", "))")
+        for (key, value) in members {
+            let name = key.string ?? ""
+            guard names.contains(name) else { throw value.invalid(NearestName.refusal(of: name, known: names)) }
         }
     }
 

@@ -10,7 +10,7 @@ struct ObjectsResource: Sendable {
     private static let path = "/v1/objects"
 
     func register(in router: inout GatewayRouter) {
-        router.on(.get, Self.path) { request, principal in
+        router.on(.get, Self.path, query: .only(ObjectSelection.parameters)) { request, principal in
             do {
                 let selection = try ObjectSelection(QueryParameters(request, limits: gate.limits))
                 return .listing { isWanted in
@@ -49,6 +49,9 @@ struct ObjectsResource: Sendable {
 struct ObjectSelection: Sendable {
     /// Maximum number of properties to order by.
     private static let maximumOrder = 16
+
+    /// Parameter names.
+    static let parameters: Set = ["coreType", "objectType", "filter", "order", "limit", "offset"]
 
     let coreType: CoreType?
     let objectType: WireName?

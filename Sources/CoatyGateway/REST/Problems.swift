@@ -140,7 +140,7 @@ enum Problems {
         )
     }
 
-    static func notFound(_ path: String) -> Problem { notFound(detail: "There is nothing at \(path).") }
+    static func notFound(_ path: String) -> Problem { notFound(detail: "There is nothing at \(short(path)).") }
 
     static func notFound(detail: String) -> Problem {
         Problem(type: typePrefix + "not-found", title: "Not found", status: 404, detail: detail)

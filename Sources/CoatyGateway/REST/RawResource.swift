@@ -9,7 +9,7 @@ struct RawResource: Sendable {
     private static let unsupportedMediaType = Problems.unsupportedMediaType("application/octet-stream").response()
 
     func register(in router: inout GatewayRouter) {
-        router.onPost("/v1/raw/{topic}", publishingBy: gate) { request, principal, _ in
+        router.onPost("/v1/raw/{topic}", query: ["retain"], publishingBy: gate) { request, principal, _ in
             // Without this check, any web page could publish: this media type makes browsers send a preflight request.
             guard request.hasContentType("application/octet-stream") else {
                 return .response(Self.unsupportedMediaType)

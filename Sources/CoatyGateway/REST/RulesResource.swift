@@ -46,7 +46,7 @@ struct RulesResource: Sendable {
                 }
             }
         }
-        router.on(.get, Self.path + "/explain") { [gate] request, principal in
+        router.on(.get, Self.path + "/explain", query: ["ioSourceId", "ioActorId"]) { [gate] request, principal in
             let id = request.contextId
             let parameters = QueryParameters(request, limits: gate.limits)
             do {

@@ -10,12 +10,16 @@ struct TwoWayResource: Sendable {
     let services: ClientServices
 
     func register(in router: inout GatewayRouter) {
-        router.on(.post, "/v1/discover") { answer($0, $1, "discover") }
-        router.on(.post, "/v1/query") { answer($0, $1, "query") }
-        router.onPost("/v1/update", publishingBy: services.gate, canStream: true) { request, principal, claim in
+        let query = QueryNames.only(RequestOptions.parameters)
+        router.on(.post, "/v1/discover", query: query) { answer($0, $1, "discover") }
+        router.on(.post, "/v1/query", query: query) { answer($0, $1, "query") }
+        router.onPost("/v1/update", query: query, publishingBy: services.gate, canStream: true) {
+            request,
+            principal,
+            claim in
             answer(request, principal, "update", mustBeAnswered: true, claim)
         }
-        router.onPost("/v1/call/{operation}", publishingBy: services.gate, canStream: true) {
+        router.onPost("/v1/call/{operation}", query: query, publishingBy: services.gate, canStream: true) {
             request,
             principal,
             claim in

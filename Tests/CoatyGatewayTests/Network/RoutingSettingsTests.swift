@@ -101,13 +101,13 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
     @Test(arguments: [
         ("routing:\n", "1: routing: must be an object"),
         ("routing: 1\n", "1: routing: must be an object"),
-        ("routing:\n  context: []\n", "2: routing/context: is unknown; there are contexts"),
+        ("routing:\n  context: []\n", "2: routing/context: is unknown; did you mean contexts? Allowed: contexts"),
         ("routing:\n  contexts: {}\n", "2: routing/contexts: must be an array"),
         ("routing:\n  contexts:\n  - 1\n", "3: routing/contexts/0: must be an object"),
         ("routing:\n  contexts:\n  - rules: []\n", "3: routing/contexts/0/context: missing"),
         (
             "routing:\n  contexts:\n  - context: \(context)\n    rule: []\n",
-            "4: routing/contexts/0/rule: is unknown; there are context, rules"
+            "4: routing/contexts/0/rule: is unknown; did you mean rules? Allowed: context, rules"
         ),
         (
             "routing:\n  contexts:\n  - context: \(context)\n    rules: 1\n",
@@ -150,7 +150,9 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
         (
             "port: 1\nrouting:\n  contexts:\n  - context: \(context)\n    rules:\n    - name: a\n      condition: {and: []}\n"
                 + "    - name: b\n      condition:\n      - actor.a\n      - [Equal, 1]\n",
-            "11: routing/contexts/0/rules/1/condition/1/0: must be an operator, a number from 0 to 14, or its name"
+            "11: routing/contexts/0/rules/1/condition/1/0: must be an operator: LessThan, LessThanOrEqual, GreaterThan, "
+                + "GreaterThanOrEqual, Between, NotBetween, Like, Equals, NotEquals, Exists, NotExists, Contains, "
+                + "NotContains, In, NotIn, or a number from 0 to 14"
         ),
         (
             "routing:\n  contexts:\n  - context: \(context)\n    rules:\n    - name: a\n      condition: [a, [Exists]]\n",

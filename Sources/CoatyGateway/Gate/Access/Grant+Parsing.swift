@@ -91,7 +91,7 @@ extension Grant {
             if key == verb.rawValue || options.contains(key) { continue }
             guard let dimension = GrantDimension(rawValue: key) else {
                 let known = [verb.rawValue] + dimensions.map(\.rawValue) + options.sorted()
-                throw value.invalid("is unknown; there are \(known.joined(separator: ", "))")
+                throw value.invalid(NearestName.refusal(of: key, known: known))
             }
             guard dimensions.contains(dimension) else {
                 throw value.invalid("has no meaning here; no pattern of the grant has \(key)")

@@ -7,7 +7,8 @@ struct MetricsResource: Sendable {
     let gate: Gate
 
     func register(in router: inout GatewayRouter) {
-        router.on(.get, Self.path) { [gate] _, principal in
+        // Scrape configurations may have parameters for all their targets.
+        router.on(.get, Self.path, query: .any) { [gate] _, principal in
             // Not on the thread of the request: many locks are taken.
             .awaiting { Self.response(try gate.perform(ReadMetrics(), by: principal)) }
         }

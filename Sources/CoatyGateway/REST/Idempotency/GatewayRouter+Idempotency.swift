@@ -23,14 +23,17 @@ extension GatewayRouter {
     ///
     /// An answer is kept if something was published: in responses that are there at once, with a status below 400.
     ///
-    /// - Parameter canStream: whether the client can have the responses of agents one by one, which can't be repeated.
+    /// - Parameters:
+    ///   - query: the names of the query parameters that the handler reads. A request with others is refused.
+    ///   - canStream: whether the client can have the responses of agents one by one, which can't be repeated.
     mutating func onPost(
         _ path: String,
+        query: QueryNames = [],
         publishingBy gate: Gate,
         canStream: Bool = false,
         _ handler: @escaping PublishingHandler
     ) {
-        on(.post, path) { request, principal in
+        on(.post, path, query: query) { request, principal in
             guard let key = request.header(Self.keyField) else { return handler(request, principal, nil) }
             guard (1...Self.maximumKeySize).contains(key.utf8.count), key.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else {
                 return .response(Self.malformed)

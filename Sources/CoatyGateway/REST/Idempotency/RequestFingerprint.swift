@@ -7,7 +7,10 @@ struct RequestFingerprint: Sendable, Equatable {
 
     init(_ request: borrowing HTTPRequest) {
         var parts = [Array(request.method.rawValue.utf8), Array(request.path.utf8)]
-        for item in request.queryItems { parts += [Array(item.name.utf8), Array(item.value.utf8)] }
+        // A cache or proxy may add another ignored parameter to each request.
+        for item in request.queryItems where !QueryNames.isIgnored(item.name) {
+            parts += [Array(item.name.utf8), Array(item.value.utf8)]
+        }
         self.init(parts + [request.body])
     }
 
