@@ -100,7 +100,7 @@ final class RequestProcessor: Sendable {
                 answerHeaders = headers
                 context = admitted
                 budget = granted
-                refusal = refusalAtOnce(head)
+                refusal = refusalAtOnce(head, match)
                 if let refusal { outcome = .answered(refusal) }
             case .answer(let response, let answered):
                 context = answered
@@ -143,9 +143,13 @@ final class RequestProcessor: Sendable {
     }
 
     /// Why an admitted request is refused before its body is read; the connection ends with such an answer.
-    private func refusalAtOnce(_ head: borrowing RequestHead) -> HTTPResponse? {
+    private func refusalAtOnce(_ head: borrowing RequestHead, _ match: RouteTree.Match) -> HTTPResponse? {
         if isDraining.load(ordering: .relaxed) { return refusals.draining }
-        if head.wantsWebSocket { return refusals.misdirected }
+        if head.wantsWebSocket {
+            // A new connection does not help a client that has the wrong path.
+            if match.endpoint == nil, case .answered(let response) = match.outcome { return response }
+            return refusals.misdirected
+        }
         if head.contentLength > UInt64(configuration.maximumBodySize) { return refusals.contentTooLarge }
         return nil
     }

@@ -32,6 +32,7 @@ final class RouteTree: Sendable {
     private let nodes: [Node]
     private let endpoints: [Endpoint]
     private let refusals: Refusals
+    private let notFound: (@Sendable (_ path: String) -> HTTPResponse)?
 
     init(_ router: Router, refusals: Refusals) {
         var nodes = [Node()]
@@ -79,6 +80,7 @@ final class RouteTree: Sendable {
         self.nodes = nodes
         self.endpoints = endpoints
         self.refusals = refusals
+        notFound = router.notFound
     }
 
     /// Looks up a raw path, which starts with `/`.
@@ -89,7 +91,9 @@ final class RouteTree: Sendable {
             return .answered(refusals.malformedTarget)
         }
         var ranges: [Range<Int>] = []
-        guard let index = find(node: 0, path, from: 1, &ranges) else { return .answered(refusals.notFound) }
+        guard let index = find(node: 0, path, from: 1, &ranges) else {
+            return .answered(notFound.map { $0(String(decoding: path, as: UTF8.self)) } ?? refusals.notFound)
+        }
         return Match(outcome: answer(method, endpoints[index], path, ranges), endpoint: index)
     }
 

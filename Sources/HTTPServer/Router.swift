@@ -24,6 +24,11 @@ public struct Router: Sendable {
     /// large.
     public var admission: (@Sendable (borrowing HTTPRequestHead) -> HTTPAdmission)?
 
+    /// Makes the response to a request whose path no route has, as it was sent, without the query. Without it, the server's own.
+    ///
+    /// It runs on one of the server's threads, before the admission, and must not block.
+    public var notFound: (@Sendable (_ path: String) -> HTTPResponse)?
+
     /// All routes in the order of their registration.
     public private(set) var routes: [Route] = []
 

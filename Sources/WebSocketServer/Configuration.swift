@@ -59,6 +59,10 @@ extension WebSocketServer {
         /// and the like follow.
         public var problemTypePrefix = "about:blank#"
 
+        /// Makes the body (RFC 9457) of the response to a request for a path that is no WebSocket handshake, status 426. It is called on
+        /// the service thread. Without it, the body has no detail.
+        public var upgradeRequired: (@Sendable (_ path: String) -> [UInt8])?
+
         /// The defaults given at each property.
         public init() {}
     }

@@ -20,7 +20,7 @@ struct HandshakeCheck {
             return .invalid(malformed("A WebSocket handshake is an HTTP/1.1 request"))
         }
         guard RequestHead.value(of: WSI_TOKEN_UPGRADE, in: wsi)?.lowercased() == "websocket" else {
-            return .invalid(upgradeRequired)
+            return .invalid(upgradeRequired(wsi))
         }
         guard RequestHead.isPresent(WSI_TOKEN_HOST, in: wsi) else {
             return .invalid(malformed("missing Host"))
@@ -63,7 +63,7 @@ struct HandshakeCheck {
 
     /// The answer to a request that asks for no upgrade.
     func refusalOfPlainRequest(_ wsi: OpaquePointer) -> Refusal {
-        refusalOfMethod(wsi) ?? upgradeRequired
+        refusalOfMethod(wsi) ?? upgradeRequired(wsi)
     }
 
     /// The answer to a valid handshake that finds no room.
@@ -132,14 +132,18 @@ struct HandshakeCheck {
         return .valid(target, offered: offered, chosen: chosen)
     }
 
-    private var upgradeRequired: Refusal {
-        .problem(
+    private func upgradeRequired(_ wsi: OpaquePointer) -> Refusal {
+        var refusal = Refusal.problem(
             "upgrade-required",
             status: 426,
             title: "This resource is a WebSocket",
             headers: [("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")],
             configuration: configuration
         )
+        if let path = RequestHead.target(in: wsi)?.path, let body = configuration.upgradeRequired?(path) {
+            refusal.body = body
+        }
+        return refusal
     }
 
     private func malformed(_ title: String) -> Refusal {

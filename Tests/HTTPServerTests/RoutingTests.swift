@@ -51,6 +51,18 @@ import TestSupport
         #expect(response.json?["status"] as? Int == 404)
     }
 
+    @Test func theRouterAnswersUnknownPaths() throws {
+        let server = try TestServer { router in
+            router.on(.get, "/known") { _ in .response(HTTPResponse(status: 200)) }
+            router.notFound = { path in HTTPResponse(status: 404, body: "no \(path)") }
+        }
+        #expect(try server.get("/%C3%A9/b%2Fc?query").text == "no /%C3%A9/b%2Fc")
+        #expect(try server.get("/known").status == 200)
+        // A WebSocket handshake at an unknown path is no misdirected one.
+        let handshake = try server.request("GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n")
+        #expect(handshake.status == 404 && handshake.text == "no /ws")
+    }
+
     @Test(arguments: [
         "/v1/a/%00", "/v1/a/%0a", "/v1/a/%zz", "/v1/a/%4", "/v1/a/%", "/v1/a/%FF", "/v1/a/%C3", "/v1/%00info", "*", "x",
         "/query?a=%", "/query?%00=1", "/query?a=%C3%28",

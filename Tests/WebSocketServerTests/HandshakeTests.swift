@@ -165,6 +165,13 @@ import WebSocketServer
         #expect(response.text.contains("https://example.com/problems/upgrade-required"))
     }
 
+    @Test func requestWithoutUpgradeGetsTheConfiguredBody() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.upgradeRequired = { path in Array("no handshake at \(path)".utf8) }
+        let response = try refusal(configuration, headers: [("Upgrade", ""), ("Connection", "")])
+        #expect(response.status == 426 && response.text == "no handshake at /")
+    }
+
     @Test func upgradeToHTTP2IsRefused() throws {
         let response = try refusal(headers: [("Upgrade", "h2c")])
         #expect(response.status == 426)

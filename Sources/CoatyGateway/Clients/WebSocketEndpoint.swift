@@ -65,9 +65,9 @@ final class WebSocketEndpoint: WebSocketHandler {
                     add(SocketSession(connection, principal, record, places, services), connection, record)
                 }
             }
-            guard path.hasPrefix(Self.path + "/"),
-                let observation = try Observation(event: String(path.dropFirst(Self.path.count + 1)), parameters)
-            else { return refuse(Problems.notFound(path), record) }
+            guard let observation = try Observation(event: event, parameters) else {
+                return refuse(Problems.unknownEvent(event), record)
+            }
             guard let principal else { return refuse(Problems.unauthorized, record) }
             let options = try SubscriptionOptions(parameters, of: observation)
             let places = try SocketSession.Places(services.accounts.account(of: principal), encryption: encryption)
@@ -127,17 +127,24 @@ final class WebSocketEndpoint: WebSocketHandler {
         }
     }
 
-    /// Registers the response to requests for these paths without a WebSocket handshake: status 426.
+    /// Registers the response to requests for these paths without a WebSocket handshake on connections for other requests: status 426.
     static func registerPlain(in router: inout GatewayRouter) {
-        let upgradeRequired = Problem(
+        router.onPublic(.get, path) { .response(upgradeRequired(at: $0.path).response()) }
+        router.onPublic(.get, path + "/{event}") { .response(upgradeRequired(at: $0.path).response()) }
+    }
+
+    /// The answer to a request for a path that is no WebSocket handshake.
+    static func upgradeRequired(at path: String) -> Problem {
+        let event = path.split(separator: "/").last.flatMap { Observation.Event(rawValue: String($0)) }
+        let stream = event.map { EventStreamResource.path.replacing("{event}", with: $0.rawValue) }
+        return Problem(
             type: Problems.typePrefix + "upgrade-required",
             title: "This resource is a WebSocket",
             status: 426,
-            detail: "Open it with a WebSocket handshake, on a connection of its own.",
+            detail: "Open it with a WebSocket client, by a URL with ws: or wss:, on a new connection. "
+                + "Without WebSocket, GET \(stream ?? EventStreamResource.path) sends events as Server-Sent Events.",
             headers: [("Upgrade", "websocket")]
-        ).response()
-        router.onPublic(.get, path) { _ in .response(upgradeRequired) }
-        router.onPublic(.get, path + "/{event}") { _ in .response(upgradeRequired) }
+        )
     }
 
     func received(_ message: WebSocketMessage, on connection: WebSocketConnection) {

@@ -26,7 +26,7 @@ struct EventStreamResource: Sendable {
                 let parameters = QueryParameters(items: items, limits: limits)
                 let event = request.parameters["event"] ?? ""
                 guard let observation = try Observation(event: event, parameters) else {
-                    throw Problems.notFound(request.path)
+                    throw Problems.unknownEvent(event)
                 }
                 let options = try SubscriptionOptions(parameters, of: observation)
                 guard options.encoding == .base64 else {

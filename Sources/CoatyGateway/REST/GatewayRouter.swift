@@ -45,6 +45,12 @@ struct GatewayRouter {
         publicPaths.insert(path)
     }
 
+    /// Answers requests for unknown paths with the nearest of the registered paths.
+    mutating func suggestPaths() {
+        let paths = NearPaths(Set(router.routes.map(\.pathTemplate)))
+        router.notFound = { path in Problems.notFound(detail: paths.detail(for: path)).response() }
+    }
+
     /// Decides about each request before its body is read.
     mutating func admit(_ admission: @escaping @Sendable (borrowing HTTPRequestHead) -> HTTPAdmission) {
         router.admission = admission

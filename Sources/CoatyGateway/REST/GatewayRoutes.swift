@@ -41,6 +41,7 @@ struct GatewayRoutes {
         AccessResource(authenticator: services.authenticator).register(in: &router)
         EventStreamResource(services: services, heartbeat: heartbeat).register(in: &router)
         WebSocketEndpoint.registerPlain(in: &router)
+        router.suggestPaths()
         admit(sharedPaths: console.publicPaths, in: &router)
         return router.router
     }

@@ -63,6 +63,7 @@ struct ServerConfigurations {
         configuration.stopCode = CloseCode.shuttingDown.rawValue
         configuration.stopReason = { [spread] in spread.closeReason() }
         configuration.problemTypePrefix = Problems.typePrefix
+        configuration.upgradeRequired = { path in WebSocketEndpoint.upgradeRequired(at: path).body }
         return configuration
     }
 }
