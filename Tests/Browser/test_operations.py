@@ -96,7 +96,7 @@ class OperationsTests(Tables, ConsoleCase):
 
         def publishes():
             for _ in range(10):
-                self.gateway.curl("POST", "/v1/channel/c", {"object": {"coreType": "CoatyObject", "objectType": "t", "objectId": "i", "name": "n"}})
+                self.gateway.curl("POST", "/v1/channel/c", {"object": {"coreType": "CoatyObject", "objectType": "t", "objectId": "5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e", "name": "n"}})
             cells = self.row("Top clients", "address 127.0.0.1")
             return cells[1] not in ("–", "0") and cells[2] not in ("–", "0")
 

@@ -30,7 +30,7 @@ enum PublicationRequest: Sendable {
         switch event.string {
         case "advertise":
             try view.refuseMembers(besides: members)
-            self = .advertise(try view.data { try AdvertiseEvent(payload: $0) })
+            self = .advertise(try view.data { try Self.advertisement($0) })
         case "deadvertise":
             try view.refuseMembers(besides: members)
             self = .deadvertise(try view.data { try Self.deadvertisement($0, limits) })
@@ -40,13 +40,30 @@ enum PublicationRequest: Sendable {
             guard let name = channelId.string, WireName.isPublishable(name) else {
                 throw channelId.invalid(InvalidParameter.level)
             }
-            self = .channel(try view.data { try ChannelEvent(channelId: name, payload: $0) })
+            self = .channel(try view.data { try Self.channelEvent(name, $0) })
         case "raw":
             try view.refuseMembers(besides: members.union(["topic", "retain"]))
             self = .raw(try Self.raw(view))
         default:
             throw event.invalid("must be advertise, deadvertise, channel or raw")
         }
+    }
+
+    /// Reads the payload of an Advertise event.
+    static func advertisement(_ payload: Payload) throws(PayloadError) -> AdvertiseEvent {
+        let event = try AdvertiseEvent(payload: payload)
+        try payload.json["object"]?.checkNewId()
+        return event
+    }
+
+    /// Reads the payload of a Channel event.
+    static func channelEvent(_ channelId: String, _ payload: Payload) throws -> ChannelEvent {
+        let event = try ChannelEvent(channelId: channelId, payload: payload)
+        try payload.json["object"]?.checkNewId()
+        if let objects = payload.json["objects"] {
+            for object in objects.elements { try object.checkNewId() }
+        }
+        return event
     }
 
     /// Reads the payload of a Deadvertise event.
@@ -81,5 +98,13 @@ enum PublicationRequest: Sendable {
             )
         else { throw topic.invalid(Self.topic) }
         return event
+    }
+}
+
+extension JSONView {
+    /// Checks the id of an object that a client publishes. Agents in the field use other ids, which clients may refer to.
+    fileprivate func checkNewId() throws(PayloadError) {
+        guard let id = self["objectId"], id.string.flatMap(UUID.init(uuidString:)) == nil else { return }
+        throw id.invalid("must be a UUID, 8-4-4-4-12 hexadecimal digits, which no other object has")
     }
 }

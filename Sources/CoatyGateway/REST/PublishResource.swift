@@ -18,7 +18,7 @@ struct PublishResource: Sendable {
 
     func register(in router: inout GatewayRouter) {
         router.onPost("/v1/advertise", publishingBy: gate) { request, principal, _ in
-            answer(request, principal) { payload in .advertise(try AdvertiseEvent(payload: payload)) }
+            answer(request, principal) { payload in .advertise(try PublicationRequest.advertisement(payload)) }
         }
         router.onPost("/v1/deadvertise", publishingBy: gate) { request, principal, _ in
             answer(request, principal) { payload in
@@ -31,7 +31,7 @@ struct PublishResource: Sendable {
                 return .response(Problems.invalidParameter("channelId", InvalidParameter.level).response())
             }
             return answer(request, principal) { payload in
-                .channel(try ChannelEvent(channelId: channelId, payload: payload))
+                .channel(try PublicationRequest.channelEvent(channelId, payload))
             }
         }
     }

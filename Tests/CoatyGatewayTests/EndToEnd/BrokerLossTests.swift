@@ -184,7 +184,7 @@ private final class Load: Sendable {
     private let ended = DispatchSemaphore(value: 0)
 
     static func body(_ name: String) -> String {
-        #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"i","name":"\#(name)"}}"#
+        #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e","name":"\#(name)"}}"#
     }
 
     init(port: UInt16) {

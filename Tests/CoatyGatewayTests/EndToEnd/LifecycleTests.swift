@@ -37,7 +37,8 @@ import Testing
         let ready = try scene.gateway.request("GET", "/readyz")
         #expect(ready.problem == "shutting-down" && ready.headers["retry-after"] == "1")
         #expect(try scene.gateway.request("GET", "/healthz").status == 200)
-        let object = #"{"coreType":"CoatyObject","objectType":"com.example.Thing","objectId":"o","name":"n"}"#
+        let id = UUID().uuidString
+        let object = #"{"coreType":"CoatyObject","objectType":"com.example.Thing","objectId":"\#(id)","name":"n"}"#
         #expect(try scene.gateway.post("/v1/advertise", #"{"object":\#(object)}"#).status == 202)
         guard case .text = try stream.receive() else {
             Issue.record("expected an event")

@@ -11,7 +11,8 @@ import Testing
             "{read: [objects], types: [\"*\"]}",
         ]
     ]
-    private static let event = #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"o","name":"n"}}"#
+    private static let id = "5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e"
+    private static let event = #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","name":"n"}}"#
 
     /// - Parameters:
     ///   - rates: of the role `user`, in one line of YAML.
@@ -141,7 +142,7 @@ import Testing
     @Test func bytesAreOwedUntilTheyAreThere() throws {
         let scene = try AccessScene(Self.file("bytes-in: 2kB/h burst 1kB"))
         let large =
-            #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"o","name":"\#(String(repeating: "n", count: 1000))"}}"#
+            #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"\#(Self.id)","name":"\#(String(repeating: "n", count: 1000))"}}"#
         let client = try scene.socket(as: "ann")
         #expect(try scene.post("/v1/channel/c", large, as: "ann").status == 202)
         let answer = try scene.post("/v1/channel/c", Self.event, as: "ann")
@@ -160,7 +161,7 @@ import Testing
         let filler = String(repeating: "x", count: 1000)
         for number in numbers {
             let object =
-                #"{"coreType":"CoatyObject","objectType":"t","objectId":"o","name":"n","number":\#(number),"filler":"\#(filler)"}"#
+                #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(Self.id)","name":"n","number":\#(number),"filler":"\#(filler)"}"#
             try scene.publish("CHN:c", #"{"object":\#(object)}"#)
         }
     }
