@@ -16,7 +16,8 @@ extension Gateway {
             settings.limits[.ioNodes].total + settings.limits[.identities].total + trafficSessions.maximum
             + settings.limits.rawConnections + (settings.isDemo ? 1 : 0)
         let descriptors = try DescriptorLimit(
-            agents: brokerSessions,
+            // One more observes the agents of other namespaces.
+            agents: brokerSessions + 1,
             isEncrypted: certificates != nil,
             undecided: settings.limits.undecidedConnections
         )
@@ -101,7 +102,12 @@ extension Gateway {
         let agent = try await GatewayAgent(settings: settings, communication: agentOptions(broker), logger: logger)
         let manager = agent.communicationManager
         let rawSessions = RawSessions(maximum: limits.rawConnections, open: manager.openRawSession)
-        let observers = ComponentGroup(components: [trafficSessions, rawSessions])
+        let otherNamespaces = OtherNamespaces(manager, logger: logger.labelled(.broker))
+        // With dots as slashes, the broker would send every event of every namespace.
+        let countsAgents = broker.topicDialect == .plain
+        let observers = ComponentGroup(
+            components: [trafficSessions, rawSessions] + (countsAgents ? [otherNamespaces] : [])
+        )
         try await start("observing sessions", observers, stopLimit: .milliseconds(700))
         try await start("event workers", workers, stopLimit: .milliseconds(200))
         let objects = ObjectRegistry(manager: manager, limits: limits, logger: logger.labelled(.feeds))
@@ -156,6 +162,7 @@ extension Gateway {
             identities: identities,
             accounts: accounts,
             residentMemory: memory,
+            otherNamespaces: otherNamespaces,
             requestCount: RequestCount(),
             metrics: metrics,
             control: GatewayControl(root: root) { [weak self] () async throws(ConfigurationError) -> [String] in

@@ -49,6 +49,41 @@ extension CommunicationManager {
             onGap: onGap,
             handler: handler
         )
+        return observe(observer, onEnd: onEnd)
+    }
+
+    /// Observes the agents of all namespaces as they join and leave: the Advertise events of identities, and all Deadvertise events.
+    ///
+    /// They come over a session of their own, as those of ``subscribe(traffic:onStatus:onGap:onEnd:handler:)``. A broker that
+    /// translates dots sends all events of all namespaces for this: see `TopicDialect`.
+    ///
+    /// - Parameters:
+    ///   - onStatus: called with each change of the status of a subscription; must not block.
+    ///   - handler: called for each event, on the thread of that session's binding; must not block.
+    /// - Returns: the observation: it ends when this is released.
+    /// - Throws: errors of the binding's maker.
+    package func subscribeToAgentsOfAllNamespaces(
+        onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
+        handler: @escaping @Sendable (TrafficEvent) -> Void
+    ) throws -> Subscription {
+        let identities = EventName.coreType(WireName(CoreType.Identity.rawValue))
+        let observer = TrafficObserver(
+            [.advertise, .deadvertise],
+            selectors: [.events(.advertise, name: identities), .events(.deadvertise, name: nil)],
+            namespace: namespace,
+            observesAllNamespaces: true,
+            maximumEventValues: maximumEventValues,
+            binding: try makeBinding(logger),
+            dropLog: observerDropLog,
+            logger: logger,
+            onStatus: onStatus,
+            onGap: {},
+            handler: handler
+        )
+        return observe(observer, onEnd: {})
+    }
+
+    private func observe(_ observer: TrafficObserver, onEnd: @escaping @Sendable () -> Void) -> Subscription {
         // The subscription that every agent has goes, and ends, with the agent's session.
         let ownSession = subscribe(
             .discover,
@@ -66,17 +101,19 @@ extension CommunicationManager {
 /// A session that observes events and publishes nothing.
 final class TrafficObserver: SessionDelegate {
     private let eventTypes: Set<CommunicationEventType>
+    private let selectors: [EventSelector]
     private let maximumEventValues: Int
     private let session: Session
     private let dropLog: DropLog
     private let status: OpeningStatus
     private let onGap: @Sendable () -> Void
     private let handler: @Sendable (TrafficEvent) -> Void
-    private let subscription = Mutex<Subscription?>(nil)
+    private let subscriptions = Mutex<[Subscription]>([])
     private let hasStopped = Atomic(false)
 
     init(
         _ eventTypes: Set<CommunicationEventType>,
+        selectors: [EventSelector]? = nil,
         namespace: String,
         observesAllNamespaces: Bool,
         maximumEventValues: Int = .max,
@@ -89,6 +126,7 @@ final class TrafficObserver: SessionDelegate {
         handler: @escaping @Sendable (TrafficEvent) -> Void
     ) {
         self.eventTypes = eventTypes
+        self.selectors = selectors ?? [.traffic(eventTypes)]
         self.maximumEventValues = maximumEventValues
         self.dropLog = dropLog
         status = OpeningStatus(onStatus)
@@ -109,13 +147,15 @@ final class TrafficObserver: SessionDelegate {
 
     func start() {
         // Events are delivered by `received(_:)`, which needs no dispatcher.
-        let subscription = session.subscribe(
-            .traffic(eventTypes),
-            decode: { _ in },
-            onStatus: { [weak self] status in self?.take(status) },
-            handler: { _ in }
-        )
-        self.subscription.withLock { $0 = subscription }
+        let subscriptions = selectors.map { selector in
+            session.subscribe(
+                selector,
+                decode: { _ in },
+                onStatus: { [weak self] status in self?.take(status) },
+                handler: { _ in }
+            )
+        }
+        self.subscriptions.withLock { $0 = subscriptions }
         session.start(self)
     }
 

@@ -16,6 +16,8 @@ struct Network: Sendable {
     let accounts: Accounts
     /// Nil if nothing watches the resident memory.
     var residentMemory: ResidentMemory?
+    /// Nil if agents of other namespaces are not observed.
+    var otherNamespaces: OtherNamespaces?
     /// Counts the requests of clients.
     let requestCount: RequestCount
     let metrics: Metrics

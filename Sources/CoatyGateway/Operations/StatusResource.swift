@@ -55,10 +55,16 @@ struct StatusResource: Sendable {
             json +=
                 #"{"limit":"\#(reason.kind.label)","scope":"\#(reason.exhaustion.label)","count":\#(count)}"#.utf8
         }
+        json += #"},"otherNamespaces":"#.utf8
+        JSONText.appendArray(status.otherNamespaces, to: &json) { namespace, json in
+            json += #"{"namespace":"#.utf8
+            JSONText.append(namespace.name, to: &json)
+            json += #","agents":\#(namespace.agents)}"#.utf8
+        }
         let http = status.http
         json +=
             """
-            },"requests":{"pending":\(status.pendingRequests),"total":\(status.totalRequests)},\
+            ,"requests":{"pending":\(status.pendingRequests),"total":\(status.totalRequests)},\
             "http":{"connections":\(http.connections),"streams":\(http.streams),"pending":\(http.pending),\
             "answered":\(http.answered),"failed":\(http.failed),"durations":\(text(http.durations))}
             """.utf8

@@ -11,6 +11,7 @@ struct ReadStatus: Operation {
         let session: CommunicationStatistics
         /// The messages of all sessions.
         let sessions: [SessionMessages]
+        let otherNamespaces: [OtherNamespaces.Namespace]
         let streams: ClientConnections.Statistics
         let memory: MemoryStatus
         /// How often the oldest events of a feed were replaced by a gap.
@@ -35,6 +36,7 @@ struct ReadStatus: Operation {
             isPaused: network.control.isPaused,
             session: network.manager.statistics,
             sessions: network.sessions,
+            otherNamespaces: network.otherNamespaces?.all ?? [],
             streams: network.feeds.streams.statistics,
             memory: MemoryStatus(network.accounts, network.residentMemory, network.feeds.counts),
             feedOverflows: network.feeds.counts.droppedBacklogs,

@@ -1,0 +1,93 @@
+import Coaty
+import Coordination
+import Logging
+import Synchronization
+
+/// Counts the agents that have joined other namespaces, so that users who miss an agent learn where it is.
+///
+/// Agents announce themselves only when they join: those that joined before the gateway connected are not counted. A broker that
+/// does not allow the subscriptions leaves nothing to count.
+final class OtherNamespaces: Component {
+    /// Maximum number of namespaces. Agents of further ones are not counted.
+    static let maximumNamespaces = 16
+    /// Maximum number of agents that are counted of a namespace.
+    static let maximumAgents = 1000
+    /// Maximum bytes of a namespace's name. Agents of one with a longer name are not counted.
+    static let maximumName = 200
+
+    struct Namespace: Sendable, Hashable {
+        let name: String
+        let agents: Int
+    }
+
+    private struct State {
+        var subscription: Subscription?
+        /// The agents of each namespace.
+        var agents: [WireName: Set<KeyedDigest>] = [:]
+    }
+
+    private let manager: CommunicationManager
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    init(_ manager: CommunicationManager, logger: Logger) {
+        self.manager = manager
+        self.logger = logger
+    }
+
+    func start() async {
+        do {
+            let subscription = try manager.subscribeToAgentsOfAllNamespaces(
+                onStatus: { [weak self] status in
+                    // Agents that leave meanwhile are not noticed. Those that stay connected are not counted again.
+                    if status == .offline { self?.forget() }
+                },
+                handler: { [weak self] event in self?.take(event) }
+            )
+            state.withLock { $0.subscription = subscription }
+        } catch {
+            logger.warning("agents of other namespaces are not counted", metadata: ["error": "\(error)"])
+        }
+    }
+
+    func stop() async {
+        let subscription = state.withLock { $0.subscription.take() }
+        subscription?.cancel()
+    }
+
+    /// The namespaces with agents, by name.
+    var all: [Namespace] {
+        state.withLock { state in
+            state.agents.map { Namespace(name: $0.key.text, agents: $0.value.count) }.sorted { $0.name < $1.name }
+        }
+    }
+
+    private func forget() { state.withLock { $0.agents = [:] } }
+
+    /// Takes an event of an agent of any namespace.
+    func take(_ event: TrafficEvent) {
+        let address = event.address
+        guard address.namespace != manager.namespace, address.namespace.utf8.count <= Self.maximumName else { return }
+        let name = WireName(address.namespace)
+        let agent = KeyedDigest(address.sourceId)
+        switch address.eventType {
+        case .advertise:
+            state.withLock { state in
+                guard state.agents[name] != nil || state.agents.count < Self.maximumNamespaces,
+                    state.agents[name, default: []].count < Self.maximumAgents
+                else { return }
+                state.agents[name, default: []].insert(agent)
+            }
+        case .deadvertise:
+            // An agent also withdraws single objects. When it leaves, the event names its identity.
+            guard let ids = event.payload?.json["objectIds"]?.elements,
+                ids.contains(where: { $0.string == address.sourceId.string })
+            else { return }
+            state.withLock { state in
+                guard state.agents[name]?.remove(agent) != nil else { return }
+                if state.agents[name]?.isEmpty ?? false { state.agents[name] = nil }
+            }
+        default: break
+        }
+    }
+}
