@@ -131,6 +131,9 @@ static const EmbeddedFile console[] = {
     {"names.js", (const char[]){
 #embed "../CoatyGateway/Console/names.js" suffix(, 0) if_empty(0)
     }},
+    {"namespaces.js", (const char[]){
+#embed "../CoatyGateway/Console/namespaces.js" suffix(, 0) if_empty(0)
+    }},
     {"object-detail.js", (const char[]){
 #embed "../CoatyGateway/Console/object-detail.js" suffix(, 0) if_empty(0)
     }},

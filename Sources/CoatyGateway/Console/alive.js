@@ -4,6 +4,7 @@ import { AliveObjects, maximumObjects } from "./alive-objects.js"
 import { problemContent } from "./denial.js"
 import { ago, count, frames, h, line, plural, replace, setHidden, setText } from "./dom.js"
 import { ListPane } from "./list-pane.js"
+import { namespaceHint } from "./namespaces.js"
 import { ObjectDetail, shown } from "./object-detail.js"
 import { forever } from "./observe.js"
 import { SmallPlot } from "./plot.js"
@@ -42,7 +43,7 @@ class Alive {
 
   constructor(root, app) {
     this.#app = app
-    this.#ui = build(root, {
+    this.#ui = build(root, app, {
       choose: (section) => this.#choose(section),
       find: () => this.#startOver(),
       open: (entry) => this.#open(entry.id),
@@ -207,7 +208,7 @@ const isAgent = ({ object }) => object.coreType === "Identity"
 
 // MARK: - Elements
 
-function build(root, on) {
+function build(root, app, on) {
   const section = (name) => h("button", { type: "button", onclick: () => on.choose(name) })
   const agents = section("agents")
   const objects = section("objects")
@@ -218,6 +219,7 @@ function build(root, on) {
   list.rows.classList.add("alive-rows")
   const problem = h("div", { className: "notice", "data-kind": "bad", role: "alert", hidden: true })
   root.append(h("div", { className: "view-body alive" },
+    namespaceHint(app),
     h("div", { className: "toolbar alive-toolbar" }, h("div", { className: "segments", role: "group", "aria-label": "What" }, agents, objects), find, order),
     problem, list.element))
   return { agents, objects, find, order, list, problem }

@@ -1,6 +1,7 @@
 // The shell: signing in, the one connection, the navigation, and what all views share.
 
 import { CoatyClient } from "../client.js"
+import { showNamespace } from "./namespaces.js"
 import { Names } from "./names.js"
 import { Status } from "./status.js"
 import { h, setHidden, setText } from "./dom.js"
@@ -158,6 +159,8 @@ client.addEventListener("statechange", () => { if (client.state === "closed") ch
 client.addEventListener("statechange", showConnection)
 app.status.addEventListener("change", showConnection)
 showConnection()
+
+showNamespace(document.getElementById("namespace"), app)
 
 window.addEventListener("hashchange", navigate)
 navigate()

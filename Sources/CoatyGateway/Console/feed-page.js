@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js"
 import { ListPane } from "./list-pane.js"
+import { namespaceHint } from "./namespaces.js"
 import { trafficEvents } from "./summary.js"
 
 /** Of a row: when, what, about what, of which type, from whom. */
@@ -11,10 +12,11 @@ const cells = ["num muted", "tag", "clip", "clip muted", "clip"]
  * Builds the page.
  *
  * @param {HTMLElement} root
- * @param {import("./access.js").Access} access
+ * @param {any} app
  * @param {Record<"choose" | "find" | "togglePause" | "clear" | "hold" | "release", () => void>} on with what a `ListPane` asks for
  */
-export function feedPage(root, access, on) {
+export function feedPage(root, app, on) {
+  const { access } = app
   const mayTraffic = access.may("observe", "traffic")
   const message = (id) => h("p", { className: "error", id, role: "alert" })
   const field = (label, input, error) => h("div", { className: "field" }, h("label", { for: input.id }, label), input, error)
@@ -49,6 +51,7 @@ export function feedPage(root, access, on) {
   rows.addEventListener("pointerleave", on.release)
   rows.addEventListener("focusout", (event) => { if (!rows.contains(event.relatedTarget)) on.release() })
   root.append(h("div", { className: "view-body feed" },
+    namespaceHint(app),
     mayTraffic && h("fieldset", { className: "chips" }, h("legend", { className: "visually-hidden" }, "Events"),
       chip(all, "all"), chips.map((input) => chip(input, input.value))),
     filters, list.element))

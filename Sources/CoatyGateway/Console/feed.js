@@ -40,7 +40,7 @@ class Feed {
 
   constructor(root, app) {
     this.#app = app
-    this.#ui = feedPage(root, app.access, {
+    this.#ui = feedPage(root, app, {
       choose: () => this.#observe(),
       find: () => this.#list.startOver(),
       togglePause: () => this.#togglePause(),
