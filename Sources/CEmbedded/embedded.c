@@ -41,6 +41,9 @@ static const EmbeddedFile console[] = {
     {"app.js", (const char[]){
 #embed "../CoatyGateway/Console/app.js" suffix(, 0) if_empty(0)
     }},
+    {"client-code.js", (const char[]){
+#embed "../CoatyGateway/Console/client-code.js" suffix(, 0) if_empty(0)
+    }},
     {"client.d.ts", (const char[]){
 #embed "../CoatyGateway/Console/client.d.ts" suffix(, 0) if_empty(0)
     }},
@@ -50,6 +53,9 @@ static const EmbeddedFile console[] = {
     {"coalesced.js", (const char[]){
 #embed "../CoatyGateway/Console/coalesced.js" suffix(, 0) if_empty(0)
     }},
+    {"code-of.js", (const char[]){
+#embed "../CoatyGateway/Console/code-of.js" suffix(, 0) if_empty(0)
+    }},
     {"connection-rows.js", (const char[]){
 #embed "../CoatyGateway/Console/connection-rows.js" suffix(, 0) if_empty(0)
     }},
@@ -58,6 +64,9 @@ static const EmbeddedFile console[] = {
     }},
     {"console.css", (const char[]){
 #embed "../CoatyGateway/Console/console.css" suffix(, 0) if_empty(0)
+    }},
+    {"copy-code.js", (const char[]){
+#embed "../CoatyGateway/Console/copy-code.js" suffix(, 0) if_empty(0)
     }},
     {"curl.js", (const char[]){
 #embed "../CoatyGateway/Console/curl.js" suffix(, 0) if_empty(0)

@@ -9,21 +9,26 @@ export function quote(text) {
 const maximumArgument = 128 * 1024 - 1
 
 /**
- * The curl command that sends what the form would.
+ * Returns the curl command for a request.
  *
- * @param {{ path: string, query?: Record<string, string | number | boolean>, body: string, isJSON?: boolean }} request
- *   its path below the gateway's address
+ * @param {{ path: string, query?: Record<string, string | number | boolean | string[]>, method?: string, body?: string,
+ *   isJSON?: boolean, type?: string, isStream?: boolean }} request its path is below the gateway's address; `type` is the media
+ *   type of the body, JSON by default; the output of a stream is not buffered
  * @param {string} base the address
  * @param {boolean} needsToken whether the gateway needs a token; the command reads it from a variable
  */
-export function curlCommand({ path, query = {}, body, isJSON = true }, base, needsToken = false) {
-  if (body.includes("\0")) return "# No shell reads a text with NUL in it."
+export function curlCommand(request, base, needsToken = false) {
+  const { path, query = {}, method = "POST", body, isJSON = true, isStream = false } = request
+  const { type = isJSON ? "application/json" : "application/octet-stream" } = request
+  if (body?.includes("\0")) return "# No shell reads a text with NUL in it."
   const url = new URL(path, base)
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
-  const type = isJSON ? "application/json" : "application/octet-stream"
-  const command = `curl -sS ${quote(url.href)} \\\n  -H ${quote(`content-type: ${type}`)}${needsToken ? ` -H "authorization: Bearer $COATY_TOKEN"` : ""} \\\n `
+  const token = needsToken ? ` -H "authorization: Bearer $COATY_TOKEN"` : ""
+  const command = `curl ${isStream ? "-sSN" : "-sS"}${body === undefined || method === "POST" ? "" : ` -X ${method}`} ${quote(url.href)}`
+  if (body === undefined) return command + (token && ` \\\n ${token}`)
+  const whole = `${command} \\\n  -H ${quote(`content-type: ${type}`)}${token} \\\n `
   // A shell's own printf takes what it can't give to a program, and adds no line's end as a here-document would.
-  if (new TextEncoder().encode(body).length > maximumArgument) return `printf %s ${quote(body)} | ${command} --data-binary @-`
+  if (new TextEncoder().encode(body).length > maximumArgument) return `printf %s ${quote(body)} | ${whole} --data-binary @-`
   // Raw, so that a text which begins with @ names no file.
-  return `${command} --data-raw ${quote(body)}`
+  return `${whole} --data-raw ${quote(body)}`
 }

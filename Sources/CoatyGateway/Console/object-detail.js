@@ -1,8 +1,11 @@
 // One object, opened, as it changes.
 
+import { codeOfObject } from "./code-of.js"
+import { copyCodeButtons } from "./copy-code.js"
 import { ago, copyButton, count, dateTime, h, line, plural, replace, setHidden, setText } from "./dom.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
 import { Plots } from "./plot.js"
+import { token } from "./token.js"
 
 /** How many objects of an agent are listed. */
 const maximumListed = 20
@@ -103,6 +106,7 @@ function build(aside, close, current) {
       fact("Type", ui.type, h("br"), ui.coreType), fact("Object id", ui.id), fact("Advertised by", ui.owner), fact("Alive since", ui.since),
       ui.changedTerm, ui.changed),
     ui.values, ui.changes, ui.ownedPart,
-    h("div", {}, h("div", { className: "detail-header" }, h("h3", {}, "Object"), copyButton(() => prettyJSON(current().object), "Copy object")), ui.json))
+    h("div", {}, h("div", { className: "detail-header" }, h("h3", {}, "Object"), copyButton(() => prettyJSON(current().object), "Copy object")), ui.json),
+    h("div", { className: "toolbar copy-code" }, copyCodeButtons(() => codeOfObject(current().object, document.baseURI, token() !== undefined))))
   return ui
 }

@@ -1,5 +1,7 @@
 // The context edited in place: saved where nobody else has changed it, or only tried.
 
+import { codeOfContext } from "./code-of.js"
+import { copyCodeButtons } from "./copy-code.js"
 import { problemContent } from "./denial.js"
 import { h, line, plural, replace, setHidden, setText } from "./dom.js"
 import { prettyJSON } from "./json-print.js"
@@ -8,6 +10,7 @@ import { mergePatch } from "./merge-patch.js"
 import { ContextDraft } from "./routing-draft.js"
 import { ContextForm, suggestions } from "./routing-form.js"
 import { rateText } from "./routing-model.js"
+import { token } from "./token.js"
 
 /** How many changed associations are listed. */
 const maximumListed = 12
@@ -47,7 +50,7 @@ export class ContextEditor {
     const form = h("form", { className: "form" },
       this.#form.element,
       h("div", { className: "field" }, h("label", { for: this.#text.id }, "Context"), this.#text, this.#error),
-      h("div", { className: "toolbar" }, this.#saving, this.#whatIf, this.#revert),
+      h("div", { className: "toolbar" }, this.#saving, this.#whatIf, this.#revert, copyCodeButtons(() => this.#code())),
       this.#outcome)
     form.addEventListener("submit", (event) => {
       event.preventDefault()
@@ -139,6 +142,20 @@ export class ContextEditor {
     }
     this.#text.focus()
     return undefined
+  }
+
+  /** Returns code that makes the edited change; without edits, code that gets the context. */
+  #code() {
+    const { base, text } = this.#draft
+    let context
+    try {
+      context = parseJSON(text)
+    } catch { }
+    const isContext = typeof context === "object" && context !== null && !Array.isArray(context)
+    const patch = isContext ? mergePatch(base.context, context) : {}
+    const change = patch === undefined ? { method: "PUT", body: context }
+      : Object.keys(patch).length > 0 ? { method: "PATCH", body: patch } : undefined
+    return codeOfContext(change ? { ...context, objectId: base.context.objectId } : base.context, change, document.baseURI, token() !== undefined)
   }
 
   async #save() {

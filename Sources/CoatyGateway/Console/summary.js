@@ -16,12 +16,26 @@ export const isRequest = (event) => Object.hasOwn(responses, event)
 /** Whether an event answers another one. */
 export const isResponse = (event) => Object.values(responses).includes(event)
 
+/** Returns the request pattern of a request or response; undefined for other events. */
+export const requestOf = (event) => (isRequest(event) ? event : Object.keys(responses).find((request) => responses[request] === event))
+
 /** What it is about: the name of an object, an operation, a value. */
-export function subject(frame, names) {
+export const subject = (frame, names) => subjectParts(frame, names).join("")
+
+/** Returns the subject in two parts: the channel or the operation, and the rest. @returns {[string, string]} */
+export function subjectParts(frame, names) {
+  const { data } = frame
+  switch (frame.event) {
+    case "channel": return [`${line(frame.channelId, 60)} › `, objects(data)]
+    case "call": return [line(frame.operation, 80), `(${parameters(data.parameters)})`]
+    default: return ["", content(frame, names)]
+  }
+}
+
+function content(frame, names) {
   const { data } = frame
   switch (frame.event) {
     case "advertise": case "update": case "complete": return objectName(data.object)
-    case "channel": return `${line(frame.channelId, 60)} › ${objects(data)}`
     case "deadvertise": {
       const ids = list(data.objectIds)
       return ids.length === 1 ? names.of(ids[0]) : plural(ids.length, "object")
@@ -29,7 +43,6 @@ export function subject(frame, names) {
     case "resolve": return data.object === undefined ? plural(list(data.relatedObjects).length, "related object") : objectName(data.object)
     case "retrieve": return objects(data)
     case "discover": case "query": return wanted(data)
-    case "call": return `${line(frame.operation, 80)}(${parameters(data.parameters)})`
     case "return": return data.error === undefined ? line(data.result) : failure(data.error)
     case "associate": {
       const pair = `${names.of(data.ioSourceId)} → ${names.of(data.ioActorId)}`
@@ -68,6 +81,17 @@ export function octets({ value }) {
     return line(new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true }))
   } catch {
     return plural(Math.floor((value.replace(/=+$/, "").length * 3) / 4), "octet")
+  }
+}
+
+/** Decodes octets in base64 as UTF-8; returns undefined if they are not UTF-8. */
+export function octetsText({ value }) {
+  if (typeof value !== "string") return undefined
+  try {
+    const bytes = Uint8Array.from(atob(value), (character) => character.charCodeAt(0))
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
   }
 }
 
