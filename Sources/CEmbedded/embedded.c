@@ -23,6 +23,9 @@ static const EmbeddedFile console[] = {
     {"actor-explanation.js", (const char[]){
 #embed "../CoatyGateway/Console/actor-explanation.js" suffix(, 0) if_empty(0)
     }},
+    {"address.js", (const char[]){
+#embed "../CoatyGateway/Console/address.js" suffix(, 0) if_empty(0)
+    }},
     {"alive-objects.js", (const char[]){
 #embed "../CoatyGateway/Console/alive-objects.js" suffix(, 0) if_empty(0)
     }},

@@ -10,6 +10,8 @@ import { forever } from "./observe.js"
 import { SmallPlot } from "./plot.js"
 
 const drawsPerSecond = 4
+/** Milliseconds after the last keystroke until a typed text is written to the address. */
+const typingTime = 400
 /** Of a row: name, type, owner, what became of it, values, when; of an agent's: name, id, how many objects it has, and the same. */
 const cells = ["clip name", "clip muted", "clip", "clip change", "picture", "num muted when"]
 const collator = new Intl.Collator()
@@ -33,6 +35,9 @@ class Alive {
   #owned = new Map()
   #counts = { agents: 0, objects: 0, inSection: 0 }
   #opened
+  /** The object of a link, until the page knows it. */
+  #awaited
+  #typingTimer
   #isShown = false
   /** The pictures of values, by the cells of rows. */
   #pictures = new WeakMap()
@@ -45,7 +50,11 @@ class Alive {
     this.#app = app
     this.#ui = build(root, app, {
       choose: (section) => this.#choose(section),
-      find: () => this.#startOver(),
+      find: () => this.#find(),
+      order: () => {
+        this.#startOver()
+        this.#write(true)
+      },
       open: (entry) => this.#open(entry.id),
       close: () => this.#close(),
       describe: (entry) => this.#row(entry),
@@ -80,9 +89,41 @@ class Alive {
     if (this.#isShown) this.#drawing.request()
   }
 
+  // MARK: - The address
+
+  /** Shows the parameters of an address. */
+  go({ section = "agents", find = "", order = "changed", object = "" }) {
+    clearTimeout(this.#typingTimer)
+    this.#section = section === "objects" ? section : "agents"
+    this.#ui.find.value = find
+    this.#ui.order.value = order === "name" ? order : "changed"
+    this.#startOver()
+    if (object === (this.#opened ?? "")) return
+    this.#hideDetail()
+    this.#awaited = object === "" ? undefined : object
+  }
+
+  #write(isStep = false) {
+    clearTimeout(this.#typingTimer)
+    const { find, order } = this.#ui
+    this.#app.address.write(view.id, {
+      section: this.#section === "agents" ? "" : this.#section,
+      find: find.value.trim(),
+      order: order.value === "changed" ? "" : order.value,
+      object: this.#opened ?? this.#awaited,
+    }, isStep)
+  }
+
+  #find() {
+    this.#startOver()
+    clearTimeout(this.#typingTimer)
+    this.#typingTimer = setTimeout(() => this.#write(), typingTime)
+  }
+
   #choose(section) {
     this.#section = section
     this.#startOver()
+    this.#write(true)
   }
 
   #startOver() {
@@ -94,8 +135,14 @@ class Alive {
   // MARK: - One object
 
   #open(id) {
+    this.#show(id)
+    this.#write(true)
+  }
+
+  #show(id) {
     const entry = this.#objects.entries.get(id)
     if (entry === undefined) return
+    this.#awaited = undefined
     this.#opened = id
     this.#list.open()
     this.#detail.begin(entry, this.#ownedBy(entry), this.#objects.histories.of(id))
@@ -103,7 +150,13 @@ class Alive {
   }
 
   #close() {
+    this.#hideDetail()
+    this.#write(true)
+  }
+
+  #hideDetail() {
     const opened = this.#opened
+    if (opened === undefined) return
     this.#opened = undefined
     this.#list.close(({ id }) => id === opened, this.#ui.find)
     this.#request()
@@ -119,6 +172,7 @@ class Alive {
   #draw() {
     const ui = this.#ui
     if (this.#drawn !== this.#objects.version) this.#arrange()
+    if (this.#awaited !== undefined) this.#show(this.#awaited)
     const { agents, objects, inSection } = this.#counts
     setText(ui.agents, `Agents ${count(agents)}`)
     setText(ui.objects, `Objects ${count(objects)}`)
@@ -213,7 +267,7 @@ function build(root, app, on) {
   const agents = section("agents")
   const objects = section("objects")
   const find = h("input", { type: "search", "aria-label": "Find", placeholder: "Find by name, type, id, agent …", oninput: on.find })
-  const order = h("select", { "aria-label": "Order", onchange: on.find },
+  const order = h("select", { "aria-label": "Order", onchange: on.order },
     h("option", { value: "changed" }, "Last change"), h("option", { value: "name" }, "Name"))
   const list = new ListPane({ name: "Alive", detailName: "Object", hint: "swift run hello-world", cells }, on)
   list.rows.classList.add("alive-rows")

@@ -1,6 +1,7 @@
 // The shell: signing in, the one connection, the navigation, and what all views share.
 
 import { CoatyClient } from "../client.js"
+import { Address } from "./address.js"
 import { showNamespace } from "./namespaces.js"
 import { Names } from "./names.js"
 import { Status } from "./status.js"
@@ -40,11 +41,14 @@ setHidden(navigation, false)
 showUser()
 
 const client = new CoatyClient(undefined, { token })
+const address = new Address()
 
 /** What views share. */
 const app = {
   client,
   access,
+  /** Views write their parameters to it. `go` of a view shows the parameters of an address. */
+  address,
   /** Names of agents, IO sources and IO actors by their ids. */
   names: new Names(client, access.may("observe", "advertise")),
   /** The latest `GET v1/status`. */
@@ -117,8 +121,16 @@ function mount(view) {
 }
 
 function navigate() {
-  const view = views.find((view) => `#${view.id}` === location.hash) ?? (current ? undefined : views[0])
-  if (!view || view === current) return
+  const named = address.take((id) => views.some((view) => view.id === id))
+  if (named === undefined && current) return
+  const view = views.find(({ id }) => id === named?.id) ?? views[0]
+  if (view === undefined) return
+  if (named === undefined) address.begin(view.id)
+  if (view !== current) show(view)
+  if (named?.parameters) mounted.get(view.id).handle.go?.(named.parameters)
+}
+
+function show(view) {
   if (current) {
     const { root, handle } = mounted.get(current.id)
     root.hidden = true

@@ -21,6 +21,8 @@ export class Why {
   #idle = h("div", { className: "idle", hidden: true })
   #idleShown = ""
   #points = ""
+  /** The ids to choose when they become known. */
+  #wanted = { sources: "", actors: "" }
   #names = new Map()
   #nodes = []
   #associations = []
@@ -49,6 +51,14 @@ export class Why {
     this.element = h("section", { className: "card why" }, h("h2", {}, "Why are they associated, or not?"), form)
   }
 
+  /** Chooses a source and an actor by their ids, now or when they become known. */
+  select(sourceId, actorId) {
+    this.#wanted = { sources: sourceId, actors: actorId }
+    for (const [side, id] of Object.entries(this.#wanted)) this.#selects[side].value = id
+    this.#points = ""
+    this.forget()
+  }
+
   get chosen() {
     return { sourceId: this.#selects.sources.value || undefined, actorId: this.#selects.actors.value || undefined }
   }
@@ -69,12 +79,14 @@ export class Why {
     this.#points = points
     this.#names.clear()
     for (const { side, shown, rest } of sides) {
-      const value = this.#selects[side].value
+      const value = this.#wanted[side] || this.#selects[side].value
       const options = shown.map(({ id, name }) => h("option", { value: id }, name))
       if (rest > 0) options.push(h("option", { disabled: true }, plural(rest, "other")))
       replace(this.#selects[side], h("option", { value: "" }, side === "sources" ? "a source" : "an actor"), options)
       for (const { id, name } of shown) this.#names.set(id, name)
-      this.#selects[side].value = shown.some(({ id }) => id === value) ? value : ""
+      const isThere = shown.some(({ id }) => id === value)
+      if (isThere) this.#wanted[side] = ""
+      this.#selects[side].value = isThere ? value : ""
     }
   }
 

@@ -87,7 +87,10 @@ class Routing {
       onLoad: () => this.#load(true),
     })
     this.#why = new Why(app, {
-      onChoose: () => this.#request(),
+      onChoose: () => {
+        this.#request()
+        this.#write(true)
+      },
       onExplained: (explained) => this.#mark("explained", explained),
       measure: (sourceId, rate) => this.#rates.of(sourceId, performance.now(), rate),
     })
@@ -95,6 +98,7 @@ class Routing {
     this.#page = new RoutingPage(root, [this.#why, this.#editor, this.#rules], this.#source, this.#table, (id) => {
       this.#wantedId = id
       this.#choose(id)
+      this.#write(true)
     })
     new ResizeObserver(() => this.#request()).observe(this.#page.canvas)
     app.names.addEventListener("change", () => this.#request())
@@ -138,6 +142,21 @@ class Routing {
     this.#histories.interrupt(Date.now())
     this.#rates.clear()
     for (const work of [this.#lists, this.#refreshes, this.#drawing, this.#passing]) work.stop()
+  }
+
+  // MARK: - The address
+
+  /** Shows the parameters of an address. */
+  go({ context, source = "", actor = "" }) {
+    this.#why.select(source, actor)
+    if (!context || context === this.#chosenId) return
+    this.#wantedId = context
+    this.#lists.hurry()
+  }
+
+  #write(isStep = false) {
+    const { sourceId, actorId } = this.#why.chosen
+    this.#app.address.write(view.id, { context: this.#chosenId ?? this.#wantedId, source: sourceId, actor: actorId }, isStep)
   }
 
   // MARK: - Contexts

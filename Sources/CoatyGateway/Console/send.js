@@ -23,7 +23,7 @@ export const view = {
   isPermitted: (access) => permitted(access).length > 0 || mayAnswer(access),
   mount(root, app) {
     const send = new Send(root, app)
-    return { show: () => send.show(), hide: () => send.hide() }
+    return { show: () => send.show(), hide: () => send.hide(), go: (parameters) => send.go(parameters) }
   },
 }
 
@@ -65,6 +65,14 @@ class Send {
   hide() {
     this.#answers.hide()
     this.#responder.hide()
+  }
+
+  /** Shows the parameters of an address. */
+  go({ pattern: event }) {
+    const pattern = this.#patterns.find((pattern) => pattern.event === event) ?? this.#patterns[0]
+    if (pattern === undefined || pattern === this.#pattern) return
+    this.#ui.select.value = pattern.event
+    this.#choose(pattern)
   }
 
   get #draft() {
@@ -237,7 +245,10 @@ class Send {
   // MARK: - Elements
 
   #build(root) {
-    const select = h("select", { id: "send-pattern", onchange: () => this.#choose(this.#patterns[select.selectedIndex]) },
+    const select = h("select", { id: "send-pattern", onchange: () => {
+      this.#choose(this.#patterns[select.selectedIndex])
+      this.#app.address.write(view.id, { pattern: this.#pattern.event }, true)
+    } },
       this.#patterns.map(({ event }) => h("option", { value: event }, event)))
     const hint = h("p", { className: "hint", id: "send-pattern-hint" })
     select.setAttribute("aria-describedby", hint.id)
@@ -271,7 +282,7 @@ class Send {
     this.#responder = new Responder(calls, this.#app, this.#operations)
     root.append(h("div", { className: "view-body send" },
       this.#patterns.length > 0 && [form, answers, curl], mayAnswer(this.#app.access) && calls, this.#offers.options))
-    return { hint, fields, bodyLabel, body, bodyError, command }
+    return { select, hint, fields, bodyLabel, body, bodyError, command }
   }
 
   #reset() {
