@@ -59,6 +59,9 @@ static const EmbeddedFile console[] = {
     {"code-of.js", (const char[]){
 #embed "../CoatyGateway/Console/code-of.js" suffix(, 0) if_empty(0)
     }},
+    {"condition.js", (const char[]){
+#embed "../CoatyGateway/Console/condition.js" suffix(, 0) if_empty(0)
+    }},
     {"connection-rows.js", (const char[]){
 #embed "../CoatyGateway/Console/connection-rows.js" suffix(, 0) if_empty(0)
     }},
@@ -83,20 +86,38 @@ static const EmbeddedFile console[] = {
     {"event-detail.js", (const char[]){
 #embed "../CoatyGateway/Console/event-detail.js" suffix(, 0) if_empty(0)
     }},
+    {"event-key.js", (const char[]){
+#embed "../CoatyGateway/Console/event-key.js" suffix(, 0) if_empty(0)
+    }},
     {"explanation.js", (const char[]){
 #embed "../CoatyGateway/Console/explanation.js" suffix(, 0) if_empty(0)
     }},
     {"fault.js", (const char[]){
 #embed "../CoatyGateway/Console/fault.js" suffix(, 0) if_empty(0)
     }},
+    {"feed-export.js", (const char[]){
+#embed "../CoatyGateway/Console/feed-export.js" suffix(, 0) if_empty(0)
+    }},
+    {"feed-filter.js", (const char[]){
+#embed "../CoatyGateway/Console/feed-filter.js" suffix(, 0) if_empty(0)
+    }},
     {"feed-page.js", (const char[]){
 #embed "../CoatyGateway/Console/feed-page.js" suffix(, 0) if_empty(0)
+    }},
+    {"feed-rows.js", (const char[]){
+#embed "../CoatyGateway/Console/feed-rows.js" suffix(, 0) if_empty(0)
+    }},
+    {"feed-subscriptions.js", (const char[]){
+#embed "../CoatyGateway/Console/feed-subscriptions.js" suffix(, 0) if_empty(0)
     }},
     {"feed.css", (const char[]){
 #embed "../CoatyGateway/Console/feed.css" suffix(, 0) if_empty(0)
     }},
     {"feed.js", (const char[]){
 #embed "../CoatyGateway/Console/feed.js" suffix(, 0) if_empty(0)
+    }},
+    {"filter-builder.js", (const char[]){
+#embed "../CoatyGateway/Console/filter-builder.js" suffix(, 0) if_empty(0)
     }},
     {"gateway-clients.js", (const char[]){
 #embed "../CoatyGateway/Console/gateway-clients.js" suffix(, 0) if_empty(0)

@@ -102,7 +102,7 @@ extension Gateway {
         let agent = try await GatewayAgent(settings: settings, communication: agentOptions(broker), logger: logger)
         let manager = agent.communicationManager
         let rawSessions = RawSessions(maximum: limits.rawConnections, open: manager.openRawSession)
-        let otherNamespaces = OtherNamespaces(manager, logger: logger.labelled(.broker))
+        let otherNamespaces = OtherNamespaces(manager)
         // With dots as slashes, the broker would send every event of every namespace.
         let countsAgents = broker.topicDialect == .plain
         let observers = ComponentGroup(

@@ -1,15 +1,22 @@
 """The live feed."""
 
+import json
+import subprocess
 import time
 import uuid
 
 from selenium.webdriver.common.keys import Keys
 
 from browser import ConsoleCase
-from stack import eventually
+from stack import eventually, say
 
 # Seconds: the acceptance's own limit.
 SOON = 1
+DETAIL = "aside[aria-label=Event]"
+
+
+def thing(name, object_type):
+    return {"coreType": "CoatyObject", "objectType": object_type, "objectId": str(uuid.uuid4()), "name": name}
 
 
 class FeedTests(ConsoleCase):
@@ -75,6 +82,166 @@ class FeedTests(ConsoleCase):
             self.browser.js("""return [...new Set(all("[aria-label=Events] li .tag").map(text))]"""),
             ["deadvertise"],
         )
+
+    def test_chosen_kind_keeps_the_responses(self):
+        browser = self.browser
+        self.stack.agent(self.broker)
+        self.choose_kind("call")
+        self.gateway.curl("POST", "/v1/call/com.example.add?limit=1", {"parameters": [20, 22]})
+        browser.wait_for_row("com.example.add(20, 22)").click()
+        browser.wait_for_text("1 response", DETAIL)
+        browser.find("aside[aria-label=Event] .related button").click()
+        browser.wait_for_text('"result": 42', DETAIL)
+        browser.press("Close")
+        self.assertEqual(self.tags(), ["call"])
+        # What was not shown is kept.
+        self.choose_kind("all")
+        browser.wait_for_row("42")
+
+    def test_opened_request_shows_responses_that_come_later(self):
+        browser = self.browser
+        request = self.gateway.start_curl("POST", "/v1/call/com.example.late?limit=1&timeout=30000", {})
+        browser.wait_for_row("com.example.late").click()
+        browser.wait_for_text("0 responses", DETAIL)
+        correlation = browser.js("return text(all('aside[aria-label=Event] dt').find((term) => text(term) === 'Correlation').nextElementSibling)")
+        say(self.broker, f"coaty/3/-/RTN/{uuid.uuid4()}/{correlation}", {"result": "here at last"})
+        browser.wait_for_text("1 response", DETAIL)
+        browser.wait_for_text("here at last", DETAIL)
+        request.communicate()
+
+    def test_clicked_sender_type_and_channel_choose_events(self):
+        browser = self.browser
+        agent = self.stack.agent(self.broker)
+        robot = thing("Robot", "com.example.Robot")
+        agent.say(publish="channel", channelId="shifts", data={"object": robot})
+        self.gateway.advertise("Robot of the gateway", "com.example.Robot")
+        self.gateway.advertise("Lamp of the gateway", "com.example.Lamp")
+        browser.wait_for_row("Lamp of the gateway")
+        browser.wait_for_row("shifts")
+        browser.press("Pause")
+        for text, remaining in (
+            ("com.example.Robot", {"Robot", "Robot of the gateway"}),
+            ("Test agent", {"Robot"}),
+            ("shifts", {"Robot"}),
+        ):
+            part = browser.wait(text, """return all("[aria-label=Events] li [data-pick]").find((part) => text(part) === arguments[0])""", text)
+            part.click()
+            browser.wait(f"only {text}", """
+                return all("[aria-label=Chosen] button").some((chip) => text(chip).includes(arguments[0]))
+                  && all("[aria-label=Events] li button").every((row) => arguments[1].includes(text(row.children[3].lastElementChild)))
+            """, text, sorted(remaining))
+        self.assertEqual(browser.js("return all('aside[aria-label=Event]').length"), 0, "a click that chooses opens nothing")
+        for _ in range(3):
+            browser.find("[aria-label=Chosen] button").click()
+        browser.wait_for_row("Lamp of the gateway")
+        # The same by the buttons of an event.
+        browser.wait_for_row("Lamp of the gateway").click()
+        browser.press("Show only events of this type")
+        browser.wait("only lamps", """return all("[aria-label=Events] li button").length === 1""")
+
+    def test_search_is_always_there(self):
+        self.gateway.advertise("The needle")
+        self.gateway.advertise("The hay")
+        self.browser.wait_for_row("The hay")
+        self.browser.fill("Find", "needle")
+        only = """const rows = all("[aria-label=Events] li button"); return rows.length === 1 && text(rows[0]).includes("The needle")"""
+        self.browser.wait("only the needle", only)
+
+    def test_columns_have_heads(self):
+        self.gateway.advertise("Something")
+        self.browser.wait_for_row("Something")
+        heads = self.browser.js("return all('.row-heads > span').map((head) => [text(head), Math.round(head.getBoundingClientRect().left)])")
+        self.assertEqual([text for text, _ in heads], ["Time", "Event", "Channel, operation", "About", "Type", "Sender"])
+        cells = self.browser.js("return [...all('[aria-label=Events] li .row')[0].children].map((cell) => Math.round(cell.getBoundingClientRect().left))")
+        self.assertEqual([left for _, left in heads], cells, "each stands above its column")
+
+    def test_builder_writes_the_filter_and_shows_what_is_written(self):
+        browser = self.browser
+        browser.find("summary", "Filters").click()
+        browser.fill("Property", "name")
+        browser.choose("Operator", "is like")
+        browser.fill("Value", "%door%")
+        filter_of = "return all('#feed-filter')[0].value"
+        self.assertEqual(browser.js(filter_of), '["name",["Like","%door%"]]')
+        browser.press("Add condition")
+        row = browser.js("return all('.conditions > li')[1]")
+        browser.fill("Property", "floor", row)
+        browser.choose("Operator", "is at least", row)
+        browser.fill("Value", "2", row)
+        self.assertEqual(browser.js(filter_of), '{"and":[["name",["Like","%door%"]],["floor",["GreaterThanOrEqual",2]]]}')
+        browser.press("Apply")
+
+        def passes():
+            self.gateway.advertise("the upper door", floor=2)
+            self.gateway.advertise("the lower door", floor=1)
+            rows = browser.js("""return all("[aria-label=Events] li button").map(text)""")
+            return rows and "the upper door" in rows[0]
+
+        eventually("only the upper door", passes)
+        field = browser.fill("Filter", '["isOpen", ["Equals", true]]')
+        field.send_keys(Keys.TAB)
+        shown = "return all('.conditions > li').map((row) => all('input, select', row).map((field) => field.value))"
+        browser.wait("the form shows what is written", f"return JSON.stringify((() => {{ {shown} }})()) === arguments[0]", '[["isOpen","Equals","true"]]')
+        browser.fill("Filter", '{"not": ["isOpen", ["Exists"]]}').send_keys(Keys.TAB)
+        browser.wait_for_text("The form cannot show this filter")
+
+    def test_shown_events_are_exported_as_lines(self):
+        browser = self.browser
+        folder = self.folder / "downloads"
+        browser.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+        things = [self.gateway.advertise(f"Exported {number}", "com.example.Exported", number=number) for number in range(3)]
+        self.gateway.advertise("Not exported", "com.example.Other")
+        browser.wait_for_row("Not exported")
+        browser.fill("Find", "com.example.exported")
+        browser.press("Export")
+        browser.wait_for_text("3 events exported", "#toasts")
+        file = eventually("the file", lambda: next(folder.glob("coaty-events-*.ndjson"), None))
+        events = [json.loads(line) for line in file.read_text().splitlines()]
+        self.assertEqual([event["data"]["object"] for event in events], things, "the oldest first")
+        self.assertEqual({event["event"] for event in events}, {"advertise"})
+        self.assertTrue(all(event["time"].endswith("Z") for event in events))
+
+    def test_copied_commands_do_the_same_again(self):
+        browser = self.browser
+        self.gateway.advertise("It's $HOME sweet `home`", "com.example.Copied")
+        browser.wait_for_row("com.example.Copied").click()
+        # What would go to the clipboard, which belongs to the machine.
+        browser.js("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+        browser.press("Copy as curl")
+        command = browser.wait("the command", "return window.copied")
+        answer = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(json.loads(answer), {"deferred": False})
+        browser.press("Close")
+        browser.wait("it is published twice", """
+            return all("[aria-label=Events] li button").filter((row) => text(row).includes("com.example.Copied")).length === 2
+        """)
+        browser.wait_for_row("com.example.Copied").click()
+        browser.press("Copy as client.js")
+        code = browser.wait("the code", "return window.copied.startsWith('import') && window.copied")
+        # The page's own policy allows scripts of the gateway: the code runs as one of a page would.
+        browser.js(
+            """
+            const body = arguments[0].replace(/^import .*/, "")
+            window.ended = import("./client.js").then(async ({ CoatyClient }) => {
+              const [, url] = body.match(/new CoatyClient\\("([^"]*)"\\)/)
+              const client = new CoatyClient(url)
+              await client.online()
+              await client.publish(JSON.parse(body.match(/client\\.publish\\(([^]*)\\)/)[1]))
+              client.close()
+            })
+            """,
+            code,
+        )
+        browser.press("Close")
+        browser.wait("it is published again", """
+            return all("[aria-label=Events] li button").filter((row) => text(row).includes("com.example.Copied")).length === 3
+        """)
+
+    def choose_kind(self, kind):
+        self.browser.js("""all("label").find((label) => text(label) === arguments[0]).click()""", kind)
+
+    def tags(self):
+        return self.browser.js("""return [...new Set(all("[aria-label=Events] li .tag").map(text))]""")
 
     def test_filter_leaves_out_what_it_does_not_match(self):
         self.browser.find("summary", "Filters").click()

@@ -3,7 +3,7 @@
 import uuid
 
 from browser import ConsoleCase
-from stack import TEMPERATURE_CONTEXT, say
+from stack import TEMPERATURE_CONTEXT, eventually, say
 
 SOURCE = "c547e5cd-ef99-4ccd-b109-fc472fc2d421"
 ACTOR = "a60a74f3-3d26-446f-a358-911867544944"
@@ -21,6 +21,86 @@ class LinkCase(ConsoleCase):
 
     def wait_for_address(self, *parts):
         self.browser.wait(f"{parts} in the address", "return arguments[0].every((part) => decodeURIComponent(location.hash).includes(part))", parts)
+
+
+class FeedLinkTests(LinkCase):
+    def chips(self):
+        return self.browser.js("return all('.kinds input').filter((chip) => chip.checked).map((chip) => chip.value)")
+
+    def choose_kind(self, kind):
+        self.browser.js("""all("label").find((label) => text(label) === arguments[0]).click()""", kind)
+
+    def test_link_shows_the_same_selection(self):
+        browser = self.browser
+        self.choose_kind("advertise")
+        browser.fill("Find", "door")
+        browser.find("summary", "Filters").click()
+        browser.fill("Filter", '["isOpen", ["Equals", true]]')
+        browser.fill("Raw topics", "sensors/#")
+        browser.press("Apply")
+        self.wait_for_address("kinds=advertise", "find=door", '["isOpen",+["Equals",+true]]', "raw=sensors/#")
+        self.follow(self.address())
+        self.assertEqual(self.chips(), ["advertise"])
+        values = [browser.field(label).get_attribute("value") for label in ("Find", "Filter", "Raw topics")]
+        self.assertEqual(values, ["door", '["isOpen", ["Equals", true]]', "sensors/#"])
+
+        # The subscription of a page may begin somewhat later than the page.
+        def passes():
+            for is_open in (False, True):
+                self.gateway.advertise(f"Front door {is_open}", isOpen=is_open)
+                self.gateway.advertise(f"Window {is_open}", isOpen=is_open)
+            return browser.js("return all('[aria-label=Events] li button').map((row) => text(row.children[3]))")
+
+        self.assertEqual(set(eventually("events that match", passes)), {"Front door True"})
+
+    def test_back_leads_through_what_was_chosen(self):
+        browser = self.browser
+        self.gateway.advertise("Front door", "com.example.Door")
+        browser.wait_for_row("Front door")
+        self.choose_kind("advertise")
+        browser.wait_for_row("Front door").click()
+        browser.wait_for_text("com.example.Door", "aside[aria-label=Event]")
+        self.wait_for_address("event=advertise")
+        browser.driver.back()
+        browser.wait("the detail is closed", "return all('aside[aria-label=Event]').length === 0")
+        self.assertEqual(self.chips(), ["advertise"])
+        browser.driver.back()
+        browser.wait("all kinds", "return all('.kinds input').filter((chip) => chip.checked).map((chip) => chip.value).join() === 'on'")
+        browser.driver.forward()
+        browser.driver.forward()
+        browser.wait_for_text("Front door", "aside[aria-label=Event] h2")
+        # A link to an event that this page has received leads to it.
+        address = self.address()
+        browser.press("Close")
+        browser.js("location.href = arguments[0]", address)
+        browser.wait_for_text("Front door", "aside[aria-label=Event] h2")
+        self.follow(address)
+        browser.wait_for_text("has not received the event", "#toasts")
+
+    def test_views_are_found_as_they_were_left(self):
+        browser = self.browser
+        self.choose_kind("advertise")
+        browser.go("Send")
+        browser.go("Live feed")
+        self.wait_for_address("#feed?kinds=advertise")
+        self.assertEqual(self.chips(), ["advertise"])
+        browser.driver.back()
+        browser.wait("the page before", "return shown().classList.contains('view-send')")
+        browser.driver.back()
+        browser.wait("the feed", "return shown().classList.contains('view-feed')")
+        # The link to the content is no other place.
+        browser.driver.find_element("css selector", "a.skip").send_keys("\n")
+        self.wait_for_address("#feed?kinds=advertise")
+        # A click on the view that is shown shows all of it.
+        browser.driver.find_element("css selector", 'nav a[href="#feed"]').click()
+        browser.wait("all kinds", "return location.hash === '#feed'")
+        self.assertEqual(self.chips(), ["on"])
+
+    def test_hostile_links_do_no_harm(self):
+        for fragment in ("#feed?kinds=x,toString&sender=%00&event=%3Cb%3E", "#feed?filter=%7B", "#alive?section=__proto__&object=%3Cimg%3E", "#nothing?a=b", "#feed?%E0%A4%A", "#send?pattern=constructor"):
+            with self.subTest(fragment):
+                self.follow(f"{self.gateway.url}/{fragment}")
+                self.browser.wait("a view", "return Boolean(shown()?.querySelector('h1'))")
 
 
 class AliveLinkTests(LinkCase):

@@ -23,7 +23,8 @@ class NamespaceTests(ConsoleCase):
 
         # The gateway observes other namespaces over a session that begins somewhat later.
         counted = eventually("the agents are counted", is_counted)[0]["agents"]
-        text = f"{counted} agent{'' if counted == 1 else 's'} in com.helloworld. To see them, start a gateway with --namespace com.helloworld."
+        agents_text, them = ("1 agent", "it") if counted == 1 else (f"{counted} agents", "them")
+        text = f"{agents_text} in com.helloworld. To see {them}, start a gateway with --namespace com.helloworld."
         browser.wait_for_text(text)
         browser.go("Agents & objects")
         browser.wait_for_text(text)

@@ -8,6 +8,9 @@ const maximumLine = 200
 /** What is narrower shows one thing at a time, as console.css has it. */
 const narrow = globalThis.matchMedia?.("(max-width: 719px)")
 
+/** Returns whether the screen is narrow. */
+export const isNarrow = () => narrow?.matches === true
+
 const attributes = new Set(["role", "for", "list", "href", "type", "colspan", "scope"])
 
 /** The children that there are, of lists too. */

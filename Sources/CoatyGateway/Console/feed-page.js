@@ -1,19 +1,30 @@
 // What the live feed consists of.
 
-import { h } from "./dom.js"
+import { h, replace, setHidden } from "./dom.js"
+import { dimensions } from "./feed-filter.js"
+import { FilterBuilder } from "./filter-builder.js"
 import { ListPane } from "./list-pane.js"
 import { namespaceHint } from "./namespaces.js"
 import { trafficEvents } from "./summary.js"
 
-/** Of a row: when, what, about what, of which type, from whom. */
-const cells = ["num muted", "tag", "clip", "clip muted", "clip"]
+/** The columns of a row. */
+const heads = ["Time", "Event", "Channel, operation", "About", "Type", "Sender"]
+const cells = [
+  "num muted", "tag",
+  { className: "clip", parts: [{ className: "pick", pick: "name" }] },
+  // The first part is the name, shown if its own column is hidden.
+  { className: "clip", parts: [{ className: "lead" }, {}] },
+  { className: "clip muted", parts: [{ className: "pick", pick: "type" }] },
+  { className: "clip", parts: [{ className: "pick", pick: "sender" }] },
+]
 
 /**
  * Builds the page.
  *
  * @param {HTMLElement} root
  * @param {any} app
- * @param {Record<"choose" | "find" | "togglePause" | "clear" | "hold" | "release", () => void>} on with what a `ListPane` asks for
+ * @param {Record<"choose" | "apply" | "build" | "edit" | "offer" | "find" | "togglePause" | "clear" | "save" | "hold" | "release", any>} on
+ *   with what a `ListPane` asks for
  */
 export function feedPage(root, app, on) {
   const { access } = app
@@ -24,27 +35,39 @@ export function feedPage(root, app, on) {
   const chips = trafficEvents.map((event) => h("input", { type: "checkbox", value: event, onchange: () => choose() }))
   const all = h("input", { type: "checkbox", checked: true, onchange: () => { for (const chip of chips) chip.checked = false; choose() } })
   function choose() {
-    all.checked = chips.every((chip) => !chip.checked)
+    showAll()
     on.choose()
   }
+  function showAll() {
+    all.checked = chips.every((chip) => !chip.checked)
+  }
 
+  const find = h("input", { id: "feed-find", type: "search", "aria-label": "Find", placeholder: "Find by name, type, sender, value …", oninput: () => on.find() })
+  const chosen = h("ul", { className: "chips chosen", "aria-label": "Chosen", hidden: true })
+
+  const builder = new FilterBuilder(on.build)
   const filterError = message("feed-filter-error")
-  const filter = h("input", { id: "feed-filter", className: "mono", placeholder: '["name", ["Like", "%door%"]]', spellcheck: false, autocomplete: "off", "aria-describedby": "feed-filter-error" })
+  const filter = h("textarea", { id: "feed-filter", rows: 2, placeholder: '["name", ["Like", "%door%"]]', spellcheck: false, autocomplete: "off", autocapitalize: "off", "aria-describedby": "feed-filter-error", onchange: () => on.edit() })
   const topicError = message("feed-topic-error")
   const topic = h("input", { id: "feed-topic", className: "mono", placeholder: "sensors/#", spellcheck: false, autocomplete: "off", "aria-describedby": "feed-topic-error" })
-  const find = h("input", { id: "feed-find", type: "search", placeholder: "name, type, sender …", oninput: on.find })
-  const form = h("form", { className: "form-row", onsubmit: (event) => { event.preventDefault(); on.choose() } },
-    field("Find in what is kept", find),
-    mayTraffic && field("Filter", filter, filterError),
-    access.may("observe", "raw") && field("Raw topics", topic, topicError),
-    h("button", { className: "button", type: "submit" }, "Apply"))
-  const filters = h("details", { className: "filters", open: !mayTraffic }, h("summary", {}, "Filters"), form)
+  const form = h("form", { className: "form", onsubmit: (event) => { event.preventDefault(); on.apply() } },
+    h("div", { className: "filter-parts" },
+      mayTraffic && builder.element,
+      h("div", { className: "form" },
+        mayTraffic && field("Filter", filter, filterError),
+        access.may("observe", "raw") && field("Raw topics", topic, topicError))),
+    h("div", { className: "toolbar" },
+      h("button", { className: "button", type: "submit" }, "Apply"),
+      mayTraffic && h("p", { className: "hint" }, "The gateway delivers only the events that match. A response whose object does not match is left out.")))
+  const filters = h("details", { className: "filters", open: !mayTraffic, ontoggle: () => { if (filters.open) on.offer() } }, h("summary", {}, "Filters"), form)
 
   const pauseButton = h("button", { className: "button", type: "button", onclick: on.togglePause }, "Pause")
   root.querySelector(".view-header").append(h("div", { className: "toolbar" }, pauseButton,
-    h("button", { className: "button", type: "button", onclick: on.clear }, "Clear")))
+    h("button", { className: "button", type: "button", onclick: on.clear }, "Clear"),
+    h("button", { className: "button", type: "button", title: "Save the events that are shown, one JSON object a line", onclick: on.save }, "Export")))
 
-  const list = new ListPane({ name: "Events", detailName: "Event", hint: example(), cells }, on)
+  const list = new ListPane({ name: "Events", detailName: "Event", hint: example(), heads, cells }, on)
+  list.element.classList.add("feed-split")
   const { rows } = list
   rows.classList.add("events")
   for (const event of ["pointermove", "pointerdown", "focusin"]) rows.addEventListener(event, on.hold)
@@ -52,13 +75,34 @@ export function feedPage(root, app, on) {
   rows.addEventListener("focusout", (event) => { if (!rows.contains(event.relatedTarget)) on.release() })
   root.append(h("div", { className: "view-body feed" },
     namespaceHint(app),
-    mayTraffic && h("fieldset", { className: "chips" }, h("legend", { className: "visually-hidden" }, "Events"),
+    h("div", { className: "feed-find" }, find, filters),
+    mayTraffic && h("fieldset", { className: "chips kinds" }, h("legend", { className: "visually-hidden" }, "Events"),
       chip(all, "all"), chips.map((input) => chip(input, input.value))),
-    filters, list.element))
-  return { chips, filter, filterError, topic, topicError, find, filters, pauseButton, list }
+    chosen, list.element))
+  return { chips, showAll, chosen, builder, filter, filterError, topic, topicError, find, filters, pauseButton, list }
 }
 
 const chip = (input, text) => h("label", { className: "chip" }, input, text)
+
+/**
+ * Shows the chosen values, each as a button that removes it.
+ *
+ * @param {HTMLElement} element
+ * @param {[dimension: string, text: string][]} entries
+ * @param {(dimension: string) => void} remove
+ */
+export function showChosen(element, entries, remove) {
+  // Unchanged buttons keep the focus.
+  const shown = JSON.stringify(entries)
+  if (shown === element.dataset.shown) return
+  element.dataset.shown = shown
+  setHidden(element, entries.length === 0)
+  replace(element, entries.map(([dimension, text]) => {
+    const { title, noun } = dimensions[dimension]
+    return h("li", {}, h("button", { className: "chip chosen-chip", type: "button", "aria-label": `Remove the choice of the ${noun} ${text}`, onclick: () => remove(dimension) },
+      `${title}: ${text} ×`))
+  }))
+}
 
 function example() {
   return `curl ${new URL("v1/advertise", document.baseURI)} \\

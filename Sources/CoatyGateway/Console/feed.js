@@ -1,22 +1,27 @@
 // The live feed: the events of the network as they happen.
 
-import { clock, count, frames, plural, setText } from "./dom.js"
-import { showEvent } from "./event-detail.js"
-import { feedPage } from "./feed-page.js"
+import { count, frames, line, plural, setText } from "./dom.js"
+import { EventDetail } from "./event-detail.js"
+import { eventKey } from "./event-key.js"
+import { exportLines, fileName, save } from "./feed-export.js"
+import { FeedFilter, nameDimension, valueOf } from "./feed-filter.js"
+import { feedPage, showChosen } from "./feed-page.js"
+import { rowOf, rowText, sinceText } from "./feed-rows.js"
+import { FeedSubscriptions } from "./feed-subscriptions.js"
 import { parseJSON } from "./json-text.js"
-import { observe } from "./observe.js"
-import { isResponse, kind, sender, subject } from "./summary.js"
+import { isResponse } from "./summary.js"
 import { Timeline } from "./timeline.js"
 
 const drawsPerSecond = 5
-/** Maximum number of events that the gateway queues while the page is busy. */
-const gatewayBuffer = 4096
 /** Milliseconds for which the list stands still after somebody has moved in it. */
 const holdTime = 4000
-/** Whether a refusal passes by itself: there is no room at this time. */
-const isPassing = (error) => error.status === 503
 /** How many events that belong to one are looked for. */
 const maximumRelated = 1000
+/** Milliseconds after the last keystroke until a typed text is written to the address. */
+const typingTime = 400
+/** Maximum number of objects whose property names are suggested, and of suggestions. */
+const maximumSampled = 500
+const maximumOffered = 100
 
 export const view = {
   id: "feed",
@@ -29,31 +34,51 @@ class Feed {
   #app
   #timeline = new Timeline()
   #holdTimer
+  #typingTimer
   #opened
+  /** Which events are shown. */
+  #filter = new FeedFilter()
   #isShown = false
-  /** What is observed, by what it is, and what ends it. */
-  #observed = new Map()
+  /** The filter and the topics when they were last applied. */
+  #applied = { filter: "", raw: "" }
+  #subscriptions
   #rate = { events: 0, at: performance.now(), value: 0 }
   #drawing = frames(() => this.#draw(), drawsPerSecond)
   #ui
   #list
+  #detail
 
   constructor(root, app) {
     this.#app = app
     this.#ui = feedPage(root, app, {
-      choose: () => this.#observe(),
-      find: () => this.#list.startOver(),
+      choose: () => this.#chooseKinds(),
+      find: () => this.#find(),
+      apply: () => this.#apply(),
+      build: (condition) => this.#build(condition),
+      edit: () => this.#showInBuilder(),
+      offer: () => this.#offerProperties(),
+      pick: (item, what) => this.#pick(item.frame, what === "name" ? nameDimension(item.frame) : what),
+      save: () => this.#save(),
       togglePause: () => this.#togglePause(),
       clear: () => this.#clear(),
       hold: () => this.#hold(),
       release: () => this.#release(),
       open: (item) => this.#open(item),
       close: () => this.#close(),
-      describe: (entry) => this.#row(entry),
+      describe: (entry) => rowOf(entry, app.names),
       changed: () => this.#request(),
     })
     this.#list = this.#ui.list
-    app.names.addEventListener("change", () => this.#request())
+    this.#detail = new EventDetail(this.#list.detail, app, {
+      open: (item) => this.#open(item),
+      close: () => this.#close(),
+      pick: (frame, dimension) => this.#pick(frame, dimension),
+    })
+    this.#subscriptions = new FeedSubscriptions(app.client, (frame) => this.#take(frame), (...what) => this.#say(...what))
+    app.names.addEventListener("change", () => {
+      this.#showChosen()
+      this.#request()
+    })
     this.#observe()
     setInterval(() => this.#measure(), 1000)
   }
@@ -74,56 +99,168 @@ class Feed {
     if (this.#isShown) this.#drawing.request()
   }
 
+  // MARK: - The address
+
+  /** Shows the parameters of an address. */
+  go(parameters) {
+    const ui = this.#ui
+    const { find = "", filter = "", raw = "", event = "" } = parameters
+    clearTimeout(this.#typingTimer)
+    this.#filter = FeedFilter.from(parameters)
+    ui.find.value = find
+    this.#showFilter()
+    if (this.#applied.filter !== filter || this.#applied.raw !== raw) {
+      this.#applied = { filter, raw }
+      ui.filter.value = filter
+      ui.topic.value = raw
+      if (filter !== "" || raw !== "") ui.filters.open = true
+      this.#showInBuilder()
+      this.#observe()
+    }
+    this.#list.startOver()
+    if (event === (this.#opened ? eventKey(this.#opened.frame) : "")) return
+    const item = event === "" ? undefined : this.#timeline.find(({ frame }) => frame.op !== "gap" && eventKey(frame) === event)
+    if (item) return this.#show(item)
+    this.#hideDetail()
+    if (event === "") return
+    this.#app.toast("This page has not received the event of the link, or no longer keeps it.")
+    this.#write()
+  }
+
+  #write(isStep = false) {
+    clearTimeout(this.#typingTimer)
+    this.#app.address.write(view.id, {
+      ...this.#filter.parameters,
+      find: this.#ui.find.value.trim(),
+      ...this.#applied,
+      event: this.#opened && eventKey(this.#opened.frame),
+    }, isStep)
+  }
+
+  // MARK: - Choosing what is shown
+
+  #chooseKinds() {
+    this.#filter.kinds = new Set(this.#ui.chips.filter((chip) => chip.checked).map((chip) => chip.value))
+    this.#refilter()
+  }
+
+  /** Shows only events that are equal to this one in a dimension. */
+  #pick(frame, dimension) {
+    const value = dimension && valueOf(frame, dimension)
+    if (value === undefined) return
+    this.#filter.chosen[dimension] = value
+    this.#app.announce(`Only ${this.#chosenText(dimension)} is shown`)
+    this.#refilter()
+  }
+
+  #refilter() {
+    this.#showFilter()
+    this.#list.startOver()
+    this.#write(true)
+  }
+
+  #find() {
+    this.#filter.text = this.#ui.find.value.trim().toLowerCase()
+    this.#list.startOver()
+    clearTimeout(this.#typingTimer)
+    this.#typingTimer = setTimeout(() => this.#write(), typingTime)
+  }
+
+  #showFilter() {
+    const ui = this.#ui
+    for (const chip of ui.chips) chip.checked = this.#filter.kinds.has(chip.value)
+    ui.showAll()
+    this.#showChosen()
+  }
+
+  #showChosen() {
+    const { chosen } = this.#filter
+    showChosen(this.#ui.chosen, Object.keys(chosen).map((dimension) => [dimension, this.#chosenText(dimension)]), (dimension) => {
+      delete chosen[dimension]
+      this.#refilter()
+      this.#ui.find.focus()
+    })
+  }
+
+  #chosenText(dimension) {
+    const value = this.#filter.chosen[dimension]
+    return dimension === "sender" ? this.#app.names.of(value) : line(value, 60)
+  }
+
+  #isShownItem = (item) => this.#filter.shows(item.frame, () => rowText(item, this.#app.names))
+
+  #save() {
+    const items = this.#timeline.entries((item) => item.frame.op !== "gap" && this.#isShownItem(item), Infinity)
+      .filter(({ frame }) => frame !== undefined).reverse()
+    if (items.length === 0) return this.#app.toast("There are no events to export.")
+    save(fileName(Date.now()), exportLines(items), "application/x-ndjson")
+    this.#app.toast(`${plural(items.length, "event")} exported`)
+  }
+
+  // MARK: - The filter of the gateway
+
+  #apply() {
+    const { filter, topic } = this.#ui
+    this.#applied = { filter: filter.value.trim(), raw: topic.value.trim() }
+    this.#observe()
+    this.#write(true)
+  }
+
+  #build(condition) {
+    this.#ui.filter.value = condition === undefined ? "" : JSON.stringify(condition)
+  }
+
+  #showInBuilder() {
+    const { builder, filter } = this.#ui
+    const text = filter.value.trim()
+    try {
+      builder.show(text === "" ? undefined : parseJSON(text))
+    } catch {
+      // Applying the text reports what is wrong with it.
+    }
+  }
+
+  #offerProperties() {
+    const names = new Set()
+    let sampled = 0
+    this.#timeline.find(({ frame }) => {
+      const object = frame.data?.object ?? frame.data?.objects?.[0]
+      if (typeof object !== "object" || object === null) return false
+      sampled += 1
+      for (const name of Object.keys(object).slice(0, maximumOffered)) names.add(line(name, 60))
+      return sampled >= maximumSampled || names.size >= maximumOffered
+    })
+    this.#ui.builder.offer([...names].sort())
+  }
+
   // MARK: - Receiving
 
-  /** Observes what is chosen, and goes on with what was observed before. */
+  /** Subscribes to all kinds of events. The page selects which of them it shows, so that requests keep their responses. */
   #observe() {
-    const ui = this.#ui
-    const events = ui.chips.filter((chip) => chip.checked).map((chip) => chip.value)
-    const condition = ui.filter.value.trim()
-    const topic = ui.topic.value.trim()
+    const { filter: condition, raw } = this.#applied
     let filter
     try {
       filter = condition === "" ? undefined : parseJSON(condition)
     } catch (error) {
-      return this.#refuse("filter", error.message)
+      this.#subscriptions.refuse("filter")
+      return this.#say("filter", error.message, true)
     }
-    if (this.#app.access.may("observe", "traffic")) this.#observeOnly("filter", { event: "traffic", ...(events.length > 0 && { events }), ...(filter !== undefined && { filter }) })
-    this.#observeOnly("topic", topic === "" ? undefined : { event: "raw", topic })
+    if (this.#app.access.may("observe", "traffic")) this.#subscriptions.observe("filter", { event: "traffic", ...(filter !== undefined && { filter }) })
+    this.#subscriptions.observe("topic", raw === "" ? undefined : { event: "raw", topic: raw })
   }
 
-  /** @param {"filter" | "topic"} field the one to be mended where it is refused */
-  #observeOnly(field, what) {
-    const key = JSON.stringify(what)
-    const before = this.#observed.get(field)
-    if (before === undefined ? what === undefined : before.key === key && !before.isRefused) return
-    before?.controller.abort()
-    this.#ui[field].removeAttribute("aria-invalid")
-    setText(this.#ui[`${field}Error`], "")
-    if (what === undefined) return this.#observed.delete(field)
-    const controller = new AbortController()
-    this.#observed.set(field, { key, controller, isRefused: false })
-    this.#follow(field, { ...what, buffer: gatewayBuffer }, controller.signal)
+  #take(frame) {
+    this.#timeline.push(frame, Date.now())
+    this.#request()
   }
 
-  #follow(field, what, signal) {
-    const take = (frame) => {
-      this.#timeline.push(frame, Date.now())
-      this.#request()
-    }
-    const report = (error) => {
-      if (error && !isPassing(error)) this.#refuse(field, error.detail ?? error.message)
-      else setText(this.#ui[`${field}Error`], error?.detail ?? error?.message ?? "")
-    }
-    observe(this.#app.client, what, signal, take, report, (error) => error !== undefined && !isPassing(error))
-  }
-
-  #refuse(field, text) {
-    const observed = this.#observed.get(field)
-    if (observed) observed.isRefused = true
-    this.#ui[field].setAttribute("aria-invalid", "true")
-    setText(this.#ui[`${field}Error`], text)
-    this.#ui.filters.open = true
+  /** Shows what is wrong with a field. */
+  #say(field, text, isInvalid) {
+    const ui = this.#ui
+    setText(ui[`${field}Error`], text)
+    if (isInvalid) ui[field].setAttribute("aria-invalid", "true")
+    else ui[field].removeAttribute("aria-invalid")
+    if (isInvalid) ui.filters.open = true
   }
 
   // MARK: - Pausing
@@ -165,21 +302,31 @@ class Feed {
   // MARK: - One event
 
   #open(item) {
+    this.#show(item)
+    this.#write(true)
+  }
+
+  #show(item) {
     this.#opened = item
     if (!this.#timeline.isPaused) this.#stop("opened")
     this.#list.open()
-    const { correlationId, event } = item.frame
-    const related = correlationId === undefined ? [] : this.#timeline.filter(
-      ({ frame }) => frame.correlationId === correlationId && isResponse(frame.event) !== isResponse(event), maximumRelated)
-    showEvent(this.#list.detail, {
-      item, related,
-      names: this.#app.names,
-      open: (other) => this.#open(other),
-      close: () => this.#close(),
-    })
+    this.#detail.show(item, this.#relatedTo(item), this.#applied.filter !== "")
+    this.#request()
+  }
+
+  /** The responses to a request, or the request of a response. */
+  #relatedTo({ frame }) {
+    if (frame.correlationId === undefined) return []
+    return this.#timeline.correlated(frame, maximumRelated).filter((other) => isResponse(other.frame.event) !== isResponse(frame.event))
   }
 
   #close() {
+    if (!this.#opened) return
+    this.#hideDetail()
+    this.#write(true)
+  }
+
+  #hideDetail() {
     const opened = this.#opened
     if (!opened) return
     this.#opened = undefined
@@ -198,11 +345,10 @@ class Feed {
   }
 
   #draw() {
-    const { find, pauseButton } = this.#ui
-    const text = find.value.trim().toLowerCase()
-    const isWanted = (item) => text === "" || (item.frame.op !== "gap" && this.#summary(item).text.includes(text))
-    const entries = this.#timeline.entries(isWanted, this.#list.limit + 1)
+    const { pauseButton } = this.#ui
+    const entries = this.#timeline.entries(this.#isShownItem, this.#list.limit + 1)
     this.#list.draw(entries, this.#opened)
+    if (this.#opened) this.#detail.update(this.#relatedTo(this.#opened))
     if (entries.length === 0) this.#explain()
     const { isPaused } = this.#timeline
     setText(pauseButton, isPaused ? "Resume" : "Pause")
@@ -220,43 +366,13 @@ class Feed {
     return `${plural(events, "event")}${droppedText} · ${perSecond} per second · the latest ${count(kept)} are kept`
   }
 
-  #row(entry) {
-    if (entry.came !== undefined) return { note: `Paused here. ${sinceText(entry)}` }
-    if (entry.frame.op === "gap") return { note: gapText(entry.frame) }
-    const { time, event, subject, kind, sender } = this.#summary(entry)
-    return { cells: [time, event, subject, kind, sender], pattern: event }
-  }
-
-  /** The texts of an event, made once; names may come later. */
-  #summary(item) {
-    const { frame } = item
-    item.summary ??= { time: clock(item.at), event: frame.event, subject: subject(frame, this.#app.names), kind: kind(frame) }
-    const who = sender(frame, this.#app.names)
-    if (item.summary.sender !== who) {
-      item.summary.sender = who
-      item.summary.subject = subject(frame, this.#app.names)
-      item.summary.text = [item.summary.event, item.summary.subject, item.summary.kind, who].join(" ").toLowerCase()
-    }
-    return item.summary
-  }
-
   /** Explains why nothing is shown. */
   #explain() {
-    const { find, filter, chips } = this.#ui
-    if (find.value.trim() !== "" || filter.value.trim() !== "" || chips.some((chip) => chip.checked)) {
-      this.#list.explain("No such event yet", "New events that match your conditions appear here. Remove conditions to see more.", false)
+    if (this.#filter.isNarrow || this.#applied.filter !== "") {
+      const hidden = this.#timeline.kept > 0 ? ` ${plural(this.#timeline.kept, "event")} of other kinds, senders or types are kept.` : ""
+      this.#list.explain("No such event yet", `New events that match your choice appear here.${hidden}`, false)
     } else {
       this.#list.explain("No events yet", "Every event in the network appears here when it is published. Publish the first one on the page “Send”, or with curl:", true)
     }
   }
 }
-
-function sinceText({ came, gone }) {
-  if (came === 0) return "No events since."
-  return `${plural(came, "event")} since${gone > 0 ? `, of which ${count(gone)} are no longer kept` : ""}.`
-}
-
-const gapText = ({ dropped, where }) =>
-  dropped === null ? "Gap: the connection was interrupted, and an unknown number of events was dropped."
-  : where === "client" ? `Gap: ${plural(dropped, "event")} dropped because this page was too slow.`
-  : `Gap: ${plural(dropped, "event")} dropped because the connection was too slow.`

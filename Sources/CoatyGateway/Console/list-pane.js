@@ -25,23 +25,26 @@ export class ListPane {
    * @param {string} name the list's name
    * @param {string} detailName that of what was chosen
    * @param {string} hint what brings something into the list: a command
-   * @param {string[]} cells the class names of a row's cells
-   * @param {{ open: (entry: any) => void, close: () => void, describe: (entry: any) => any, changed: () => void }} on
-   *   `open` and `describe` as of a `RowList`; `changed` when more rows, or others, are to be drawn
+   * @param {string[]} [heads] the headings of the columns, hidden on narrow screens
+   * @param {any[]} cells as of a `RowList`
+   * @param {{ open: (entry: any) => void, close: () => void, describe: (entry: any) => any, changed: () => void, pick?: any }} on
+   *   `open`, `describe` and `pick` as of a `RowList`; `changed` when more rows, or others, are to be drawn
    */
-  constructor({ name, detailName, hint, cells }, { open, close, describe, changed }) {
+  constructor({ name, detailName, hint, heads, cells }, { open, close, describe, changed, pick }) {
     this.#changed = changed
     this.rows = h("ol", { className: "rows", "aria-label": name })
     this.footer = h("p", { className: "pane-footer num" })
     const onkeydown = (event) => { if (event.key === "Escape") close() }
     this.detail = h("aside", { className: "pane detail", "aria-label": detailName, hidden: true, onkeydown })
     const more = h("button", { className: "button quiet", type: "button", hidden: true, onclick: () => this.#more() }, "Show more")
-    const pane = h("div", { className: "pane", hidden: true }, h("div", { className: "pane-scroll" }, this.rows, more), this.footer)
+    // The list is not a table: screen readers read each row as a whole.
+    const head = heads && h("div", { className: "row row-heads", "aria-hidden": "true" }, heads.map((text) => h("span", { className: "clip" }, text)))
+    const pane = h("div", { className: "pane", hidden: true }, head, h("div", { className: "pane-scroll" }, this.rows, more), this.footer)
     const [title, text, command] = [h("h2"), h("p"), h("pre", {}, hint)]
     const empty = h("div", { className: "empty", hidden: true }, title, text, command)
     this.element = h("div", { className: "split" }, h("div", { className: "split-list" }, pane, empty), this.detail)
     this.#ui = { more, pane, empty, title, text, command }
-    this.#list = new RowList(this.rows, cells, open, describe)
+    this.#list = new RowList(this.rows, cells, open, describe, pick)
   }
 
   #more() {

@@ -38,7 +38,8 @@ export function hintText(namespaces = []) {
   if (rest > 0) named.push(`more in ${plural(rest, "other namespace")}`)
   const list = named.length === 1 ? named[0] : `${named.slice(0, -1).join(", ")} and ${named.at(-1)}`
   const namespace = most.length === 1 ? line(most[0].namespace, maximumName) : "followed by one of these names"
-  return `${list}. To see them, start a gateway with --namespace ${namespace}.`
+  const them = most.length === 1 && most[0].agents === 1 ? "it" : "them"
+  return `${list}. To see ${them}, start a gateway with --namespace ${namespace}.`
 }
 
 /** Returns an element that shows the hint while there are agents in other namespaces. */

@@ -2,7 +2,7 @@
 
 /** The most items, and the most bytes of the texts that they came as; what is made of these may take many times as much. */
 export const maximumItems = 2000
-export const maximumBytes = 4 << 20
+export const maximumBytes = 2 << 20
 
 /** Keeps the newest items, numbered from 1 in the order in which they came. */
 export class Ring {

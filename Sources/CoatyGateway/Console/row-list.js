@@ -1,32 +1,38 @@
 // Rows to choose from: elements that are made once, and then show other entries.
 
-import { h, setHidden, setText } from "./dom.js"
+import { h, isNarrow, setHidden, setText } from "./dom.js"
 
 /**
  * What a row shows: the texts of its cells, of which the one that is a tag may have a pattern or a kind, and the one that is a
  * picture is drawn; or a note.
  *
- * @typedef {{ cells: string[], pattern?: string, kind?: string, isDimmed?: boolean, drawPicture?: (cell: HTMLElement) => void }
- *   | { note: string }} Row
+ * A cell may consist of parts with separate texts. A part with `pick` has its own click action.
+ *
+ * @typedef {string | { className: string, parts: { className?: string, pick?: string }[] }} Cell
+ * @typedef {{ cells: (string | string[])[], pattern?: string, kind?: string, isDimmed?: boolean,
+ *   drawPicture?: (cell: HTMLElement) => void } | { note: string }} Row
  */
 export class RowList {
   #list
   #cells
   #open
   #describe
+  #pick
   #rows = []
 
   /**
    * @param {HTMLElement} list
-   * @param {string[]} cells the class names of a row's cells
+   * @param {Cell[]} cells the class names of a row's cells
    * @param {(entry: any) => void} open called with the entry whose row was pressed
    * @param {(entry: any) => Row} describe
+   * @param {(entry: any, pick: string) => void} [pick] called with the entry when the user clicks a part with `pick`
    */
-  constructor(list, cells, open, describe) {
+  constructor(list, cells, open, describe, pick) {
     this.#list = list
     this.#cells = cells
     this.#open = open
     this.#describe = describe
+    this.#pick = pick
   }
 
   /** Shows entries, the first on top, of which one may be opened. */
@@ -51,11 +57,17 @@ export class RowList {
   }
 
   #append() {
-    const cells = this.#cells.map((className) => h("span", { className }))
+    const cells = this.#cells.map((cell) => (typeof cell === "string" ? h("span", { className: cell })
+      : h("span", { className: cell.className }, cell.parts.map(({ className, pick }) => h("span", { className, "data-pick": pick })))))
     const button = h("button", { className: "row", type: "button" }, cells)
     const note = h("p", { className: "note", hidden: true })
     const row = { li: h("li", {}, button, note), button, note, cells, entry: undefined }
-    button.addEventListener("click", () => { if (row.entry !== undefined) this.#open(row.entry) })
+    button.addEventListener("click", (event) => {
+      if (row.entry === undefined) return
+      const part = this.#pick && partAt(button, event)
+      if (part) this.#pick(row.entry, part.dataset.pick)
+      else this.#open(row.entry)
+    })
     this.#rows.push(row)
     this.#list.append(row.li)
   }
@@ -68,8 +80,12 @@ export class RowList {
     row.li.toggleAttribute("data-gap", isNote)
     if (isNote) return setText(row.note, shown.note)
     row.cells.forEach((cell, place) => {
+      const content = shown.cells[place] ?? ""
+      if (typeof this.#cells[place] !== "string") {
+        return [...cell.children].forEach((part, index) => setText(part, (Array.isArray(content) ? content[index] : content) ?? ""))
+      }
       if (this.#cells[place].includes("picture")) return shown.drawPicture?.(cell)
-      setText(cell, shown.cells[place] ?? "")
+      setText(cell, content)
       if (!this.#cells[place].includes("tag")) return
       setData(cell, "pattern", shown.pattern)
       setData(cell, "kind", shown.kind)
@@ -80,6 +96,18 @@ export class RowList {
       else row.button.removeAttribute("aria-current")
     }
   }
+}
+
+/**
+ * Returns the part of a row with `pick` at the position of a click, because not all browsers dispatch clicks to the children of a
+ * button. A key press, and a click on a narrow screen, opens the row.
+ */
+function partAt(button, { detail, clientX, clientY }) {
+  if (detail === 0 || isNarrow()) return undefined
+  return [...button.querySelectorAll("[data-pick]")].find((part) => {
+    const [{ left, right, top, bottom }, { right: end }] = [part.getBoundingClientRect(), part.parentElement.getBoundingClientRect()]
+    return clientX >= left && clientX <= Math.min(right, end) && clientY >= top && clientY <= bottom
+  })
 }
 
 function setData(element, name, value) {

@@ -1,6 +1,5 @@
 import Coaty
 import Coordination
-import Logging
 import Synchronization
 
 /// Counts the agents that have joined other namespaces, so that users who miss an agent learn where it is.
@@ -27,32 +26,28 @@ final class OtherNamespaces: Component {
     }
 
     private let manager: CommunicationManager
-    private let logger: Logger
+    /// Counts the session, so that a stop can wait until it is closed.
+    private let sessions = TrafficSessions(feeds: 1)
     private let state = Mutex(State())
 
-    init(_ manager: CommunicationManager, logger: Logger) {
-        self.manager = manager
-        self.logger = logger
-    }
+    init(_ manager: CommunicationManager) { self.manager = manager }
 
-    func start() async {
-        do {
-            let subscription = try manager.subscribeToAgentsOfAllNamespaces(
-                onStatus: { [weak self] status in
-                    // Agents that leave meanwhile are not noticed. Those that stay connected are not counted again.
-                    if status == .offline { self?.forget() }
-                },
-                handler: { [weak self] event in self?.take(event) }
-            )
-            state.withLock { $0.subscription = subscription }
-        } catch {
-            logger.warning("agents of other namespaces are not counted", metadata: ["error": "\(error)"])
-        }
+    func start() async throws {
+        let place = sessions.take()
+        let subscription = try manager.subscribeToAgentsOfAllNamespaces(
+            onStatus: { [weak self] status in
+                // Agents that leave meanwhile are not noticed. Those that stay connected are not counted again.
+                if status == .offline { self?.forget() }
+            },
+            handler: { [weak self] event in withExtendedLifetime(place) { self?.take(event) } }
+        )
+        state.withLock { $0.subscription = subscription }
     }
 
     func stop() async {
         let subscription = state.withLock { $0.subscription.take() }
         subscription?.cancel()
+        await sessions.stop()
     }
 
     /// The namespaces with agents, by name.

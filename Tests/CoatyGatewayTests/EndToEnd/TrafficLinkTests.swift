@@ -12,16 +12,25 @@ import Testing
     }
 
     /// The topic filters that each client has asked the broker for, in order.
+    /// Without those of the session that observes other namespaces, which connects at any time.
     private static func subscriptions(_ broker: BrokerProcess) -> [(client: String, filter: String)] {
+        everySubscription(broker).filter { !observesOtherNamespaces($0.filter) }
+    }
+
+    private static func everySubscription(_ broker: BrokerProcess) -> [(client: String, filter: String)] {
         broker.log.split(separator: "\n").compactMap { line in
             guard let match = line.firstMatch(of: /: (Coaty[0-9a-f]{18}) 0 (\S+)$/) else { return nil }
             return (String(match.1), String(match.2))
         }
     }
 
+    private static func observesOtherNamespaces(_ filter: String) -> Bool { filter.hasPrefix("coaty/3/+/") }
+
     /// The clients that have left the broker in order, in that order.
     private static func left(_ broker: BrokerProcess) -> [String] {
-        broker.log.matches(of: /Client (Coaty[0-9a-f]{18}) disconnected\./).map { String($0.1) }
+        let others = Set(everySubscription(broker).filter { observesOtherNamespaces($0.filter) }.map(\.client))
+        return broker.log.matches(of: /Client (Coaty[0-9a-f]{18}) disconnected\./).map { String($0.1) }
+            .filter { !others.contains($0) }
     }
 
     @Test func eventsNarrowWhatTheBrokerIsAskedFor() throws {

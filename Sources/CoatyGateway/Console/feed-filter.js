@@ -1,0 +1,67 @@
+// The selection of the feed: which of the received events are shown. Pure.
+
+import { kind, senderId, trafficEvents } from "./summary.js"
+
+/** The properties by which events can be chosen, besides their kind and a text. */
+export const dimensions = {
+  sender: { title: "Sender", noun: "sender", of: senderId },
+  type: { title: "Type", noun: "type", of: (frame) => (frame.event === "raw" ? "" : kind(frame)) },
+  channel: { title: "Channel", noun: "channel", of: (frame) => frame.channelId },
+  operation: { title: "Operation", noun: "operation", of: (frame) => frame.operation },
+  context: { title: "IO context", noun: "IO context", of: (frame) => frame.contextName },
+  topic: { title: "Topic", noun: "topic", of: (frame) => (frame.event === "raw" ? frame.topic : undefined) },
+}
+
+/** Returns the value of an event in a dimension; undefined if it has none. */
+export function valueOf(frame, dimension) {
+  const value = dimensions[dimension].of(frame)
+  return typeof value === "string" && value !== "" ? value : undefined
+}
+
+/** Returns the dimension that names an event: its channel, operation, IO context or topic; undefined if it has none. */
+export const nameDimension = (frame) => ["channel", "operation", "context", "topic"].find((dimension) => valueOf(frame, dimension) !== undefined)
+
+/** Which events are shown. */
+export class FeedFilter {
+  /** The chosen kinds; all if it is empty. */
+  kinds = new Set()
+  /** The chosen values, by dimension. */
+  chosen = {}
+  /** A text in lower case that an event's row must contain. */
+  text = ""
+
+  /** Reads parameters of the address, and ignores unknown ones. */
+  static from({ kinds = "", find = "", ...parameters }) {
+    const filter = new FeedFilter()
+    filter.kinds = new Set(kinds.split(",").filter((event) => trafficEvents.includes(event)))
+    filter.text = find.trim().toLowerCase()
+    for (const dimension of Object.keys(dimensions)) if (parameters[dimension]) filter.chosen[dimension] = parameters[dimension]
+    return filter
+  }
+
+  /** Parameters of the address, without the text, which the address has as it was typed. */
+  get parameters() {
+    return { kinds: trafficEvents.filter((event) => this.kinds.has(event)).join(","), ...this.chosen }
+  }
+
+  /** Whether some events are not shown. */
+  get isNarrow() {
+    return this.kinds.size > 0 || this.isNarrowBesideKinds
+  }
+
+  get isNarrowBesideKinds() {
+    return this.text !== "" || Object.keys(this.chosen).length > 0
+  }
+
+  /**
+   * Returns whether an event or a gap is shown.
+   *
+   * @param {(frame: any) => string} textOf returns the text of an event's row, in lower case
+   */
+  shows(frame, textOf) {
+    if (frame.op === "gap") return !this.isNarrowBesideKinds
+    if (this.kinds.size > 0 && !this.kinds.has(frame.event)) return false
+    for (const dimension in this.chosen) if (valueOf(frame, dimension) !== this.chosen[dimension]) return false
+    return this.text === "" || textOf(frame).includes(this.text)
+  }
+}

@@ -1,0 +1,47 @@
+// The texts of the feed's rows.
+
+import { clock, count, line, plural } from "./dom.js"
+import { nameDimension, valueOf } from "./feed-filter.js"
+import { sender, subject, subjectParts } from "./summary.js"
+
+/** Returns the row of an event, a gap or a mark for a `RowList`. */
+export function rowOf(entry, names) {
+  if (entry.came !== undefined) return { note: `Paused here. ${sinceText(entry)}` }
+  if (entry.frame.op === "gap") return { note: gapText(entry.frame) }
+  const { time, event, name, subject, type, sender } = summaryOf(entry, names)
+  return { cells: [time, event, name, subject, type, sender], pattern: event }
+}
+
+/** Returns the text of an event's row, in lower case. */
+export const rowText = (item, names) => summaryOf(item, names).text
+
+/** Returns the texts of an event. They are created once, and updated when the sender's name becomes known. */
+function summaryOf(item, names) {
+  const { frame } = item
+  item.summary ??= { time: clock(item.at), event: frame.event, name: nameOf(frame), type: valueOf(frame, "type") ?? "" }
+  const { summary } = item
+  const who = sender(frame, names)
+  if (summary.sender !== who) {
+    summary.sender = who
+    summary.subject = subjectParts(frame, names)
+    summary.text = [summary.event, summary.name, subject(frame, names), summary.type, who].join(" ").toLowerCase()
+  }
+  return summary
+}
+
+/** Returns the channel, the operation, the IO context or the topic of an event. */
+function nameOf(frame) {
+  const dimension = nameDimension(frame)
+  return dimension === undefined ? "" : line(valueOf(frame, dimension), 100)
+}
+
+/** Returns how many events the page has received since the feed was paused. */
+export function sinceText({ came, gone }) {
+  if (came === 0) return "No events since."
+  return `${plural(came, "event")} since${gone > 0 ? `, of which ${count(gone)} are no longer kept` : ""}.`
+}
+
+const gapText = ({ dropped, where }) =>
+  dropped === null ? "Gap: the connection was interrupted, and an unknown number of events was dropped."
+  : where === "client" ? `Gap: ${plural(dropped, "event")} dropped because this page was too slow.`
+  : `Gap: ${plural(dropped, "event")} dropped because the connection was too slow.`
