@@ -10,25 +10,25 @@ extension Limits {
             "maximum-memory",
             .bytes,
             in: 128 << 20...1 << 44,
-            "Maximum resident memory beyond that at start; what clients make the gateway hold gets a part of it",
-            atTheBound: "429 or 503 `too-much-memory`; events are dropped as `overflow` says, with a gap",
+            "Maximum growth of the resident memory after the start; a part of it is for clients",
+            atTheBound: "429 or 503 `too-much-memory`; events are dropped according to `overflow`, with a gap",
             \.memory
         ),
         Bound(
             "maximum-memory-per-client",
             .bytes,
             in: 1 << 20...1 << 44,
-            "Maximum memory that one client makes the gateway hold",
+            "Maximum memory that the gateway uses for one client",
             derivation: "a quarter of the part for clients",
-            atTheBound: "429 `too-much-memory`; events are dropped as `overflow` says, with a gap",
+            atTheBound: "429 `too-much-memory`; events are dropped according to `overflow`, with a gap",
             \.memoryPerClient
         ),
         Bound(
             "minimum-memory-per-client",
             .bytes,
             in: 0...1 << 30,
-            "Memory that a client gets even if others hold much, as long as the reserve lasts",
-            atTheBound: "beyond it, a client gets what others leave",
+            "Memory that a client gets even if other clients have used up the rest, as long as the reserve lasts",
+            atTheBound: "a client gets more only if other clients have not used it up",
             \.minimumMemory
         ),
         Bound(
@@ -47,7 +47,7 @@ extension Limits {
             in: 1 << 20...1 << 40,
             "Maximum bytes of the object registry",
             derivation: "an eighth of the accounted memory",
-            atTheBound: "the objects that were heard of longest ago are removed; `complete` is false",
+            atTheBound: "the objects that were least recently received are removed; `complete` is false",
             \.objectMemory
         ),
     ]
@@ -58,7 +58,8 @@ extension Limits {
             .number,
             in: 1_000_000...1_000_000_000,
             "Maximum steps of evaluation per second for all clients, about 50 ns each; one client gets at most half",
-            atTheBound: "replays, snapshots, responses and queries of the client wait, its events come later",
+            atTheBound:
+                "replays, snapshots, responses and queries of the client are delayed; its events are delivered after those of other clients",
             \.workRate
         ),
         Bound(
@@ -66,25 +67,25 @@ extension Limits {
             .number,
             in: 2...256,
             "Number of threads that serve HTTP connections",
-            atTheBound: "requests wait for each other",
+            atTheBound: "requests wait for a free thread",
             \.httpThreads
         ),
         Bound(
             "event-threads",
             .number,
             in: 2...256,
-            "Number of threads that judge events and responses for clients",
+            "Number of fan-out workers: threads that filter events and responses, check access, and deliver them",
             derivation: "the number of processors, but at least 2",
-            atTheBound: "events wait; if a feed has too many, the oldest become a gap",
+            atTheBound: "events wait for a free worker; if too many of a feed wait, a gap replaces the oldest",
             \.eventThreads
         ),
         Bound(
             "query-threads",
             .number,
             in: 1...256,
-            "Number of threads that search objects",
+            "Number of threads that query the object registry",
             derivation: "half of the processors, but at least 1",
-            atTheBound: "queries wait for each other, up to `query-timeout`",
+            atTheBound: "queries wait for a free thread, up to `query-timeout`",
             \.queryThreads
         ),
     ]
@@ -111,16 +112,17 @@ extension Resource {
 
     private var help: String {
         switch self {
-        case .connections: "Maximum number of HTTP and WebSocket connections, half of it for each of the two"
+        case .connections: "Maximum number of connections: half for HTTP, half for WebSockets"
         case .unauthenticated: "Maximum number of WebSocket connections that have not authenticated"
         case .subscriptions: "Maximum number of subscriptions"
-        case .feeds: "Maximum number of feeds: of different observations"
+        case .feeds: "Maximum number of feeds; equal subscriptions share a feed"
         case .requests: "Maximum number of pending requests"
         case .outbox: "Maximum bytes queued for the broker"
         case .identities: "Maximum number of client identities, each with its own broker session"
-        case .brokerConnections: "Maximum number of feeds with their own broker connection: of selections of traffic"
+        case .brokerConnections:
+            "Maximum number of feeds with their own broker connection; each selection of `traffic` events has one"
         case .ioNodes: "Maximum number of registered IO nodes, each with its own broker session"
-        case .objects: "Maximum number of objects whose owners are remembered, until they are deadvertised"
+        case .objects: "Maximum number of objects whose owners the gateway stores, until they are deadvertised"
         case .queries: "Maximum number of queries of the object registry at a time"
         case .idempotencyKeys: "Maximum number of requests with an Idempotency-Key in ten minutes"
         }
@@ -147,7 +149,7 @@ extension Resource {
             "maximum-\(setting)-per-client",
             total.unit,
             in: 1...range.upperBound,
-            "\(help); for one client",
+            "For one client: \(help.prefix(1).lowercased())\(help.dropFirst())",
             derivation: "half of the total",
             atTheBound: "429 `\(problem.type)`",
             \Limits[self].perClient

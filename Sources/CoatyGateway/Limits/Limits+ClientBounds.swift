@@ -9,7 +9,7 @@ extension Limits {
             "maximum-undecided-connections",
             .number,
             in: 16...1_000_000,
-            "Maximum number of connections whose protocol is not known yet, or whose WebSocket handshake is under way",
+            "Maximum number of connections whose protocol is not known yet, or whose WebSocket handshake is not complete",
             atTheBound: "the oldest is closed",
             \.undecidedConnections
         ),
@@ -34,7 +34,7 @@ extension Limits {
             .bytes,
             in: 1 << 10...1 << 30,
             "Maximum bytes of the events that a connection queues for its client",
-            atTheBound: "events are dropped as `overflow` says, with a gap; one event is always queued",
+            atTheBound: "events are dropped according to `overflow`, with a gap; one event is always queued",
             \.queuedBytes
         ),
         Bound(
@@ -65,15 +65,15 @@ extension Limits {
             "handshake-timeout",
             .seconds,
             in: 1...60,
-            "Time for the first bytes of a connection, with TLS together with the handshake, for a WebSocket handshake, and then for `authenticate`, each",
-            atTheBound: "the connection is closed, after `authenticate` was awaited with 4502",
+            "Maximum time for each step of a new connection: the first bytes (including a TLS handshake), the WebSocket handshake, and `authenticate`",
+            atTheBound: "the connection is closed; with 4502 if `authenticate` is missing",
             \.handshakeTimeout
         ),
         Bound(
             "request-timeout",
             .seconds,
             in: 1...3600,
-            "Time from the first byte of an HTTP request to the end of its body",
+            "Maximum time from the first byte of an HTTP request to the end of its body",
             atTheBound: "the connection is closed without a response",
             \.requestTimeout
         ),
@@ -81,7 +81,7 @@ extension Limits {
             "connection-timeout",
             .seconds,
             in: 1...3600,
-            "Time that an HTTP connection may make no progress",
+            "Maximum time without progress on an HTTP connection: the client sends nothing, or does not read",
             atTheBound: "the connection is closed",
             \.connectionTimeout
         ),
@@ -89,24 +89,25 @@ extension Limits {
             "drain-delay",
             .seconds,
             in: 0...maximumStopTimeout - minimumStopTime,
-            "Time from a signal to stop until the gateway refuses clients; `/readyz` answers 503 from the signal on; at most `stop-timeout` less 8",
-            atTheBound: "the stop begins; a delay does not prolong it, but leaves pending requests less time",
+            "Time for which the gateway still serves clients after a stop signal, while `/readyz` responds with 503; at most `stop-timeout` minus 8",
+            atTheBound:
+                "the gateway refuses new requests; the delay is a part of `stop-timeout`, so pending requests have less time",
             \.drainDelay
         ),
         Bound(
             "stop-timeout",
             .seconds,
             in: 10...maximumStopTimeout,
-            "Time from a signal to stop until the process has ended; pending requests get 2 seconds of 10, and all beyond 10",
-            atTheBound: "components that have not stopped are left behind, and the exit status is 1",
+            "Maximum time from a stop signal to the end of the process; pending requests get 2 of 10 seconds, and all seconds beyond 10",
+            atTheBound: "the process ends although components have not stopped; the exit status is 1",
             \.stopTimeout
         ),
         Bound(
             "reconnect-spread",
             .seconds,
             in: 0...60,
-            "Time over which clients are asked to reconnect when the gateway stops: each gets a random delay",
-            atTheBound: "clients that do not understand the request reconnect as they like",
+            "Time over which reconnects are spread when the gateway stops: each client gets a random delay up to this",
+            atTheBound: "clients that ignore the delay reconnect earlier or later",
             \.reconnectSpread
         ),
     ]
@@ -117,7 +118,7 @@ extension Limits {
             "maximum-token-size",
             .bytes,
             in: 1024...64 << 10,
-            "Maximum size of a token of an identity provider, over HTTP within `maximum-header-size`; an `authenticate` frame may have 1 KiB more",
+            "Maximum size of a token of an identity provider; over HTTP, `maximum-header-size` also applies; an `authenticate` frame may have 1 KiB more",
             atTheBound: "401; the connection is closed with 4502",
             \.tokenSize
         ),
@@ -125,8 +126,8 @@ extension Limits {
             "maximum-verified-tokens",
             .number,
             in: 1...1_000_000,
-            "Maximum number of verified tokens of an identity provider that are remembered",
-            atTheBound: "the first is verified again when it comes again",
+            "Maximum number of verified tokens of an identity provider in the cache",
+            atTheBound: "the oldest is removed, and verified again when a client sends it",
             \.verifiedTokens
         ),
         Bound(
@@ -141,7 +142,7 @@ extension Limits {
             "maximum-tickets-per-client",
             .number,
             in: 1...1_000_000,
-            "Maximum number of unused tickets; for one client",
+            "For one client: maximum number of unused tickets",
             atTheBound: "its oldest is replaced",
             \.ticketsPerClient
         ),
@@ -158,14 +159,14 @@ extension Limits {
             .number,
             in: 1...10_000_000,
             "Maximum number of addresses whose failed authentications are counted",
-            atTheBound: "the first is forgotten",
+            atTheBound: "the oldest is removed",
             \.failingAddresses
         ),
         Bound(
             "maximum-audit-lines",
             .number,
             in: 1...1_000_000,
-            "Maximum number of lines of the audit log that wait to be written",
+            "Maximum number of lines queued for the audit log",
             atTheBound: "further lines are dropped and counted",
             \.auditLines
         ),
@@ -173,7 +174,7 @@ extension Limits {
             "maximum-audit-lines-per-client",
             .number,
             in: 1...1_000_000,
-            "Maximum number of lines of the audit log in a second; for one client",
+            "Maximum number of lines in the audit log about one client in a second",
             atTheBound: "further lines are dropped and counted",
             \.auditLinesPerClient
         ),

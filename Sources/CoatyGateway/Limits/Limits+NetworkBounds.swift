@@ -1,5 +1,5 @@
 extension Limits {
-    /// What comes from the broker and goes there, and what is kept of the network.
+    /// Messages to and from the broker, and contexts, nodes and agents in the network.
     static let networkBounds = [
         Bound(
             "maximum-outbox-publications",
@@ -16,7 +16,8 @@ extension Limits {
             in: 1 << 20...256 << 20,
             "Maximum size of an event that is received from the broker",
             derivation: "16777216, less if maximum-memory is below 256 MiB",
-            atTheBound: "the event is dropped, with a gap; if much more of it comes, the broker connection is closed",
+            atTheBound:
+                "the event is dropped, with a gap; if it is more than 64 KiB larger, the broker connection is closed",
             \.eventSize
         ),
         Bound(
@@ -31,15 +32,15 @@ extension Limits {
             "maximum-waiting-events",
             .number,
             in: 2...1_000_000,
-            "Maximum number of events of a feed that wait until they are judged for its subscriptions",
-            atTheBound: "the older half is replaced by a gap",
+            "Maximum number of events of a feed that wait for a worker",
+            atTheBound: "a gap replaces the older half",
             \.waitingEvents
         ),
         Bound(
             "maximum-raw-connections",
             .number,
             in: 1...100,
-            "Maximum number of broker connections that observe raw events, among which clients are divided",
+            "Maximum number of broker connections for `raw` subscriptions; clients are distributed over them",
             atTheBound: "clients share a connection",
             \.rawConnections
         ),
@@ -63,7 +64,7 @@ extension Limits {
             "maximum-agent-publications",
             .number,
             in: 1...1_000_000,
-            "Maximum number of publications of an identity or IO node that wait for the broker, with at most four times `maximum-body-size`",
+            "Maximum number of publications of an identity or IO node that are queued for the broker; their size is at most four times `maximum-body-size`",
             atTheBound: "503 `queue-full`",
             \.agentPublications
         ),
@@ -71,15 +72,15 @@ extension Limits {
             "maximum-waiting-context-changes",
             .number,
             in: 1...10_000,
-            "Maximum number of changes of an IO context that wait for each other",
-            atTheBound: "503 with `Retry-After`",
+            "Maximum number of pending changes of an IO context",
+            atTheBound: "503 `too-many-pending-updates`",
             \.waitingContextChanges
         ),
         Bound(
             "maximum-observed-contexts",
             .number,
             in: 1...100_000,
-            "Maximum number of IO contexts of other routers that are listed",
+            "Maximum number of listed IO contexts of other routers",
             atTheBound: "further ones are not listed",
             \.observedContexts
         ),
@@ -87,7 +88,7 @@ extension Limits {
             "maximum-observed-io-nodes",
             .number,
             in: 1...1_000_000,
-            "Maximum number of IO nodes that are listed, with ten times as many IO points, and associations of other routers",
+            "Maximum number of listed IO nodes; their IO points, and the associations of other routers, are at most ten times as many each",
             atTheBound: "further ones are not listed",
             \.observedIoNodes
         ),
@@ -95,7 +96,7 @@ extension Limits {
             "maximum-observed-context-memory",
             .bytes,
             in: 1 << 20...1 << 40,
-            "Maximum bytes of what is listed of other routers: contexts, IO nodes and associations",
+            "Maximum bytes of the listed contexts, IO nodes and associations of other routers",
             derivation: "67108864, less if maximum-memory is below 512 MiB",
             atTheBound: "further ones are not listed",
             \.observedContextMemory
@@ -109,7 +110,7 @@ extension Limits {
             .number,
             in: 1...1_000_000,
             "Maximum number of objects in the object registry",
-            atTheBound: "the objects that were heard of longest ago are removed; `complete` is false",
+            atTheBound: "the objects that were least recently received are removed; `complete` is false",
             \.registryObjects
         ),
         Bound(
@@ -124,15 +125,15 @@ extension Limits {
             "maximum-departed-agents",
             .number,
             in: 1...100_000,
-            "Maximum number of agents that have left and are still listed, with at most 4 KiB each on average",
-            atTheBound: "the first to leave is forgotten",
+            "Maximum number of listed agents that have left the network, with at most 4 KiB each on average",
+            atTheBound: "the agent that left first is removed",
             \.departedAgents
         ),
         Bound(
             "maximum-listed-objects",
             .number,
             in: 1...100_000,
-            "Maximum of `limit` of `GET /v1/objects`",
+            "Maximum `limit` of `GET /v1/objects`",
             atTheBound: "400 `invalid-parameter`; the default of `limit` is 100",
             \.listedObjects
         ),
@@ -148,7 +149,7 @@ extension Limits {
             "maximum-query-memory",
             .bytes,
             in: 1 << 20...1 << 30,
-            "Maximum bytes of the properties that a query keeps to order objects by",
+            "Maximum bytes of the properties by which a query sorts objects",
             atTheBound: "422 `query-too-expensive`",
             \.queryMemory
         ),
@@ -156,7 +157,7 @@ extension Limits {
             "query-timeout",
             .milliseconds,
             in: 100...60_000,
-            "Time from the request to the result of a query of the object registry",
+            "Maximum time from the request to the result of a query of the object registry",
             atTheBound: "503 `query-timeout`",
             \.queryTimeout
         ),

@@ -13,7 +13,7 @@ extension Limits {
             "maximum-buffered-events",
             .number,
             in: 1...1_000_000,
-            "Maximum of `buffer`: of the events that a subscription may queue",
+            "Maximum `buffer`, the number of events that a subscription queues",
             atTheBound: "400 `invalid-parameter`; the default of `buffer` is 256",
             \.buffer
         ),
@@ -29,7 +29,7 @@ extension Limits {
             "maximum-waiting-responses",
             .number,
             in: 1...1_000_000,
-            "Maximum number of responses to a request that wait until they are judged, with at most `maximum-response-bytes`",
+            "Maximum number of responses to a request that wait for a worker; their size is at most `maximum-response-bytes`",
             atTheBound: "the request ends with reason `overflow`",
             \.waitingResponses
         ),
@@ -62,7 +62,7 @@ extension Limits {
             "maximum-throttled-objects",
             .number,
             in: 1...1_000_000,
-            "Maximum number of objects of a subscription with `throttle` that are throttled at a time; their events count as queued",
+            "Maximum number of objects that a subscription with `throttle` throttles at a time; their events count as queued",
             atTheBound: "events of further objects are not throttled",
             \.throttledObjects
         ),
@@ -135,8 +135,8 @@ extension Limits {
             "maximum-answerable-requests-per-client",
             .number,
             in: 1...1_000_000,
-            "Maximum number of observed requests that clients may answer; for one client",
-            atTheBound: "the oldest can no longer be answered by it",
+            "Maximum number of observed requests that one client may answer",
+            atTheBound: "the client can no longer answer the oldest",
             \.answerableRequestsPerClient
         ),
         Bound(
