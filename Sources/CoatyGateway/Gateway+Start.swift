@@ -32,7 +32,7 @@ extension Gateway {
         reloader.withLock { $0 = makeReloader(network) }
         if stopClock.reserved > stopClock.limit {
             logger.warning(
-                "the components may take longer to stop than there is time for",
+                "the components may need more time to stop than the stop timeout allows",
                 metadata: ["add up to": "\(stopClock.reserved)", "limit": "\(stopClock.limit)"]
             )
         }

@@ -74,7 +74,7 @@ public final class Gateway: Sendable {
             try CertificateStore(files, logger: logger.labelled(.tls))
         }
         let component = GatewayRoot { name in
-            logger.critical("a component has ended for good: the gateway stops", metadata: ["component": "\(name)"])
+            logger.critical("a component has failed: the gateway stops", metadata: ["component": "\(name)"])
             onFailure()
         }
         root = Coordinator(name: "gateway", component: component)

@@ -77,9 +77,9 @@ final class Engine {
             return
         }
         if cws_destroy_context_in_loop(context, loop) == 0 {
-            // What stays behind still points to them.
+            // The context still points to them.
             _ = Unmanaged.passRetained(protocols)
-            logger.warning("the context of libwebsockets could not be destroyed, and its memory stays behind")
+            logger.warning("the context of libwebsockets could not be destroyed: its memory is not freed")
         }
     }
 }

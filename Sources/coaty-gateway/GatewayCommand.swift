@@ -69,7 +69,10 @@ struct GatewayCommand: AsyncParsableCommand {
         )
         let signals = TerminationSignals {
             StopWatchdog.start(timeout: settings.stopTimeout) {
-                logger.critical("does not stop", metadata: ["components": "\(gateway.stoppingComponents)"])
+                logger.critical(
+                    "the gateway does not stop in time: the process ends",
+                    metadata: ["components": "\(gateway.stoppingComponents)"]
+                )
                 LogControl.standard.finish()
             }
         }

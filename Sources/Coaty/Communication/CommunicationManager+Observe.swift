@@ -108,7 +108,10 @@ extension CommunicationManager {
         let logger = logger
         let end = try begin({ continuation.finish() }) { event in
             guard case .dropped = continuation.yield(event), let count = dropped.increment() else { return }
-            logger.warning("a reader is behind", metadata: ["event": "\(Event.self)", "dropped": "\(count)"])
+            logger.warning(
+                "events were dropped, because an observer reads them too slowly",
+                metadata: ["event": "\(Event.self)", "dropped": "\(count)"]
+            )
         }
         let deadline = timeLimit.map { limit in Deadline(after: limit) { continuation.finish() } }
         continuation.onTermination = { _ in

@@ -278,7 +278,7 @@ open class IoRouter: Controller {
     nonisolated func note(_ what: String) {
         guard let count = notes.increment() else { return }
         container.logger.warning(
-            "not everything is routed",
+            "an IO router can't route everything",
             metadata: ["reason": "\(what)", "router": "\(registeredName)", "noted so far": "\(count)"]
         )
     }

@@ -68,7 +68,7 @@ final class FeedCounts: Sendable {
 
     func noteSlowLaneOverflow() {
         slowLaneOverflows.add(1, ordering: .relaxed)
-        logger.notice("events were left out for a client, because its subscriptions take more work than its share")
+        logger.notice("events were dropped for a client, because its subscriptions take more work than its share")
     }
 
     /// - Parameter waitingSince: since when no worker has taken an event of the feed. A short time means that the workers are too slow, a
@@ -77,7 +77,7 @@ final class FeedCounts: Sendable {
         backlogs.add(1, ordering: .relaxed)
         let milliseconds = waitingSince.map { ($0.duration(to: .now)) / .milliseconds(1) } ?? 0
         logger.warning(
-            "events were left out, because subscriptions take more work than there are workers for",
+            "events were dropped, because the workers can't keep up with the subscriptions",
             metadata: ["idle-ms": .stringConvertible(Int(milliseconds))]
         )
     }

@@ -40,13 +40,15 @@ final class Refusals: Sendable {
 
     func count(_ kind: Kind, _ exhaustion: Tally.Exhaustion, _ client: ClientKey) {
         let message: Logger.Message =
-            exhaustion == .own ? "refused a client more than its share" : "refused a client: a limit is reached"
+            exhaustion == .own
+            ? "refused a request: the client has used up its share"
+            : "refused a request: all clients together have used up the resource"
         count(Reason(kind: kind, exhaustion: exhaustion), client, message)
     }
 
     /// Counts that the events and responses for a client wait. Nothing is refused.
     func countWait(_ kind: Rate.Kind, _ client: ClientKey) {
-        let message: Logger.Message = "delayed events and responses for a client: it was sent more than its rate"
+        let message: Logger.Message = "delayed events and responses for a client: it received more than its rate allows"
         count(Reason(kind: .rate(kind), exhaustion: .own), client, message)
     }
 

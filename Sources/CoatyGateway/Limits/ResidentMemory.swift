@@ -65,7 +65,7 @@ final class ResidentMemory: Component {
         case .close: closeGreediest(used)
         case .report:
             logger.warning(
-                "the resident memory is near its limit, and clients hold little of it",
+                "the resident memory is near its limit, although clients hold little of it",
                 metadata: ["bytes": "\(used)", "held for clients": "\(charged)"]
             )
         }

@@ -5,9 +5,9 @@ import Synchronization
 
 /// The time that all components together have to stop, so that the process ends before a supervisor kills it.
 final class StopClock: Sendable {
-    /// What is left of the stop timeout for the end of the process.
+    /// The part of the stop timeout that is reserved for the end of the process.
     static let reserve = Duration.milliseconds(500)
-    /// The stop timeout that the limits of the components are made for. Supervisors commonly wait for ten seconds.
+    /// The stop timeout for which the limits of the components are chosen. Supervisors commonly wait for ten seconds.
     static let defaultTimeout = Duration.seconds(10)
 
     private struct State {
@@ -33,7 +33,7 @@ final class StopClock: Sendable {
     /// Counts the limit of a component.
     func reserve(_ limit: Duration) { state.withLock { $0.reserved += limit } }
 
-    /// Names of the components that are stopping or were left behind.
+    /// Names of the components that are stopping, or have not stopped in time.
     var stopping: [String] { state.withLock { $0.stopping } }
 
     /// Starts the clock, if it does not run, and returns the part of the time that a component gets.
@@ -54,8 +54,8 @@ final class StopClock: Sendable {
     }
 }
 
-/// Stops a component within its share of a stop's time. A component that takes longer is left behind: the others still stop in order, and
-/// the end of the process ends it.
+/// Stops a component within its share of the stop timeout. If it takes longer, the others still stop in order, and the component ends with
+/// the process.
 struct BoundedStop: Component {
     let name: String
     let component: any Component
@@ -72,14 +72,18 @@ struct BoundedStop: Component {
             await component.stop()
             clock.ends(name)
         }
-        if !hasEnded { logger.error("does not stop in time, and is left behind", metadata: ["component": "\(name)"]) }
+        guard !hasEnded else { return }
+        logger.error(
+            "a component does not stop in time: the gateway continues without it",
+            metadata: ["component": "\(name)"]
+        )
     }
 
     func pause() async { await component.pause() }
     func resume() async { await component.resume() }
 }
 
-/// Runs an operation, and returns at its end or after `limit`, when it still runs.
+/// Runs an operation, and returns at its end, or after `limit` while it still runs.
 ///
 /// - Returns: whether the operation has ended.
 func completes(within limit: Duration, _ operation: @escaping @Sendable () async -> Void) async -> Bool {
@@ -98,7 +102,7 @@ func completes(within limit: Duration, _ operation: @escaping @Sendable () async
 @discardableResult
 func onBlockingThread<Value: Sendable>(_ operation: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
-        // A serial queue gets a thread of its own when it needs one.
+        // A serial queue gets a separate thread when it needs one.
         DispatchQueue(label: "blocking").async {
             continuation.resume(returning: operation())
         }

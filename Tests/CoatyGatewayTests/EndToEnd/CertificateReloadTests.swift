@@ -41,11 +41,11 @@ import Testing
     @Test func halfAPairKeepsTheOldOneAndIsLoggedOnce() throws {
         let old = try digest()
         try certificates.replace("server.pem", with: "next.pem")
-        try waitUntil("it is logged", within: 15) { gateway.log.contains("the loaded certificate stays in force") }
+        try waitUntil("it is logged", within: 15) { gateway.log.contains("the loaded certificate stays in use") }
         #expect(try digest() == old)
         // Two more checks.
         Thread.sleep(forTimeInterval: 11)
-        #expect(gateway.log.components(separatedBy: "the loaded certificate stays in force").count == 2)
+        #expect(gateway.log.components(separatedBy: "the loaded certificate stays in use").count == 2)
         try certificates.replace("server.key", with: "next.key")
         try waitUntil("the pair is complete", within: 15) { try digest() != old }
     }

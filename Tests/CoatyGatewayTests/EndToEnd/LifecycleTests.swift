@@ -121,7 +121,7 @@ import Testing
         #expect(gateway.log.contains(/error.*embedded broker is given up/))
         #expect(
             gateway.log.contains(
-                /critical gateway: a component has ended for good: the gateway stops component="embedded broker"/
+                /critical gateway: a component has failed: the gateway stops component="embedded broker"/
             )
         )
         guard case .text = try stream.receive(), case .close(4000, _) = try stream.receive() else {

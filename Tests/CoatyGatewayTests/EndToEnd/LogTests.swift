@@ -60,7 +60,7 @@ import Testing
         for number in 0..<50 { _ = try client.ask("subscribe", #""event":"channel","channelId":"\#(number)""#) }
         try scene.gateway.stop()
         let lines = scene.gateway.log.split(separator: "\n").filter {
-            $0.contains("refused a client more than its share")
+            $0.contains("refused a request: the client has used up its share")
         }
         #expect(lines.count == 2, "\(lines)")
         #expect(lines.last?.contains("(repeated 48 times) repeated=48") == true, "\(lines)")

@@ -54,7 +54,7 @@ import Testing
         #expect(try scene.get("/v1/info", as: nil).status == 429)
         #expect(try scene.get("/healthz", as: "ann").status == 200)
         #expect(try metric("rate_of_requests", scene) == "3")
-        #expect(scene.gateway.log.contains("refused a client more than its share"))
+        #expect(scene.gateway.log.contains("refused a request: the client has used up its share"))
         #expect(throws: (any Error).self) { _ = try scene.socket(as: "ann") }
     }
 
@@ -199,7 +199,7 @@ import Testing
         #expect((3...6).contains(numbers.count) && numbers == (0..<numbers.count).map { $0 })
         try waitUntil("the wait is counted") { try metric("rate_of_bytes_out", scene) == "1" }
         #expect(scene.gateway.log.contains("delayed events and responses for a client"))
-        #expect(!scene.gateway.log.contains("refused a client"))
+        #expect(!scene.gateway.log.contains("refused a request"))
         // The first event after the wait was sent before it, the last ones are queued, and a gap stands for the others.
         try scene.reload(Self.file("requests: 1000/s"))
         let gap = try limited.next(of: "s")

@@ -317,7 +317,7 @@ import Testing
         try Data(try Data(contentsOf: file).dropLast(7)).write(to: file)
         try scene.restart(SIGTERM)
         #expect(try scene.state() == "first")
-        #expect(scene.gateway.log.contains("is torn or was altered"))
+        #expect(scene.gateway.log.contains("is incomplete or was altered"))
     }
 
     @Test func aChangeThatCannotBeKeptIsMadeAndSaidSo() throws {

@@ -138,6 +138,8 @@ import Testing
         try other.subscribe("0", #""event":"channel","channelId":"1""#)
         #expect(try other.ask("subscribe", #""event":"channel","channelId":"2""#).json["status"] as? Int == 503)
         #expect(try count("feeds", "all") == 1)
-        try waitUntil("the log says so") { scene.gateway.log.contains("refused a client: a limit is reached") }
+        try waitUntil("the log says so") {
+            scene.gateway.log.contains("refused a request: all clients together have used up the resource")
+        }
     }
 }

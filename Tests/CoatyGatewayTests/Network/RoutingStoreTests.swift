@@ -110,7 +110,7 @@ import Testing
             try folder.put(whole.prefix(length), at: folder.file.path)
             #expect(try await folder.restart(configured) == "first", "\(length) bytes")
         }
-        #expect(folder.log.lines.filter { $0.contains("is torn or was altered") }.count == whole.count)
+        #expect(folder.log.lines.filter { $0.contains("is incomplete or was altered") }.count == whole.count)
         try folder.put(whole, at: folder.file.path)
         #expect(try await folder.restart(configured) == "second")
     }
@@ -163,7 +163,7 @@ import Testing
         try folder.put([], at: folder.file.path)
         try folder.put("torn\n".utf8, at: folder.file.previousPath)
         #expect(try await folder.restart(configured) == "normal")
-        #expect(folder.log.lines.contains { $0.contains("no state can be used") })
+        #expect(folder.log.lines.contains { $0.contains("no stored state can be used") })
     }
 
     @Test func aGatewayKilledBetweenTheStepsOfAWriteLosesNothingThatWasThere() async throws {
@@ -179,7 +179,7 @@ import Testing
         // The current file has become the previous one, the new one is not yet the current one.
         try FileManager.default.moveItem(atPath: file.path, toPath: file.previousPath)
         #expect(try await folder.restart(configured) == "first")
-        #expect(folder.log.lines.contains { $0.contains("an earlier state is used") })
+        #expect(folder.log.lines.contains { $0.contains("the previous version of the stored state is used") })
         try await folder.store(configured).save(Self.context("second")).value
         #expect(try await folder.restart(configured) == "second")
         try folder.put([], at: file.path)
@@ -202,7 +202,7 @@ import Testing
         let text = text.replacing("FINGERPRINT", with: fingerprint)
         try folder.file.write(Array(text.utf8), keepingCurrent: true)
         #expect(try await folder.restart(configured) == "normal")
-        #expect(folder.log.lines.contains { $0.contains("the configuration counts") })
+        #expect(folder.log.lines.contains { $0.contains("so the configuration applies") })
     }
 
     /// One part is whole, and the other one nothing that a gateway of this version takes.
@@ -221,7 +221,7 @@ import Testing
         try folder.file.write(Array(flawed.utf8), keepingCurrent: true)
         #expect(try await folder.restart(configured) == (isContextFlawed ? "normal b" : "emergency a"))
         let part = isContextFlawed ? "a context" : "rules"
-        #expect(folder.log.lines.count { $0.contains("what was kept of \(part) can't be used") } == 1)
+        #expect(folder.log.lines.count { $0.contains("the stored state of \(part) can't be used") } == 1)
         #expect(folder.log.lines.count == 1)
     }
 

@@ -31,7 +31,7 @@ import Testing
         // The gateway that wrote it can be started again with this one.
         #expect(try folder.bytes(folder.file.previousPath) == old)
         #expect(try await folder.restart(configured) == "emergency")
-        #expect(folder.log.lines.count { $0.contains("is written in version 2") } == 1)
+        #expect(folder.log.lines.count { $0.contains("upgrading the stored state to version 2") } == 1)
     }
 
     @Test(arguments: [false, true]) func aNewerVersionIsRefusedUntouched(isPrevious: Bool) async throws {
@@ -59,7 +59,7 @@ import Testing
         let header = "coaty-gateway state \(version) \(Fingerprint.of(text))\n"
         try folder.put(Array(header.utf8) + text, at: folder.file.path)
         #expect(try await folder.restart(configured) == "normal")
-        #expect(folder.log.lines.contains { $0.contains("is torn or was altered") })
+        #expect(folder.log.lines.contains { $0.contains("is incomplete or was altered") })
     }
 
     @Test func aDirectoryIsLockedOnce() throws {

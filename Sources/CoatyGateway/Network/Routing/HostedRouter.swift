@@ -63,7 +63,7 @@ final class HostedRouter: RuleBasedIoRouter {
             do {
                 try await keeping.value
             } catch {
-                container.logger.error("an IO context was not kept", metadata: ["error": "\(error)"])
+                container.logger.error("a change of an IO context was not stored", metadata: ["error": "\(error)"])
             }
         }
     }

@@ -100,7 +100,7 @@ final class RoutingStore: Sendable {
 
     private func write(_ context: HostedContext) throws {
         guard let configured = state.withLock({ $0.configured[context.objectId] }) else {
-            throw RoutingStoreError(directory: directory, reason: "keeps no context \(context.objectId)")
+            throw RoutingStoreError(directory: directory, reason: "does not store the context \(context.objectId)")
         }
         let text = try PayloadCoder.encode(KeptContext(context, replacing: configured))
         let (isDamaged, isWritten) = state.withLock {
@@ -137,23 +137,23 @@ final class RoutingStore: Sendable {
         do {
             (context, dropped, unusable) = try kept.applied(to: configured)
         } catch {
-            logger.error("what was kept can't be used: the configuration counts: \(error)", metadata: metadata)
+            logger.error("the stored state can't be used, so the configuration applies: \(error)", metadata: metadata)
             return configured
         }
         for (part, error) in unusable {
             logger.error(
-                "what was kept of \(part) can't be used: the configuration counts: \(error)",
+                "the stored state of \(part) can't be used, so the configuration applies: \(error)",
                 metadata: metadata
             )
         }
         let isOutdated = version < StateFile.version && unusable.isEmpty
         if isOutdated {
-            logger.info("what was kept is written in version \(StateFile.version)", metadata: metadata)
+            logger.info("upgrading the stored state to version \(StateFile.version)", metadata: metadata)
         }
         guard !dropped.isEmpty || isOutdated else { return context }
         for part in dropped {
             logger.warning(
-                "the configuration of \(part) has changed: what was kept of it is dropped",
+                "the configuration of \(part) has changed: its stored state is discarded",
                 metadata: metadata
             )
         }
@@ -161,7 +161,7 @@ final class RoutingStore: Sendable {
             // Else what was dropped would come back with the earlier configuration.
             try write(context)
         } catch {
-            logger.error("what was kept can't be written again: \(error)", metadata: metadata)
+            logger.error("the stored state can't be updated: \(error)", metadata: metadata)
         }
         return context
     }
@@ -174,7 +174,9 @@ final class RoutingStore: Sendable {
             do throws(StateFile.Flaw) {
                 let content = try StateFile.read(path)
                 let kept = try KeptContext(content.text, of: id)
-                if !isCurrent { logger.warning("an earlier state is used", metadata: ["file": "\(path)"]) }
+                if !isCurrent {
+                    logger.warning("the previous version of the stored state is used", metadata: ["file": "\(path)"])
+                }
                 return (kept, content.version)
             } catch .missing {
                 // Nothing was ever kept, or the gateway was killed before the new file was in place.
@@ -185,7 +187,9 @@ final class RoutingStore: Sendable {
                 logger.error("a file of the state directory \(error)", metadata: ["file": "\(path)"])
             }
         }
-        if isFlawed { logger.error("no state can be used: the configuration counts", metadata: ["context": "\(id)"]) }
+        if isFlawed {
+            logger.error("no stored state can be used, so the configuration applies", metadata: ["context": "\(id)"])
+        }
         return nil
     }
 }

@@ -29,7 +29,7 @@ struct StateFile: Sendable {
         var description: String {
             switch self {
             case .missing: "is missing"
-            case .damaged: "is torn or was altered"
+            case .damaged: "is incomplete or was altered"
             case .newer(let version):
                 "has version \(version), but this gateway reads versions up to \(StateFile.version): start the gateway that "
                     + "wrote it, or move the file away"

@@ -2,7 +2,7 @@ import Coaty
 import Logging
 import Synchronization
 
-/// A change that is ready to be put in force, which can't fail any more.
+/// A change that is ready to be applied, and can no longer fail.
 struct PreparedChange: Sendable {
     /// The settings that change.
     let names: [String]
@@ -15,7 +15,7 @@ extension GatewaySettings {
         Self.all.filter { given[$0.name]?.value != others.given[$0.name]?.value }
     }
 
-    /// Checks that a reload can put the settings in force.
+    /// Checks that a reload can apply the settings.
     ///
     /// - Throws: ``ConfigurationError`` that names all settings that need a restart.
     func checkReload(from others: GatewaySettings) throws(ConfigurationError) {
@@ -57,14 +57,14 @@ private actor ReloadQueue {
     }
 }
 
-/// Puts newly read settings in force while the gateway runs: all that have changed, or none.
+/// Applies newly read settings while the gateway runs: all that have changed, or none.
 ///
 /// Everything that can fail happens before anything changes. A part of the gateway that can take over new settings adds one element to
 /// ``prepare(_:from:)``.
 final class Reloader: Sendable {
     typealias Read = @Sendable () throws(ConfigurationError) -> GatewaySettings
 
-    /// What settings are put in force in.
+    /// The parts of the gateway to which settings are applied.
     struct Parts: Sendable {
         let access: AccessControl
         let audit: AuditLog
@@ -74,7 +74,7 @@ final class Reloader: Sendable {
         let certificates: CertificateStore?
         let keys: KeyRefresher
         let requestLog: RequestLog
-        /// The token that the gateway has made at start; nil if it has not.
+        /// The token that the gateway has generated at its start; nil if it has not generated one.
         let generatedToken: String?
         /// Whether the gateway stops.
         let isStopping: @Sendable () -> Bool
@@ -94,7 +94,7 @@ final class Reloader: Sendable {
         self.read = read
     }
 
-    /// Reads the settings and puts them in force. A second call waits for the first, and then reads the settings again.
+    /// Reads the settings and applies them. A second call waits for the first, and then reads the settings again.
     ///
     /// - Returns: the names of the settings that have changed.
     /// - Throws: ``ConfigurationError``; nothing has changed then.
@@ -132,8 +132,8 @@ final class Reloader: Sendable {
         return names
     }
 
-    /// Prepares all changes but those of rules. Files and key URLs that settings name are read and checked now, and `commit` puts
-    /// their content in force.
+    /// Prepares all changes except those of rules. Files and key URLs that settings name are read and checked now; `commit` applies
+    /// their content.
     private func prepare(
         _ settings: GatewaySettings,
         from current: GatewaySettings
@@ -195,7 +195,7 @@ final class Reloader: Sendable {
         }
     }
 
-    /// Checks that the rules of contexts can be decided for what is there now.
+    /// Checks that the rules of contexts can be evaluated for the current IO nodes.
     private func check(_ contexts: [HostedContext]) async throws(ConfigurationError) {
         for context in contexts {
             do {
@@ -211,7 +211,7 @@ final class Reloader: Sendable {
             try await parts.routing.reconfigure(context)
         } catch {
             logger.error(
-                "the rules of a reload are in force, but the state directory still has those before",
+                "the reloaded rules are in use, but could not be stored in the state directory",
                 metadata: ["context": "\(context.objectId)", "error": "\(error)"]
             )
         }

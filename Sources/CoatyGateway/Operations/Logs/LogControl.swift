@@ -4,9 +4,9 @@ import HTTPServer
 public import Logging
 import Synchronization
 
-/// What of the log is written, and how: the level of each label and the format. Both can change while the gateway runs.
+/// The level of each log label, and the format. Both can change while the gateway runs.
 ///
-/// Copies of loggers are everywhere, so their handlers ask this object, and what a logger sets as its level has no effect.
+/// Every part of the gateway has copies of loggers. Their handlers read the level here; the level of a logger has no effect.
 public final class LogControl: Sendable {
     /// The one of the process.
     public static let standard = LogControl(output: .standardError)
@@ -35,7 +35,7 @@ public final class LogControl: Sendable {
         GatewayLogHandler(control: self, label: LogLabel(ofLogger: label))
     }
 
-    /// Puts settings in force for all lines from now on.
+    /// Applies settings to all lines from now on.
     public func apply(_ settings: LogSettings) {
         format.store(settings.format.rawValue, ordering: .relaxed)
         for label in LogLabel.allCases {
@@ -50,7 +50,7 @@ public final class LogControl: Sendable {
         output.flush()
     }
 
-    /// The least grave messages of a label that are written.
+    /// The lowest level of a label that is written.
     func level(of label: LogLabel) -> Logger.Level {
         Logger.Level.allCases[levels[label.rawValue].load(ordering: .relaxed)]
     }
@@ -108,7 +108,7 @@ public final class LogControl: Sendable {
         let text = line.text(format, at: Date().timeIntervalSince1970)
         output.write(text, isOfRequest: line.label == .requests) { dropped in
             let fields: Logger.Metadata = ["lines": .stringConvertible(dropped)]
-            return LogLine(.gateway, .warning, "log lines were dropped: nobody reads them fast enough", fields)
+            return LogLine(.gateway, .warning, "log lines were dropped: the log is not read fast enough", fields)
                 .text(format, at: Date().timeIntervalSince1970)
         }
     }
@@ -120,7 +120,7 @@ public final class LogControl: Sendable {
         Logger.Level.allCases.map { ($0, counts[Self.index(of: $0)].load(ordering: .relaxed)) }
     }
 
-    /// The lines that were not written, because nobody read the log fast enough.
+    /// The lines that were not written, because the log was not read fast enough.
     var droppedLines: Int { output.dropped }
 
     private static func index(of level: Logger.Level) -> Int { Logger.Level.allCases.firstIndex(of: level) ?? 0 }

@@ -156,7 +156,7 @@ final class CertificateStore: Component {
             }
             guard !isKnown else { return }
             logger.error(
-                "changed certificate files can't be used; the loaded certificate stays in force",
+                "changed certificate files can't be used; the loaded certificate stays in use",
                 metadata: ["error": "\(error)"]
             )
         }

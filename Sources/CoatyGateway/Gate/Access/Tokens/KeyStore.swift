@@ -180,7 +180,7 @@ final class KeyStore: Sendable {
             return hasRevoked
         } catch {
             logger.warning(
-                "the keys for tokens could not be loaded; the former ones stay",
+                "the keys for tokens could not be loaded; the previous keys stay in use",
                 metadata: ["error": "\(error)"]
             )
             return false
