@@ -2,7 +2,7 @@ import Coaty
 import HTTPServer
 import WebSocketServer
 
-/// Where the metrics of the gateway come from. docs/operations.md describes each.
+/// The sources of the gateway's metrics. docs/metrics.md describes each.
 extension Metrics {
     func add(_ server: HTTPServer) {
         add { text in
@@ -12,7 +12,7 @@ extension Metrics {
             }
             text.counter(
                 "http_requests_total",
-                "HTTP requests by route, method and status. Status 0: the client left before the answer.",
+                "HTTP requests by route, method and status. Status 0: the client disconnected before the response.",
                 routes.flatMap { route in
                     route.responses.map { response in
                         let status = response.status.map(String.init) ?? "other"
@@ -41,12 +41,12 @@ extension Metrics {
         add { text in
             text.counter(
                 "log_messages_total",
-                "Log messages by level, with those that are counted because they repeat.",
+                "Log messages by level, including repeated ones that are only counted.",
                 log.messages.map { ([("level", $0.level.rawValue)], Double($0.count)) }
             )
             text.counter(
                 "log_lines_dropped_total",
-                "Log lines that were dropped, because nobody reads the log fast enough.",
+                "Log lines that were dropped, because the log was not read fast enough.",
                 log.droppedLines
             )
         }
@@ -97,7 +97,7 @@ extension Metrics {
             )
             text.gauge(
                 "tls_certificate_expiry_timestamp_seconds",
-                "When the certificate in force expires, in seconds since 1970.",
+                "When the certificate in use expires, in seconds since 1970.",
                 Int(certificates.context.expiry)
             )
         }
@@ -118,15 +118,15 @@ extension Metrics {
         }
     }
 
-    /// Adds what the parts of the gateway that act in the network count.
+    /// Adds the counters of the parts of the gateway that act in the network.
     func add(_ network: Network) {
         add { [control = network.control] text in
-            text.gauge("paused", "1 if the gateway takes no new work.", control.isPaused ? 1 : 0)
+            text.gauge("paused", "1 if the gateway is paused, and accepts no new work.", control.isPaused ? 1 : 0)
         }
         add { [idempotency = network.idempotency] text in
             text.counter(
                 "idempotency_replays_total",
-                "Requests that got the answer to an earlier one with the same Idempotency-Key.",
+                "Requests that got the response to an earlier request with the same Idempotency-Key.",
                 idempotency.replays
             )
         }
@@ -153,13 +153,13 @@ extension Metrics {
     func add(_ feeds: FeedHub) {
         add { text in
             let streams = feeds.streams.statistics
-            text.gauge("feeds", "Different observations of clients.", feeds.count)
+            text.gauge("feeds", "Feeds. Equal subscriptions share a feed.", feeds.count)
             text.gauge("subscriptions", "Subscriptions of clients.", streams.subscriptions)
             text.gauge("stream_connections", "Connections that have subscriptions.", streams.connections)
             text.counter("events_delivered_total", "Events handed to the connections of clients.", streams.delivered)
             text.counter(
                 "events_dropped_total",
-                "Events that a client did not get, by reason. A gap stands in their place.",
+                "Events that were dropped for a client, by reason. The client gets a gap instead.",
                 [
                     ([("reason", "slow_client")], Double(streams.dropped)),
                     ([("reason", "expensive_filter")], Double(streams.leftOut)),
@@ -172,17 +172,17 @@ extension Metrics {
             )
             text.gauge(
                 "slow_lanes",
-                "Feeds whose events a client gets behind others, because its subscriptions take much work.",
+                "Feeds from which a client gets events after other clients, because its subscriptions take much work. Counted for each such client.",
                 feeds.counts.currentSlowLanes
             )
             text.counter(
                 "slow_lane_overflows_total",
-                "How often a gap replaced the oldest events of a feed for one client, because its subscriptions take more work than its share.",
+                "How often a gap replaced the oldest events of a feed for one client, because its subscriptions took more work than its share.",
                 feeds.counts.droppedForClients
             )
             text.counter(
                 "replays_total",
-                "Subscriptions that resume, by outcome: complete, gap (the oldest are gone), or unknown (cursor).",
+                "Resumed subscriptions by outcome: complete, gap (the oldest events were no longer stored), or unknown (the cursor was not valid).",
                 FeedCounts.Replay.allCases.map { ([("outcome", "\($0)")], Double(feeds.counts.replays($0))) }
             )
             text.gauge("queued_events", "Events queued for slow clients.", streams.queued)
@@ -202,7 +202,7 @@ extension Metrics {
             text.counter("broker_reconnects_total", "Broker connections after the first.", session.reconnects)
             text.counter(
                 "broker_messages_invalid_total",
-                "Messages that were dropped because they are no valid events, or too large.",
+                "Messages that were dropped because they were too large or not valid events.",
                 session.invalid
             )
             text.counter(
@@ -264,7 +264,7 @@ extension Metrics {
             let memory = MemoryStatus(accounts, resident, feeds)
             text.gauge(
                 "memory_bytes",
-                "Memory by part: resident beyond that at start, held for clients, events that wait in feeds.",
+                "Memory by part: growth of the resident memory since the start (resident), memory for clients (clients), events that wait for workers (feeds).",
                 [
                     ([("part", "resident")], Double(memory.resident)), ([("part", "clients")], Double(memory.charged)),
                     ([("part", "feeds")], Double(memory.feeds)),
@@ -287,17 +287,17 @@ extension Metrics {
             let resources = Resource.allCases.filter { $0 != .unauthenticated }
             text.gauge(
                 "resource_used",
-                "What all clients have of a resource.",
+                "Amount of a resource that all clients together use.",
                 resources.map { ([("resource", $0.label)], Double(accounts.used($0))) }
             )
             text.gauge(
                 "resource_limit",
-                "What all clients can have of a resource.",
+                "Maximum amount of a resource for all clients together.",
                 resources.map { ([("resource", $0.label)], Double(accounts.limits[$0].total)) }
             )
             text.counter(
                 "limits_reached_total",
-                "How often a client was refused something, or had to wait, by limit and by whether its own share (own) or everything (all) is used up.",
+                "Refusals and delays of clients, by limit and scope: the client's share (own) or the whole resource (all) was used up.",
                 accounts.refusals.all.sorted { "\($0.key)" < "\($1.key)" }.map { reason, count in
                     ([("limit", reason.kind.label), ("scope", reason.exhaustion.label)], Double(count))
                 }
