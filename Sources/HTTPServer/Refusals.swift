@@ -48,13 +48,13 @@ final class Refusals: Sendable {
             "bad-request",
             "Bad request",
             400,
-            "The target must be a path; path and query are UTF-8 in well-formed percent escapes, without control characters."
+            "The target must be a path. Path and query must be percent-encoded UTF-8 without control characters."
         ).response()
         malformedRequest = problem(
             "bad-request",
             "Bad request",
             400,
-            "The header fields do not define unambiguously where the request ends.",
+            "The header fields define the length of the body ambiguously.",
             [close]
         ).response()
         notFound = problem("not-found", "Not found", 404, "There is nothing at this path.").response()
@@ -62,7 +62,7 @@ final class Refusals: Sendable {
             "content-too-large",
             "Content too large",
             413,
-            "The body is larger than this server takes.",
+            "The body is larger than this server accepts.",
             [close]
         )
         contentTooLarge = tooLarge.response()
@@ -87,14 +87,14 @@ final class Refusals: Sendable {
             "header-fields-too-large",
             "Header fields too large",
             431,
-            "Request line and header fields together are larger than this server takes.",
+            "The request line and header fields are larger than this server accepts.",
             [close]
         ).response()
         unknownTransferCoding = problem(
             "unknown-transfer-coding",
             "Unknown transfer coding",
             501,
-            "The only transfer coding is chunked.",
+            "The server supports no transfer coding except chunked.",
             [close]
         ).response()
         let delays = max(1, drainRetryAfter.lowerBound)...max(1, drainRetryAfter.upperBound)

@@ -193,7 +193,7 @@ extension RoutingExcess: CustomStringConvertible {
     package var description: String {
         let pair = "the source \(ioSourceId) and the actor \(ioActorId)"
         return isOfRun
-            ? "the rules take too much work for all pairs together; \(pair) and others are not judged"
+            ? "the rules take too much work for all pairs together; \(pair), and others, were not evaluated"
             : "the rules take more than \(RoutingWork.stepsPerPair) steps for \(pair)"
     }
 }

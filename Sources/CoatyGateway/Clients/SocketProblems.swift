@@ -2,12 +2,15 @@ import HTTPServer
 
 /// Problems with the frames of a client on `/v1/ws`.
 extension Problems {
-    static let idInUse = conflict("A subscription or request of this id is under way.")
-    static let identifiedBefore = conflict("The connection has an identity already.")
+    static let idInUse = conflict("A subscription or pending request of this connection already has this id.")
+    static let identifiedBefore = conflict("This connection already has an identity.")
     static let endedBeforeItBegan = conflict("The subscription was ended before it began.")
 
     static func tooManyActivities(_ maximum: Int) -> Problem {
-        tooManySubscriptions("A connection has at most \(maximum) subscriptions and requests.", status: 429)
+        tooManySubscriptions(
+            "A connection may have at most \(maximum) subscriptions and pending requests.",
+            status: 429
+        )
     }
 
     static let notIdentified = Problem(
@@ -17,6 +20,6 @@ extension Problems {
         detail: "The identity could not be advertised in time."
     )
 
-    static let noSuchSubscription = notFound(detail: "There is no subscription of this id.")
-    static let noSuchRequest = notFound(detail: "There is no request of this id under way.")
+    static let noSuchSubscription = notFound(detail: "This connection has no subscription with this id.")
+    static let noSuchRequest = notFound(detail: "This connection has no pending request with this id.")
 }

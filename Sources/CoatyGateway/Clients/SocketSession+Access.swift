@@ -55,7 +55,7 @@ extension SocketSession {
             guard error.status != 503 else { return disconnect(.tryAgainLater, "keys not loaded") }
             return disconnect(.notAuthenticated, "wrong token")
         }
-        // What a client has begun without a token stays its own; it may authenticate once.
+        // A client without a token keeps its subscriptions and requests when it authenticates, which it may do once.
         guard current?.subject.isAmbient ?? true || current?.subject == principal.subject else {
             throw Problems.otherSubject
         }
@@ -112,7 +112,7 @@ extension SocketSession {
         }
     }
 
-    /// Ends the connection, and discards what is queued for it.
+    /// Ends the connection, and discards its queued frames.
     func disconnect(_ code: CloseCode, _ reason: String) {
         // The identity and the requests end when the connection has closed.
         outbound.close()
@@ -156,6 +156,6 @@ extension Problems {
         type: typePrefix + "forbidden",
         title: "Forbidden",
         status: 403,
-        detail: "The token is that of another subject. Open a new connection for it."
+        detail: "The token belongs to another subject than this connection. Open a new connection for it."
     )
 }

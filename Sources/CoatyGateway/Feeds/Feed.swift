@@ -4,11 +4,11 @@ import Synchronization
 
 /// A feed: delivers each event, in order, to all subscriptions to the same observation, and adds it to the replay buffer.
 ///
-/// Whoever brings an event, a subscription or a status only appends it to the feed's intake. The feed's turns, on the threads of
-/// the pool and one at a time, apply the intake in its order: they judge filters and views, build texts and fill the outbound
+/// Callers that add an event, a subscription or a status only append it to the feed's intake. The feed's turns, on the threads of
+/// the pool and one at a time, apply the intake in its order: they evaluate filters and views, build texts and fill the outbound
 /// queues.
 ///
-/// Lock order: object registry, feed's intake, replay buffer. And apart from these: outbound queue, subscription's view, connection.
+/// There are two lock orders: object registry, feed's intake, replay buffer; and outbound queue, subscription's view, connection.
 /// No thread takes a lock of one chain while it holds one of the other. The locks of pools are leaves. A turn's own lock, `turns`,
 /// is never contended; turns take the others while they hold it. Nothing of a client is evaluated, parsed or built under a lock
 /// that the broker's thread or an I/O thread takes.
@@ -25,7 +25,7 @@ final class Feed: Job {
         case refused
     }
 
-    /// What only turns use.
+    /// State that only turns use.
     private struct Turns {
         var status = Status.opening
         /// The position of the last record that was applied.
@@ -318,7 +318,7 @@ final class Feed: Job {
             if start.snapshot != nil {
                 start.gap = .gap(nil, nil)
             } else {
-                // After an unknown cursor, only what has arrived since: any text would open the replay buffer otherwise.
+                // After an unknown cursor, only later events: otherwise any text would give access to the replay buffer.
                 let resumption = isKnown ? since : arrival
                 if !isKnown { start.gap = .gap(nil, resumption) }
                 start.replay = replay(behind: resumption, now)
@@ -355,6 +355,6 @@ extension Problems {
         type: typePrefix + "filter-too-expensive",
         title: "Filter too expensive",
         status: 422,
-        detail: "The condition takes more steps than allowed for one event or response."
+        detail: "The condition takes more steps than are allowed for one event or response."
     )
 }

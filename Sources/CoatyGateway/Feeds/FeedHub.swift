@@ -8,9 +8,9 @@ import Synchronization
 ///
 /// A feed whose last subscription has ended stays for the resume window, so that its clients can resume.
 final class FeedHub: Sendable {
-    /// Maximum number of unused feeds that keep their own session: each such session may receive all events of the network.
+    /// Maximum number of unused feeds that keep a separate session: each such session may receive all events of the network.
     static let maximumUnusedTrafficFeeds = 2
-    /// Traffic feeds have a replay buffer of their own, with the total size divided by this. In a shared buffer, traffic would
+    /// Traffic feeds have a separate replay buffer, with the total size divided by this. In a shared buffer, traffic would
     /// evict the events of all other feeds.
     static let trafficPart = 4
 
@@ -106,7 +106,7 @@ final class FeedHub: Sendable {
     ///   - limits: bound the feeds, the replay buffers, and the events that have not been delivered yet.
     ///   - sessions: counts the sessions that observe traffic.
     ///   - rawSessions: observe raw events.
-    ///   - workers: judge events for subscriptions and responses for requests.
+    ///   - workers: evaluate filters and access of events and responses, and deliver them.
     init(
         manager: CommunicationManager,
         ioNodes: IoNodeRegistry,
@@ -146,7 +146,7 @@ final class FeedHub: Sendable {
         _ = objects.observeChanges(pins.note)
     }
 
-    /// The number of feeds, with those that nobody uses and that wait for clients to resume.
+    /// The number of feeds, including unused ones that clients can resume.
     var count: Int { state.withLock { $0.entries.count } }
 
     /// Returns the problem if an observation is not possible now; nil if it is.
@@ -308,15 +308,15 @@ final class FeedHub: Sendable {
 
 extension Problems {
     static let tooManyTrafficFeeds = tooManySubscriptions(
-        "The gateway observes as many other choices of events as it may, or has not yet done with earlier ones."
+        "All broker connections for traffic are in use or still closing. Try again later, or use the `events` of an open subscription."
     )
     static let tooManyFeeds = tooManySubscriptions("The maximum number of feeds is in use.")
-    static let withdrawn = notFound(detail: "What is to be observed is no longer there.")
+    static let withdrawn = notFound(detail: "The observed IO context or IO point no longer exists.")
 
     static let subscriptionRefused = Problem(
         type: typePrefix + "subscription-refused",
         title: "Subscription refused",
         status: 403,
-        detail: "The broker does not let the gateway observe this."
+        detail: "The broker refused the gateway's subscription to these events."
     )
 }

@@ -50,6 +50,6 @@ final class ObservedRequests: Sendable {
 
 extension Problems {
     static let noSuchRequestObserved = notFound(
-        detail: "No request with this correlation id was delivered to you lately, or you have answered it."
+        detail: "No request with this correlation id was delivered to you recently, or you have already answered it."
     )
 }

@@ -269,7 +269,7 @@ extension Problems {
     /// Returns the problem of a payload in which an object has two members with the same name; nil if none has.
     static func duplicates(in payload: Payload) -> Problem? {
         payload.json.duplicateMember.map {
-            of(.invalid(pointer: $0.pointer, reason: "has a name that another member has"))
+            of(.invalid(pointer: $0.pointer, reason: "has the same name as another member"))
         }
     }
 
@@ -277,7 +277,7 @@ extension Problems {
         var problem = forbidden
         if !denial.failed.isEmpty {
             problem.detail =
-                "The condition of \(denial.failed.joined(separator: ", ")) does not hold, or can't be judged."
+                "The condition of \(denial.failed.joined(separator: ", ")) is not true, or can't be evaluated."
         }
         problem.members = [
             ("verb", .string(request.verb.rawValue)), ("pattern", .string(request.pattern.rawValue)),

@@ -5,8 +5,7 @@ import HTTPServer
 struct InvalidParameter: Error {
     /// The reason for an invalid name of a channel, an object type or another topic level.
     static let level =
-        "must have 1 to \(WireName.maximumLength) bytes and hold none of / + # and no control"
-        + " characters"
+        "must have 1 to \(WireName.maximumLength) bytes, without / + # and control characters"
 
     let name: String
     let reason: String

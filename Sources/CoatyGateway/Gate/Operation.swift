@@ -70,7 +70,7 @@ extension ControlledOperation {
     var payload: Payload? { nil }
     var admission: AdmissionRule { .decided }
     var concealment: AccessRequest? { nil }
-    var unknown: Problem { Problems.notFound(detail: "It does not exist.") }
+    var unknown: Problem { Problems.notFound(detail: "The resource does not exist.") }
     var isAudited: Bool { false }
     var isNewWork: Bool { ![.read, .answer, .administer].contains(kind.verb) }
 }

@@ -129,7 +129,7 @@ final class ClientAccount: Sendable {
         guard let wait = arrivals.take(.requests, 1, at: rate, now) else { return }
         refusals.count(.addressRate, .own, client)
         var problem = Problems.rateLimited(.requests, rate, wait: wait)
-        problem.detail = "More requests come from your address than are allowed. Wait before you go on."
+        problem.detail = "The requests from your address exceed the allowed rate. Wait for retryAfter milliseconds."
         throw problem
     }
 

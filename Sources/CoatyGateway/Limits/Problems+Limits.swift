@@ -1,6 +1,6 @@
 import HTTPServer
 
-/// Problems of clients that reach a limit: 429 if their own share is used up, 503 if nothing is left for anybody.
+/// Problems of clients that reach a limit: 429 if their share is used up, 503 if the whole resource is used up.
 extension Problems {
     static func exhausted(_ resource: Resource, _ exhaustion: Tally.Exhaustion) -> Problem {
         let (type, title) = resource.problem
@@ -9,7 +9,7 @@ extension Problems {
             title: title,
             status: exhaustion.status,
             detail: exhaustion == .own
-                ? "You have your share of \(resource.name). Give some back first."
+                ? "You have used up your share of \(resource.name). Release some of them first."
                 : "The maximum number of \(resource.name) is in use.",
             headers: retry
         )
@@ -26,7 +26,7 @@ extension Problems {
             type: typePrefix + "rate-limited",
             title: "Rate limited",
             status: 429,
-            detail: "Your \(kind.name) exceed what your roles allow. Wait before you go on.",
+            detail: "Your \(kind.name) exceed the rate of your roles. Wait for retryAfter milliseconds.",
             members: [("retryAfter", .integer(milliseconds))],
             headers: [
                 ("Retry-After", "\(seconds)"),
@@ -42,8 +42,8 @@ extension Problems {
             title: "Too much memory in use",
             status: exhaustion.status,
             detail: exhaustion == .own
-                ? "The gateway holds as much for you as it may. Read what is queued, or end subscriptions."
-                : "The gateway holds as much for its clients as it may.",
+                ? "You have used up your share of the gateway's memory. Read the queued events, or end subscriptions."
+                : "The clients together have used up the memory of the gateway.",
             headers: retry
         )
     }

@@ -12,8 +12,8 @@ final class PauseState: Sendable {
     func set(_ isPaused: Bool) { isSet.store(isPaused, ordering: .relaxed) }
 }
 
-/// The work of clients, in the coordinator tree. While it is paused, the gate refuses new work, and `/readyz` answers 503. Pending
-/// requests end, subscriptions go on, and all streams are informed.
+/// The work of clients, in the coordinator tree. While it is paused, the gate refuses new work, and `/readyz` responds with 503.
+/// Pending requests complete, subscriptions continue, and all streams get a notice.
 struct ClientWork: Component {
     let state: PauseState
     let connections: ClientConnections
@@ -37,7 +37,7 @@ struct ClientWork: Component {
 }
 
 extension ServerFrame {
-    /// Reports whether the gateway takes new work.
+    /// Reports whether the gateway accepts new work.
     enum Notice: String, Sendable {
         case paused, active
     }
@@ -52,7 +52,7 @@ extension Problems {
         type: typePrefix + "paused",
         title: "Paused",
         status: 503,
-        detail: "The gateway is paused and takes no new work. What has begun goes on.",
+        detail: "The gateway is paused and accepts no new work. Pending requests and open subscriptions continue.",
         headers: retry
     )
 }

@@ -11,7 +11,7 @@ struct BatchResource: Sendable {
 
     func register(in router: inout GatewayRouter) {
         let maximum = gate.limits.batchPublications
-        let tooMany = Problems.contentTooLarge("A batch may have \(maximum) publications.").response()
+        let tooMany = Problems.contentTooLarge("A batch may have at most \(maximum) publications.").response()
         router.onPost("/v1/batch", publishingBy: gate) { request, principal, claim in
             let texts: [ArraySlice<UInt8>]
             if request.hasContentType("application/x-ndjson") {

@@ -12,7 +12,7 @@ struct IoNodesResource: Sendable {
     func register(in router: inout GatewayRouter) {
         let limits = gate.limits
         let tooLarge = Problems.contentTooLarge(
-            "The registration of an IO node may have \(limits.ioNodeSize) bytes."
+            "The registration of an IO node may have at most \(limits.ioNodeSize) bytes."
         ).response()
         router.on(.post, Self.path) { [gate] request, principal in
             guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
@@ -86,7 +86,7 @@ extension Problems {
     static func of(_ refusal: IoNodeRegistry.Refusal) -> Problem {
         switch refusal {
         case .conflict(let pointer):
-            conflict("\(pointer) is registered already.", pointer: pointer)
+            conflict("\(pointer) is already registered.", pointer: pointer)
         case .tooMany(let limit):
             Problem(
                 type: typePrefix + "too-many-io-nodes",
@@ -102,6 +102,6 @@ extension Problems {
 
     /// Returns the problem for an id that no client has registered, or whose registration has ended.
     static func notRegistered(_ what: String) -> Problem {
-        notFound(detail: "No \(what) with this id is registered here.")
+        notFound(detail: "No \(what) with this id is registered at this gateway.")
     }
 }

@@ -40,7 +40,7 @@ extension Problems {
             type: typePrefix + "rules-too-expensive",
             title: "Rules too expensive",
             status: 422,
-            detail: "Not all pairs of a source and an actor can be judged: \(excess)."
+            detail: "The rules can't be evaluated for all pairs of a source and an actor: \(excess)."
         )
     }
 
@@ -57,13 +57,14 @@ extension Problems {
         case .notFound(let detail):
             notFound(detail: detail)
         case .conflict:
-            conflict("Other clients keep updating the context at the same time. Nothing was changed.")
+            conflict("Other clients update the context at the same time. Nothing was changed; try again.")
         case .preconditionFailed(let version):
             Problem(
                 type: typePrefix + "precondition-failed",
                 title: "Precondition failed",
                 status: 412,
-                detail: version == nil ? "It does not exist." : "It has changed since.",
+                detail: version == nil
+                    ? "The resource does not exist." : "The resource has changed since the version in If-Match.",
                 headers: version.map { [("ETag", $0.text)] } ?? []
             )
         case .noAnswer(let milliseconds):
@@ -73,7 +74,7 @@ extension Problems {
                 type: typePrefix + "state-not-kept",
                 title: "State not kept",
                 status: 500,
-                detail: "The change is made, but could not be written to the state directory."
+                detail: "The change is in effect, but could not be written to the state directory."
             )
         }
     }

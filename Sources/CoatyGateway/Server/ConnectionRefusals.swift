@@ -34,7 +34,7 @@ final class ConnectionRefusals: Sendable {
                 type: Problems.typePrefix + "tls-required",
                 title: "TLS required",
                 status: 400,
-                detail: "This port speaks TLS. Use https:// or wss:// in the URL."
+                detail: "This port requires TLS. Use https:// or wss:// in the URL."
             )
         )
     }

@@ -126,22 +126,22 @@ import Testing
                 return "\(error.status) \(wait ?? "-") \(error.detail ?? "-")"
             }
         }
-        let rest = "Each becomes free 10 minutes after its answer."
+        let rest = "A key becomes free 10 minutes after the response."
         let clients = accounts(keys: 100, perClient: 2)
         let claims = try ["a", "b"].map { try claim(try table.begin($0, request, for: clients[0], at: now)) }
-        #expect(refusal(table, clients[0], 0) == "429 600 You have your share of idempotency keys. \(rest)")
+        #expect(refusal(table, clients[0], 0) == "429 600 You have used up your share of idempotency keys. \(rest)")
         for seconds in [10, 20] {
             try claim(try table.begin("\(seconds)", request, for: clients[1], at: now + .seconds(seconds)))
                 .keep(HTTPResponse(status: 202), at: now + .seconds(seconds))
         }
         claims[1].keep(HTTPResponse(status: 202), at: now + .seconds(30))
         claims[0].keep(HTTPResponse(status: 202), at: now + .seconds(40))
-        #expect(refusal(table, clients[0], 100) == "429 530 You have your share of idempotency keys. \(rest)")
-        #expect(refusal(table, clients[1], 100) == "429 510 You have your share of idempotency keys. \(rest)")
+        #expect(refusal(table, clients[0], 100) == "429 530 You have used up your share of idempotency keys. \(rest)")
+        #expect(refusal(table, clients[1], 100) == "429 510 You have used up your share of idempotency keys. \(rest)")
         // The next one is the oldest then.
         try claim(try table.begin("l", request, for: clients[1], at: now + .seconds(615)))
             .keep(HTTPResponse(status: 202), at: now + .seconds(615))
-        #expect(refusal(table, clients[1], 615) == "429 5 You have your share of idempotency keys. \(rest)")
+        #expect(refusal(table, clients[1], 615) == "429 5 You have used up your share of idempotency keys. \(rest)")
     }
 
     @Test func withoutFreeKeysTheOldestOfAllCounts() throws {

@@ -54,7 +54,7 @@ struct ReadObject: Operation {
 
     var concealment: AccessRequest? { AccessRequest(verb: .read, pattern: .objects, target: .anyObject) }
     var unknown: Problem {
-        Problems.notFound(detail: "No object with this id was advertised or discovered, or it is gone.")
+        Problems.notFound(detail: "No object with this id was advertised or discovered, or it has left the network.")
     }
 
     func resolve(in network: Network) -> AliveObject? { network.objects.object(id) }

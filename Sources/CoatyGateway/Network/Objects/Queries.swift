@@ -136,7 +136,7 @@ extension Problems {
         title: "Query too expensive",
         status: 422,
         detail: """
-            Filtering and ordering the objects takes too much work. Ask for fewer properties, or for fewer objects by \
+            Filtering and ordering the objects takes too much work. Use fewer conditions and sort properties, or select fewer objects with \
             coreType, objectType, or an Equals on objectId or parentObjectId.
             """
     )
@@ -153,7 +153,7 @@ extension Problems {
         type: typePrefix + "shutting-down",
         title: "Shutting down",
         status: 503,
-        detail: "The gateway stops.",
+        detail: "The gateway is stopping.",
         headers: retry
     )
 }

@@ -108,7 +108,7 @@ final class RoutingAdmin {
 
     func hosted(_ id: CoatyUUID) throws(Failure) -> HostedRouter {
         guard let router = router(id) else {
-            throw .notFound("This gateway hosts no IO context \(id).")
+            throw .notFound("This gateway does not route an IO context \(id).")
         }
         return router
     }

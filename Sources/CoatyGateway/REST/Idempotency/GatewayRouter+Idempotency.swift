@@ -62,7 +62,7 @@ extension Problems {
         type: typePrefix + "request-in-progress",
         title: "Request in progress",
         status: 409,
-        detail: "The first request with this Idempotency-Key has no answer yet. Repeat it later.",
+        detail: "The first request with this Idempotency-Key is still in progress. Repeat the request later.",
         headers: retry
     )
 
@@ -70,7 +70,7 @@ extension Problems {
         type: typePrefix + "idempotency-key-reused",
         title: "Idempotency key reused",
         status: 422,
-        detail: "Another request had this Idempotency-Key. Use a new key for each request."
+        detail: "A different request has used this Idempotency-Key. Use a new key for each request."
     )
 
     /// - Parameters:
@@ -81,8 +81,9 @@ extension Problems {
         var problem = problem
         let minutes = Int(lifetime / .seconds(60))
         let whose =
-            problem.status == 429 ? "You have your share of idempotency keys" : "All idempotency keys are in use"
-        problem.detail = "\(whose). Each becomes free \(minutes) minutes after its answer."
+            problem.status == 429
+            ? "You have used up your share of idempotency keys" : "All idempotency keys are in use"
+        problem.detail = "\(whose). A key becomes free \(minutes) minutes after the response."
         problem.headers = [("Retry-After", "\(max(1, Int((wait / .seconds(1)).rounded(.up))))")]
         return problem
     }
