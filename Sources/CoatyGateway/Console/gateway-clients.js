@@ -69,7 +69,7 @@ export class Clients {
     ["All clients keep up", "Subscriptions whose clients read more slowly than events arrive are listed here, with their queued and dropped events."])
   #limits = new TableCard("Limits reached",
     [["Limit"], ["Used up", ""], ["Refused", "num"]],
-    ["No limit was reached", "If clients are refused something because they or all together have too much of it, it is listed here."])
+    ["No limit was reached", "Limits at which the gateway refused or delayed clients are listed here."])
 
   /** @param {boolean} maySeeClients whether the user may see what other clients do */
   constructor(maySeeClients) {

@@ -37,7 +37,7 @@ export class Parts {
     const isPermitted = app.access.may("administer", "gateway")
     const confirm = this.#button("Pause the gateway", () => this.#set(true))
     this.#question = h("div", { className: "notice", "data-kind": "warn", hidden: true },
-      h("p", {}, "A paused gateway refuses new work, and is not ready: load balancers send their clients elsewhere. What has begun goes on."),
+      h("p", {}, "A paused gateway refuses new work, and is not ready: load balancers send their clients elsewhere. Pending requests and open subscriptions continue."),
       h("div", { className: "toolbar" }, confirm, this.#button("Cancel", () => this.#ask(false))))
     setHidden(this.#resume, true)
     this.element = h("section", { className: "card", "aria-label": "Parts of the gateway" },
