@@ -4,8 +4,8 @@ import Synchronization
 
 /// The requests that were delivered to a client and that it may answer.
 ///
-/// An anonymous client has its own for each connection. The connections of a token share theirs, so that a client may reconnect
-/// between a request and its answer. Its lock is a leaf: nothing else is locked while it is held.
+/// Each connection of an anonymous client has separate rights. The connections of a token share their rights, so that a client may
+/// reconnect between a request and its answer. Its lock is a leaf: nothing else is locked while it is held.
 final class AnswerRights: Sendable {
     private struct Right {
         var answers: Int
@@ -21,7 +21,7 @@ final class AnswerRights: Sendable {
         var order: Deque<TextKey> = []
     }
 
-    /// How long a request can be answered. Nothing on the wire says how long an agent waits for answers.
+    /// How long a request can be answered. A request does not contain the time for which an agent waits.
     private let window: Duration
     private let limit: Int
     /// Maximum number of answers to a Discover event: an agent answers once for each of its objects. Other requests are answered once.

@@ -80,7 +80,7 @@ final class ClientConnections: Sendable {
         return number
     }
 
-    /// Sends a notice to all connections, and if the gateway is paused also to those that are opened later.
+    /// Sends a notice to all connections, and while the gateway is paused also to new connections.
     func announce(_ notice: ServerFrame.Notice) {
         let connections = state.withLock { state in
             state.notice = notice == .active ? nil : notice

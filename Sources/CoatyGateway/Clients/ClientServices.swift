@@ -1,10 +1,10 @@
 import HTTPServer
 import Synchronization
 
-/// What all connections of clients share.
+/// The services that all connections of clients share.
 final class ClientServices: Sendable {
     let gate: Gate
-    /// What each client holds.
+    /// The resources that each client holds.
     let accounts: Accounts
     /// Do the work of outbound queues.
     let workers: WorkerPool
@@ -40,7 +40,7 @@ final class ClientServices: Sendable {
         principal.rates(under: authenticator.access.policy)?[.bytesOut]
     }
 
-    /// Charges the principal of a request for the bytes of its response. Outbound queues charge what they write to streams.
+    /// Charges the principal of a request for the bytes of its response. Outbound queues charge for the bytes that they write to streams.
     func charge(_ request: borrowing EndedRequest) {
         let policy = authenticator.access.policy
         guard policy.limits != nil, let principal = request.context as? Principal,
@@ -97,8 +97,8 @@ final class ClientServices: Sendable {
     }
 }
 
-/// What the connections of each authenticated client share. What no connection has and holds nothing is removed, because an
-/// identity provider has any number of users.
+/// The rights to answer that the connections of each authenticated client share. Unused entries are removed, because an identity
+/// provider can have any number of users.
 private struct SharedRights: Sendable {
     private static let minimumSweep = 64
 

@@ -2,7 +2,7 @@ import Coaty
 import HTTPServer
 import Synchronization
 
-/// One subscription or request of a client: what it selects, and the outbound queue that takes what it selected.
+/// One subscription or request of a client: its options, and the outbound queue for its events or responses.
 final class ClientSubscription: Sendable {
     /// A number that is unique on the connection.
     let serial: UInt64
@@ -14,9 +14,9 @@ final class ClientSubscription: Sendable {
     /// The kind of objects to deliver if the feed covers all kinds; nil for all.
     let kind: Observation.ObjectKind?
     private let outbound: OutboundQueue
-    /// What the client may see of the events; nil for all of them.
+    /// The part of the events that the client may see; nil for all of them.
     private let view: Mutex<AccessView?>
-    /// Held while the subscription is judged by a changed access policy. Taken before the lock of the outbound queue.
+    /// Held while a changed access policy is applied to the subscription. Taken before the lock of the outbound queue.
     let judging = Mutex(())
     /// Whether there is a view. Read for each event without a lock.
     private let isJudged: Atomic<Bool>
@@ -44,7 +44,7 @@ final class ClientSubscription: Sendable {
 
     /// Queues an item for the client.
     ///
-    /// - Parameter view: what the client may see, as the item was judged. If that has changed since, a gap is queued instead.
+    /// - Parameter view: the view for which the item was selected. If the view has changed since, a gap is queued instead.
     func take(_ item: QueuedItem, seenBy view: AccessView?) { outbound.append(item, to: self, seenBy: view) }
 
     /// Charges work for the subscription to a client. Call it before the subscription is added to a feed.
@@ -53,7 +53,7 @@ final class ClientSubscription: Sendable {
         outbound.ticket.charge(to: client)
     }
 
-    /// The client that pays for the subscription; nil if nobody does.
+    /// The client that is charged for the subscription; nil if none is.
     var work: WorkRate? { payer.withLock(\.self) }
 
     /// The memory of the client.
@@ -105,10 +105,10 @@ final class ClientSubscription: Sendable {
 
     // MARK: - Access
 
-    /// What the client may see of the events; nil for all of them.
+    /// The part of the events that the client may see; nil for all of them.
     var currentView: AccessView? { isJudged.load(ordering: .acquiring) ? view.withLock(\.self) : nil }
 
-    /// Changes what the client may see. Events that are queued already are not judged again.
+    /// Changes the view. Events that are already queued are not checked again.
     func change(_ view: AccessView?) {
         self.view.withLock { $0 = view }
         isJudged.store(view != nil, ordering: .releasing)

@@ -1,7 +1,7 @@
 import HTTPServer
 import WebSocketServer
 
-/// The gateway's own close codes of WebSockets; docs/websocket.md lists all codes.
+/// The close codes of WebSockets that the gateway defines or sends; docs/websocket.md lists all codes.
 ///
 /// A client reconnects unless the code is from 4500 to 4999: a new connection would end in the same way.
 enum CloseCode: UInt16 {
@@ -13,9 +13,9 @@ enum CloseCode: UInt16 {
     case slowClient = 4001
     /// The client's token has expired, or its key was withdrawn. The client can connect with a new one.
     case tokenExpired = 4002
-    /// What the connection's only subscription observes no longer exists.
+    /// The resource that the connection's only subscription observes no longer exists.
     case gone = 4500
-    /// The broker, or since a reload the access configuration, does not allow what the connection's only subscription observes.
+    /// The broker, or the access configuration after a reload, does not allow the connection's only subscription.
     case refused = 4501
     /// The client has not authenticated in time, or its token is wrong.
     case notAuthenticated = 4502
@@ -31,7 +31,7 @@ enum CloseCode: UInt16 {
         self =
             switch end {
             case .done(.overflow): .slowClient
-            // `withdrawn`; the others end requests, which no WebSocket has as its only one.
+            // `withdrawn`; the other reasons end requests, and a WebSocket never carries a single request.
             case .done: .gone
             case .expired: .tokenExpired
             case .refused(status: 401): .accessRemoved
@@ -75,6 +75,6 @@ enum ConnectionEnd: Equatable, Sendable {
 }
 
 extension Problem {
-    /// Whether the client's token has expired: with a new one it may go on.
+    /// Whether the client's token has expired: with a new one it may continue.
     var isExpiry: Bool { type == Problems.tokenExpired.type }
 }

@@ -19,7 +19,7 @@ struct EventText {
 
     private static let end = Array("}".utf8)
 
-    /// Builds the text. What is sent as it was received is not copied.
+    /// Builds the text. Data that is sent unchanged is not copied.
     func body() -> EventBody {
         var text: [UInt8] = []
         switch event.data {
@@ -60,7 +60,7 @@ struct EventText {
 
 /// The part of an event's frame that is the same for its receivers.
 final class EventBody: Sendable {
-    /// The text of the frame behind what differs between clients: JSON members, the closing brace, and octets if the frame is
+    /// The text of the frame after the part that differs between clients: JSON members, the closing brace, and octets if the frame is
     /// binary. The parts are sent one after the other.
     let parts: [[UInt8]]
     /// The parts without line breaks. The same arrays if there are none, or if they are not all JSON.

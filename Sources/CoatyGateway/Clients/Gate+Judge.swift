@@ -1,8 +1,8 @@
 import HTTPServer
 
-/// Applies changes of the access policy to what clients have begun.
+/// Applies changes of the access policy to subscriptions and pending requests.
 extension Gate {
-    /// Judges a standing subscription by the current policy: it continues, continues with another view, or ends with an error.
+    /// Checks an active subscription against the current policy: it continues, continues with another view, or ends with an error.
     ///
     /// - Parameter principal: returns the current principal.
     func judge(
@@ -23,7 +23,7 @@ extension Gate {
         }
     }
 
-    /// Judges a pending request by the current policy: answers that come from now on are judged by the new grants.
+    /// Checks a pending request against the current policy. The new grants apply to responses from now on.
     ///
     /// - Throws: `Problem` if it is no longer allowed.
     func judge(_ request: PermittedRequest, by principal: Principal) throws(Problem) {

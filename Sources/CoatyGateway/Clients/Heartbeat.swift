@@ -35,7 +35,7 @@ final class Heartbeat: Sendable {
         return { [weak self] in _ = self?.state.withLock { $0.streams.removeValue(forKey: id) } }
     }
 
-    /// Asks each client to reconnect after a time of its own, since the gateway stops. EventSource obeys `retry`; other clients find the
+    /// Asks each client to reconnect after a different time, because the gateway stops. EventSource obeys `retry`; other clients find the
     /// time in the notice.
     ///
     /// - Parameter delay: returns the time for one client, in milliseconds.
@@ -43,7 +43,7 @@ final class Heartbeat: Sendable {
         for stream in state.withLock({ Array($0.streams.values) }) {
             let delay = delay()
             let notice = #"{"op":"notice","state":"stopping","retryAfter":\#(delay)}"#
-            // A client that has not read what is queued is not told: it reconnects as it likes.
+            // A full stream does not take the notice: its client reconnects at another time.
             stream.write(Array("retry: \(delay)\nevent: notice\ndata: \(notice)\n\n".utf8))
         }
     }

@@ -40,7 +40,7 @@ extension OutboundQueue {
 
     private func release(_ serial: UInt64, _ state: inout State) {
         guard let subscription = state.queues[serial]?.subscription else { return }
-        // The rest is released by another deadline, so that nobody waits long for the lock.
+        // Another deadline releases the rest, so that other threads do not wait long for the lock.
         for _ in 0..<Self.releaseBatch where state.isIdle {
             var released: QueuedItem?
             change(subscription, &state) { queue, _ in released = queue.throttle?.release(at: .now) }

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The outbound queue of one connection. Replies come first; subscriptions and requests then share the rest round-robin.
 ///
-/// Frames that the client has not read yet stay here, within the bounds of each subscription, and not in the connection's own
-/// queue. Snapshots and replays are read in turns on the threads of the pool, without the lock; everything else only moves what
+/// Frames that the client has not read yet stay here, within the bounds of each subscription, and not in the queue of the
+/// connection. Snapshots and replays are read in turns on the threads of the pool, without the lock; everything else only moves what
 /// is ready.
 final class OutboundQueue: Job {
     /// Maximum bytes of queued replies for each reply that may be queued. A client that has more without reading is disconnected. A
@@ -32,7 +32,7 @@ final class OutboundQueue: Job {
     let state: Mutex<State>
 
     /// - Parameters:
-    ///   - account: that of the client.
+    ///   - account: the account of the client.
     ///   - workers: read snapshots and replays.
     ///   - hasOneSubscription: whether the connection ends with its first subscription or request.
     ///   - onEnd: called in a new task after a subscription or request has ended without ``close(_:)``.
@@ -91,7 +91,7 @@ final class OutboundQueue: Job {
     /// - Parameters:
     ///   - id: the client's id; nil on a connection with a single subscription or request.
     ///   - wanted: the observation; nil for a request.
-    ///   - view: what the client may see of the events; nil for all of them.
+    ///   - view: the part of the events that the client may see; nil for all of them.
     ///   - isHeld: whether nothing is delivered before ``begin(_:_:)``.
     func open(
         id: String?,
@@ -178,7 +178,7 @@ final class OutboundQueue: Job {
 
     /// Delivers an item, or queues it if it can't be written at once. Applies throttling and the overflow policy.
     ///
-    /// - Parameter view: what the client may see, as the item was judged. If the view has changed since, a gap is queued instead.
+    /// - Parameter view: the view for which the item was selected. If the view has changed since, a gap is queued instead.
     func append(_ item: QueuedItem, to subscription: ClientSubscription, seenBy view: AccessView?) {
         state.withLock { state in
             guard let condition = state.condition(of: subscription), !condition.hasEnded else { return }
@@ -277,8 +277,8 @@ final class OutboundQueue: Job {
     /// Notes from now on which requests are delivered, so that the client may answer them.
     func note(deliveriesIn rights: AnswerRights) { state.withLock { $0.rights = rights } }
 
-    /// Changes what the client may see of a subscription. Discards the queued events, which the old view
-    /// allowed, and reports a gap of unknown length.
+    /// Changes the view of a subscription. Discards the queued events, which the old view allowed, and reports a gap of unknown
+    /// length.
     func change(_ view: AccessView?, of subscription: ClientSubscription) {
         state.withLock { state in
             subscription.change(view)

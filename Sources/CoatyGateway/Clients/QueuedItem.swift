@@ -91,7 +91,7 @@ enum QueuedItem: Sendable {
 struct QueuedEvent: Sendable {
     /// The cursor after which the client can resume; nil if it can't.
     var cursor: FeedCursor?
-    /// What happened to the object; nil unless the event is a change in the object registry.
+    /// The kind of the change; nil unless the event is a change in the object registry.
     var change: ObjectChange.Kind?
     /// Identifies the object; nil if no other event replaces this one.
     let key: KeyedDigest?

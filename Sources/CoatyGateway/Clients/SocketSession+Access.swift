@@ -4,7 +4,7 @@ import HTTPServer
 extension SocketSession {
     /// The bytes that a connection holds without its queue.
     static let cost = 8 << 10
-    /// Maximum length of a frame before the client has authenticated, in bytes: a token, and what stands around it.
+    /// Maximum length of a frame before the client has authenticated, in bytes: a token, and the rest of the frame.
     var maximumUnauthenticatedLength: Int { services.accounts.limits.tokenSize + 1024 }
 
     /// Uses a principal for all operations from now on.

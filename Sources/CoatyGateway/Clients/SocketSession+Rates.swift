@@ -4,10 +4,10 @@ extension SocketSession {
     /// Counts a message among the client's requests.
     ///
     /// - Parameters:
-    ///   - op: what the frame asks for; nil if the message is no frame.
+    ///   - op: the operation of the frame; nil if the message is not a frame.
     ///   - bytes: the length of the message.
-    /// - Throws: `Problem` with status 429 if it comes too early. Frames that end something, or that renew a token, and messages that
-    ///   are no frames do not, but count.
+    /// - Throws: `Problem` with status 429 if it comes too early. Frames that end a subscription or request or renew a token, and
+    ///   messages that are not frames, count but are never refused.
     func count(_ op: ClientFrame.Op?, _ bytes: Int) throws(Problem) {
         let policy = services.authenticator.access.policy
         guard policy.limits != nil, let principal = store.state.withLock(\.principal) else { return }

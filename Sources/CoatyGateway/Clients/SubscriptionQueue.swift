@@ -31,15 +31,15 @@ struct SubscriptionQueue: Sendable {
     private(set) var holdsResponses = false
     /// Item to deliver before all others.
     private var next: QueuedItem?
-    /// What comes before the buffer, and is read by the turns of the outbound queue; nil once all of it is delivered, or while it
-    /// is being read.
+    /// The snapshot or replay to deliver before the buffer. The turns of the outbound queue read it; nil once all of it is delivered, or
+    /// while it is being read.
     private var source: SubscriptionSource?
     private var isReading = false
     /// The last position that the source's replay has to reach; nil if there is no replay.
     private var replayEnd: UInt64?
     /// Upper bound of the number of events left in a source that is being read.
     private var unread = 0
-    /// Changes when everything queued is discarded: what was being read then is discarded, too.
+    /// Changes when all queued items are discarded: the items that are being read then are discarded, too.
     private var generation = 0
     /// Items that were read from the source, and their events and bytes.
     private var fetched: Deque<QueuedItem> = []

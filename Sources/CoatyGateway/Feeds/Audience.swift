@@ -2,9 +2,9 @@ import Coaty
 
 /// The subscriptions of a feed, in groups with equal filters, and the record that is being delivered to them.
 ///
-/// Groups whose filter can only hold for certain values are found by these values; all others are judged for each event. A filter
-/// is judged once for its group, and what a view sees once for all clients with the same permissions. Each member of the group pays for
-/// the filter, and for what is delivered to it. Only the turns of a feed or of a slow lane use it.
+/// Groups whose filter can match only certain values are found by these values; all others are evaluated for each event. A filter
+/// is evaluated once for its group, and a view once for all clients with the same permissions. Each member of the group is charged for
+/// the filter, and for its deliveries. Only the turns of a feed or of a slow lane use it.
 struct Audience: Sendable {
     /// Number of events in a row for which a filter may be too expensive; then its subscriptions end.
     static let maximumLeftOut = 100
@@ -14,7 +14,7 @@ struct Audience: Sendable {
     static let expensiveSteps = 1000
     /// Number of steps for one event from which a client counts as expensive: those of its filters, texts and deliveries.
     private static let expensiveClientSteps = 5000
-    /// The same for an overdrawn client. One with fewer need not wait, whatever it has done elsewhere.
+    /// The same for an overdrawn client. A client with fewer steps does not wait, even if it has caused much work in other feeds.
     private static let overdrawnClientSteps = 250
     /// Number of deliveries of an event to a client whose bytes do not count for this: a large event is no reason to serve each of its
     /// receivers by itself.
@@ -57,7 +57,7 @@ struct Audience: Sendable {
         var steps = 0
     }
 
-    /// A subscription that was removed and goes on elsewhere.
+    /// A subscription that was removed here and continues in another queue.
     struct Departure: Sendable {
         let subscription: ClientSubscription
         /// The last record that it has received: that of a new snapshot may be later than the last one that was delivered.
@@ -76,14 +76,14 @@ struct Audience: Sendable {
         var delivered = 0
     }
 
-    /// What a record has taken for a client.
+    /// The work of one record for a client.
     private struct Work {
         /// Without those for the bytes of deliveries.
         var steps = 0
         var deliveries = 0
         /// Steps for the bytes of deliveries.
         var bytes = 0
-        /// Whether the client is to wait.
+        /// Whether the client has to wait.
         var isExpensive = false
 
         static func += (sum: inout Work, other: Work) {
@@ -92,7 +92,7 @@ struct Audience: Sendable {
             sum.bytes += other.bytes
         }
 
-        /// The steps that count when they are compared with what is expensive.
+        /// The steps to compare with the bounds of expensive work.
         var counted: Int {
             let heavy = deliveries - Audience.lightDeliveries
             return steps + (heavy > 0 ? bytes / deliveries * heavy : 0)
@@ -102,7 +102,7 @@ struct Audience: Sendable {
     private var groups: [Int: Group] = [:]
     /// The groups that are found by values.
     private var index = FilterIndex<Int>()
-    /// The groups that are judged for each event, in their order, and up to as many that are gone.
+    /// The groups that are evaluated for each event, in their order, and at most as many removed ones.
     private var unindexed: [Int] = []
     private var goneUnindexed = 0
     private var numbers: [Key: Int] = [:]
@@ -112,14 +112,14 @@ struct Audience: Sendable {
     private var delivery: Delivery?
     /// The subscriptions whose filter was expensive for the record.
     private var expensive: Set<ObjectIdentifier> = []
-    /// What the record has taken for clients.
+    /// The work of the record, by client.
     private var work: [ObjectIdentifier: Work] = [:]
-    /// Whether one of them is to wait.
+    /// Whether one of them has to wait.
     private var hasExpensiveClient = false
     /// The clients for which the record has got a text that it did not have. The first one does not count against a client, because the
     /// next client may want the same.
     private var writers: Set<ObjectIdentifier> = []
-    /// The steps for one client that are not charged yet, and what the record has taken for it.
+    /// The steps of one client that are not charged yet, and the work of the record for it.
     private var bill: (client: WorkRate, steps: Int, work: Work)?
 
     var isDelivering: Bool { delivery != nil }
@@ -177,7 +177,7 @@ struct Audience: Sendable {
     /// Whether a filter or a client was expensive for the last record, or a client overdrawn.
     var wasExpensive: Bool { !expensive.isEmpty || hasExpensiveClient }
 
-    /// Removes the subscriptions that are to wait for others from now on.
+    /// Removes the subscriptions that have to wait for others from now on.
     ///
     /// - Parameter position: the last record that was delivered.
     mutating func removeExpensive(behind position: UInt64) -> [Departure] {
@@ -309,7 +309,7 @@ struct Audience: Sendable {
         return true
     }
 
-    /// Charges the steps of a verdict to each member of a group: what a filter costs does not depend on others. Few steps for many members
+    /// Charges the steps of a verdict to each member of a group: the cost of a filter does not depend on other members. Few steps for many members
     /// are collected first, and then charged to the members at that time.
     private mutating func charge(_ steps: Int, to number: Int, isRowOver: Bool) {
         guard var group = groups[number] else { return }
@@ -329,7 +329,7 @@ struct Audience: Sendable {
 
     /// Charges steps to the client of a member, at the next change of the client.
     ///
-    /// - Parameter taken: what the record has taken.
+    /// - Parameter taken: the work of the record.
     private mutating func charge(_ steps: Int, _ taken: Work, to member: Member) {
         guard let client = member.client else { return }
         if bill?.client !== client { chargeBill() }
@@ -388,7 +388,7 @@ struct Audience: Sendable {
         let (pass, bytes) = (WorkRate.steps(toPass: 0), WorkRate.steps(toPass: item.size))
         let taken = Work(steps: steps + (isFirst ? 0 : shared) + pass, deliveries: 1, bytes: bytes - pass)
         charge(steps + shared + bytes, taken, to: member)
-        // Of a row, only the first is reported: a client that resumes behind it gets the others again.
+        // Only the first of a row is reported: a client that resumes after it gets the others again.
         if case .leftOut = item, member.row == group.row { return item }
         subscription.take(item, seenBy: view)
         return item
@@ -399,7 +399,7 @@ extension Observation.ObjectKind {
     /// The longest name that is a key, in bytes.
     private static var maximumKeyLength: Int { 256 }
 
-    /// What an object of this kind has; nil if it can't be looked up.
+    /// The values that objects of this kind have in the index; nil if they can't be looked up.
     fileprivate var accessKeys: [AccessKey]? {
         switch self {
         case .core(let coreType):

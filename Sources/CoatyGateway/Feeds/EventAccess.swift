@@ -1,6 +1,6 @@
 import Coaty
 
-/// What an event is about, so that it can be judged for a principal.
+/// The objects or names of an event, for the check whether a principal may see it.
 enum EventAccess: Sendable {
     /// Each object of the event by its own types: Advertise, Update, and the answers to requests.
     case objects(AccessPattern)
@@ -58,7 +58,7 @@ extension EventAccess {
 }
 
 extension ObservedEvent {
-    /// What a principal needs to see the event. None if it can't be judged, and must be hidden.
+    /// The requests that must all be allowed for a principal to see the event. Empty if they can't be determined: the event is then hidden.
     var accessRequests: [AccessRequest] {
         guard case .json(let payload) = data else {
             guard case .named(let pattern, let target) = access else { return [] }
@@ -81,7 +81,7 @@ extension ObservedEvent {
         }
     }
 
-    /// What a view may see of an event.
+    /// The part of an event that a view may see.
     enum Visibility {
         case nothing
         case everything
@@ -139,7 +139,7 @@ extension ObservedChange {
         )
     }
 
-    /// What a view sees of an object that it may no longer see: that it is gone, and nothing of its new version.
+    /// Returns the event for a view that may no longer see an object: its removal, without the new version.
     func departure(from event: ObservedEvent) -> ObservedEvent? {
         guard let before = previous?.object else { return nil }
         var json = Array(#"{"object":{"objectId":"#.utf8)

@@ -1,6 +1,6 @@
 import Coaty
 
-/// One event, as it is evaluated for subscriptions: what is the same for several of them is done once.
+/// The evaluation of one event for subscriptions, which shares work between them.
 ///
 /// A reading lives as long as a record is being delivered, in the turn of one job.
 struct EventReading: Sendable {
@@ -14,7 +14,7 @@ struct EventReading: Sendable {
         case tooExpensive
     }
 
-    /// What a view sees of the event.
+    /// The part of the event that a view sees.
     private enum Visible {
         case nothing
         case whole
@@ -36,19 +36,18 @@ struct EventReading: Sendable {
         case part(permissions: UInt64)
     }
 
-    /// The bytes of texts with a part of the fields that are kept for other subscriptions. What each client holds is charged to it; these
-    /// belong to nobody.
+    /// Maximum bytes of texts with selected fields that are kept for other subscriptions. They are not charged to a client.
     private static let maximumKeptBytes = 1 << 20
     /// Number of objects of an event whose values are kept for other filters.
     private static let maximumCaches = 4
 
     let record: EventRecord
     let event: ObservedEvent
-    /// The objects that filters judge.
+    /// The objects that filters test.
     private let subjects: [JSONView]
     /// The values of the first subjects that filters have asked for.
     private var caches: [ValueCache]
-    /// What views see, by the serial numbers of their permissions.
+    /// The visible parts, by the serial numbers of the views' permissions.
     private var visible: [UInt64: Visible] = [:]
     /// The text that most subscriptions receive.
     private var plain: EventBody?
@@ -56,7 +55,7 @@ struct EventReading: Sendable {
     private var keptBytes = 0
     /// The steps that were taken since the last ``takeSteps()``.
     private var steps = 0
-    /// Those for texts that others get too, since the last ``takeSharedSteps()``.
+    /// The steps for texts that other clients get too, since the last ``takeSharedSteps()``.
     private var sharedSteps = 0
 
     init(_ record: EventRecord, _ event: ObservedEvent) {
@@ -70,10 +69,10 @@ struct EventReading: Sendable {
         caches = Array(repeating: ValueCache(), count: min(subjects.count, Self.maximumCaches))
     }
 
-    /// The objects that have to match a filter: a filter that holds for none of them selects nothing of the event. Nil if that is
-    /// not so.
+    /// The objects of which at least one must match a filter, or the filter does not select the event. Nil if the event may match
+    /// although none of them does.
     var indexedObjects: [JSONView]? {
-        // A view may see only a part of a Deadvertise event, and the filter then judges the part.
+        // A view may see only a part of a Deadvertise event, and the filter then tests that part.
         if case .deadvertise = event.access { return nil }
         return subjects
     }
@@ -142,8 +141,8 @@ struct EventReading: Sendable {
         return holds
     }
 
-    /// Whether nobody receives the event for whom it has this verdict. A view may see only a part of a Deadvertise event, and the
-    /// filter then judges the part.
+    /// Whether no subscription with this verdict receives the event. A view may see only a part of a Deadvertise event, and the filter
+    /// then tests that part.
     func isNothing(_ verdict: Verdict) -> Bool {
         switch verdict {
         case .doesNotMatch: if case .deadvertise = event.access { false } else { true }

@@ -65,7 +65,7 @@ final class EventRecord: Sendable {
     private static let overhead = 200
 }
 
-/// An event that a worker makes from what was received.
+/// A received event that a worker still has to read.
 struct PendingEvent: Sendable {
     /// The approximate size of the event in memory, in bytes.
     let size: Int
@@ -124,7 +124,7 @@ struct ObservedEvent: Sendable {
     let key: KeyedDigest?
     /// The part of the data that filters test and projections apply to.
     let subject: Subject
-    /// What the event is about, for the access policy.
+    /// The objects or names of the event, for the access policy.
     let access: EventAccess
     /// The request that a client may answer once the event has been delivered to it; nil for other events.
     var request: DeliveredRequest?
@@ -156,7 +156,7 @@ struct ObservedEvent: Sendable {
         key = subject == .objects ? event.payload.json["object"]?["objectId"]?.string.map { Self.key($0) } : nil
     }
 
-    /// Creates an event from a message on a topic outside Coaty's own.
+    /// Creates an event from a message on a topic that is not Coaty's.
     init(_ event: RawEvent) {
         head = Self.head("raw", [("topic", event.topic)])
         data = .octets(event.payload)
@@ -185,7 +185,7 @@ struct ObservedEvent: Sendable {
 
     /// Creates an event from a Coaty event of any type, as it is on the wire.
     ///
-    /// - Parameter access: what the event is about, from ``EventAccess/init(_:_:)``.
+    /// - Parameter access: the result of ``EventAccess/init(_:_:)``.
     init(_ event: TrafficEvent, _ access: EventAccess) {
         self.access = access
         let address = event.address

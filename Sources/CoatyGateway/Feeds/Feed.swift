@@ -33,7 +33,7 @@ final class Feed: Job {
         var audience = Audience()
         /// Subscriptions that wait for the broker's acknowledgement, with the position and the snapshot at their arrival.
         var pending: [(subscription: ClientSubscription, arrival: FeedCursor, snapshot: ObjectSnapshot?)] = []
-        /// By client; nil for subscriptions that nobody pays for.
+        /// By client; nil for subscriptions that are not charged to a client.
         var slowLanes: [ObjectIdentifier?: SlowLane] = [:]
         /// The record that is being delivered, which the slow lanes get afterwards.
         var undelivered: EventRecord?
@@ -215,7 +215,7 @@ final class Feed: Job {
         turns.slowLanes[subscription.work.map(ObjectIdentifier.init)]?.remove(subscription)
     }
 
-    /// Moves the subscriptions that are to wait for others to the slow lanes of their clients, behind the last record.
+    /// Moves the subscriptions that have to wait for others to the slow lanes of their clients, after the last record.
     private func moveExpensive(_ turns: inout Turns) {
         for departure in turns.audience.removeExpensive(behind: turns.position) {
             let client = departure.subscription.work

@@ -2,15 +2,15 @@ import HTTPServer
 import Logging
 import Synchronization
 
-/// The memory for the events that feeds have not delivered yet, and what feeds leave out for lack of it.
+/// The memory for the events that feeds have not delivered yet, and counts of the events that feeds drop.
 final class FeedCounts: Sendable {
     /// How a subscription resumes.
     enum Replay: Int, CaseIterable {
-        /// With all events behind its cursor.
+        /// With all events after its cursor.
         case complete
-        /// With a gap, because the oldest events behind its cursor are no longer there.
+        /// With a gap, because the oldest events after its cursor are no longer stored.
         case gap
-        /// With a gap, because the cursor is that of another feed, or of another run of the gateway.
+        /// With a gap, because the cursor is from another feed, or from another run of the gateway.
         case unknown
     }
 
@@ -71,8 +71,8 @@ final class FeedCounts: Sendable {
         logger.notice("events were dropped for a client, because its subscriptions take more work than its share")
     }
 
-    /// - Parameter waitingSince: since when no worker has taken an event of the feed. A short time means that the workers are too slow, a
-    ///   long one that they did something else.
+    /// - Parameter waitingSince: when a worker last took an event of the feed. A short time since then means that the workers are too
+    ///   slow, a long time that they worked for other feeds.
     func noteBacklog(waitingSince: ContinuousClock.Instant?) {
         backlogs.add(1, ordering: .relaxed)
         let milliseconds = waitingSince.map { ($0.duration(to: .now)) / .milliseconds(1) } ?? 0
@@ -94,7 +94,7 @@ struct BacklogMemory: Sendable {
 
     /// - Parameters:
     ///   - all: the account that pays.
-    ///   - guaranteed: the bytes that there are even if others hold much, as long as the reserve lasts.
+    ///   - guaranteed: the bytes that are available even if others have used up the rest, as long as the reserve lasts.
     init(_ all: MemoryAccount, limit: Int, guaranteed: Int = 0, maximumEvents: Int) {
         (self.all, self.limit, self.guaranteed, self.maximumEvents) = (all, limit, guaranteed, maximumEvents)
     }

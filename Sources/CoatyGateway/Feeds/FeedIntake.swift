@@ -130,7 +130,7 @@ struct FeedIntake: Sendable {
                 continue
             }
             surplus -= 1
-            // What was added before the last of them misses it.
+            // Subscriptions that were added before the last dropped record get the gap.
             if surplus == 0 { append(.record(gap(position), position: position)) }
         }
     }

@@ -19,7 +19,7 @@ struct FeedUpstream {
 
     /// - Parameters:
     ///   - client: the client whose subscription opens the feed.
-    ///   - session: counts the feed's own session, if it has one.
+    ///   - session: counts the feed's separate session, if it has one.
     init(
         hub: FeedHub,
         feed: Feed,
@@ -150,7 +150,7 @@ struct FeedUpstream {
             }
         case .objects:
             hold(manager.subscribe(.deadvertise, onStatus: onStatus, onGap: onGap) { _ in })
-            // The registry passes the objects on. It leaves out what is too large, as all do who observe these events.
+            // The registry delivers the objects. These observations only report gaps.
             for coreType in ObjectRegistry.coreTypes {
                 hold(manager.subscribe(.advertise(withCoreType: coreType), onGap: onGap) { _ in })
             }

@@ -9,7 +9,7 @@ struct ObjectSnapshot: Sendable {
     private var objects: Deque<AliveObject>
     /// The cursor of the feed of their changes at that moment.
     let cursor: FeedCursor
-    /// Charges the client for what the snapshot keeps in memory; nil once all is read.
+    /// Charges the client for the replaced versions that the snapshot keeps in memory; nil once all is read.
     private var pin: SnapshotPin?
     /// The item to return next, held back until it is known whether it is the last one.
     private var held: QueuedItem?

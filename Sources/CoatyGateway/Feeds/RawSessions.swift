@@ -2,13 +2,13 @@ import Coaty
 import Coordination
 import Synchronization
 
-/// The broker sessions over which the gateway observes raw events, so that a flood of them delays and loses no Coaty events.
+/// The broker sessions over which the gateway observes raw events, so that a flood of them does not delay Coaty events.
 ///
-/// Clients are divided among the sessions, so that a client that observes a flood disturbs few others. Sessions are opened when they
-/// are needed, and stay until the gateway's own session ends: clients that come and go open no further ones.
+/// Clients are distributed over the sessions, so that a client that observes a flood disturbs few others. Sessions are opened when they
+/// are needed, and stay until the gateway's main session ends: clients that connect and disconnect open no further ones.
 final class RawSessions: Component {
     private struct State {
-        /// The sessions that were opened; nil in the place of one that could not be.
+        /// The opened sessions; nil for a session that could not be opened.
         var sessions: [RawSession?]
         /// The session of each client that has feeds on it, and how many.
         var clients: [ClientKey: (session: Int, feeds: Int)] = [:]

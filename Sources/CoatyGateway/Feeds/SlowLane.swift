@@ -3,7 +3,7 @@ import HTTPServer
 import Synchronization
 
 /// The subscriptions of one client to a feed that wait for others: their filters are expensive, or the client is overdrawn. They receive
-/// the feed's records behind the others, in turns of their own, so that they delay only each other. The client pays for the records
+/// the feed's records after the others, in separate turns, so that they delay only each other. The client is charged for the records
 /// that wait.
 ///
 /// The feed's turns append to its intake. Its locks are used as those of ``Feed``.
@@ -54,7 +54,7 @@ final class SlowLane: Job {
         append(.join(.init(subscription: departure.subscription, arrival: departure.position, snapshot: nil)))
     }
 
-    /// Whether ``removeRecovered(behind:)`` is worth a try.
+    /// Whether ``removeRecovered(behind:)`` can have a result.
     var hasRecovered: Bool { isRecovered.load(ordering: .relaxed) }
 
     /// Removes all subscriptions if they have received everything and need not wait any longer; nothing must be appended meanwhile.

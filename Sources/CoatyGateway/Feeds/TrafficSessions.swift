@@ -38,7 +38,7 @@ final class TrafficSessions: Component {
 
     func start() async {}
 
-    /// Waits until the sessions have closed, for at most ``leaveTimeout``. They close when the gateway's own session ends.
+    /// Waits until the sessions have closed, for at most ``leaveTimeout``. They close when the gateway's main session ends.
     func stop() async {
         let deadline = ContinuousClock.now + Self.leaveTimeout
         while count > 0, .now < deadline { try? await Task.sleep(for: Self.pollInterval) }

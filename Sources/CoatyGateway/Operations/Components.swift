@@ -46,7 +46,7 @@ struct RESTService: Component {
     private static let pollInterval = Duration.milliseconds(20)
 
     let server: HTTPServer
-    /// Answers questions about the gateway's health, whatever the other does.
+    /// Serves the gateway's health, independent of the load on the other server.
     let health: HTTPServer
     /// Maximum time for pending requests to complete.
     let drainTimeout: Duration
@@ -83,7 +83,7 @@ struct StreamService: Component {
     func stop() async { await onBlockingThread { server.stop(within: Self.closeTimeout) } }
 }
 
-/// The root of the component tree. Without one of its children the gateway can't go on: when one asks for dismissal, the gateway stops.
+/// The root of the component tree. The gateway can't continue without one of its children: when one asks for dismissal, the gateway stops.
 struct GatewayRoot: Component {
     /// Called with the name of the child, on any thread.
     var onDismissalRequest: @Sendable (String) -> Void = { _ in }

@@ -11,7 +11,7 @@ final class HTTPUse: Sendable {
         var answered = 0
         /// Those whose status is 500 or higher.
         var failed = 0
-        /// The times to the answer, without those of requests that wait for agents.
+        /// The durations until the response, except of requests that wait for agents.
         var durations = DurationHistogram().snapshot
     }
 
@@ -34,7 +34,7 @@ final class HTTPUse: Sendable {
         for route in server.routeStatistics {
             for (status, count) in route.responses where status != 0 {
                 figures.answered += count
-                // Nil is a rare status, which is none of the gateway's own failures.
+                // Nil is a rare status, which is not a failure of the gateway.
                 if let status, status >= 500 { figures.failed += count }
             }
             if !TwoWayResource.paths.contains(route.pathTemplate) {

@@ -9,7 +9,7 @@ protocol Job: AnyObject, Sendable {
     func turn() -> TurnEnd
 }
 
-/// What a job needs after a turn.
+/// The result of a turn.
 enum TurnEnd: Sendable {
     /// There is no work until the job is scheduled again.
     case idle

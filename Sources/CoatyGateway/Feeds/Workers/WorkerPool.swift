@@ -47,7 +47,7 @@ final class WorkerPool: Component {
         }
     }
 
-    /// What a thread does next.
+    /// The next action of a thread.
     private enum Step {
         case run(any Job)
         case wait

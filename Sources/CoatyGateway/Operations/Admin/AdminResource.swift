@@ -1,6 +1,6 @@
 import HTTPServer
 
-/// `/v1/admin`: what an operator does with the gateway while it runs.
+/// `/v1/admin`: administration of the running gateway.
 struct AdminResource: Sendable {
     let gate: Gate
 

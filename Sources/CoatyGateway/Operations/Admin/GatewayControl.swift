@@ -1,12 +1,12 @@
 import Coordination
 
-/// What an operator can do with the gateway as a whole. The gate lends it to operations.
+/// Controls of the whole gateway for its operator. The gate passes it to operations.
 struct GatewayControl: Sendable {
     /// The root of the coordinator tree; nil in a test without one.
     let root: AnyCoordinator?
-    /// Whether the gateway takes no new work.
+    /// Whether the gateway accepts no new work.
     var isPaused: Bool { root?.state == .paused }
-    /// Reads the settings again and puts them in force. Returns the names of those that have changed.
+    /// Reads the settings again and applies them. Returns the names of the settings that have changed.
     var reload: @Sendable () async throws(ConfigurationError) -> [String] = { () async throws(ConfigurationError) in []
     }
 }

@@ -1,6 +1,6 @@
 import Logging
 
-/// The part of the gateway that a log line is about. Each can have a level of its own.
+/// The part of the gateway that a log line is about. Each can have a separate level.
 enum LogLabel: Int, CaseIterable, Sendable {
     /// The gateway as a whole: start, stop, reload, pause.
     case gateway
@@ -36,7 +36,7 @@ extension Logger {
     /// Returns a logger for a part of the gateway. A logger of another kind than ``LogControl/handler(label:)`` stays as it is.
     func labelled(_ label: LogLabel) -> Logger { changing { $0.label = label } }
 
-    /// Returns a logger whose messages are all written, however often they repeat: for answers to what an operator does.
+    /// Returns a logger whose messages are all written, however often they repeat: for the results of an operator's commands.
     func writingAll() -> Logger { changing { $0.countsRepetitions = false } }
 
     private func changing(_ change: (inout GatewayLogHandler) -> Void) -> Logger {

@@ -2,7 +2,7 @@ import HTTPServer
 import Logging
 import Synchronization
 
-/// Logs single requests: what a client has asked for, with which result, and how long it took. No targets, header fields or bodies: they
+/// Logs single requests with their operation, result and duration. No targets, header fields or bodies: they
 /// may have secrets.
 struct RequestLog: Sendable {
     /// Which requests are logged.
@@ -63,7 +63,7 @@ struct RequestLog: Sendable {
         apply(settings)
     }
 
-    /// Puts settings in force for all requests that end from now on.
+    /// Applies settings to all requests that end from now on.
     func apply(_ settings: LogSettings) {
         lines.selection = settings.requests
         let selection: RequestReports.Selection =

@@ -1,7 +1,7 @@
 import HTTPServer
 import Synchronization
 
-/// What the request log needs of a WebSocket.
+/// The data of a WebSocket for the request log.
 final class SocketRecord: Sendable {
     /// The ids of the handshake.
     let identity: RequestIdentity?

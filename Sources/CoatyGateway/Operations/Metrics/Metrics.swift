@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What is known about the gateway in numbers. Those who have the numbers are asked when somebody reads them.
+/// The metrics of the gateway. Their sources are called whenever the metrics are read.
 final class Metrics: Sendable {
     typealias Source = @Sendable (inout MetricsText) -> Void
 

@@ -14,7 +14,7 @@ struct MetricsResource: Sendable {
         }
     }
 
-    /// Registers the metrics for everybody who reaches the port, which is only for this machine.
+    /// Registers the metrics without access control, for the plain port, which only this machine can reach.
     static func registerPublic(_ metrics: Metrics, in router: inout GatewayRouter) {
         router.onPublic(.get, path) { _ in .awaiting { response(metrics.text) } }
     }

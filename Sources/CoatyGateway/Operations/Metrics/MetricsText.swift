@@ -4,7 +4,7 @@ import HTTPServer
 ///
 /// A family is written once, with all its samples, also if there are none yet. Names get the prefix `coaty_gateway_`, unless they begin with `process_`.
 struct MetricsText {
-    /// Names and values of labels. No value is made of what clients send.
+    /// Names and values of labels. No value contains text from clients.
     typealias Labels = [(name: String, value: String)]
     typealias Sample = (labels: Labels, value: Double)
 

@@ -1,7 +1,7 @@
 import HTTPServer
 import Synchronization
 
-/// What an operation is, for its counter: the verb, and the event or resource that it is about.
+/// The kind of an operation, for its counter: the verb, and the event or resource.
 struct OperationKind: Sendable {
     let verb: Verb
     let pattern: AccessPattern
