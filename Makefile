@@ -54,11 +54,11 @@ BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
-run: deps ## build in release and run the gateway with a broker of its own; ARGS="--port 0" passes arguments
+run: deps ## build in release and run the gateway with an embedded broker; ARGS="--port 0" passes arguments
 	swift build -c release --product coaty-gateway
 	exec .build/release/coaty-gateway $(ARGS)
 
-demo-routing: deps ## run Examples/io-routing: four processes, and one PATCH that routes anew; ARGS go to the gateway
+demo-routing: deps ## run Examples/io-routing: four processes, and one PATCH that changes the routing; ARGS are passed to the gateway
 	for product in coaty-gateway io-routing-sources io-routing-actor; do swift build --product $$product || exit; done
 	exec Examples/io-routing/demo "$$(swift build --show-bin-path)" $(ARGS)
 
@@ -90,7 +90,7 @@ test-api: deps-api ## run schemathesis against the gateway from openapi.yaml; SE
 
 BROWSER_PRODUCTS := coaty-gateway test-agent io-routing-sources io-routing-actor
 
-test-browser: deps-browser ## test the client module with node, and it and the console in chromium; TESTS="test_feed" runs some
+test-browser: deps-browser ## test the client module in node and Chromium, and the console in Chromium; TESTS="test_feed" runs some
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/client/run "$$(swift build -c release --show-bin-path)/coaty-gateway"
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" $(TESTS)
@@ -99,26 +99,26 @@ test-brokers: deps-brokers ## test against three RabbitMQ nodes, faulty brokers 
 	swift build --build-tests
 	Tests/Brokers/run .build/brokers "$$(swift build --show-bin-path)" $(if $(TESTS),'$(TESTS)')
 
-test-proxies: deps-proxies ## send smuggled requests through haproxy and nginx, and see that the gateway finds the addresses of clients behind them
+test-proxies: deps-proxies ## send smuggled requests through haproxy and nginx, and check that the gateway finds the addresses of clients behind them
 	swift build --product coaty-gateway
 	Tests/Proxies/run .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
 	Tests/Proxies/addresses .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
 
 # Runs for about ten minutes. Nothing else should use the processors meanwhile.
-test-hostile: deps-hostile ## attack the gateway, and compare what an innocent client gets; TESTS="calm sse-unread" runs some rows, TLS=1 over TLS
+test-hostile: deps-hostile ## attack the gateway, and measure the service that a well-behaved client gets; TESTS="calm sse-unread" runs some rows, TLS=1 over TLS
 	swift build -c release --product coaty-gateway
 	Tests/Hostile/run .build/hostile "$$(swift build -c release --show-bin-path)/coaty-gateway" $(if $(TLS),--tls) $(TESTS)
 
-test-soak: deps-hostile ## run under load with clients that come and go, some hostile; SOAK_SECONDS=60 takes less, SOAK_RATE=500 events/s
+test-soak: deps-hostile ## run under load with clients that connect and disconnect, some hostile; SOAK_SECONDS=60 sets the duration, SOAK_RATE=500 the events per second
 	swift build -c release --product coaty-gateway
 	Tests/Hostile/soak .build/soak "$$(swift build -c release --show-bin-path)/coaty-gateway" $(SOAK_SECONDS) $(SOAK_RATE)
 
-test-edge: deps-edge ## let Prometheus read the metrics, and restart gateways behind haproxy with 2000 clients; EDGE_CLIENTS=200 takes fewer
+test-edge: deps-edge ## let Prometheus read the metrics, and restart gateways behind haproxy with 2000 clients; EDGE_CLIENTS=200 sets another number
 	swift build -c release --product coaty-gateway
 	Tests/Edge/prometheus .build/prometheus "$$(swift build -c release --show-bin-path)/coaty-gateway"
 	Tests/Edge/rolling .build/edge "$$(swift build -c release --show-bin-path)/coaty-gateway" $(EDGE_CLIENTS)
 
-screenshots: deps-browser ## take the README's screenshots of the console anew
+screenshots: deps-browser ## take the README's screenshots of the console again
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
 
