@@ -77,6 +77,8 @@ enum RequestHead {
             consumed += length + 1
             index += 1
         }
+        // libwebsockets turns an empty query (`/path?`) into a slash.
+        if items.count == 1, items[0] == ("/", "") { return [] }
         return items
     }
 

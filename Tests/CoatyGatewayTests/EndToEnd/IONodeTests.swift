@@ -291,7 +291,8 @@ import Testing
             ("iovalue", 400, "ioActorId"), ("iovalue?ioActorId=lamp", 400, "ioActorId"),
             ("iovalue?ioActorId=\(actor)", 404, nil),
             ("iovalue?ioActorId=\(actor)&ioActorId=\(actor)", 400, "ioActorId"),
-            ("iostate?ioActorId=\(actor)", 400, "ioPointId"), ("iostate?ioPointId=\(source)", 404, nil),
+            ("iostate?ioActorId=\(actor)", 400, "ioActorId"), ("iostate", 400, "ioPointId"),
+            ("iostate?ioPointId=\(source)", 404, nil),
         ]
         for (query, status, parameter) in refused {
             let response = try WebSocketClient(port: port).shakeHands(path: "/v1/ws/\(query)")

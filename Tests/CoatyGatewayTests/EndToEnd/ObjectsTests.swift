@@ -4,6 +4,9 @@ import Testing
 
 /// `/v1/objects` and `/v1/agents`: what is alive in the network.
 @Suite struct ObjectsTests {
+    /// The id of an object of a client.
+    private static let own = "5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e"
+
     private static func object(_ id: String, _ coreType: String = "CoatyObject", _ members: String = "") -> String {
         let objectType = coreType == "CoatyObject" ? "com.example.Thing" : "coaty.\(coreType)"
         return #"{"coreType":"\#(coreType)","objectType":"\#(objectType)","objectId":"\#(id)","name":"n"\#(members)}"#
@@ -64,10 +67,11 @@ import Testing
         #expect((found.json?["changed"] as? Int ?? 0) > 1_700_000_000_000)
 
         // What the gateway publishes itself comes back to it.
-        #expect(try gateway.post("/v1/advertise", Self.event(Self.object("own"))).status == 202)
-        try waitUntil("its own is listed") { try Self.ids(gateway) == [id, "own"] }
-        #expect(try gateway.request("GET", "/v1/objects/own").json?["owner"] as? String == Self.gatewayId(gateway))
-        #expect(try gateway.post("/v1/deadvertise", #"{"objectIds":["own","an/id \"é\" %"]}"#).status == 202)
+        #expect(try gateway.post("/v1/advertise", Self.event(Self.object(Self.own))).status == 202)
+        try waitUntil("its own is listed") { try Self.ids(gateway) == [id, Self.own] }
+        let owner = try gateway.request("GET", "/v1/objects/\(Self.own)").json?["owner"] as? String
+        #expect(try owner == Self.gatewayId(gateway))
+        #expect(try gateway.post("/v1/deadvertise", #"{"objectIds":["\#(Self.own)","an/id \"é\" %"]}"#).status == 202)
         try waitUntil("they are gone") { try Self.ids(gateway).isEmpty }
         #expect(try gateway.request("GET", path).status == 404)
     }
@@ -104,26 +108,26 @@ import Testing
         let observer = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(scene.broker.port)"])
         let gatewayId = try Self.gatewayId(scene.gateway)
         try waitUntil("the gateway is listed") { try Self.agents(observer)[gatewayId] == true }
-        #expect(try scene.gateway.post("/v1/advertise", Self.event(Self.object("x"))).status == 202)
-        try waitUntil("the object is listed") { try Self.ids(observer) == ["x"] }
+        #expect(try scene.gateway.post("/v1/advertise", Self.event(Self.object(Self.own))).status == 202)
+        try waitUntil("the object is listed") { try Self.ids(observer) == [Self.own] }
         let client = try observer.frameClient()
         try client.subscribe("s", #""event":"advertise","snapshot":true,"objectType":"com.example.Thing""#)
         func change() throws -> String {
             let frame = try client.next(of: "s", "event")
             return "\(frame["change"] ?? "") \(frame.object["objectId"] ?? "")"
         }
-        #expect(try change() == "added x")
+        #expect(try change() == "added \(Self.own)")
 
         // The broker cuts a connection whose client id another client uses, and publishes its will.
         let clientId = "Coaty" + gatewayId.replacing("-", with: "").prefix(18)
         _ = try MQTTTestClient(port: scene.broker.port, clientID: clientId)
-        #expect(try change() == "removed x")
+        #expect(try change() == "removed \(Self.own)")
         try waitUntil("the gateway is back") { try Self.agents(observer)[gatewayId] == true }
-        #expect(try change() == "added x")
-        #expect(try Self.ids(observer) == ["x"])
-        #expect(try observer.request("GET", "/v1/objects/x").json?["owner"] as? String == gatewayId)
+        #expect(try change() == "added \(Self.own)")
+        #expect(try Self.ids(observer) == [Self.own])
+        #expect(try observer.request("GET", "/v1/objects/\(Self.own)").json?["owner"] as? String == gatewayId)
         // Only the observer's memory brings the object back.
-        let advertised = scene.agent.messages.filter { $0.topic.contains("/ADV:") && $0.text.contains(#""x""#) }
+        let advertised = scene.agent.messages.filter { $0.topic.contains("/ADV:") && $0.text.contains(Self.own) }
         #expect(
             advertised.map(\.topic) == [
                 "coaty/3/-/ADV:CoatyObject/\(gatewayId)", "coaty/3/-/ADV::com.example.Thing/\(gatewayId)",
@@ -163,8 +167,8 @@ import Testing
             try Self.advertise("of " + agent, by: agent, on: scene.agent)
         }
         try waitUntil("the agents' objects are listed") { try Self.ids(gateway) == ["of gone", "of back"] }
-        #expect(try gateway.post("/v1/advertise", Self.event(Self.object("own"))).status == 202)
-        try waitUntil("all are listed") { try Self.ids(gateway) == ["of gone", "of back", "own"] }
+        #expect(try gateway.post("/v1/advertise", Self.event(Self.object(Self.own))).status == 202)
+        try waitUntil("all are listed") { try Self.ids(gateway) == ["of gone", "of back", Self.own] }
         scene.broker.kill()
         try waitUntil("the link is lost") { try gateway.request("GET", "/readyz").status == 503 }
         try scene.broker.restart()
@@ -175,7 +179,7 @@ import Testing
             try Self.advertise("back", "Identity", by: "back", on: agent)
             return try Self.agents(gateway)["gone"] == false
         }
-        #expect(try Self.ids(gateway) == ["of back", "own"])
+        #expect(try Self.ids(gateway) == ["of back", Self.own])
         #expect(try Self.agents(gateway) == [Self.gatewayId(gateway): true, "back": true, "gone": false])
     }
 
@@ -218,7 +222,7 @@ import Testing
     @Test func refusesBadParameters() throws {
         let scene = try Scene()
         for (query, detail) in [
-            ("coreType=Thing", "core type"), ("coreType=", "core type"), ("objectType=", "empty"),
+            ("coreType=Thing", "CoatyObject, User"), ("coreType=", "CoatyObject, User"), ("objectType=", "empty"),
             ("objectType=a&objectType=b", "once"), ("filter=%7B", "at byte 1"), ("filter=", "at byte 0"),
             ("filter=%5B%22a%22%2C%5B%22Near%22%2C1%5D%5D", "/1/0"),
             ("filter=%7B%22xor%22%3A%5B%5D%7D", "and, or, not"),
