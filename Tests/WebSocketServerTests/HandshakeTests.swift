@@ -61,6 +61,13 @@ import WebSocketServer
         _ = try fixture.open("/yes")
     }
 
+    @Test func emptyQueryHasNoItems() throws {
+        let fixture = try Fixture()
+        _ = try fixture.open("/a?")
+        #expect(fixture.handler.current.requests.first?.path == "/a")
+        #expect(fixture.handler.current.requests.first?.queryItems == [])
+    }
+
     @Test func queryIsDecodedInOrder() throws {
         let fixture = try Fixture(handler: RecordingHandler(headerNames: ["X-Custom-Thing", "origin", "Absent"]))
         let path = "/v1/ws/a%20b?objectType=com.example.Job&x=1%262&&empty=&bare&x=a+b%2Bc=d&u=%C3%BC"
