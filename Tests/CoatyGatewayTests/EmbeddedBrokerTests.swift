@@ -72,7 +72,7 @@ struct EmbeddedBrokerTests {
         await broker.stop()
     }
 
-    @Test func takenPortsInTheWholeRangeAreAnError() async throws {
+    @Test func aTakenPortIsAnErrorIfThereIsNoOther() async throws {
         let other = try BrokerProcess()
         defer { other.stop() }
         let broker = broker(port: other.port, attempts: 1)
