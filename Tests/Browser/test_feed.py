@@ -85,7 +85,8 @@ class FeedTests(ConsoleCase):
 
     def test_chosen_kind_keeps_the_responses(self):
         browser = self.browser
-        self.stack.agent(self.broker)
+        agent = self.stack.agent(self.broker)
+        self.addCleanup(agent.stop)
         self.choose_kind("call")
         self.gateway.curl("POST", "/v1/call/com.example.add?limit=1", {"parameters": [20, 22]})
         browser.wait_for_row("com.example.add(20, 22)").click()
@@ -112,6 +113,8 @@ class FeedTests(ConsoleCase):
     def test_clicked_sender_type_and_channel_choose_events(self):
         browser = self.browser
         agent = self.stack.agent(self.broker)
+        # Another test counts the answers of agents.
+        self.addCleanup(agent.stop)
         robot = thing("Robot", "com.example.Robot")
         agent.say(publish="channel", channelId="shifts", data={"object": robot})
         self.gateway.advertise("Robot of the gateway", "com.example.Robot")
