@@ -41,6 +41,18 @@ export const view = {
   mount: (root, app) => new GatewayView(root, app),
 }
 
+/** The kinds of broker sessions in `events.sessions` of the status. */
+const sessionNames = {
+  gateway: "gateway", traffic: "observed traffic", raw: "raw events", identities: "client identities", ioNodes: "IO nodes",
+}
+
+/** "320 · gateway 120, observed traffic 200": the messages of all broker sessions, and of each kind that has any. */
+function perSession(events, name) {
+  const parts = Object.entries(events.sessions).filter(([, messages]) => messages[name] > 0)
+  const list = parts.map(([kind, messages]) => `${sessionNames[kind] ?? kind} ${count(messages[name])}`)
+  return list.length === 0 ? "0" : `${count(events[name])} · ${list.join(", ")}`
+}
+
 class GatewayView {
   #app
   #ui
@@ -134,8 +146,8 @@ class GatewayView {
       cause: isOnline ? "–" : broker.error?.message ?? "–",
       since: `${since(broker.since)} · ${lasting(broker.since)}`,
       reconnects: count(broker.reconnects),
-      received: count(events.received),
-      published: count(events.published),
+      received: perSession(events, "received"),
+      published: perSession(events, "published"),
       deferred: count(events.deferred),
       outbox: events.queued === 0 ? "0" : `${count(events.queued)} · ${bytes(events.queuedBytes)} · oldest ${milliseconds(events.lag)}`,
       invalid: count(events.invalid),
