@@ -50,7 +50,8 @@ import Testing
         let line = Self.file.yaml.split(separator: "\n").count + 2
         let refused = try reload(scene, "log-level: info\nlog-levle: debug\n")
         #expect(refused.status == 422)
-        #expect(refused.json?["detail"] as? String == "\(scene.path):\(line): unknown key \"log-levle\"")
+        let detail = "\(scene.path):\(line): unknown key \"log-levle\"; did you mean log-level?"
+        #expect(refused.json?["detail"] as? String == detail)
     }
 
     @Test func needsAGrant() throws {

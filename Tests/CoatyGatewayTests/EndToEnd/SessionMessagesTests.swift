@@ -28,8 +28,10 @@ import Testing
         let node =
             #"{"contextName":"Greenhouse","name":"Door controller","ioSources":[{"name":"Probe","valueType":"T"}]}"#
         #expect(try gateway.post("/v1/io/nodes", node).status == 201)
+        let id = UUID().uuidString.lowercased()
         for number in 0..<50 {
-            let object = #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"i","name":"\#(number)"}}"#
+            let object =
+                #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","name":"\#(number)"}}"#
             _ = try client.ask("publish", #""event":"channel","channelId":"c","data":\#(object)"#)
             #expect(try gateway.post("/v1/channel/c", object).status == 202)
             let octets = [("Content-Type", "application/octet-stream")]

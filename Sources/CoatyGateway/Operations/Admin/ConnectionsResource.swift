@@ -11,7 +11,7 @@ struct ConnectionsResource: Sendable {
     private static let disconnected = HTTPResponse(status: 204)
 
     func register(in router: inout GatewayRouter) {
-        router.on(.get, Self.path) { [gate] request, principal in
+        router.on(.get, Self.path, query: ["limit"]) { [gate] request, principal in
             let parameters = QueryParameters(request, limits: gate.limits)
             // Not on the thread of the request: the lock of each connection is taken.
             return .awaiting {
