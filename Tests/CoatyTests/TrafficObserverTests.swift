@@ -27,6 +27,7 @@ import Testing
                 observesAllNamespaces: false,
                 binding: binding,
                 dropLog: TrafficObserverTests.log,
+                messageCounts: MessageCounts(),
                 logger: Logger(label: "test") { [lines] _ in LineRecordingLogHandler(lines: lines) },
                 onStatus: { [statuses] status in
                     statuses.append(status)
