@@ -119,6 +119,9 @@ static const EmbeddedFile console[] = {
     {"filter-builder.js", (const char[]){
 #embed "../CoatyGateway/Console/filter-builder.js" suffix(, 0) if_empty(0)
     }},
+    {"full-texts.js", (const char[]){
+#embed "../CoatyGateway/Console/full-texts.js" suffix(, 0) if_empty(0)
+    }},
     {"gateway-clients.js", (const char[]){
 #embed "../CoatyGateway/Console/gateway-clients.js" suffix(, 0) if_empty(0)
     }},
@@ -133,6 +136,9 @@ static const EmbeddedFile console[] = {
     }},
     {"graph.js", (const char[]){
 #embed "../CoatyGateway/Console/graph.js" suffix(, 0) if_empty(0)
+    }},
+    {"help.js", (const char[]){
+#embed "../CoatyGateway/Console/help.js" suffix(, 0) if_empty(0)
     }},
     {"icon.svg", (const char[]){
 #embed "../CoatyGateway/Console/icon.svg" suffix(, 0) if_empty(0)
@@ -233,11 +239,17 @@ static const EmbeddedFile console[] = {
     {"row-list.js", (const char[]){
 #embed "../CoatyGateway/Console/row-list.js" suffix(, 0) if_empty(0)
     }},
+    {"scheme.js", (const char[]){
+#embed "../CoatyGateway/Console/scheme.js" suffix(, 0) if_empty(0)
+    }},
     {"send.css", (const char[]){
 #embed "../CoatyGateway/Console/send.css" suffix(, 0) if_empty(0)
     }},
     {"send.js", (const char[]){
 #embed "../CoatyGateway/Console/send.js" suffix(, 0) if_empty(0)
+    }},
+    {"shortcuts.js", (const char[]){
+#embed "../CoatyGateway/Console/shortcuts.js" suffix(, 0) if_empty(0)
     }},
     {"sign-in.js", (const char[]){
 #embed "../CoatyGateway/Console/sign-in.js" suffix(, 0) if_empty(0)

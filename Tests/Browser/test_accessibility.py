@@ -63,6 +63,10 @@ class FullTests(AccessibilityCase):
             cls.stack.example(cls.broker, "io-routing-actor", state, 1000)
         cls.stack.example(cls.broker, "io-routing-sources", 1000)
 
+    def test_help(self):
+        self.browser.press_keys("?")
+        self.check("help")
+
     def talk(self):
         lamp = self.gateway.advertise("Lamp of the hall", "com.example.Lamp", isOn=False)
         self.gateway.advertise("Lamp of the hall", "com.example.Lamp", objectId=lamp["objectId"], isOn=True)

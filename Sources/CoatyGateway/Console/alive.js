@@ -266,7 +266,7 @@ function build(root, app, on) {
   const section = (name) => h("button", { type: "button", onclick: () => on.choose(name) })
   const agents = section("agents")
   const objects = section("objects")
-  const find = h("input", { type: "search", "aria-label": "Find", placeholder: "Find by name, type, id, agent …", oninput: on.find })
+  const find = h("input", { type: "search", "aria-label": "Find", "aria-keyshortcuts": "/", placeholder: "Find by name, type, id, agent …", oninput: on.find })
   const order = h("select", { "aria-label": "Order", onchange: on.order },
     h("option", { value: "changed" }, "Last change"), h("option", { value: "name" }, "Name"))
   const list = new ListPane({ name: "Alive", detailName: "Object", hint: "swift run hello-world", cells }, on)

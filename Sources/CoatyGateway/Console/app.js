@@ -6,7 +6,10 @@ import { showNamespace } from "./namespaces.js"
 import { Names } from "./names.js"
 import { Status } from "./status.js"
 import { h, setHidden, setText } from "./dom.js"
+import { showFullTexts } from "./full-texts.js"
+import { addHelp } from "./help.js"
 import { accessPath, onUnauthorized, rest } from "./rest.js"
+import { listenForShortcuts } from "./shortcuts.js"
 import { signIn } from "./sign-in.js"
 import { forgetToken, takeTokenFromAddress, token } from "./token.js"
 import { view as feed } from "./feed.js"
@@ -27,6 +30,10 @@ const maximumToasts = 3
 const main = document.getElementById("main")
 const navigation = document.querySelector(".side nav")
 const connection = document.getElementById("connection")
+
+addHelp(document.getElementById("help"))
+listenForShortcuts()
+showFullTexts()
 
 // MARK: Signing in
 

@@ -42,7 +42,7 @@ export function feedPage(root, app, on) {
     all.checked = chips.every((chip) => !chip.checked)
   }
 
-  const find = h("input", { id: "feed-find", type: "search", "aria-label": "Find", placeholder: "Find by name, type, sender, value …", oninput: () => on.find() })
+  const find = h("input", { id: "feed-find", type: "search", "aria-label": "Find", "aria-keyshortcuts": "/", placeholder: "Find by name, type, sender, value …", oninput: () => on.find() })
   const chosen = h("ul", { className: "chips chosen", "aria-label": "Chosen", hidden: true })
 
   const builder = new FilterBuilder(on.build)
@@ -61,10 +61,10 @@ export function feedPage(root, app, on) {
       mayTraffic && h("p", { className: "hint" }, "The gateway delivers only the events that match. A response whose object does not match is left out.")))
   const filters = h("details", { className: "filters", open: !mayTraffic, ontoggle: () => { if (filters.open) on.offer() } }, h("summary", {}, "Filters"), form)
 
-  const pauseButton = h("button", { className: "button", type: "button", onclick: on.togglePause }, "Pause")
+  const pauseButton = h("button", { className: "button", type: "button", "aria-keyshortcuts": "p", onclick: on.togglePause }, "Pause")
   root.querySelector(".view-header").append(h("div", { className: "toolbar" }, pauseButton,
-    h("button", { className: "button", type: "button", onclick: on.clear }, "Clear"),
-    h("button", { className: "button", type: "button", title: "Save the events that are shown, one JSON object a line", onclick: on.save }, "Export")))
+    h("button", { className: "button", type: "button", "aria-keyshortcuts": "c", onclick: on.clear }, "Clear"),
+    h("button", { className: "button", type: "button", "aria-keyshortcuts": "e", title: "Save the events that are shown, one JSON object a line", onclick: on.save }, "Export")))
 
   const list = new ListPane({ name: "Events", detailName: "Event", hint: example(), heads, cells }, on)
   list.element.classList.add("feed-split")

@@ -33,6 +33,7 @@ export class RowList {
     this.#open = open
     this.#describe = describe
     this.#pick = pick
+    list.addEventListener("keydown", (event) => this.#move(event))
   }
 
   /** Shows entries, the first on top, of which one may be opened. */
@@ -54,6 +55,17 @@ export class RowList {
     const row = this.#rows.find(({ entry }) => entry !== undefined && isWanted(entry))
     row?.button.focus()
     return row !== undefined
+  }
+
+  /** Moves the focus between the rows. */
+  #move(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return
+    const buttons = this.#rows.map(({ button }) => button).filter((button) => button.checkVisibility())
+    const place = buttons.indexOf(event.target)
+    const next = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: buttons.length - 1 }[event.key]
+    if (place < 0 || next === undefined) return
+    event.preventDefault()
+    buttons[next]?.focus()
   }
 
   #append() {

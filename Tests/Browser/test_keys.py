@@ -1,0 +1,97 @@
+"""The keys, the colour scheme, and texts that are cut."""
+
+from selenium.webdriver.common.keys import Keys
+
+from browser import WIDE, ConsoleCase
+
+BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
+DARK, LIGHT = "rgb(14, 19, 24)", "rgb(245, 246, 248)"
+TITLE = "return text(shown().querySelector('h1'))"
+
+
+class KeysTests(ConsoleCase):
+    def setUp(self):
+        super().setUp()
+        self.browser.js("localStorage.clear()")
+        self.open()
+
+    def dialog(self, is_open):
+        self.browser.wait(f"the dialog: {is_open}", "return document.querySelector('dialog').open === arguments[0]", is_open)
+
+    def test_help_lists_the_keys_of_the_view(self):
+        browser = self.browser
+        browser.press_keys("?")
+        self.dialog(True)
+        keys = browser.js("return [...document.querySelectorAll('.keys dt')].map((key) => [text(key), text(key.nextSibling)])")
+        for entry in (["1", "Live feed"], ["6", "Access"], ["p", "Pause"], ["/", "Find"], ["Esc", "Close what is open"]):
+            self.assertIn(entry, keys)
+        # Keys of the page behind the dialog do nothing.
+        browser.press_keys("2")
+        browser.press_keys(Keys.ESCAPE)
+        self.dialog(False)
+        self.assertEqual(browser.js(TITLE), "Live feed")
+
+    def test_keys_change_views_and_find(self):
+        browser = self.browser
+        for key, title in zip("234561", ["Agents & objects", "Send", "IO routing", "Gateway", "Access", "Live feed"]):
+            browser.press_keys(key)
+            browser.wait(title, "return text(shown().querySelector('h1')) === arguments[0]", title)
+        browser.press_keys("p")
+        browser.button("Resume")
+        browser.press_keys("/")
+        # In a field a key is a character.
+        browser.press_keys("2p?")
+        self.assertEqual(browser.js("return document.activeElement.value"), "2p?")
+        self.assertEqual(browser.js(TITLE), "Live feed")
+
+    def test_keys_can_be_turned_off(self):
+        browser = self.browser
+        browser.press_keys("?")
+        browser.js("document.querySelector('dialog input').click()")
+        browser.press_keys(Keys.ESCAPE)
+        self.dialog(False)
+        self.open()
+        browser.press_keys("2?")
+        self.assertEqual(browser.js(TITLE), "Live feed")
+        self.dialog(False)
+        # The button still opens the dialog.
+        browser.js("document.getElementById('help').click()")
+        self.dialog(True)
+
+    def test_arrows_move_in_lists(self):
+        browser = self.browser
+        for name in ("First", "Second", "Third"):
+            self.gateway.advertise(f"{name} door", "com.example.Door")
+        browser.wait_for_row("First door")
+        browser.press("Pause")
+        browser.js("arguments[0].focus()", browser.wait_for_row("Third door"))
+        focused = "return text(document.activeElement)"
+        for key, name in ((Keys.DOWN, "Second"), (Keys.DOWN, "First"), (Keys.UP, "Second"), (Keys.HOME, "Third")):
+            browser.press_keys(key)
+            self.assertIn(f"{name} door", browser.js(focused))
+
+    def test_chosen_scheme_stays(self):
+        browser = self.browser
+        for system, chosen, background in (("light", "Dark", DARK), ("dark", "Light", LIGHT), ("dark", "System", DARK)):
+            browser.look(WIDE, system)
+            browser.press_keys("?")
+            browser.js("all('dialog button').find((button) => text(button) === arguments[0]).click()", chosen)
+            self.assertEqual(browser.js(BACKGROUND), background)
+            self.open()
+            self.assertEqual(browser.js(BACKGROUND), background)
+        browser.look(WIDE, "light")
+        self.assertEqual(browser.js(BACKGROUND), LIGHT)
+
+    def test_cut_names_can_be_read(self):
+        browser = self.browser
+        name = "A door with a name that is much too long for the row of a list " * 3
+        self.gateway.advertise(name.strip(), "com.example.Door")
+        row = browser.wait_for_row("A door with a name")
+        script = """
+        const cell = [...arguments[0].children].find((cell) => cell.textContent.includes("A door") && cell.scrollWidth > cell.clientWidth)
+        cell.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))
+        return cell.title
+        """
+        self.assertIn(name[:150], browser.js(script, row))
+        row.click()
+        browser.wait_for_text(name.strip(), "aside[aria-label=Event]")
