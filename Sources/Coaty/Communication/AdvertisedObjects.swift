@@ -1,21 +1,22 @@
-/// What a publication does to the objects that an agent shares.
+/// The effect of a publication on the objects that an agent shares.
 enum Sharing: Sendable {
     /// Advertises an object that belongs to the agent: its parent is the agent's identity or one of its IO nodes.
     ///
-    /// An Advertise event goes to the core type first and then, where that differs, to the object type.
+    /// An Advertise event goes to the core type first and then, if it differs, to the object type.
     case advertises(CoatyUUID, parentId: CoatyUUID, isObjectType: Bool)
-    /// Deadvertises objects and those whose parent they are, or advertises an object with another parent.
+    /// Deadvertises objects and their children, or advertises an object with another parent.
     case ends([CoatyUUID])
 }
 
 /// The objects that an agent advertises again after a reconnect: exactly those that its farewell has withdrawn.
 ///
-/// When a connection is lost, the broker publishes the farewell, a Deadvertise of the agent's identity and IO nodes. With these go
-/// all objects whose parent they are (Coaty communication events specification, Deadvertise). So after each connect the agent
-/// advertises, behind its identity and its IO nodes, the latest version of each object that it has advertised with one of
-/// these as parent and has not deadvertised. Objects with another parent or none were not withdrawn.
+/// When a connection is lost, the broker publishes the farewell, a Deadvertise event of the agent's identity and IO
+/// nodes. It also withdraws all objects that have one of these as parent (Coaty communication events specification,
+/// Deadvertise). Therefore, after each connect, the agent advertises its identity and its IO nodes, and then the latest
+/// version of each object that it has advertised with one of these as parent and has not deadvertised. Objects with
+/// another parent or none were not withdrawn.
 ///
-/// An object is in here from the moment at which its advertisement was written: until then the outbox keeps it.
+/// An object is added as soon as its advertisement is written. Until then, the outbox keeps it.
 struct AdvertisedObjects: Sendable {
     /// Maximum number of objects. Those beyond are not advertised again.
     static let maximumObjects = 10_000
@@ -38,19 +39,19 @@ struct AdvertisedObjects: Sendable {
     /// Number of advertisements that were not kept because of the limits.
     private(set) var refused = 0
 
-    /// The advertisements, in the order in which the objects came.
+    /// The advertisements, in the order in which the objects were added.
     var joinEvents: [Publication] {
         objects.values.sorted { $0.ordinal < $1.ordinal }.flatMap { $0.publications.map { $0.asJoinEvent() } }
     }
 
-    /// Notes what a publication that is queued will do: what is deadvertised is not advertised again meanwhile.
+    /// Registers a queued publication: an object that it deadvertises is not advertised again meanwhile.
     mutating func queued(_ publication: Publication) {
         if case .ends(let ids) = publication.sharing { end(ids) }
     }
 
-    /// Notes what a publication that was written has done.
+    /// Registers the effect of a written publication.
     ///
-    /// - Returns: false if it is to be advertised again and the limits are reached.
+    /// - Returns: false if the object should be advertised again but the limits are reached.
     mutating func written(_ publication: Publication) -> Bool {
         switch publication.sharing {
         case .ends(let ids):
@@ -68,7 +69,7 @@ struct AdvertisedObjects: Sendable {
         _ parentId: CoatyUUID,
         _ isObjectType: Bool
     ) -> Bool {
-        // The one for the object type belongs to the one for the core type that went out before it.
+        // The advertisement to the object type belongs to the one to the core type that was sent before it.
         if isObjectType, objects[id] == nil { return true }
         let known = remove(id)
         var publication = publication

@@ -1,24 +1,25 @@
 /// Carries publications and subscriptions over a messaging protocol.
 ///
-/// A binding connects, connects again, maps Coaty's addresses to those of its protocol, and moves bytes. The session decides
-/// what is sent in which order, and what is said again after a reconnect: the binding takes operations from its
-/// ``BindingSession`` one by one. `InMemoryBinding` and the module CoatyMQTT show how.
+/// A binding connects, reconnects, maps Coaty's addresses to those of its protocol, and moves bytes. The session
+/// decides the order of operations and which of them are repeated after a reconnect: the binding takes operations from
+/// its ``BindingSession`` one by one. See `InMemoryBinding` and the module CoatyMQTT for examples.
 public protocol Binding: Sendable {
-    /// Starts to connect. From now on the binding connects again whenever the connection is lost, until ``leave()``.
+    /// Starts to connect. From now on the binding reconnects whenever the connection is lost, until ``leave()``.
     func join(_ session: BindingSession)
 
-    /// Says that ``BindingSession/nextOperation()`` has something again. Called on any thread; must not block.
+    /// Signals that ``BindingSession/nextOperation()`` has an operation again. Called on any thread; must not block.
     func wake()
 
-    /// Carries out the operations that are left, of which the last is ``SessionOperation/disconnect``, and returns when the
+    /// Performs the remaining operations, of which the last is ``SessionOperation/disconnect``, and returns when the
     /// connection is closed, or after a time limit of the binding.
     func leave() async
 
-    /// The route of an IO source without an external route. Opaque to the core: it travels in Associate events.
+    /// Returns the route of an IO source without an external route. The route is opaque to the core and is sent in
+    /// Associate events.
     func ioRoute(ofSource sourceId: CoatyUUID, namespace: String) -> String
 
-    /// Returns whether IO values may flow on a route: one that a binding of this kind has made, or an external one. Anything
-    /// else would let a router make a source publish under another name.
+    /// Returns whether IO values may be sent on a route: a route that a binding of this kind has made, or an external
+    /// one. Other routes are refused, because a router could otherwise make a source publish under another name.
     func isIoRoute(_ route: String) -> Bool
 
     /// Returns whether raw events may be published on a topic.
@@ -28,9 +29,10 @@ public protocol Binding: Sendable {
     func isObservable(rawTopicFilter: String) -> Bool
 }
 
-/// What a binding does for a session.
+/// An operation that a binding performs for a session.
 public enum SessionOperation: Sendable {
-    /// Subscribe. Each request is answered once by ``BindingSession/answer(_:isGranted:)``, unless the connection is lost before.
+    /// Subscribe. Each request is answered once by ``BindingSession/answer(_:isGranted:)``, unless the connection is
+    /// lost before.
     case subscribe([SubscriptionRequest])
     /// End a subscription.
     case unsubscribe(EventSelector)
@@ -40,20 +42,21 @@ public enum SessionOperation: Sendable {
     case disconnect
 }
 
-/// A subscription that a binding is asked for.
+/// A subscription that a session requests from its binding.
 public struct SubscriptionRequest: Sendable, Hashable {
-    /// What is subscribed to.
+    /// The selector of the subscription.
     public let selector: EventSelector
-    /// Distinguishes it from other requests for the same.
+    /// Distinguishes the request from other requests for the same selector.
     let ticket: UInt64
-    /// Whether the agent can't do without it.
+    /// Whether the agent can't work without the subscription.
     public let isEssential: Bool
 }
 
-/// A session as its binding sees it, from `start` to `stop`.
+/// The binding's view of a session, from `start` to `stop`.
 ///
-/// All methods may be called on any thread, but those that report what happened in the order in which it did. Once the
-/// session is over, or belongs to a later `start`, they do nothing: a thread that was held back does no harm.
+/// All methods may be called on any thread, but reports must be made in the order in which their events happened. Once
+/// the session is over, or a later `start` has replaced it, the methods do nothing, so that a delayed thread does no
+/// harm.
 public final class BindingSession: Sendable {
     /// The id of the agent's identity; nil for a session that only observes.
     public let identityId: CoatyUUID?
@@ -61,12 +64,12 @@ public final class BindingSession: Sendable {
     public let namespace: String
     /// Whether events of all namespaces are observed, not only those of ``namespace``.
     public let observesAllNamespaces: Bool
-    /// What the broker publishes when the agent is lost; nil for a session that only observes.
+    /// The publication that the broker sends when the agent's connection is lost; nil for a session that only observes.
     public let farewell: Publication?
     private let session: Session
-    /// The number of the start that this belongs to.
+    /// The number of the start that this session belongs to.
     private let life: Int
-    /// Held strongly: an agent that was started lives until it is stopped.
+    /// A strong reference: an agent that was started lives until it is stopped.
     private let delegate: any SessionDelegate
 
     init(session: Session, life: Int, delegate: any SessionDelegate) {
@@ -79,10 +82,10 @@ public final class BindingSession: Sendable {
         farewell = session.configuration.farewell
     }
 
-    /// Whether the connection was reported and not yet reported lost.
+    /// Whether the binding has reported the connection and not yet its loss.
     public var isConnected: Bool { session.isConnected(life) }
 
-    /// Whether the session is about to end: only what is left is to be carried out.
+    /// Whether the session is about to end: the binding only performs the remaining operations.
     public var isLeaving: Bool { session.isLeaving(life) }
 
     /// Reports that the broker has accepted the connection.
@@ -91,22 +94,23 @@ public final class BindingSession: Sendable {
     /// Reports that an attempt to connect has failed.
     public func failed(_ error: ConnectionError) { session.handle(.failed(life: life, error)) }
 
-    /// Reports that the connection is lost, or left.
+    /// Reports that the connection is lost or was closed by ``Binding/leave()``.
     public func lost(_ error: ConnectionError?) { session.handle(.lost(life: life, error)) }
 
-    /// Reports that the broker has granted or refused a subscription. A later answer to the same request replaces an earlier one.
+    /// Reports that the broker has granted or refused a subscription. A later answer to the same request replaces an
+    /// earlier one.
     public func answer(_ request: SubscriptionRequest, isGranted: Bool) {
         session.answer(request, isGranted: isGranted, life: life)
     }
 
-    /// Reports a message.
+    /// Reports a received message.
     public func received(_ message: InboundMessage) {
         if session.isCurrent(life) { delegate.received(message) }
     }
 
-    /// Reports a message that was dropped, because it is too long or its address is not that of an event.
+    /// Reports a message that was dropped because it is too long or its address is not that of an event.
     ///
-    /// - Parameter origin: where it came from; its observers learn that they have missed it. nil if it had no observers.
+    /// - Parameter origin: the origin of the message; its observers get a gap. nil if it had no observers.
     public func dropped(_ reason: String, label: String, origin: InboundMessage.Origin? = nil) {
         if session.isCurrent(life) { delegate.dropped(reason, label: label, origin: origin) }
     }
@@ -116,26 +120,26 @@ public final class BindingSession: Sendable {
         if session.isCurrent(life) { delegate.mayHaveMissed() }
     }
 
-    /// Takes the next operation; nil where there is none, then ``Binding/wake()`` announces the next.
+    /// Returns the next operation; nil if there is none. Then ``Binding/wake()`` announces the next one.
     ///
-    /// To be called while the connection is up, and for publications only as fast as they are written: those that stay in the
-    /// outbox are kept when the connection is lost.
+    /// Call it while the connection is up, and take publications only as fast as they are written: publications that
+    /// stay in the outbox are kept when the connection is lost.
     public func nextOperation() -> SessionOperation? { session.nextOperation(life) }
 
-    /// Reports that the publication that was taken first, of those not yet reported, is written.
+    /// Reports that the oldest publication that was taken and not yet reported is written.
     public func publicationWritten() { session.publicationDone(isWritten: true, life: life) }
 
-    /// Reports that the publication that was taken first, of those not yet reported, can't be written and is given up.
+    /// Reports that the oldest publication that was taken and not yet reported can't be written and is given up.
     public func publicationRefused() { session.publicationDone(isWritten: false, life: life) }
 }
 
-/// Receives what comes in over a session.
+/// Receives the messages of a session.
 protocol SessionDelegate: AnyObject, Sendable {
     /// Called on the binding's thread for each message.
     func received(_ message: InboundMessage)
     /// Called on the binding's thread for each message that the binding dropped.
     func dropped(_ reason: String, label: String, origin: InboundMessage.Origin?)
-    /// Called on the binding's thread when messages of any origin may have been missed.
+    /// Called on the binding's thread if messages of any origin may have been missed.
     func mayHaveMissed()
     /// Called when a stop has discarded publications and observations, before it returns.
     func sessionEnded()

@@ -1,22 +1,22 @@
-/// Why an event can't be published or observed.
+/// The reason why an event can't be published or observed.
 public enum CommunicationError: Error, Sendable, Equatable {
-    /// A channel id, a type, an operation, an IO context name or a namespace is empty, too long, or holds `#`, `+`, `/` or control
-    /// characters.
+    /// A channel id, a type, an operation, an IO context name or a namespace is empty, too long, or holds `#`, `+`, `/`
+    /// or control characters.
     case invalidName(String)
-    /// A topic, a topic filter or an IO route is not valid for the binding, or is one of Coaty's own.
+    /// A topic, a topic filter or an IO route is not valid for the binding, or is reserved by Coaty.
     case invalidTopic(String)
-    /// The outbox is full; the new publication is refused, what is queued is kept.
+    /// The outbox is full. The new publication is refused; queued publications are kept.
     case queueFull(publications: Int, bytes: Int)
-    /// The agent is not connected, or the communication manager that would carry an answer is gone.
+    /// The agent is not connected, or the communication manager that would send an answer is gone.
     case offline
-    /// The event did not come in as a request and can't be answered.
+    /// The event was not received as a request and can't be answered.
     case notARequest
-    /// The IO source uses raw values and the value is JSON, or the other way round.
+    /// The IO source uses raw values and the value is JSON, or vice versa.
     case incompatibleIoValue
 }
 
 extension CommunicationError: CustomStringConvertible {
-    /// The error in words.
+    /// The error as text.
     public var description: String {
         switch self {
         case .invalidName(let text):

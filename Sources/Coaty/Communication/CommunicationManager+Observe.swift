@@ -1,13 +1,13 @@
 extension CommunicationManager {
-    /// Objects of a core type as they are advertised.
+    /// Returns the objects of a core type that are advertised.
     ///
-    /// The stream ends when the communication manager stops; dropping it, or cancelling the task that reads it, ends the
-    /// observation. It keeps ``streamBuffer`` events for a reader that is behind.
+    /// The stream ends when the communication manager stops. Releasing the stream, or cancelling the task that reads
+    /// it, ends the observation. The stream keeps ``streamBuffer`` events for a slow reader.
     public func observeAdvertise(withCoreType coreType: CoreType) -> AsyncStream<AdvertiseEvent> {
         observe(.advertise(withCoreType: coreType))
     }
 
-    /// Objects of an object type as they are advertised.
+    /// Returns the objects of an object type that are advertised.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeAdvertise(
@@ -16,34 +16,34 @@ extension CommunicationManager {
         observe(try .advertise(withObjectType: objectType))
     }
 
-    /// Objects and agents as they are deadvertised.
+    /// Returns the Deadvertise events of objects and agents.
     public func observeDeadvertise() -> AsyncStream<DeadvertiseEvent> {
         observe(.deadvertise)
     }
 
-    /// What is delivered through a channel.
+    /// Returns the events of a channel.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeChannel(channelId: String) throws(CommunicationError) -> AsyncStream<ChannelEvent> {
         observe(try .channel(channelId))
     }
 
-    /// What other agents, and this one, look for. Answer with ``DiscoverEvent/resolve(_:)``.
+    /// Returns the Discover events of all agents, including this one. Answer with ``DiscoverEvent/resolve(_:)``.
     public func observeDiscover() -> AsyncStream<DiscoverEvent> {
         observe(.discover)
     }
 
-    /// What other agents, and this one, query. Answer with ``QueryEvent/retrieve(_:)``.
+    /// Returns the Query events of all agents, including this one. Answer with ``QueryEvent/retrieve(_:)``.
     public func observeQuery() -> AsyncStream<QueryEvent> {
         observe(.query)
     }
 
-    /// Updates that are asked for, of objects of a core type. Answer with ``UpdateEvent/complete(_:)``.
+    /// Returns the update requests for objects of a core type. Answer with ``UpdateEvent/complete(_:)``.
     public func observeUpdate(withCoreType coreType: CoreType) -> AsyncStream<UpdateEvent> {
         observe(.update(withCoreType: coreType))
     }
 
-    /// Updates that are asked for, of objects of an object type. Answer with ``UpdateEvent/complete(_:)``.
+    /// Returns the update requests for objects of an object type. Answer with ``UpdateEvent/complete(_:)``.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeUpdate(
@@ -52,17 +52,18 @@ extension CommunicationManager {
         observe(try .update(withObjectType: objectType))
     }
 
-    /// Calls of an operation. Answer with ``CallEvent/returnEvent(_:)``.
+    /// Returns the calls of an operation. Answer with ``CallEvent/returnEvent(_:)``.
     ///
     /// - Parameters:
     ///   - operation: the name of the operation.
-    ///   - context: what the observer is: then only calls come whose filter matches it. As it is at this moment.
-    /// - Throws: ``CommunicationError/invalidName(_:)``; `EncodingError` where the context can't be encoded.
+    ///   - context: an object that describes the observer: only calls whose filter matches it are delivered. The object
+    ///     is copied at this moment.
+    /// - Throws: ``CommunicationError/invalidName(_:)``; `EncodingError` if the context can't be encoded.
     public func observeCall(operation: String, context: CoatyObject? = nil) throws -> AsyncStream<CallEvent> {
         observe(try .call(operation: operation, context: context))
     }
 
-    /// What the IO routers of a context say.
+    /// Returns the Associate events of an IO context.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeAssociate(
@@ -71,10 +72,10 @@ extension CommunicationManager {
         observe(try .associate(ioContextName: ioContextName))
     }
 
-    /// Messages on topics outside of Coaty's own.
+    /// Returns the messages on topics that Coaty does not use.
     ///
-    /// - Parameter topic: a topic filter, which may hold wildcards. Where several that are observed match a message, a
-    ///   broker may send it once for each.
+    /// - Parameter topic: a topic filter, which may contain wildcards. If several observed filters match a message, a
+    ///   broker may send the message once for each of them.
     /// - Throws: ``CommunicationError/invalidTopic(_:)``
     public func observeRaw(topic: String) throws(CommunicationError) -> AsyncStream<RawEvent> {
         try stream { (onEnd, handler) throws(CommunicationError) in
@@ -90,7 +91,7 @@ extension CommunicationManager {
         }
     }
 
-    /// Turns an observation by handler into a stream.
+    /// Converts an observation with a handler into a stream.
     ///
     /// - Parameter begin: begins the observation and returns a function that ends it.
     func stream<Event: Sendable, Failure: Error>(

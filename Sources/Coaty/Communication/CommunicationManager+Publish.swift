@@ -1,19 +1,20 @@
 import Synchronization
 
 extension CommunicationManager {
-    /// Advertises an object: to its core type and, unless that is the core type's own, to its object type.
+    /// Advertises an object: to its core type and, unless it has the core type's default object type, to its object
+    /// type.
     ///
     /// If the object's parent is the agent's identity or one of its IO nodes, the agent advertises it again after each
     /// reconnect until it is deadvertised: see ``ObjectLifecycleController``.
     ///
-    /// - Returns: whether it goes out now or after the next connect.
+    /// - Returns: whether the event is sent now or after the next connect.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishAdvertise(_ event: AdvertiseEvent) throws(CommunicationError) -> Delivery {
         try publishAdvertise(event, holding: nil)
     }
 
-    /// As ``publishAdvertise(_:)``.
+    /// Advertises an object like ``publishAdvertise(_:)``.
     ///
     /// - Parameters:
     ///   - holding: released when the event is written or given up.
@@ -31,7 +32,7 @@ extension CommunicationManager {
                 Sharing.advertises(event.object.objectId, parentId: $0, isObjectType: name.isObjectType)
             }
             if parentId == nil, session.sharesObjects.load(ordering: .relaxed) {
-                // An earlier version may have been shared.
+                // An earlier version of the object may be shared.
                 sharing = .ends([event.object.objectId])
             }
             var publication = publication(.advertise, name: name, event.payload, sharing: sharing)
@@ -41,25 +42,25 @@ extension CommunicationManager {
         return try session.publish(publications, holding: holding)
     }
 
-    /// Whether the agent advertises an object again after each reconnect.
+    /// Returns whether the agent advertises an object again after each reconnect.
     package func keeps(_ object: ObjectHeader) -> Bool { parent(ofShared: object) != nil }
 
-    /// The id of the parent of an object that the farewell withdraws; nil for other objects, and for log objects, which report
-    /// what happened.
+    /// Returns the id of the parent of an object that the farewell withdraws; nil for other objects, and for log
+    /// objects, which report past events.
     private func parent(ofShared object: ObjectHeader) -> CoatyUUID? {
         object.coreType == .Log ? nil : object.parentObjectId.flatMap { ownIds.contains($0) ? $0 : nil }
     }
 
     /// Deadvertises objects.
     ///
-    /// - Returns: whether it goes out now or after the next connect.
+    /// - Returns: whether the event is sent now or after the next connect.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishDeadvertise(_ event: DeadvertiseEvent) throws(CommunicationError) -> Delivery {
         try publishDeadvertise(event, holding: nil)
     }
 
-    /// As ``publishDeadvertise(_:)``.
+    /// Deadvertises objects like ``publishDeadvertise(_:)``.
     ///
     /// - Parameter holding: released when the event is written or given up.
     package func publishDeadvertise(
@@ -72,14 +73,14 @@ extension CommunicationManager {
 
     /// Delivers objects through a channel.
     ///
-    /// - Returns: whether it goes out now or after the next connect.
+    /// - Returns: whether the event is sent now or after the next connect.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishChannel(_ event: ChannelEvent) throws(CommunicationError) -> Delivery {
         try publishChannel(event, holding: nil)
     }
 
-    /// As ``publishChannel(_:)``.
+    /// Delivers objects through a channel like ``publishChannel(_:)``.
     ///
     /// - Parameter holding: released when the event is written or given up.
     package func publishChannel(
@@ -90,9 +91,9 @@ extension CommunicationManager {
         return try session.publish([publication], holding: holding)
     }
 
-    /// Publishes raw bytes on a topic outside of Coaty's own.
+    /// Publishes raw bytes on a topic that Coaty does not use.
     ///
-    /// - Returns: whether it goes out now or after the next connect.
+    /// - Returns: whether the event is sent now or after the next connect.
     /// - Throws: ``CommunicationError/invalidTopic(_:)`` if the binding does not accept the topic;
     ///   ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
@@ -100,7 +101,7 @@ extension CommunicationManager {
         try publishRaw(event, holding: nil)
     }
 
-    /// As ``publishRaw(_:)``.
+    /// Publishes raw bytes like ``publishRaw(_:)``.
     ///
     /// - Parameter holding: released when the event is written or given up.
     package func publishRaw(
@@ -112,9 +113,10 @@ extension CommunicationManager {
         return try session.publish([Publication(destination, payload: event.payload)], holding: holding)
     }
 
-    /// Publishes a value of an IO source on the route of its associations; nothing while there is none.
+    /// Publishes a value of an IO source on the route of its associations. Does nothing if the source is not
+    /// associated.
     ///
-    /// - Returns: whether it goes out now or after the next connect; nil if the source is not associated.
+    /// - Returns: whether the value is sent now or after the next connect; nil if the source is not associated.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishIoValue(_ event: IoValueEvent) throws(CommunicationError) -> Delivery? {
@@ -126,7 +128,7 @@ extension CommunicationManager {
 
     /// Associates an IO source with an IO actor, or dissolves their association.
     ///
-    /// - Returns: whether it goes out now or after the next connect.
+    /// - Returns: whether the event is sent now or after the next connect.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishAssociate(_ event: AssociateEvent) throws(CommunicationError) -> Delivery {
@@ -135,16 +137,17 @@ extension CommunicationManager {
 
     // MARK: - Requests
 
-    /// Asks for objects: a stream of the answers that fit, as they come.
+    /// Asks for objects and returns a stream of the matching answers as they arrive.
     ///
-    /// The request lasts as long as the stream: until the time limit, until it is dropped, or until the communication manager
-    /// stops. A request that is published while the agent is not connected waits for the connection as long as it lasts; when it
-    /// ends before it was sent, it is withdrawn. A request that was sent goes on when the connection is lost: answers
-    /// that arrive meanwhile are missed, those that come after the next connect are delivered.
+    /// The request lasts as long as the stream: until the time limit, until the stream is released, or until the
+    /// communication manager stops. A request that is published while the agent is not connected is queued for the next
+    /// connection. If it ends before it was sent, it is withdrawn. A request that was sent continues when the
+    /// connection is lost: answers that arrive while the agent is not connected are missed; answers that arrive after
+    /// the next connect are delivered.
     ///
     /// - Parameters:
-    ///   - event: what is asked for.
-    ///   - timeLimit: how long answers are awaited; nil waits until the stream is dropped.
+    ///   - event: the request.
+    ///   - timeLimit: how long to wait for answers; nil waits until the stream is released.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     public func publishDiscover(
         _ event: DiscoverEvent,
@@ -153,7 +156,7 @@ extension CommunicationManager {
         try responses(to: event, timeLimit: timeLimit)
     }
 
-    /// Queries objects: a stream of the answers that fit, as they come. It lasts as that of
+    /// Queries objects and returns a stream of the matching answers as they arrive. The request lasts as in
     /// ``publishDiscover(_:timeLimit:)``.
     ///
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
@@ -164,8 +167,8 @@ extension CommunicationManager {
         try responses(to: event, timeLimit: timeLimit)
     }
 
-    /// Asks for an update of an object: a stream of the answers that fit, as they come. It lasts as that of
-    /// ``publishDiscover(_:timeLimit:)``.
+    /// Requests an update of an object and returns a stream of the matching answers as they arrive. The request lasts
+    /// as in ``publishDiscover(_:timeLimit:)``.
     ///
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     public func publishUpdate(
@@ -175,7 +178,7 @@ extension CommunicationManager {
         try responses(to: event, timeLimit: timeLimit)
     }
 
-    /// Calls a remote operation: a stream of the answers, as they come. It lasts as that of
+    /// Calls a remote operation and returns a stream of the answers as they arrive. The request lasts as in
     /// ``publishDiscover(_:timeLimit:)``.
     ///
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
@@ -186,16 +189,18 @@ extension CommunicationManager {
         try responses(to: event, timeLimit: timeLimit)
     }
 
-    /// Publishes a request and hands over each answer that fits as it comes.
+    /// Publishes a request and passes each matching answer to a handler as it arrives.
     ///
-    /// The request lasts until the returned ``PendingRequest`` is cancelled or released, or the communication manager stops. One
-    /// that is published while the agent is not connected waits for the connection as long as it lasts: its `delivery` says so.
+    /// The request lasts until the returned ``PendingRequest`` is cancelled or released, or the communication manager
+    /// stops. A request that is published while the agent is not connected is queued for the next connection; its
+    /// `delivery` reports this.
     ///
     /// - Parameters:
     ///   - event: the request.
-    ///   - onEnd: called once, when a connection is lost that was up when the request was published or came up later, when the broker
-    ///     refuses to hand over answers, or when the communication manager stops: from then on answers may be missed. The request
-    ///     goes on until it is cancelled, and answers that arrive all the same are handed over. Must not block.
+    ///   - onEnd: called once, as soon as answers may be missed: when the broker refuses the response subscription,
+    ///     when the communication manager stops, or when a connection is lost that was up when the request was
+    ///     published or came up later. The request continues until it is cancelled, and answers that arrive
+    ///     nevertheless are delivered. Must not block.
     ///   - handler: called for each answer on the binding's thread; must not block.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     public func publish<Request: RequestEvent>(
@@ -206,7 +211,7 @@ extension CommunicationManager {
         try publish(event, holding: nil, onEnd: onEnd, handler: handler)
     }
 
-    /// Publishes a request as ``publish(_:onEnd:handler:)``.
+    /// Publishes a request like ``publish(_:onEnd:handler:)``.
     ///
     /// - Parameter holding: released when the event is written or given up.
     package func publish<Request: RequestEvent>(
@@ -237,7 +242,7 @@ extension CommunicationManager {
     ) throws(CommunicationError) -> PendingRequest {
         let correlationId = CoatyUUID()
         let names = event.names
-        // An agent that observes both names of a request answers both.
+        // An agent that observes both names of a request answers twice.
         let responders = names.count > 1 ? Responders() : nil
         let end = RequestEnd(onEnd)
         let dropLog = dropLog
@@ -274,7 +279,7 @@ extension CommunicationManager {
 
     // MARK: - Publications
 
-    /// A publication of an event of the agent.
+    /// Returns a publication of an event of the agent.
     func publication(
         _ eventType: CommunicationEventType,
         name: EventName? = nil,
@@ -294,7 +299,7 @@ extension CommunicationManager {
     }
 }
 
-/// Calls a request's `onEnd` once, and not before the request was published.
+/// Calls a request's `onEnd` once, and never before the request was published.
 private final class RequestEnd: Sendable {
     private struct State {
         var isPublished = false
@@ -308,21 +313,21 @@ private final class RequestEnd: Sendable {
 
     init(_ onEnd: (@Sendable () -> Void)?) { self.onEnd = onEnd }
 
-    /// Takes the status of the response subscription.
+    /// Handles the status of the response subscription.
     func update(_ status: SubscriptionStatus) {
         let isLost = state.withLock { state in
             defer { state.hasStatus = true }
             switch status {
             case .standing: return false
             case .refused: return true
-            // A request that is made while the agent is not connected does not end with that.
+            // A request that is made while the agent is not connected does not end because of this status.
             case .offline: return state.hasStatus || state.isPublished
             }
         }
         if isLost { reach(isStop: false) }
     }
 
-    /// - Returns: whether the communication manager has stopped before that.
+    /// - Returns: whether the communication manager stopped earlier.
     func requestIsPublished() -> Bool {
         let (isDue, isStopped) = state.withLock { state in
             state.isPublished = true
@@ -344,7 +349,7 @@ private final class RequestEnd: Sendable {
 
 /// The agents that have answered a request with two names.
 private final class Responders: Sendable {
-    /// Maximum number of agents whose second answer is recognised. Every answer of a later agent counts.
+    /// Maximum number of agents whose second answer is recognised. All answers of further agents are delivered.
     static let limit = 10_000
 
     private let sourceIds = Mutex<Set<CoatyUUID?>>([])

@@ -1,17 +1,18 @@
 extension CommunicationManager {
-    /// Observes events by a handler.
+    /// Observes events with a handler.
     ///
     /// - Parameters:
     ///   - observation: what to observe.
-    ///   - onStatus: called with each change of the subscription's status, in order, and never at the same time as the handler,
-    ///     unless ``stop()`` has waited too long for a handler that is under way. Called before this function returns if the
-    ///     status is known: the agent is not connected, or the same is observed already. Otherwise, and after a reconnect, called
-    ///     when the broker has answered; events that arrive before that are delivered too. Must not block.
-    ///   - onGap: called when events may have been missed although the connection stands: the broker may have dropped some, or one was too
-    ///     long. In order with events; must not block.
+    ///   - onStatus: called with each change of the subscription's status, in order, and never at the same time as the
+    ///     handler, unless ``stop()`` has waited too long for a running handler. If the status is known (the agent is
+    ///     not connected, or the same selector is already observed), it is called before this function returns.
+    ///     Otherwise, and after a reconnect, it is called when the broker has answered; events that arrive before that
+    ///     are delivered too. Must not block.
+    ///   - onGap: called when events may have been missed although the connection is up: the broker may have dropped
+    ///     some, or an event was too long. Called in order with events; must not block.
     ///   - onEnd: called when the communication manager stops during the observation.
     ///   - handler: called for each event, in the order of arrival, on the binding's thread; must not block.
-    /// - Returns: the observation: it ends when this is released.
+    /// - Returns: the observation, which ends when the returned object is released.
     public func subscribe<Event>(
         _ observation: EventObservation<Event>,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
@@ -31,15 +32,17 @@ extension CommunicationManager {
         }
     }
 
-    /// Observes raw events by a handler.
+    /// Observes raw events with a handler.
     ///
     /// - Parameters:
-    ///   - topic: a topic filter of the binding; over MQTT it may hold wildcards. Messages on Coaty's own topics are not delivered.
-    ///   - onStatus: called with each change of the subscription's status, as in ``subscribe(_:onStatus:onGap:onEnd:handler:)``.
-    ///   - onGap: called when events may have been missed although the connection stands.
+    ///   - topic: a topic filter of the binding; over MQTT it may contain wildcards. Messages on Coaty's own topics are
+    ///     not delivered.
+    ///   - onStatus: called with each change of the subscription's status, as in
+    ///     ``subscribe(_:onStatus:onGap:onEnd:handler:)``.
+    ///   - onGap: called when events may have been missed although the connection is up.
     ///   - onEnd: called when the communication manager stops during the observation.
     ///   - handler: called for each event on the binding's thread; must not block.
-    /// - Returns: the observation: it ends when this is released.
+    /// - Returns: the observation, which ends when the returned object is released.
     /// - Throws: ``CommunicationError/invalidTopic(_:)``
     public func subscribe(
         rawTopic topic: String,
@@ -67,7 +70,7 @@ extension CommunicationManager {
         )
     }
 
-    /// Decodes the events of a selector.
+    /// Returns a function that decodes the events of a selector.
     private func decoder<Event: CommunicationEvent>(
         _ prepare: (@Sendable (inout Event, Responder) -> Void)?
     ) -> Dispatcher<Event>.Decoder {
@@ -82,8 +85,8 @@ extension CommunicationManager {
         }
     }
 
-    /// Observes what every agent has to: Discover events, because they may ask for its identity or its IO nodes, and the
-    /// Associate events of its IO contexts. Other observers of the same join these subscriptions.
+    /// Adds the observations of every agent: Discover events, because they may ask for its identity or its IO nodes,
+    /// and the Associate events of its IO contexts. Other observers of the same selectors share these subscriptions.
     func addOwnSubscriptions(ioContextNames: [String]) throws {
         for name in ioContextNames {
             addPermanent(try .associate(ioContextName: name)) { [weak self] event in self?.handle(event) }
@@ -112,7 +115,7 @@ extension CommunicationManager {
                 try event.resolve(identityResolve)
             }
             if isForTypes && asked.isCoreTypeCompatible(.IoNode) {
-                // An Advertise and a Resolve with an object alone have the same payload.
+                // An Advertise event and a Resolve event that contain only an object have the same payload.
                 for node in ioNodeEvents { try event.resolve(ResolveEvent(payload: node.payload)) }
             }
         } catch {

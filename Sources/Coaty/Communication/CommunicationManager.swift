@@ -3,14 +3,14 @@ import Synchronization
 
 /// Publishes and observes events, and keeps the agent in the network.
 ///
-/// While it is stopped or not connected, publications and subscriptions wait, and so do requests for as long as they last: see
-/// ``Delivery`` and ``PendingRequest``. Handlers run on the binding's thread and must not block. A communication manager that was
-/// started keeps itself alive until it is stopped.
+/// While the manager is stopped or not connected, publications and subscriptions are queued, and requests are queued
+/// for as long as they last: see ``Delivery`` and ``PendingRequest``. Handlers run on the binding's thread and must not
+/// block. A communication manager that was started keeps itself alive until it is stopped.
 public final class CommunicationManager: Sendable {
-    /// Maximum number of events that an async stream keeps for a slow reader; then the oldest are dropped.
+    /// Maximum number of events that an async stream keeps for a slow reader. Beyond that, the oldest are dropped.
     public static let streamBuffer = 4096
 
-    /// The id of the agent's identity: the source of everything it publishes.
+    /// The id of the agent's identity: the source of all events that the agent publishes.
     public let identityId: CoatyUUID
     /// The namespace that the agent publishes in.
     public let namespace: String
@@ -20,10 +20,10 @@ public final class CommunicationManager: Sendable {
     let session: Session
     let logger: Logger
     let dropLog: DropLog
-    /// For what comes in over sessions that only observe, which is not among the messages that the agent receives.
+    /// Logs dropped messages of sessions that only observe; these do not count as messages of the agent.
     let observerDropLog: DropLog
     let receivedMessages = Atomic(0)
-    /// The messages of the sessions that observe traffic for this agent, and of those that observe raw events.
+    /// Counts the messages of the sessions that observe traffic or raw events for this agent.
     package let trafficCounts = MessageCounts()
     package let rawCounts = MessageCounts()
     let ioAssociations: IoAssociations
@@ -32,20 +32,21 @@ public final class CommunicationManager: Sendable {
     let ioNodeEvents: [AdvertiseEvent]
     /// The ids of the identity and the IO nodes: the farewell withdraws objects with one of these as parent.
     let ownIds: Set<CoatyUUID>
-    /// Maximum number of JSON values in an event that is received.
+    /// Maximum number of JSON values in a received event.
     let maximumEventValues: Int
-    /// Makes the bindings of further sessions.
+    /// Creates the bindings of further sessions.
     let makeBinding: @Sendable (Logger) throws -> any Binding
 
-    /// Creates a communication manager; ``start()`` lets it join.
+    /// Creates a communication manager; ``start()`` connects it.
     ///
     /// - Parameters:
     ///   - identity: the identity of the agent.
-    ///   - ioNodes: what the agent contributes to IO contexts, as it is at this moment; one per context. They become the
-    ///     identity's children.
-    ///   - options: how to take part.
+    ///   - ioNodes: the agent's IO nodes, one per context. They are copied at this moment and become the identity's
+    ///     children.
+    ///   - options: the communication options.
     ///   - logger: the log.
-    /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidName(_:)`` if the identity, an IO node or the
+    /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidName(_:)`` if the identity, an IO
+    ///   node or the
     ///   namespace is not valid; errors of the binding's maker.
     public init(
         identity: Identity,
@@ -99,55 +100,57 @@ public final class CommunicationManager: Sendable {
         try addOwnSubscriptions(ioContextNames: ioNodes.map(\.name))
     }
 
-    // MARK: - Life
+    // MARK: - Lifecycle
 
-    /// Joins the network: connects, and connects again whenever the connection is lost. Does nothing if it is started.
+    /// Joins the network: connects, and reconnects whenever the connection is lost. Does nothing if the manager is
+    /// started.
     ///
-    /// While a ``stop()`` is under way, it starts again after that.
+    /// If called during a ``stop()``, the manager starts again when the stop has finished.
     public func start() { session.start(self) }
 
-    /// Stops and starts again: deferred publications are discarded, observations end.
+    /// Stops and starts again: deferred publications are discarded and observations end.
     public func restart() async {
         await stop()
         start()
     }
 
-    /// Leaves the network: what is on its way goes out, then the identity is deadvertised. Deferred publications are
-    /// discarded, all observations end. Does nothing if it is stopped; while a stop is under way, it waits for that.
+    /// Leaves the network: sends the publications that were handed over, then deadvertises the identity. Deferred
+    /// publications are discarded and all observations end. Does nothing if the manager is stopped; during another
+    /// stop, it waits for that.
     public func stop() async { await session.stop(forGood: false, self) }
 
-    /// Stops for good.
+    /// Stops permanently.
     func close() async { await session.stop(forGood: true, self) }
 
-    /// Sets who acts before the agent joins and before it leaves.
+    /// Sets the delegate that acts before the agent joins and before it leaves.
     func setLifecycleDelegate(_ delegate: (any LifecycleDelegate)?) { session.setLifecycleDelegate(delegate) }
 
     // MARK: - State
 
-    /// The operating state, then each change.
+    /// Returns the operating state, followed by each change.
     public func getOperatingState() -> AsyncStream<OperatingState> { session.operatingState.stream() }
 
-    /// The communication state, then each change.
+    /// Returns the communication state, followed by each change.
     public func getCommunicationState() -> AsyncStream<CommunicationState> { session.communicationState.stream() }
 
-    /// Whether the agent is connected and the broker has answered all subscriptions that stood when the connection came up, or
-    /// has not done so for a minute.
+    /// Whether the agent is connected and the broker has answered all subscriptions that existed when the connection
+    /// came up. Also true if some answers are missing after a minute.
     public var isOnline: Bool { onlinePeriod != nil }
 
-    /// Whether the agent is connected: what is published goes out.
+    /// Whether the agent is connected and sends publications.
     public var isConnected: Bool { session.core.withLock { $0.state.sends } }
 
-    /// The number of the present online period; nil while the agent is not online.
+    /// The number of the current online period; nil while the agent is not online.
     ///
-    /// Each connection has a number of its own, and numbers only grow: two equal numbers say that no event was missed between
-    /// them because of a lost connection.
+    /// Each connection has its own number, and numbers only increase. If two numbers are equal, no event was missed
+    /// between them because of a lost connection.
     public var onlinePeriod: Int? { session.core.withLock { $0.state.onlinePeriod } }
 
-    /// The number of each online period when it begins, beginning with the present one if there is one.
+    /// Returns the number of each online period when it begins, starting with the current one if there is one.
     ///
-    /// For what has to be done again after a reconnect. A reader that is slow gets the latest number only: a number that
-    /// differs from the last one says that the connection was lost in between, however short that was. The stream goes on when
-    /// the communication manager is stopped and started again.
+    /// Use it for work that has to be repeated after a reconnect. A slow reader gets only the latest number: if a
+    /// number differs from the last one, the connection was lost in between, even if only for a short time. The stream
+    /// continues when the communication manager is stopped and started again.
     public func onlinePeriods() -> AsyncStream<Int> {
         // Under the lock, so that no period begins in between.
         session.core.withLock { core in
@@ -155,13 +158,13 @@ public final class CommunicationManager: Sendable {
         }
     }
 
-    /// Why the agent is not connected; nil if it is, or no attempt has failed yet.
+    /// The reason why the agent is not connected; nil if it is connected, or no attempt has failed yet.
     public var connectionError: ConnectionError? { session.core.withLock { $0.state.connectionError } }
 
-    /// How much may be queued.
+    /// The limits of the outbox.
     var outboxLimits: OutboxLimits { session.configuration.limits }
 
-    /// What is queued for the connection.
+    /// The publications that are queued for the connection.
     public var queued: QueuedPublications {
         session.core.withLock { core in
             QueuedPublications(
@@ -172,7 +175,7 @@ public final class CommunicationManager: Sendable {
         }
     }
 
-    /// Whether the agent is connected, and everything that was published is written, the Advertise event of its identity included.
+    /// Whether the agent is connected and all publications are written, including the Advertise event of its identity.
     package var hasWrittenEverything: Bool { session.core.withLock { $0.state.sends && $0.outbox.isDrained } }
 
     /// Counters of publications and messages, and the state of the connection.
@@ -196,11 +199,12 @@ public final class CommunicationManager: Sendable {
         }
     }
 
-    /// Calls an action once, as soon as fewer publications and fewer bytes are queued than given. Not while nothing is sent, and
-    /// not when the agent stops.
+    /// Calls an action once, as soon as fewer publications and fewer bytes than the given numbers are queued. The
+    /// action is not called while the agent is not connected, nor when the agent stops.
     ///
-    /// - Parameter action: called on the calling thread if there is room now, else on the binding's; must not block.
-    /// - Returns: forgets the action when it is released.
+    /// - Parameter action: called on the calling thread if there is room now, otherwise on the binding's thread; must
+    ///   not block.
+    /// - Returns: a subscription that discards the action when it is released.
     func whenRoom(below publications: Int, bytes: Int, _ action: @escaping @Sendable () -> Void) -> Subscription {
         session.whenRoom(below: publications, bytes: bytes, action)
     }

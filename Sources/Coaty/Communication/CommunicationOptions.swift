@@ -1,21 +1,21 @@
 public import Logging
 
-/// How an agent takes part in a network.
+/// The options of an agent's communication.
 public struct CommunicationOptions: Sendable {
     /// Separates applications that share a broker.
     public var namespace: String
-    /// Whether events of all namespaces are observed. What is published goes out in the agent's own.
+    /// Whether events of all namespaces are observed. Publications always use the agent's own namespace.
     public var shouldEnableCrossNamespacing: Bool
     /// Whether a container starts the communication manager when it is resolved.
     public var shouldAutoStart: Bool
-    /// Limits of what is queued for the connection.
+    /// Limits of the publications that are queued for the connection.
     public var outboxLimits: OutboxLimits
-    /// Maximum number of JSON values, names of members included, in an event that is received. An event with more is dropped, and its
-    /// observers get a gap.
+    /// Maximum number of JSON values in a received event, including member names. An event with more values is dropped,
+    /// and its observers get a gap.
     public var maximumEventValues = Int.max
-    /// Counts the messages of all sessions that are made with these options, the observing sessions of an agent not included.
+    /// Counts the messages of all sessions that use these options, except the observing sessions of an agent.
     package var messageCounts = MessageCounts()
-    /// Makes the binding of a communication manager.
+    /// Creates the binding of a communication manager.
     public var binding: @Sendable (Logger) throws -> any Binding
 
     /// Creates options.
@@ -34,11 +34,12 @@ public struct CommunicationOptions: Sendable {
     }
 }
 
-/// Limits of what is queued for the connection: deferred publications, and those that were handed over and are not yet written.
+/// Limits of the publications that are queued for the connection: deferred ones, and those that were handed over and
+/// are not yet written.
 public struct OutboxLimits: Sendable, Hashable {
-    /// The number of publications.
+    /// Maximum number of publications.
     public var publications: Int
-    /// Their topics and payloads, in bytes.
+    /// Maximum size of their topics and payloads, in bytes.
     public var bytes: Int
 
     /// Creates limits; 10,000 publications of 16 MiB in all by default.

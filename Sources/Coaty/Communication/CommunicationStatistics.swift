@@ -1,28 +1,30 @@
-/// What a communication manager has done, and how its connection is.
+/// The counters of a communication manager and the state of its connection.
 ///
-/// Counters only grow, from the moment at which the manager was made. They count messages of the binding's protocol: over MQTT
-/// an Advertise or Update event of an object type of its own goes out as two.
+/// Counters only increase, starting when the manager is created. They count messages of the binding's protocol: over
+/// MQTT, an Advertise or Update event with a custom object type is sent as two messages.
 public struct CommunicationStatistics: Sendable, Hashable {
     /// Whether the agent is online.
     public let state: CommunicationState
-    /// When the present connection came up or the last one was lost, in milliseconds since 1970; when the manager was made, if
-    /// it has never been connected.
+    /// When the current connection came up or the last one was lost, in milliseconds since 1970. If the manager has
+    /// never been connected, when it was created.
     public let since: CoatyTimestamp
     /// Number of connections after the first.
     public let reconnects: Int
-    /// Why the agent is not connected; nil if it is, or no attempt has failed yet.
+    /// The reason why the agent is not connected; nil if it is connected, or no attempt has failed yet.
     public let connectionError: ConnectionError?
     /// Number of subscriptions that the broker refuses.
     public let refusedSubscriptions: Int
-    /// Number of messages that came in, dropped ones included.
+    /// Number of received messages, including dropped ones.
     public let received: Int
-    /// Number of messages that were dropped because they are not what their address says, or longer than the binding takes.
+    /// Number of messages that were dropped because their content does not match their address, or because they exceed
+    /// the binding's size limit.
     public let invalid: Int
     /// Number of publications that were written to the connection.
     public let published: Int
-    /// Number of publications that were accepted while the agent was not connected, those sent since then included.
+    /// Number of publications that were accepted while the agent was not connected, including those that were sent
+    /// since.
     public let deferred: Int
-    /// Number of publications that are queued now, deferred or about to be written.
+    /// Number of publications that are queued now: deferred, or about to be written.
     public let queued: Int
     /// Size of these in bytes, with their addresses.
     public let queuedBytes: Int
@@ -30,12 +32,12 @@ public struct CommunicationStatistics: Sendable, Hashable {
     public let oldestQueued: ContinuousClock.Instant?
 }
 
-/// What is queued for the connection.
+/// The publications and operations that are queued for the connection.
 public struct QueuedPublications: Sendable, Hashable {
     /// Number of publications.
     public let publications: Int
     /// Size of these in bytes, with their addresses.
     public let bytes: Int
-    /// Number of all operations, changes of subscriptions among them.
+    /// Number of all operations, including changes of subscriptions.
     public let operations: Int
 }

@@ -1,8 +1,8 @@
-/// Why an agent is not connected to its broker.
+/// The reason why an agent is not connected to its broker.
 public struct ConnectionError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The cause. Raw values are stable: they stand in logs and in the gateway's answers.
+    /// The cause. Raw values are stable: logs and the gateway's responses contain them.
     public enum Reason: String, Sendable, Hashable, CaseIterable {
-        /// Nothing listens at the broker's address.
+        /// No server listens at the broker's address.
         case connectionRefused = "connection-refused"
         /// The broker's address did not answer in time.
         case timedOut = "timed-out"
@@ -10,19 +10,19 @@ public struct ConnectionError: Error, Sendable, Hashable, CustomStringConvertibl
         case hostNotFound = "host-not-found"
         /// The network can't be reached, or another error of the system.
         case network
-        /// No broker announces itself in the local network.
+        /// No broker is announced in the local network.
         case noBrokerFound = "no-broker-found"
         /// The broker refuses the user name or the password.
         case badCredentials = "bad-credentials"
-        /// The file with the password can't be read, or can't be one.
+        /// The password file can't be read or is not valid.
         case passwordFile = "password-file"
-        /// The broker does not let the agent in.
+        /// The broker does not authorize the agent.
         case notAuthorized = "not-authorized"
-        /// The broker does not speak the version of the protocol.
+        /// The broker does not support the version of the protocol.
         case protocolVersion = "protocol-version"
         /// The broker refuses the client identifier.
         case clientIdRejected = "client-id-rejected"
-        /// The broker says that it is not available.
+        /// The broker reports that it is not available.
         case brokerUnavailable = "broker-unavailable"
         /// The broker's certificate is signed by an authority that is not trusted.
         case tlsUnknownAuthority = "tls-unknown-authority"
@@ -38,21 +38,21 @@ public struct ConnectionError: Error, Sendable, Hashable, CustomStringConvertibl
         case tlsFile = "tls-file"
         /// The broker refuses the client certificate, or asks for one that is not configured.
         case tlsClientCertificate = "tls-client-certificate"
-        /// The other end does not speak TLS.
+        /// The other end does not support TLS.
         case tlsNotOffered = "tls-not-offered"
-        /// Another error of TLS.
+        /// Another TLS error.
         case tls
         /// The broker stopped answering.
         case noAnswer = "no-answer"
         /// The broker closed the connection.
         case closed
-        /// An error of the protocol.
+        /// A protocol error.
         case `protocol`
     }
 
     /// The cause.
     public let reason: Reason
-    /// What happened, for people: what is wrong, where, and what to do. Holds no credentials.
+    /// The message for people: what is wrong, where, and what to do. Contains no credentials.
     public let message: String
 
     /// Creates an error.

@@ -1,9 +1,9 @@
 import Dispatch
 import Synchronization
 
-/// Calls a handler when a time is over, unless it is cancelled or released before.
+/// Calls a handler after a delay, unless the deadline is cancelled or released earlier.
 ///
-/// No sleeping task: of that the clock keeps the memory until its time has come, also where it was cancelled.
+/// This is not a sleeping task: the clock would keep that task's memory until its time, even after cancellation.
 package final class Deadline: Sendable {
     private static let queue = DispatchQueue(label: "coaty deadlines")
 
@@ -23,7 +23,8 @@ package final class Deadline: Sendable {
         self.timer = Mutex(.source(timer))
     }
 
-    /// Creates a deadline on a clock. On any other than `ContinuousClock`, which only tests have, it is a sleeping task.
+    /// Creates a deadline on a clock. For clocks other than `ContinuousClock`, which only tests use, the deadline is a
+    /// sleeping task.
     ///
     /// - Parameter handler: must not block.
     package convenience init(
@@ -48,7 +49,7 @@ package final class Deadline: Sendable {
 
     deinit { cancel() }
 
-    /// Does without the handler, unless it runs already.
+    /// Cancels the call of the handler, unless it is already running.
     package func cancel() {
         timer.withLock { timer in
             switch timer {

@@ -1,15 +1,15 @@
 import Synchronization
 
-/// Counts what may come without end. It is told at 1, 2, 4, 8…, so that it can't fill the log.
+/// Counts events of unlimited number, and reports counts 1, 2, 4, 8…, so that they can't fill the log.
 final class DoublingCounter: Sendable {
     private let count = Atomic(0)
 
-    /// How many there were.
+    /// The number of counted events.
     var value: Int { count.load(ordering: .relaxed) }
 
-    /// Counts one more.
+    /// Counts one event.
     ///
-    /// - Returns: the count where it is to be told.
+    /// - Returns: the count if it should be reported; otherwise nil.
     func increment() -> Int? {
         let count = count.add(1, ordering: .relaxed).newValue
         return count & (count - 1) == 0 ? count : nil

@@ -1,8 +1,8 @@
 import Logging
 
-/// Logs messages that are dropped, at 1, 2, 4, 8…
+/// Logs dropped messages, at counts 1, 2, 4, 8…
 final class DropLog: Sendable {
-    /// Maximum number of characters of a text from the network that are logged.
+    /// Maximum number of logged characters of a text from the network.
     static let maximumLength = 200
 
     private let logger: Logger
@@ -15,9 +15,9 @@ final class DropLog: Sendable {
     /// Number of dropped messages.
     var dropped: Int { counter.value }
 
-    /// Counts a message and logs it if its number is one of those that are logged.
+    /// Counts a message and logs it if its count is one of those that are logged.
     ///
-    /// - Parameter label: where the message came from, as the binding calls it.
+    /// - Parameter label: the binding's name for the message's origin.
     func note(_ reason: String, label: String, error: PayloadError? = nil) {
         guard let count = counter.increment() else { return }
         var metadata: Logger.Metadata = ["source": "\(Self.short(label))", "dropped so far": "\(count)"]

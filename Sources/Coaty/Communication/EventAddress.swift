@@ -1,4 +1,4 @@
-/// What distinguishes events of one pattern from each other.
+/// The name that distinguishes events of one pattern from each other.
 public enum EventName: Hashable, Sendable {
     /// The core type of the object of an Advertise or Update event.
     case coreType(WireName)
@@ -18,7 +18,7 @@ public enum EventName: Hashable, Sendable {
     package var isObjectType: Bool { if case .objectType = self { true } else { false } }
 }
 
-/// Where an event comes from or goes to, in Coaty's terms. A binding maps it to what its protocol has, and back.
+/// The source or destination of an event, in Coaty's terms. A binding maps it to an address of its protocol and back.
 public struct EventAddress: Sendable {
     /// The pattern.
     public let eventType: CommunicationEventType
@@ -28,7 +28,7 @@ public struct EventAddress: Sendable {
     public let namespace: String
     /// The sender: an agent, or the IO source of an IO value.
     public let sourceId: CoatyUUID
-    /// The request that the event makes or answers; nil for one-way events.
+    /// The correlation id of the request that the event makes or answers; nil for one-way events.
     public let correlationId: CoatyUUID?
 
     /// Creates an address.
@@ -53,20 +53,20 @@ public struct EventAddress: Sendable {
     }
 }
 
-/// What a subscription selects.
+/// The events that a subscription selects.
 public enum EventSelector: Hashable, Sendable {
     /// Events of a pattern with a name, from every sender.
     case events(CommunicationEventType, name: EventName?)
     /// Responses to one request.
     case responses(CommunicationEventType, correlationId: CoatyUUID)
-    /// Messages outside of Coaty, by a filter that the binding understands.
+    /// Messages outside of Coaty, selected by a filter of the binding.
     case raw(WireName)
     /// Values on the route of an IO source. The binding makes routes.
     case ioRoute(WireName)
     /// All events of some patterns, whatever their names.
     case traffic(Set<CommunicationEventType>)
 
-    /// The subscription that an event belongs to.
+    /// Creates the selector of the subscription that an event belongs to.
     init(_ address: EventAddress) {
         if address.eventType.isResponse, let correlationId = address.correlationId {
             self = .responses(address.eventType, correlationId: correlationId)

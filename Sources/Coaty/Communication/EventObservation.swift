@@ -1,4 +1,4 @@
-/// What can be observed: the events of a pattern with a name.
+/// The events of a pattern with a name, as they can be observed.
 public struct EventObservation<Event: CommunicationEvent>: Sendable {
     let name: EventName?
     let isIncluded: (@Sendable (Event) -> Bool)?
@@ -19,7 +19,7 @@ public struct EventObservation<Event: CommunicationEvent>: Sendable {
 }
 
 extension WireName {
-    /// A name that is to be observed.
+    /// Returns a name that can be observed.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)``
     fileprivate static func observable(_ text: String) throws(CommunicationError) -> WireName {
@@ -32,8 +32,8 @@ extension CoreType {
     fileprivate var name: EventName { .coreType(WireName(rawValue)) }
 }
 
-/// Selects objects of an object type. Those of a core type's own object type are published by core type only, so the object
-/// decides there.
+/// Selects objects of an object type. Objects with the core type's default object type are published by core type only,
+/// so the object type is compared with the object.
 private struct ObjectTypeSelection: Sendable {
     let name: EventName
     private let objectType: String?
@@ -54,12 +54,12 @@ private struct ObjectTypeSelection: Sendable {
 }
 
 extension EventObservation where Event == AdvertiseEvent {
-    /// Advertised objects of a core type.
+    /// Selects the advertised objects of a core type.
     public static func advertise(withCoreType coreType: CoreType) -> Self {
         Self(name: coreType.name)
     }
 
-    /// Advertised objects of an object type.
+    /// Selects the advertised objects of an object type.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public static func advertise(withObjectType objectType: String) throws(CommunicationError) -> Self {
@@ -74,7 +74,7 @@ extension EventObservation where Event == DeadvertiseEvent {
 }
 
 extension EventObservation where Event == ChannelEvent {
-    /// What is delivered through a channel.
+    /// Selects all events of a channel.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public static func channel(_ channelId: String) throws(CommunicationError) -> Self {
@@ -83,7 +83,7 @@ extension EventObservation where Event == ChannelEvent {
 }
 
 extension EventObservation where Event == AssociateEvent {
-    /// What the IO routers of a context say.
+    /// Selects all Associate events of an IO context.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public static func associate(ioContextName: String) throws(CommunicationError) -> Self {
@@ -102,12 +102,12 @@ extension EventObservation where Event == QueryEvent {
 }
 
 extension EventObservation where Event == UpdateEvent {
-    /// Updates of objects of a core type.
+    /// Selects the updates of objects of a core type.
     public static func update(withCoreType coreType: CoreType) -> Self {
         Self(name: coreType.name)
     }
 
-    /// Updates of objects of an object type.
+    /// Selects the updates of objects of an object type.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public static func update(withObjectType objectType: String) throws(CommunicationError) -> Self {
@@ -117,12 +117,13 @@ extension EventObservation where Event == UpdateEvent {
 }
 
 extension EventObservation where Event == CallEvent {
-    /// Calls of an operation.
+    /// Selects the calls of an operation.
     ///
     /// - Parameters:
     ///   - operation: the name of the operation.
-    ///   - context: what the observer is: then only calls come whose filter matches it. As it is at this moment.
-    /// - Throws: ``CommunicationError/invalidName(_:)``; `EncodingError` where the context can't be encoded.
+    ///   - context: an object that describes the observer: only calls whose filter matches it are delivered. The object
+    ///     is copied at this moment.
+    /// - Throws: ``CommunicationError/invalidName(_:)``; `EncodingError` if the context can't be encoded.
     public static func call(operation: String, context: CoatyObject? = nil) throws -> Self {
         let name = EventName.name(try WireName.observable(operation))
         guard let context else { return Self(name: name) }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// A broker in memory, for tests and for agents that share a process.
 ///
-/// It delivers as a real one does: asynchronously, in order, to the publisher too. Raw topics and IO routes are plain names
-/// without wildcards.
+/// It delivers like a real broker: asynchronously, in order, and to the publisher too. Raw topics and IO routes are
+/// plain names without wildcards.
 public final class InMemoryBroker: Sendable {
     fileprivate struct Client {
         let session: BindingSession
@@ -30,7 +30,7 @@ public final class InMemoryBroker: Sendable {
             let (connected, waiting) = state.withLock { state in
                 state.isAvailable = isAvailable
                 defer { if !isAvailable { state.clients.removeAll() } }
-                // Clients that are connected stay connected.
+                // Connected clients stay connected.
                 return (state.clients.values.map(\.session), state.members.filter { state.clients[$0.key] == nil })
             }
             if isAvailable {
@@ -42,10 +42,10 @@ public final class InMemoryBroker: Sendable {
         }
     }
 
-    /// Everything that was published, in order.
+    /// All publications, in order.
     public var published: [Publication] { state.withLock(\.published) }
 
-    /// Publishes as some other client would.
+    /// Publishes like another client.
     public func publish(_ publication: Publication) {
         queue.async { [self] in deliver(publication) }
     }
@@ -113,7 +113,7 @@ public final class InMemoryBroker: Sendable {
 }
 
 extension InMemoryBroker.Client {
-    /// A publication as the client receives it; nil if it has not subscribed to it.
+    /// Returns a publication as the client receives it; nil if the client has not subscribed to it.
     fileprivate func message(of publication: Publication) -> InboundMessage? {
         switch publication.destination {
         case .event(let address):
@@ -156,24 +156,24 @@ public final class InMemoryBinding: Binding {
     /// Connects as soon as the broker is available.
     public func join(_ session: BindingSession) { broker.join(ObjectIdentifier(self), session) }
 
-    /// Lets the broker take what is queued.
+    /// Makes the broker take the queued operations.
     public func wake() { broker.wake(ObjectIdentifier(self)) }
 
     /// Disconnects.
     public func leave() async { await broker.leave(ObjectIdentifier(self)) }
 
-    /// A name made of the source's id.
+    /// Returns a name that contains the source's id.
     public func ioRoute(ofSource sourceId: CoatyUUID, namespace: String) -> String {
         Self.routePrefix + sourceId.string
     }
 
-    /// Every name but the empty one.
+    /// Returns whether the route is not empty.
     public func isIoRoute(_ route: String) -> Bool { !route.isEmpty }
 
-    /// Every name but the empty one and routes.
+    /// Returns whether the topic is not empty and not an IO route.
     public func isPublishable(rawTopic: String) -> Bool { !rawTopic.isEmpty && Self.sourceId(ofRoute: rawTopic) == nil }
 
-    /// Every name but the empty one.
+    /// Returns whether the filter is not empty.
     public func isObservable(rawTopicFilter: String) -> Bool { !rawTopicFilter.isEmpty }
 
     fileprivate static func sourceId(ofRoute route: String) -> CoatyUUID? {

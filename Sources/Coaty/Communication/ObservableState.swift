@@ -5,7 +5,8 @@ public enum OperatingState: String, Sendable, Hashable {
     case started, stopped
 }
 
-/// Whether the communication manager is online: see ``CommunicationManager/isOnline``. Always offline while it is stopped.
+/// Whether the communication manager is online: see ``CommunicationManager/isOnline``. Always offline while it is
+/// stopped.
 public enum CommunicationState: String, Sendable, Hashable {
     case online, offline
 }
@@ -36,16 +37,16 @@ final class ObservableState<Value: Sendable>: Sendable {
 
     var value: Value { state.withLock(\.value) }
 
-    /// Sets the value and sends it, also if it is the same.
+    /// Sets the value and sends it, even if it is unchanged.
     func send(_ value: Value) {
         state.withLock { $0.send(value) }
     }
 
-    /// The values that are sent, until this is released. A slow reader gets the latest only.
+    /// Returns the values that are sent, until this object is released. A slow reader gets only the latest values.
     ///
     /// - Parameters:
     ///   - limit: number of values that are kept for a slow reader.
-    ///   - includesCurrent: whether the stream begins with the present value.
+    ///   - includesCurrent: whether the stream begins with the current value.
     func stream(buffering limit: Int = 1, includesCurrent: Bool = true) -> AsyncStream<Value> {
         AsyncStream(bufferingPolicy: .bufferingNewest(limit)) { continuation in
             let id = state.withLock { state in
@@ -62,7 +63,7 @@ final class ObservableState<Value: Sendable>: Sendable {
 }
 
 extension ObservableState where Value: Equatable {
-    /// Sets the value and sends it; does nothing if it is the same.
+    /// Sets the value and sends it; does nothing if it is unchanged.
     func set(_ value: Value) {
         state.withLock { state in
             if state.value != value { state.send(value) }

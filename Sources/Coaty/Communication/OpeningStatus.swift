@@ -1,17 +1,18 @@
 import DequeModule
 import Synchronization
 
-/// Reports how an observation stands whose session is opened for it.
+/// Reports the status of an observation that has its own session.
 ///
 /// While the session connects for the first time, nothing is reported, for at most ``timeout``.
 final class OpeningStatus: Sendable {
-    /// How long the session may take until it stands; then events count as missed: a broker may let one client in and not another.
+    /// Maximum time until the session is connected. After that, events count as missed: a broker may accept one client
+    /// and refuse another.
     static let timeout = Duration.seconds(10)
 
     private struct State {
-        /// nil until it is known.
+        /// The last known status; nil at first.
         var status: SubscriptionStatus?
-        /// Changes of status that are to be reported, in order.
+        /// Status changes that are not yet reported, in order.
         var unreported: Deque<SubscriptionStatus> = []
         /// Whether a thread is reporting them.
         var isReporting = false
@@ -28,28 +29,28 @@ final class OpeningStatus: Sendable {
         state.withLock { $0.deadline = deadline }
     }
 
-    /// Takes a status of the subscription.
+    /// Handles a status of the subscription.
     ///
-    /// - Parameter isOpening: whether the session has never been connected: then it is no news that it is offline.
+    /// - Parameter isOpening: whether the session has never been connected; then `offline` is not reported.
     func take(_ status: SubscriptionStatus, isOpening: Bool) {
         settle { $0.status == nil && status == .offline && isOpening ? nil : status }
     }
 
-    /// Reports that the observation is offline if nothing is known by now.
+    /// Reports that the observation is offline if no status is known by now.
     func waitNoLonger() {
         settle { $0.status == nil ? .offline : nil }
     }
 
-    /// Reports nothing more.
+    /// Stops reporting.
     func end() {
         hasEnded.store(true, ordering: .releasing)
         state.withLock { $0.deadline = nil }
     }
 
-    /// Notes how the observation stands, and reports it if that is a change.
+    /// Updates the status and reports it if it has changed.
     ///
-    /// The observer is called under no lock: it may end the observation, or begin another. It sees one call at a time and the
-    /// changes in their order: a thread that comes meanwhile leaves the next report to the one that reports.
+    /// The observer is called under no lock: it may end the observation or begin another one. It gets one call at a
+    /// time and the changes in order: a second thread leaves its report to the thread that is already reporting.
     private func settle(_ body: (inout State) -> SubscriptionStatus?) {
         let mustReport = state.withLock { state in
             guard let status = body(&state), state.status != status else { return false }

@@ -1,54 +1,54 @@
 import DequeModule
 
-/// The operations that wait for the connection, in order: the one bounded queue between everybody who publishes and the binding.
+/// The bounded queue of operations between all publishers and the binding, in order.
 ///
-/// Publications that were deferred and those that were handed over and are not yet written count against the same limits. What
-/// is queued is kept; a new publication is refused when the queue is full. Subscriptions and join events don't count: they are
-/// as many as are observed and shared.
+/// Deferred publications and those that were handed over and are not yet written count against the same limits. Queued
+/// publications are kept; a new publication is refused if the queue is full. Subscriptions and join events don't count:
+/// their number depends on the observers and the shared objects.
 struct Outbox: Sendable {
-    /// What a request has in the outbox.
+    /// The operations of one request in the outbox.
     private struct Owned {
         var queued = 0
         var queuedBytes = 0
         var unwritten = 0
-        /// Whether the binding has taken any of it.
+        /// Whether the binding has taken any of them.
         var isTaken = false
     }
 
-    /// Maximum number of operations that are withdrawn or undone and still in the queue, or half of the queue if that is more.
+    /// Maximum number of withdrawn or undone operations that stay in the queue; half of the queue if that is more.
     static let maximumDead = 64
-    /// How often a publication may be the one that is being written when the connection is lost: a broker may refuse it by
-    /// closing the connection, each time.
+    /// Maximum number of lost connections during which the same publication was being written: a broker may refuse a
+    /// publication by closing the connection, each time.
     static let maximumAttempts = 5
 
     let limits: OutboxLimits
-    /// Publications that are queued or not yet written.
+    /// Number of publications that are queued or not yet written.
     private(set) var publications = 0
-    /// Their bytes.
+    /// Their size in bytes.
     private(set) var bytes = 0
     private var queue = Deque<SessionOperation>()
-    /// Publications that the binding took and did not yet report as written.
+    /// Publications that the binding took and has not yet reported as written.
     private var unwritten = Deque<Publication>()
-    /// The requests that are under way and have publications here.
+    /// The pending requests that have publications in the outbox.
     private var owned: [UInt64: Owned] = [:]
-    /// The tickets of the subscriptions that are queued on their own.
+    /// The tickets of the queued subscriptions that can still be undone.
     private var undoable: [EventSelector: UInt64] = [:]
-    /// The tickets of those that were undone while they were queued.
+    /// The tickets of subscriptions that were undone while they were queued.
     private var undone: Set<UInt64> = []
-    /// How many publications in the queue are withdrawn.
+    /// Number of withdrawn publications in the queue.
     private var withdrawn = 0
-    /// Whether the disconnect was taken, behind which nothing goes out.
+    /// Whether the binding took the disconnect operation. Nothing is sent after it.
     private var isClosed = false
 
     init(limits: OutboxLimits) {
         self.limits = limits
     }
 
-    /// Number of operations that are queued, changes of subscriptions among them.
+    /// Number of queued operations, including changes of subscriptions.
     var operations: Int { queue.count - undone.count - withdrawn }
 
-    /// When the oldest publication was queued that is not yet written; nil if there is none. Join events don't count. Looks through all
-    /// operations in front of it.
+    /// When the oldest publication was queued that is not yet written; nil if there is none. Join events don't count.
+    /// Searches all operations before it.
     var oldestQueued: ContinuousClock.Instant? {
         if let oldest = unwritten.first(where: { !$0.isJoinEvent }) { return oldest.queuedSince }
         for case .publish(let publication) in queue where !publication.isJoinEvent {
@@ -58,21 +58,21 @@ struct Outbox: Sendable {
         return nil
     }
 
-    /// Whether everything was handed over and is written.
+    /// Whether all operations were handed over and all publications are written.
     var isDrained: Bool { operations == 0 && unwritten.isEmpty }
 
     // MARK: - Queueing
 
     /// Queues publications, all or none.
     ///
-    /// - Returns: whether the queue was empty, so that the binding may sleep.
+    /// - Returns: whether the queue was empty; then the binding may be asleep.
     mutating func publish(_ new: [Publication]) throws(CommunicationError) -> Bool {
         let size = new.reduce(0) { $0 + $1.size }
         guard publications + new.count <= limits.publications, bytes + size <= limits.bytes else {
             throw .queueFull(publications: publications, bytes: bytes)
         }
         let wasEmpty = queue.isEmpty
-        // Read once: an event may go out as two.
+        // The clock is read once, because an event may be sent as two publications.
         let now = ContinuousClock.now
         for publication in new { append(publication, at: now) }
         return wasEmpty
@@ -102,9 +102,9 @@ struct Outbox: Sendable {
 
     /// Queues the end of a subscription.
     ///
-    /// A subscription that is still queued and is undone now does not go out at all: so a selector is queued twice at most,
-    /// and the queue can't grow while the socket takes nothing. The end of a subscription
-    /// goes out even if a new one follows: the new observer waits for the broker's answer.
+    /// A subscription that is still queued and is undone now is not sent at all. Therefore a selector is queued at most
+    /// twice, and the queue can't grow while the socket accepts nothing. The end of a subscription is sent even if a
+    /// new one follows, because the new observer waits for the broker's answer.
     ///
     /// - Returns: whether the queue was empty.
     mutating func unsubscribe(_ selector: EventSelector) -> Bool {
@@ -118,10 +118,10 @@ struct Outbox: Sendable {
         return wasEmpty
     }
 
-    /// Returns whether a request is queued and nothing of it was handed over.
+    /// Returns whether a request is queued and no part of it was handed over.
     func isUnsent(request: UInt64) -> Bool { owned[request].map { !$0.isTaken } ?? false }
 
-    /// Withdraws what is left of a request that has ended.
+    /// Withdraws the remaining publications of a request that has ended.
     mutating func withdraw(request: UInt64) {
         guard let left = owned.removeValue(forKey: request) else { return }
         publications -= left.queued
@@ -130,7 +130,7 @@ struct Outbox: Sendable {
         compactIfNeeded()
     }
 
-    /// Takes what is dead out of the queue. Done seldom, since it looks at everything that is queued.
+    /// Removes withdrawn and undone operations from the queue. Runs rarely, because it visits all queued operations.
     private mutating func compactIfNeeded() {
         guard undone.count + withdrawn > max(Self.maximumDead, queue.count / 2) else { return }
         queue.removeAll { [undone, owned] operation in
@@ -163,7 +163,7 @@ struct Outbox: Sendable {
                 }
                 unwritten.append(publication)
             case .subscribe(let requests):
-                // One that may be undone is alone.
+                // A subscription that may be undone is queued separately.
                 if requests.count == 1 {
                     if undone.remove(requests[0].ticket) != nil { continue }
                     if undoable[requests[0].selector] == requests[0].ticket { undoable[requests[0].selector] = nil }
@@ -176,7 +176,7 @@ struct Outbox: Sendable {
         return nil
     }
 
-    /// Counts the oldest unwritten publication as done with.
+    /// Removes the oldest unwritten publication.
     mutating func publicationDone() -> Publication? {
         guard let publication = unwritten.popFirst() else { return nil }
         guard !publication.isJoinEvent else { return publication }
@@ -191,18 +191,18 @@ struct Outbox: Sendable {
 
     // MARK: - Periods
 
-    /// Begins a period: first the subscriptions, then the join events, then what was deferred.
+    /// Begins a period: first the subscriptions, then the join events, then the deferred publications.
     mutating func begin(subscriptions: [SubscriptionRequest], joinEvents: [Publication]) {
         queue.prepend(contentsOf: joinEvents.map { .publish($0) })
         if !subscriptions.isEmpty { queue.prepend(.subscribe(subscriptions)) }
     }
 
-    /// Ends a period. Publications that were not written go out first in the next period, except those whose request has
-    /// ended and those that ``maximumAttempts`` lost connections have interrupted.
+    /// Ends a period. Publications that were not written are sent first in the next period, except those whose request
+    /// has ended and those that were interrupted by ``maximumAttempts`` lost connections.
     ///
     /// - Returns: the publications that are given up, except join events.
     mutating func end() -> [Publication] {
-        // What the binding took last may have been written in part; it took the others with it.
+        // All publications that the binding took count as interrupted: one of them may be partly written.
         let interrupted = unwritten.map { $0.attempted() }
         let waiting = queue.compactMap { operation -> Publication? in
             if case .publish(let publication) = operation { publication } else { nil }
@@ -217,13 +217,13 @@ struct Outbox: Sendable {
         return left.filter { $0.attempts >= Self.maximumAttempts }
     }
 
-    /// Queues the last operations of the session behind all others.
+    /// Queues the last operations of the session after all others.
     mutating func queueLast(farewell: Publication?) {
         if let farewell { append(farewell, at: .now) }
         queue.append(.disconnect)
     }
 
-    /// Forgets everything but the disconnect.
+    /// Discards all operations but the disconnect.
     mutating func replaceByDisconnect() {
         self = Outbox(limits: limits)
         queue.append(.disconnect)

@@ -1,17 +1,17 @@
 import Synchronization
 
-/// A request that is under way.
+/// A request that was published and has not ended.
 ///
-/// It lasts until it is cancelled or released, and at most until the communication manager stops. A request that was published while
-/// the agent is not connected waits for the connection as long as it lasts. When it ends before it was sent, it is
-/// withdrawn: nobody will execute it.
+/// It lasts until it is cancelled or released, and at most until the communication manager stops. A request that was
+/// published while the agent is not connected is queued for the next connection. If it ends before it was sent, it is
+/// withdrawn and no agent executes it.
 public final class PendingRequest: Sendable {
-    /// Whether the request goes out now or waits for a connection.
+    /// Whether the request is sent now or queued for a connection.
     public let delivery: Delivery
     private let onCancel: Mutex<(@Sendable () -> Void)?>
     private let onWithdraw: @Sendable () -> Bool
 
-    /// - Parameter onWithdraw: withdraws what is queued, and returns whether nothing was handed over.
+    /// - Parameter onWithdraw: withdraws the queued publications, and returns whether none was handed over.
     init(
         delivery: Delivery,
         onWithdraw: @escaping @Sendable () -> Bool,
@@ -22,14 +22,14 @@ public final class PendingRequest: Sendable {
         self.onCancel = Mutex(onCancel)
     }
 
-    /// Ends the request. A handler that runs on another thread at this moment may run to its end.
+    /// Ends the request. A handler that is running on another thread may finish after this call.
     public func cancel() {
         onCancel.withLock { $0.take() }?()
     }
 
-    /// Ends the request if nothing of it was sent; otherwise it goes on.
+    /// Ends the request if no part of it was sent; otherwise the request continues.
     ///
-    /// - Returns: whether it was withdrawn: nothing of it was or will be sent.
+    /// - Returns: whether it was withdrawn: no part of it was or will be sent.
     public func withdraw() -> Bool {
         guard onWithdraw() else { return false }
         cancel()

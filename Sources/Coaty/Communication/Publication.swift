@@ -1,32 +1,32 @@
 /// Bytes that a binding carries to a destination.
 public struct Publication: Sendable {
-    /// Where a publication goes.
+    /// The destination of a publication.
     public enum Destination: Sendable {
-        /// To everybody who observes the event.
+        /// All observers of the event.
         case event(EventAddress)
-        /// To the IO actors on a route that the binding has made or accepted.
+        /// The IO actors on a route that the binding has made or accepted.
         case ioRoute(String)
-        /// To a topic outside of Coaty. A retained message is kept by the broker for later subscribers.
+        /// A topic outside of Coaty. The broker keeps a retained message for later subscribers.
         case raw(topic: String, isRetained: Bool)
     }
 
-    /// Where it goes.
+    /// The destination.
     public let destination: Destination
     /// The bytes.
     public let payload: [UInt8]
-    /// The request that the publication belongs to and is withdrawn with; nil where it belongs to none.
+    /// The request that the publication belongs to and is withdrawn with; nil if it belongs to none.
     let request: UInt64?
-    /// What it does to the objects that the agent shares; nil where it does nothing.
+    /// The effect on the objects that the agent shares; nil if there is none.
     let sharing: Sharing?
-    /// Whether it announces the agent and is made again for each connection.
+    /// Whether the publication announces the agent and is sent again on each connection.
     let isJoinEvent: Bool
     /// Released when the publication is written or given up.
     var holding: (any AnyObject & Sendable)?
-    /// Released when the agent does not advertise the object again after the next connect, or ever.
+    /// Released when the agent no longer advertises the object again after a reconnect.
     var keeping: (any AnyObject & Sendable)?
-    /// When it was queued first; nil before.
+    /// When the publication was first queued; nil before.
     var queuedSince: ContinuousClock.Instant?
-    /// How often the connection was lost while this was being written.
+    /// Number of connections that were lost while the publication was being written.
     private(set) var attempts = 0
 
     init(
@@ -43,14 +43,14 @@ public struct Publication: Sendable {
         self.isJoinEvent = isJoinEvent
     }
 
-    /// The same publication after the connection was lost while it was being written.
+    /// Returns the same publication, after the connection was lost while it was being written.
     func attempted() -> Publication {
         var publication = self
         publication.attempts += 1
         return publication
     }
 
-    /// The same publication as one that is made again for each connection.
+    /// Returns the same publication as a join event, which is sent again on each connection.
     func asJoinEvent() -> Publication {
         Publication(destination, payload: payload, isJoinEvent: true)
     }
@@ -64,39 +64,39 @@ public struct Publication: Sendable {
     }
 }
 
-/// What became of a publication.
+/// The outcome of publishing an event.
 ///
-/// Neither case says that the broker has it: Coaty publishes with QoS 0, which has no receipt.
+/// Neither case means that the broker has received it: Coaty publishes with QoS 0, which has no acknowledgement.
 public enum Delivery: Sendable, Hashable {
-    /// The agent is connected, and the publication is written to the connection in its turn. If the connection is lost before it
-    /// was written, it waits for the next connection, as if it were deferred. What was written and had not reached the
-    /// broker when the connection broke is lost.
+    /// The agent is connected, and the publication is written to the connection in its turn. If the connection is lost
+    /// earlier, the publication is queued for the next connection, as if it were deferred. A publication that was
+    /// written but has not reached the broker when the connection breaks is lost.
     case sent
-    /// The agent is not connected. The publication waits for the next connection, unless its request ends or the
-    /// communication manager stops before that.
+    /// The agent is not connected. The publication is queued for the next connection, unless its request ends or the
+    /// communication manager stops earlier.
     case deferred
 }
 
 /// A message that a binding received.
 public struct InboundMessage: Sendable {
-    /// What a binding knows about a message.
+    /// The origin of a message.
     public enum Origin: Sendable {
         /// An event, from the agent's own namespace or from an observed one.
         case event(EventAddress)
         /// A message outside of Coaty or an IO value.
         ///
         /// - Parameters:
-        ///   - topic: the name that the sender used, or the name that was subscribed where the broker changes names.
-        ///   - selectors: the subscriptions that it matches: `raw` and `ioRoute`.
-        ///   - sourceId: the IO source; nil where the binding does not know it.
+        ///   - topic: the name that the sender used, or the subscribed name if the broker changes names.
+        ///   - selectors: the subscriptions that match the message: `raw` and `ioRoute`.
+        ///   - sourceId: the IO source; nil if the binding does not know it.
         case raw(topic: String, selectors: [EventSelector], sourceId: CoatyUUID?)
     }
 
-    /// What is known about it.
+    /// The origin.
     public let origin: Origin
     /// The bytes.
     public let payload: [UInt8]
-    /// What the binding's protocol calls its source or destination; for logs and for who watches the traffic.
+    /// The protocol's name for the source or destination, such as the MQTT topic; for logs and traffic observers.
     public let label: String
 
     /// Creates a message.

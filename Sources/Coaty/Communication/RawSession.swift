@@ -2,10 +2,10 @@ import Logging
 import Synchronization
 
 extension CommunicationManager {
-    /// Opens a session that observes raw events and nothing else.
+    /// Opens a session that only observes raw events.
     ///
-    /// On the agent's session, a flood of raw events would delay Coaty events, and the broker would drop some of them. The session
-    /// lasts until it is stopped, or until the communication manager stops.
+    /// On the agent's session, a flood of raw events would delay Coaty events, and the broker would drop some of them.
+    /// The session lasts until it is stopped, or until the communication manager stops.
     ///
     /// - Throws: errors of the binding's maker.
     package func openRawSession() throws -> RawSession {
@@ -16,14 +16,14 @@ extension CommunicationManager {
             messageCounts: rawCounts,
             logger: logger
         )
-        // The subscription that every agent has ends with the agent's session.
+        // This subscription, which every agent has, ends with the agent's session.
         let ownSession = subscribe(.discover, onEnd: { [weak raw] in raw?.end() }) { _ in }
         raw.open(until: ownSession)
         return raw
     }
 }
 
-/// A session that observes raw events and publishes nothing.
+/// A session that observes raw events and does not publish.
 package final class RawSession: SessionDelegate {
     private let agent: Session
     private let session: Session
@@ -61,12 +61,12 @@ package final class RawSession: SessionDelegate {
     /// Whether the session was stopped, or the agent has left the network.
     package var hasEnded: Bool { isOver.load(ordering: .acquiring) }
 
-    /// Leaves in the background. All observations end.
+    /// Disconnects in the background. All observations end.
     fileprivate func end() {
         Task { await stop() }
     }
 
-    /// Leaves, and returns when the session is closed. All observations end.
+    /// Disconnects, and returns when the session is closed. All observations end.
     package func stop() async {
         isOver.store(true, ordering: .releasing)
         _ = ownSession.withLock { $0.take() }
@@ -77,12 +77,12 @@ package final class RawSession: SessionDelegate {
     ///
     /// - Parameters:
     ///   - topic: a topic filter of the binding. Messages on Coaty's own topics are not delivered.
-    ///   - onStatus: called with each change of the subscription's status, in order; must not block. While the session connects for
-    ///     the first time, it is not called.
-    ///   - onGap: called when events may have been missed although the connection stands.
+    ///   - onStatus: called with each change of the subscription's status, in order; must not block. It is not called
+    ///     while the session connects for the first time.
+    ///   - onGap: called when events may have been missed although the connection is up.
     ///   - onEnd: called when the session ends during the observation.
     ///   - handler: called for each event on the thread of the session's binding; must not block.
-    /// - Returns: the observation: it ends when this is released.
+    /// - Returns: the observation, which ends when the returned object is released.
     /// - Throws: ``CommunicationError/invalidTopic(_:)``
     package func subscribe(
         _ topic: String,
@@ -92,7 +92,7 @@ package final class RawSession: SessionDelegate {
         handler: @escaping @Sendable (RawEvent) -> Void
     ) throws(CommunicationError) -> Subscription {
         let status = OpeningStatus(onStatus)
-        // Before the subscription, which may be offline at first while the session connects.
+        // Read before subscribing: the subscription may be offline at first, while the session connects.
         let isOpening = session.statePeriod == 0
         let subscription = try session.subscribe(
             rawTopic: topic,
@@ -101,7 +101,7 @@ package final class RawSession: SessionDelegate {
             onEnd: onEnd,
             handler: handler
         )
-        // Without a broker, nothing will be known soon.
+        // If the agent is not connected to a broker, the status will not be known soon.
         if !agent.core.withLock({ $0.state.sends }) { status.waitNoLonger() }
         return Subscription {
             status.end()
@@ -113,7 +113,7 @@ package final class RawSession: SessionDelegate {
 
     func received(_ message: InboundMessage) {
         session.configuration.messageCounts.countReceived()
-        // A wildcard may bring in Coaty events too, which the agent's session observes.
+        // A wildcard may also match Coaty events, which the agent's session observes.
         guard case .raw(_, let selectors, _) = message.origin else { return }
         for selector in selectors { session.deliver(message, to: selector, dropLog) }
     }

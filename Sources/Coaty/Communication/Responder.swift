@@ -1,4 +1,4 @@
-/// Carries the responses to a request that came in back to the requester.
+/// Sends the responses to a received request back to the requester.
 public struct Responder: Sendable {
     weak let manager: CommunicationManager?
 

@@ -1,4 +1,4 @@
-/// What goes through a session.
+/// Publishing and subscribing over a session.
 extension Session {
     // MARK: - Publishing
 
@@ -24,13 +24,13 @@ extension Session {
         return delivery
     }
 
-    /// A number that nothing else in the session has.
+    /// Returns a number that is unique in the session.
     func nextId() -> UInt64 { core.withLock { $0.nextId() } }
 
-    /// Withdraws what is left of a request in the outbox.
+    /// Withdraws the remaining publications of a request from the outbox.
     ///
-    /// - Parameter onlyIfUnsent: whether to leave a request alone that was handed over in part.
-    /// - Returns: whether nothing of it was handed over to the binding.
+    /// - Parameter onlyIfUnsent: whether to keep a request that was partly handed over.
+    /// - Returns: whether no part of it was handed over to the binding.
     func withdraw(request: UInt64, onlyIfUnsent: Bool) -> Bool {
         let (isUnsent, room) = core.withLock { core in
             let isUnsent = core.outbox.isUnsent(request: request)
@@ -56,14 +56,14 @@ extension Session {
         for action in room { action() }
     }
 
-    /// Calls an action once, as soon as less is queued.
+    /// Calls an action once, as soon as fewer publications and bytes are queued.
     ///
     /// - Parameters:
-    ///   - publications: the action is called when fewer publications are queued.
-    ///   - bytes: and when fewer bytes are queued.
-    ///   - action: called on the calling thread if there is room now, else on the binding's. Not called when the session ends.
-    ///     Must not block.
-    /// - Returns: forgets the action when it is released.
+    ///   - publications: the upper limit of the number of queued publications, exclusive.
+    ///   - bytes: the upper limit of the number of queued bytes, exclusive.
+    ///   - action: called on the calling thread if there is room now, otherwise on the binding's thread. Not called
+    ///     when the session ends. Must not block.
+    /// - Returns: a subscription that discards the action when it is released.
     func whenRoom(below publications: Int, bytes: Int, _ action: @escaping @Sendable () -> Void) -> Subscription {
         let request = RoomRequest(publications: publications, bytes: bytes, action: action)
         let id = core.withLock { core -> UInt64? in
@@ -86,7 +86,7 @@ extension Session {
 
     /// Adds an observer.
     ///
-    /// - Parameter onGap: called when the observer may have missed events although the connection stands.
+    /// - Parameter onGap: called when the observer may have missed events although the connection is up.
     func subscribe<Event: Sendable>(
         _ selector: EventSelector,
         decode: @escaping Dispatcher<Event>.Decoder,
@@ -95,7 +95,7 @@ extension Session {
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
-        // The end of a request depends on each connection.
+        // A request must be notified of the end of each connection.
         let isRequest = if case .responses = selector { true } else { false }
         let status = onStatus.map { StatusObserver(reportsEachLoss: isRequest, $0) }
         let id = nextId()
@@ -150,7 +150,7 @@ extension Session {
         )
     }
 
-    /// Adds an observer that stays as long as the session, stops included. To be called before the first start.
+    /// Adds an observer that stays as long as the session, even across stops. Call it before the first start.
     func addPermanent<Event: Sendable>(
         _ selector: EventSelector,
         decode: @escaping Dispatcher<Event>.Decoder,
@@ -176,31 +176,32 @@ extension Session {
             if isLast, core.state.sends { mustWake = core.outbox.unsubscribe(selector) }
             return removed
         }
-        // What the observer holds is released here: it may hold other subscriptions, which end then.
+        // The observer's references are released here, outside the lock: it may hold other subscriptions, which end
+        // then.
         withExtendedLifetime(removed) {}
         if mustWake { binding.wake() }
     }
 
-    /// The observers of a selector.
+    /// Returns the observers of a selector.
     func dispatcher(for selector: EventSelector) -> (any Dispatching)? {
         core.withLock { $0.subscriptions.dispatcher(for: selector) }
     }
 
     /// Delivers a message to the observers of a selector.
     ///
-    /// - Parameter dropLog: takes a message that is not valid.
+    /// - Parameter dropLog: logs a message that is not valid.
     func deliver(_ message: InboundMessage, to selector: EventSelector, _ dropLog: DropLog) {
         guard let dispatcher = dispatcher(for: selector) else { return }
         do throws(PayloadError) {
             try dispatcher.deliver(message)
         } catch {
             dropLog.note("an event that is not valid", label: message.label, error: error)
-            // Others may accept it.
+            // Another dispatcher may accept the message.
             if error.isTooLarge { dispatcher.noteGap() }
         }
     }
 
-    /// Lets the observers of a dropped message know that they have missed it.
+    /// Sends a gap to the observers of a dropped message.
     func noteGap(_ origin: InboundMessage.Origin?) {
         let selectors =
             switch origin {
@@ -211,7 +212,7 @@ extension Session {
         for selector in selectors { dispatcher(for: selector)?.noteGap() }
     }
 
-    /// Lets all observers know that they may have missed events.
+    /// Sends a gap to all observers.
     func noteGap() {
         for dispatcher in core.withLock({ $0.subscriptions.dispatchers }) { dispatcher.noteGap() }
     }
@@ -223,7 +224,7 @@ extension Session {
             return (answered.observers, answered.isInitial ? core.state.period : nil)
         }
         for observer in observers { observer.report(isGranted ? .standing : .refused) }
-        // Online means that all observers know.
+        // The session is online only when all observers have their status.
         if let initialPeriod { handle(.answered(life: life, period: initialPeriod)) }
     }
 
@@ -263,7 +264,7 @@ extension Session {
 }
 
 extension Session.Core {
-    /// Takes out those who wait for room and have it now.
+    /// Removes and returns the actions that now have room.
     mutating func takeRoom() -> [@Sendable () -> Void] {
         guard !waitingForRoom.isEmpty else { return [] }
         let ready = waitingForRoom.filter { outbox.hasRoom(for: $0.value) }

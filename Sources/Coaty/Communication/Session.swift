@@ -1,34 +1,35 @@
 import Synchronization
 
-/// A session with a broker: the connection's state, what waits for it and what is subscribed, under one lock.
+/// A session with a broker: the connection's state, the outbox and the subscriptions, under one lock.
 ///
-/// Lock order: a ``StatusObserver``'s beginning, then a session, then dispatchers and observable states. Callers may hold locks
-/// of their own (IO associations, registries) when they publish, subscribe, cancel, start or stop: no observer is called on
-/// their thread but for the first status of a new subscription. Observers are called under no lock, on the binding's
-/// thread, or by the task that stops. Nothing that a client gave is released, and nothing is logged, under the lock.
+/// Lock order: the beginning of a ``StatusObserver``, then a session, then dispatchers and observable states. Callers
+/// may hold their own locks (IO associations, registries) when they publish, subscribe, cancel, start or stop: no
+/// observer is called on their thread except for the first status of a new subscription. Observers are called under no
+/// lock, on the binding's thread or by the task that stops. Under the lock, no object of a client is released and
+/// nothing is logged.
 final class Session: Sendable {
-    /// What does not change.
+    /// The constants of a session.
     struct Configuration: Sendable {
         /// nil for a session that only observes.
         let identityId: CoatyUUID?
         let namespace: String
         let observesAllNamespaces: Bool
         let limits: OutboxLimits
-        /// What announces the agent in each period.
+        /// The publications that announce the agent in each period.
         var joinEvents: [Publication] = []
-        /// What the agent publishes last, and the broker for an agent that is lost.
+        /// The agent's last publication; the broker publishes it if the agent's connection is lost.
         var farewell: Publication?
-        /// How long the broker may take to answer the subscriptions that stand when a connection comes up.
+        /// Maximum time for the broker to answer the subscriptions that exist when a connection comes up.
         var answerTime = Duration.seconds(60)
-        /// Counts the messages of this session, and possibly those of others.
+        /// Counts the messages of this session, and possibly those of other sessions.
         var messageCounts = MessageCounts()
     }
 
-    /// What stays from period to period.
+    /// The counters that persist from period to period.
     struct Counts: Sendable {
         var published = 0
         var deferred = 0
-        /// When the last period began or ended; at first when the session was made.
+        /// When the last period began or ended; initially, when the session was created.
         var since = CoatyTimestamp.nowMillis()
     }
 
@@ -49,7 +50,7 @@ final class Session: Sendable {
         }
     }
 
-    /// Somebody who waits until less is queued.
+    /// An action that is called when fewer publications are queued.
     struct RoomRequest {
         let publications: Int
         let bytes: Int
@@ -60,11 +61,12 @@ final class Session: Sendable {
     let binding: any Binding
     let operatingState = ObservableState(OperatingState.stopped)
     let communicationState = ObservableState(CommunicationState.offline)
-    /// The number of the last period that was online; 0 before the first.
+    /// The number of the last online period; 0 before the first.
     let lastOnlinePeriod = ObservableState(0)
     private let lifecycle = Mutex<(any LifecycleDelegate)?>(nil)
     let log: SessionLog
-    /// Whether the agent has ever shared an object, so that publishing one that is not shared costs nothing otherwise.
+    /// Whether the agent has ever shared an object. Until then, publishing an object that is not shared has no extra
+    /// cost.
     let sharesObjects = Atomic(false)
     let core: Mutex<Core>
 
@@ -75,14 +77,14 @@ final class Session: Sendable {
         core = Mutex(Core(outbox: Outbox(limits: configuration.limits)))
     }
 
-    /// Sets who acts before the session joins and before it leaves.
+    /// Sets the delegate that acts before the session joins and before it leaves.
     func setLifecycleDelegate(_ delegate: (any LifecycleDelegate)?) {
         lifecycle.withLock { $0 = delegate }
     }
 
     // MARK: - Events
 
-    /// What is left to do outside of the lock when an event was handled.
+    /// The actions to perform outside the lock after an event was handled.
     private struct Effects {
         var preparing: Int?
         var draining: Int?
@@ -94,7 +96,7 @@ final class Session: Sendable {
         var isOver = false
         var stopped: [CheckedContinuation<Void, Never>] = []
         var room: [@Sendable () -> Void] = []
-        /// Released outside of the lock.
+        /// Released outside the lock.
         var forgotten: [UInt64: RoomRequest] = [:]
         var cameOnline = false
         var unanswered = 0
@@ -103,17 +105,17 @@ final class Session: Sendable {
     /// Handles an event of the binding or of a deadline.
     func handle(_ event: SessionState.Event) { handle(event, delegate: nil) }
 
-    /// Starts to connect; does nothing if it is started. While a stop is under way, it starts again after that.
+    /// Starts to connect; does nothing if the session is started. During a stop, the session starts again after it.
     func start(_ delegate: any SessionDelegate) { handle(.start, delegate: delegate) }
 
-    /// Stops, and returns when it has.
+    /// Stops, and returns when the stop has finished.
     func stop(forGood: Bool, _ delegate: any SessionDelegate) async {
         handle(forGood ? .close : .stop, delegate: delegate)
         await withCheckedContinuation { continuation in
             let isOver = core.withLock { core in
                 switch core.state.phase {
                 case .stopped, .closed: return true
-                // Somebody has started it again meanwhile.
+                // The session was started again meanwhile.
                 case .starting, .running: return true
                 case .stopping, .leaving:
                     core.waitingForStop.append(continuation)
@@ -147,7 +149,8 @@ final class Session: Sendable {
         switch action {
         case .prepare(let life): effects.preparing = life
         case .join(let life):
-            // Under the lock, so that the binding sees joins and leaves in their order. A binding calls back on its own thread.
+            // Under the lock, so that the binding gets joins and leaves in order. A binding calls back on its own
+            // thread.
             if let delegate { binding.join(BindingSession(session: self, life: life, delegate: delegate)) }
         case .beginPeriod:
             core.counts.since = .nowMillis()
@@ -224,7 +227,7 @@ final class Session: Sendable {
         }
     }
 
-    /// Ends the requests that were never sent: nobody will answer.
+    /// Ends the requests that were never sent: no agent will answer them.
     private func giveUp(_ publications: [Publication]) {
         for publication in publications {
             log.reportGivenUp(publication)
@@ -237,13 +240,13 @@ final class Session: Sendable {
     }
 }
 
-/// Acts on the life of a session.
+/// Acts on the start and stop of a session.
 protocol LifecycleDelegate: AnyObject, Sendable {
-    /// The communication manager starts.
+    /// Called when the communication manager starts.
     ///
-    /// - Parameter join: lets it join the network; to be called once.
+    /// - Parameter join: joins the network; must be called once.
     func communicationManagerIsStarting(then join: @escaping @Sendable () -> Void)
 
-    /// The communication manager is about to leave the network; it waits for this.
+    /// Called before the communication manager leaves the network; it waits until this returns.
     func communicationManagerIsStopping() async
 }

@@ -1,6 +1,6 @@
 import Logging
 
-/// What a session logs.
+/// The log messages of a session.
 struct SessionLog: Sendable {
     let logger: Logger
 

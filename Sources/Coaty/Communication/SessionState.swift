@@ -1,32 +1,34 @@
-/// The life of a session with a broker: the one place that knows whether the agent is connected.
+/// The lifecycle of a session with a broker, and the only place that defines whether the agent is connected.
 ///
-/// A pure state machine: ``handle(_:)`` maps a state and an event to the next state and to the actions that the session performs.
-/// Numbers identify what events belong to: a *life* is one `start` with its `stop`, a *period* one connection. Both only
-/// grow. An event of an earlier life or period changes nothing.
+/// A pure state machine: ``handle(_:)`` maps a state and an event to the next state and to the actions that the session
+/// performs. Numbers identify where events belong: a *life* is one `start` with its `stop`, a *period* is one
+/// connection. Both numbers only increase. An event of an earlier life or period has no effect.
 struct SessionState: Sendable, Equatable {
     enum Phase: Sendable, Equatable {
         case stopped
-        /// The controllers prepare; nothing is connected.
+        /// The controllers prepare; the session is not connected.
         case starting
         case running(Connection)
-        /// The controllers act on the stop, still connected if they were; nil if the binding was not asked to join.
+        /// The controllers act on the stop, still connected if they were before; nil if the binding was not asked to
+        /// join.
         case stopping(Connection?, then: Next)
-        /// The binding carries out what is left.
+        /// The binding performs the remaining operations.
         case leaving(isConnected: Bool, then: Next)
-        /// Stopped for good.
+        /// Stopped permanently.
         case closed
     }
 
     enum Connection: Sendable, Equatable {
-        /// Not connected. The error says why the last attempt failed or the last connection was lost.
+        /// Not connected. The error is the reason why the last attempt failed or the last connection was lost.
         case down(ConnectionError?)
-        /// Connected. The broker has yet to answer some of the subscriptions that stood when the connection came up.
+        /// Connected. The broker has not yet answered some of the subscriptions that existed when the connection came
+        /// up.
         case joining(period: Int, unanswered: Int)
-        /// Connected, and all these subscriptions are answered, or the time for that is over.
+        /// Connected, and all these subscriptions are answered, or the time for the answers is over.
         case online(period: Int)
     }
 
-    /// What follows a stop.
+    /// The next step after a stop.
     enum Next: Sendable, Equatable { case stop, start, close }
 
     enum Event: Sendable, Equatable {
@@ -34,12 +36,12 @@ struct SessionState: Sendable, Equatable {
         /// The controllers are prepared for the start.
         case prepared(life: Int)
         case stop
-        /// Stop for good.
+        /// Stop permanently.
         case close
         /// The controllers have acted on the stop.
         case drained(life: Int)
         case connected(life: Int)
-        /// The broker has answered one of the subscriptions that stood when the connection came up.
+        /// The broker has answered one of the subscriptions that existed when the connection came up.
         case answered(life: Int, period: Int)
         /// The time for these answers is over.
         case answersOverdue(period: Int)
@@ -50,24 +52,24 @@ struct SessionState: Sendable, Equatable {
     }
 
     enum Action: Sendable, Equatable {
-        /// Lets the controllers prepare, then reports `prepared`.
+        /// Calls the controllers' preparation, then reports `prepared`.
         case prepare(life: Int)
         case join(life: Int)
-        /// Queues subscriptions, join events and what was deferred.
+        /// Queues subscriptions, join events and deferred publications.
         case beginPeriod(Int)
-        /// Sees that `answersOverdue` comes in time.
+        /// Schedules `answersOverdue`.
         case awaitAnswers(period: Int)
         case announceOnline(period: Int)
         case announceOffline
-        /// Keeps what was not written, and notes that no subscription stands.
+        /// Keeps unwritten publications, and marks all subscriptions as offline.
         case endPeriod
-        /// Lets the controllers act on the stop, then reports `drained`.
+        /// Calls the controllers' stop handlers, then reports `drained`.
         case drain(life: Int)
-        /// Queues the farewell, where the agent was announced, and the disconnect.
+        /// Queues the farewell, if the agent was announced, and the disconnect.
         case queueLast(withFarewell: Bool)
-        /// Lets the binding leave, then reports `left`.
+        /// Makes the binding leave, then reports `left`.
         case leave(life: Int)
-        /// Forgets publications and observations.
+        /// Discards publications and observations.
         case discard
         case resumeStopped
     }
@@ -118,7 +120,7 @@ struct SessionState: Sendable, Equatable {
             phase = .stopping(next, then: then)
             return actions
         case (.leaving(false, let next), .connected(life)):
-            // Nobody has seen the agent over this connection, so there is nothing to take back.
+            // The agent was not announced over this connection, so no farewell is needed.
             phase = .leaving(isConnected: true, then: next)
             return [.queueLast(withFarewell: false)]
         case (.leaving(true, let next), .lost(life, _)):
@@ -143,7 +145,7 @@ struct SessionState: Sendable, Equatable {
         }
     }
 
-    /// What an event of the connection changes; nil where that is nothing.
+    /// Returns the changed state after an event of the connection; nil if nothing changes.
     private mutating func changed(
         _ connection: Connection,
         by event: Event,
@@ -187,7 +189,7 @@ extension SessionState.Connection {
 }
 
 extension SessionState.Next {
-    /// The last call counts, but a close is for good.
+    /// Returns the next step after a call: the last call wins, but a close is final.
     fileprivate func replaced(by event: SessionState.Event) -> Self {
         switch (self, event) {
         case (.close, _), (_, .close): .close
@@ -198,7 +200,7 @@ extension SessionState.Next {
 }
 
 extension SessionState {
-    /// The connection; nil where there is none to have.
+    /// The connection; nil if the phase has none.
     var connection: Connection? {
         switch phase {
         case .running(let connection): connection
@@ -207,7 +209,7 @@ extension SessionState {
         }
     }
 
-    /// Whether what is published goes out over the present connection.
+    /// Whether publications are sent over the current connection.
     var sends: Bool { connection?.isUp ?? false }
 
     /// Whether the binding has a connection.
@@ -215,12 +217,13 @@ extension SessionState {
         if case .leaving(let isConnected, _) = phase { isConnected } else { sends }
     }
 
-    /// The number of the present connection, once all subscriptions that stood when it came up are answered; else nil.
+    /// The number of the current connection if all subscriptions that existed when it came up are answered; otherwise
+    /// nil.
     var onlinePeriod: Int? {
         if case .online(let period) = connection { period } else { nil }
     }
 
-    /// Whether the session is meant to be connected.
+    /// Whether the session should be connected.
     var isStarted: Bool {
         switch phase {
         case .starting, .running: true
@@ -228,7 +231,7 @@ extension SessionState {
         }
     }
 
-    /// Why there is no connection; nil where there is one, or no attempt has failed.
+    /// The reason why there is no connection; nil if there is one, or no attempt has failed.
     var connectionError: ConnectionError? {
         if case .down(let error) = connection { error } else { nil }
     }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// An observation that is under way. It ends when it is cancelled or released, and when the communication manager stops.
+/// An active observation. It ends when it is cancelled or released, and when the communication manager stops.
 public final class Subscription: Sendable {
     private let onCancel: Mutex<(@Sendable () -> Void)?>
 
@@ -8,7 +8,7 @@ public final class Subscription: Sendable {
         self.onCancel = Mutex(onCancel)
     }
 
-    /// Ends the observation. A handler that runs on another thread at this moment may run to its end.
+    /// Ends the observation. A handler that is running on another thread may finish after this call.
     public func cancel() {
         onCancel.withLock { $0.take() }?()
     }
@@ -18,26 +18,26 @@ public final class Subscription: Sendable {
 
 /// The observers of one selector.
 protocol Dispatching: Sendable {
-    /// Decodes a message once and hands it to every observer.
+    /// Decodes a message once and passes it to every observer.
     func deliver(_ message: InboundMessage) throws(PayloadError)
     /// Calls every observer's `onGap`.
     func noteGap()
-    /// - Returns: the observer that was removed, for the caller to release, and whether nobody is left.
+    /// - Returns: the removed observer, which the caller must release, and whether no observers are left.
     func remove(_ id: UInt64) -> (observer: (any Sendable)?, isEmpty: Bool)
     /// Calls every observer's `onEnd`.
     func end()
-    /// Removes all observers but the permanent ones.
+    /// Removes all observers except the permanent ones.
     ///
-    /// - Returns: calls their `onEnd` and releases them.
+    /// - Returns: a function that calls their `onEnd` and releases them.
     func removeAll() -> @Sendable () -> Void
     var isEmpty: Bool { get }
-    /// Whether an observer stays when the session ends: one of the agent itself.
+    /// Whether an observer stays when the session ends. Only the agent's own observers do.
     var isPermanent: Bool { get }
     /// The observers of the subscription's status.
     var statusObservers: [StatusObserver] { get }
 }
 
-/// Decodes an inbound event once for all who observe it.
+/// Decodes an inbound event once for all its observers.
 final class Dispatcher<Event: Sendable>: Dispatching {
     struct Observer: Sendable {
         let id: UInt64
@@ -85,7 +85,7 @@ final class Dispatcher<Event: Sendable>: Dispatching {
 
     func deliver(_ message: InboundMessage) throws(PayloadError) {
         let event = try decode(message)
-        // Handlers run outside of the lock: they may publish, subscribe and cancel.
+        // Handlers run outside the lock: they may publish, subscribe and cancel.
         for observer in observers.withLock(\.self) { observer.take(event) }
     }
 

@@ -1,23 +1,24 @@
 import Synchronization
 
-/// How a subscription stands with the broker.
+/// The broker's status of a subscription.
 public enum SubscriptionStatus: Sendable, Hashable {
-    /// The broker has acknowledged it: from here on no event is missed.
+    /// The broker has acknowledged it: from now on, no event is missed.
     case standing
-    /// The agent is not connected: events that are published meanwhile do not arrive.
+    /// The agent is not connected: it does not receive events that are published meanwhile.
     case offline
-    /// The broker refuses it: no events arrive. The agent asks again after each connect. If the broker closes the connection
-    /// because of it, the binding asks again some minutes later.
+    /// The broker refuses it: no events arrive. The agent requests it again after each connect. If the broker closes
+    /// the connection because of it, the binding requests it again some minutes later.
     case refused
 }
 
-/// Reports to an observer how its subscription stands.
+/// Reports the status of a subscription to its observer.
 ///
-/// The first status may be reported on the thread that subscribes, all others on the binding's. The observer sees one call at a
-/// time: the binding's thread waits until the first has returned. A status that the observer knows is not reported again.
+/// The first status may be reported on the thread that subscribes, all others on the binding's thread. The observer
+/// gets one call at a time: the binding's thread waits until the first call has returned. An unchanged status is not
+/// reported again.
 final class StatusObserver: Sendable {
     private let onStatus: @Sendable (SubscriptionStatus) -> Void
-    /// Whether the end of each connection is reported, also if the status was not known since the one before.
+    /// Whether the end of each connection is reported, even if the status was not known since the previous end.
     private let reportsEachLoss: Bool
     private let reported = Mutex<SubscriptionStatus?>(nil)
     private let hasBegun = Atomic(false)
@@ -28,21 +29,22 @@ final class StatusObserver: Sendable {
         self.onStatus = onStatus
     }
 
-    /// Adds the observer by a function that returns the present status, and reports that.
+    /// Calls `add`, which adds the observer and returns the current status, and reports that status.
     func begin(_ add: () -> SubscriptionStatus?) {
-        // Nobody else knows this lock before the observer is added, so it is free, also for a caller that holds locks.
+        // Before the observer is added, only this thread knows the lock, so it is free even if the caller holds other
+        // locks.
         beginning.withLock { _ in
             if let status = add() { reportChange(status) }
             hasBegun.store(true, ordering: .releasing)
         }
     }
 
-    /// Returns when the first status has been reported, which the observer's other calls wait for.
+    /// Waits until the first status has been reported. All other calls of the observer wait for this.
     func awaitBeginning() {
         if !hasBegun.load(ordering: .acquiring) { beginning.withLock { _ in } }
     }
 
-    /// Reports a status. To be called under no lock: the observer may subscribe, cancel and publish.
+    /// Reports a status. Call it under no lock: the observer may subscribe, cancel and publish.
     func report(_ status: SubscriptionStatus) {
         awaitBeginning()
         reportChange(status)

@@ -1,9 +1,9 @@
-/// Who observes what, and how each subscription stands with the broker.
+/// The observers of each selector, and the status of each subscription at the broker.
 struct SubscriptionTable: Sendable {
     private enum Standing {
-        /// Not asked for: the session is not connected.
+        /// Not requested: the session is not connected.
         case offline
-        /// The broker's answer is awaited.
+        /// The broker has not yet answered.
         case awaited
         case granted
         case refused
@@ -20,15 +20,15 @@ struct SubscriptionTable: Sendable {
 
     private struct Entry {
         let dispatcher: any Dispatching
-        /// The request that the present answer belongs to.
+        /// The ticket of the request that the current answer belongs to.
         var ticket: UInt64
         var standing: Standing
     }
 
     private var entries: [EventSelector: Entry] = [:]
-    /// Those of the requests that the present period began with that the broker has not answered.
+    /// The requests from the start of the current period that the broker has not answered.
     private var unanswered: Set<UInt64> = []
-    /// Tickets also tell the order in which subscriptions came.
+    /// Tickets also record the order in which subscriptions were added.
     private var lastTicket: UInt64 = 0
 
     private mutating func nextTicket() -> UInt64 {
@@ -42,15 +42,16 @@ struct SubscriptionTable: Sendable {
     /// Number of subscriptions that the broker refuses.
     var refusedCount: Int { entries.values.count { $0.standing == .refused } }
 
-    /// Number of the requests that the present period began with that the broker has not answered.
+    /// Number of requests from the start of the current period that the broker has not answered.
     var unansweredCount: Int { unanswered.count }
 
     /// Adds an observer.
     ///
     /// - Parameters:
-    ///   - isConnected: whether the session can ask the broker now.
+    ///   - isConnected: whether the session can send the request to the broker now.
     ///   - makeDispatcher: called for the first observer of the selector.
-    /// - Returns: the request to send, if any, and how the subscription stands; nil where the broker's answer is awaited.
+    /// - Returns: the request to send, if any, and the status of the subscription; nil while the broker has not
+    ///   answered.
     mutating func add<Event: Sendable>(
         _ selector: EventSelector,
         _ observer: Dispatcher<Event>.Observer,
@@ -75,8 +76,8 @@ struct SubscriptionTable: Sendable {
 
     /// Removes an observer.
     ///
-    /// - Returns: the observer, for the caller to release outside of locks: it may hold other subscriptions, which end then;
-    ///   and whether nobody observes the selector any more.
+    /// - Returns: the observer, which the caller must release outside locks, because it may hold other subscriptions
+    ///   that end then; and whether the selector has no observers left.
     mutating func remove(_ selector: EventSelector, observer id: UInt64) -> (removed: (any Sendable)?, isLast: Bool) {
         guard let entry = entries[selector] else { return (nil, false) }
         let (observer, isEmpty) = entry.dispatcher.remove(id)
@@ -84,7 +85,7 @@ struct SubscriptionTable: Sendable {
         return (observer, isEmpty)
     }
 
-    /// The observers of a selector.
+    /// Returns the observers of a selector.
     func dispatcher(for selector: EventSelector) -> (any Dispatching)? { entries[selector]?.dispatcher }
 
     /// The observers of all selectors.
@@ -94,7 +95,7 @@ struct SubscriptionTable: Sendable {
 
     /// Begins a period.
     ///
-    /// - Returns: a request for each subscription, in the order in which they came.
+    /// - Returns: a request for each subscription, in the order in which they were added.
     mutating func begin() -> [SubscriptionRequest] {
         let selectors = entries.sorted { $0.value.ticket < $1.value.ticket }.map(\.key)
         let requests = selectors.map { selector in
@@ -110,7 +111,7 @@ struct SubscriptionTable: Sendable {
 
     /// Ends a period.
     ///
-    /// - Returns: the observers to tell that their subscriptions don't stand any more.
+    /// - Returns: the observers to notify that their subscriptions are offline.
     mutating func end() -> [StatusObserver] {
         unanswered = []
         var observers: [StatusObserver] = []
@@ -121,9 +122,10 @@ struct SubscriptionTable: Sendable {
         return observers
     }
 
-    /// Takes the broker's answer to a request.
+    /// Handles the broker's answer to a request.
     ///
-    /// - Returns: whether the present period began with the request and this is its first answer; and the observers to tell.
+    /// - Returns: whether this is the first answer to a request from the start of the current period; and the observers
+    ///   to notify.
     mutating func answer(
         _ request: SubscriptionRequest,
         isGranted: Bool
@@ -136,9 +138,9 @@ struct SubscriptionTable: Sendable {
         return (isInitial, entry.dispatcher.statusObservers)
     }
 
-    /// Ends all observations but the permanent ones.
+    /// Ends all observations except the permanent ones.
     ///
-    /// - Returns: functions that tell the observers and release them, to be called outside of locks.
+    /// - Returns: functions that notify and release the observers; call them outside locks.
     mutating func removeAll() -> [@Sendable () -> Void] {
         let ended = entries.values.map { $0.dispatcher.removeAll() }
         entries = entries.filter { !$0.value.dispatcher.isEmpty }

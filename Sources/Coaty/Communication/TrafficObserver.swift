@@ -1,33 +1,34 @@
 import Logging
 import Synchronization
 
-/// An event as it is on the wire, from any sender and with any content.
+/// An unchecked event from the network, with any sender and content.
 package struct TrafficEvent: Sendable {
-    /// What the binding's protocol calls the event's address; over MQTT the topic.
+    /// The protocol's name for the event's address; over MQTT, the topic.
     package let label: String
     /// The event's address.
     package let address: EventAddress
-    /// The payload as it came.
+    /// The payload as received.
     package let bytes: [UInt8]
-    /// The payload, an object that is not checked against the event's pattern. Of an IO value any JSON; nil if that is none.
+    /// The decoded payload: an object that is not checked against the event's pattern. For an IO value, any JSON; nil
+    /// if the value is not JSON.
     package let payload: Payload?
 }
 
 extension CommunicationManager {
-    /// Observes all events of some types in the network, the agent's own included.
+    /// Observes all events of some types in the network, including the agent's own.
     ///
-    /// They come over a session of their own, which lasts as long as the observation and has no identity: on the agent's session
-    /// a broker would send what is observed otherwise twice, and a flood would delay answers. An Advertise or Update
-    /// event is delivered once, with the core type as name.
+    /// The events arrive over a separate session without an identity, which lasts as long as the observation. On the
+    /// agent's session, a broker would send events twice that are also observed otherwise, and a flood would delay
+    /// answers. An Advertise or Update event is delivered once, with the core type as name.
     ///
     /// - Parameters:
     ///   - eventTypes: the events to observe.
     ///   - onStatus: called with each change of the observation's status, in order; must not block.
-    ///   - onGap: called when events may have been missed although the connection stands.
+    ///   - onGap: called when events may have been missed although the connection is up.
     ///   - onEnd: called when the communication manager stops during the observation.
-    ///   - handler: called for each event, on the thread of that session's binding; must not block. It is released when the
-    ///     binding has nothing of the session any more, which may be some time after the observation has ended.
-    /// - Returns: the observation: it ends when this is released.
+    ///   - handler: called for each event, on the thread of that session's binding; must not block. It is released when
+    ///     the binding holds no more references to the session, which may be some time after the observation has ended.
+    /// - Returns: the observation, which ends when the returned object is released.
     /// - Throws: errors of the binding's maker.
     package func subscribe(
         traffic eventTypes: Set<CommunicationEventType>,
@@ -52,15 +53,16 @@ extension CommunicationManager {
         return observe(observer, onEnd: onEnd)
     }
 
-    /// Observes the agents of all namespaces as they join and leave: the Advertise events of identities, and all Deadvertise events.
+    /// Observes the agents of all namespaces as they join and leave: the Advertise events of identities, and all
+    /// Deadvertise events.
     ///
-    /// They come over a session of their own, as those of ``subscribe(traffic:onStatus:onGap:onEnd:handler:)``. A broker that
-    /// translates dots sends all events of all namespaces for this: see `TopicDialect`.
+    /// The events arrive over a separate session, as in ``subscribe(traffic:onStatus:onGap:onEnd:handler:)``. For this,
+    /// a broker that translates dots sends all events of all namespaces: see `TopicDialect`.
     ///
     /// - Parameters:
     ///   - onStatus: called with each change of the status of a subscription; must not block.
     ///   - handler: called for each event, on the thread of that session's binding; must not block.
-    /// - Returns: the observation: it ends when this is released.
+    /// - Returns: the observation, which ends when the returned object is released.
     /// - Throws: errors of the binding's maker.
     package func subscribeToAgentsOfAllNamespaces(
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
@@ -85,7 +87,7 @@ extension CommunicationManager {
     }
 
     private func observe(_ observer: TrafficObserver, onEnd: @escaping @Sendable () -> Void) -> Subscription {
-        // The subscription that every agent has goes, and ends, with the agent's session.
+        // This subscription, which every agent has, ends with the agent's session.
         let ownSession = subscribe(
             .discover,
             onStatus: { [weak observer] status in if status == .offline { observer?.waitNoLonger() } },
@@ -99,7 +101,7 @@ extension CommunicationManager {
     }
 }
 
-/// A session that observes events and publishes nothing.
+/// A session that observes events and does not publish.
 final class TrafficObserver: SessionDelegate {
     private let eventTypes: Set<CommunicationEventType>
     private let selectors: [EventSelector]
@@ -160,14 +162,14 @@ final class TrafficObserver: SessionDelegate {
         session.start(self)
     }
 
-    /// Leaves in the background; no status and no event is reported any more.
+    /// Disconnects in the background. No status and no event is reported after this call.
     func stop() {
         guard !hasStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
         status.end()
         Task { await session.stop(forGood: true, self) }
     }
 
-    /// If nothing is known of the session by now, it counts as down.
+    /// Reports the session as offline if its status is not known by now.
     func waitNoLonger() { status.waitNoLonger() }
 
     private func take(_ status: SubscriptionStatus) {
@@ -181,7 +183,7 @@ final class TrafficObserver: SessionDelegate {
     func received(_ message: InboundMessage) {
         session.configuration.messageCounts.countReceived()
         guard !isOver, case .event(let address) = message.origin, eventTypes.contains(address.eventType) else { return }
-        // Such an event also comes with the core type as name.
+        // Such an event also arrives with the core type as name.
         if address.name?.isObjectType ?? false { return }
         let isIoValue = address.eventType == .ioValue
         var payload: Payload?
