@@ -1,17 +1,17 @@
 import Logging
 import Synchronization
 
-/// The objects that a controller answers for.
+/// The objects that a controller returns in answers to Discover events.
 final class Discoverables: Sendable {
     private struct Entry {
         var answer: ResolveEvent
-        /// Tells an object that was advertised anew from the one before.
+        /// Distinguishes an object that was advertised again from the earlier one.
         let serial: UInt64
     }
 
     private let state = Mutex<(entries: [CoatyUUID: Entry], lastSerial: UInt64)>(([:], 0))
 
-    /// Answers for the object of an Advertise event, until the subscription is released.
+    /// Answers Discover events with the object of an Advertise event, until the subscription is released.
     func insert(_ event: AdvertiseEvent, _ communicationManager: CommunicationManager) throws -> Subscription {
         let object = event.payload.json["object"]
         guard let objectId = object?["objectId"]?.string.map(CoatyUUID.init(wire:)),
@@ -45,7 +45,7 @@ final class Discoverables: Sendable {
         }
     }
 
-    /// Changes what is answered for an object, where it is answered for.
+    /// Replaces an object in the answers, if it is there.
     func update(_ event: AdvertiseEvent, objectId: CoatyUUID) throws {
         let answer = try ResolveEvent(payload: event.payload)
         state.withLock { $0.entries[objectId]?.answer = answer }

@@ -1,6 +1,6 @@
-/// Finds objects by their ids, and keeps them.
+/// A controller that finds objects by their ids and caches them.
 ///
-/// A subclass names the class of the objects, and their core type where it is not `CoatyObject`:
+/// A subclass specifies the class of the objects, and their core type if it is not `CoatyObject`:
 ///
 /// ```swift
 /// final class UserCache: ObjectCacheController<User> {
@@ -8,15 +8,16 @@
 /// }
 /// ```
 ///
-/// A kept object is replaced when it is advertised. It goes when it or its parent is deadvertised, after a reconnect, since
-/// either may have been missed, and when room is needed: the one that was asked for the longest ago goes first.
+/// A cached object is replaced when it is advertised. It is removed when it or its parent is deadvertised; after a
+/// reconnect, since either may have been missed; and when space is needed: the object that was requested longest ago is
+/// removed first.
 open class ObjectCacheController<Object: CoatyObject>: Controller {
     private struct Entry {
         var object: Object
         var lastUse: UInt64
     }
 
-    /// An object that is being discovered, for all who ask for it.
+    /// An object that is being discovered, shared by all its requesters.
     private final class Request {
         var object: Object?
         var task: Task<Void, Never>?
@@ -29,19 +30,19 @@ open class ObjectCacheController<Object: CoatyObject>: Controller {
     /// The core type of the objects.
     open var coreType: CoreType { .CoatyObject }
 
-    /// How many objects are kept.
+    /// Maximum number of cached objects.
     open var maximumObjects: Int { 1000 }
 
-    /// How many objects are discovered at the same time; who asks for more gets an error.
+    /// Maximum number of objects that are discovered at the same time. Further requests get an error.
     open var maximumRequests: Int { 1000 }
 
-    /// How long an answer is awaited.
+    /// Maximum time to wait for an answer.
     open var timeLimit: Duration { .seconds(5) }
 
-    /// Whether an object is to be kept; one that is not counts as not found.
+    /// Returns whether an object may be cached. Other objects count as not found.
     open func isIncluded(_ object: Object) -> Bool { true }
 
-    /// Forgets what is kept, and observes what becomes of objects.
+    /// Empties the cache and starts to observe changes of objects.
     open override func onCommunicationManagerStarting() {
         super.onCommunicationManagerStarting()
         entries = [:]
@@ -57,16 +58,16 @@ open class ObjectCacheController<Object: CoatyObject>: Controller {
         }
         .disposed(by: disposeBag)
         Task { [weak self] in
-            // Changes of the time before a reconnect were missed.
+            // Changes before a reconnect were missed.
             for await _ in periods.dropFirst() { self?.entries = [:] }
         }
         .disposed(by: disposeBag)
     }
 
-    /// The object of an id: the one that is kept, else the first that is discovered. Who asks while it is being discovered
-    /// waits for the same answer.
+    /// Returns the object with an id: the cached one, or else the first that is discovered. Concurrent requests for the
+    /// same object share one answer.
     ///
-    /// - Returns: nil where nobody answers within ``timeLimit``, or the communication manager stops.
+    /// - Returns: nil if no agent answers within ``timeLimit``, or the communication manager stops.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``; ``ObjectCacheError/tooManyRequests``
     public func resolveObject(objectId: CoatyUUID) async throws -> Object? {
         if let object = entries[objectId]?.object {
@@ -95,7 +96,7 @@ open class ObjectCacheController<Object: CoatyObject>: Controller {
         return request
     }
 
-    /// The object of an event; nil where there is none that is to be kept.
+    /// Returns the object of an event; nil if there is none that may be cached.
     private func object(in payload: Payload) -> Object? {
         guard let object = try? payload.object() as? Object, object.coreType == coreType, isIncluded(object) else {
             return nil
@@ -135,8 +136,8 @@ open class ObjectCacheController<Object: CoatyObject>: Controller {
     }
 }
 
-/// Why an object can't be asked for.
+/// The reason why an object can't be requested.
 public enum ObjectCacheError: Error, Sendable, Equatable {
-    /// As many objects are being discovered as may.
+    /// The maximum number of objects is already being discovered.
     case tooManyRequests
 }

@@ -1,13 +1,14 @@
-/// Keeps track of agents, or of other objects, as they come, change and go.
+/// A controller that tracks the lifecycle of agents or other objects.
 ///
-/// Agents advertise, answer for and deadvertise their identities by themselves. For other objects their agent does so with
-/// ``advertiseDiscoverableObject(object:shouldSetParentObjectId:)`` and its siblings.
+/// Agents advertise their own identities, answer Discover events for them, and deadvertise them. For other objects, an
+/// agent does this with ``advertiseDiscoverableObject(object:shouldSetParentObjectId:)`` and the related functions.
 ///
-/// An object whose parent is the identity of its agent, or one of the agent's IO nodes, is shared: it goes with the agent, also
-/// when the connection is lost, because the broker then deadvertises identity and IO nodes for the agent. After a reconnect the agent
-/// advertises exactly these again: its identity, its IO nodes, and the latest version of each shared object that it has
-/// not deadvertised. This holds for every object that is advertised with ``CommunicationManager/publishAdvertise(_:)``, but
-/// log objects. Other objects were not withdrawn and are not advertised again.
+/// An object is shared if its parent is the identity of its agent or one of the agent's IO nodes. A shared object is
+/// withdrawn together with the agent, even when the connection is lost, because the broker then deadvertises the
+/// identity and IO nodes for the agent. After a reconnect, the agent advertises these objects again: its identity, its
+/// IO nodes, and the latest version of each shared object that it has not deadvertised. This applies to all objects
+/// that are advertised with ``CommunicationManager/publishAdvertise(_:)``, except log objects. Other objects were not
+/// withdrawn and are not advertised again.
 ///
 /// ```swift
 /// let agents = try observeObjectLifecycleInfoByCoreType(coreType: .Identity)
@@ -19,24 +20,24 @@
 /// .disposed(by: disposeBag)
 /// ```
 open class ObjectLifecycleController: Controller {
-    /// How many objects one observation keeps track of; those beyond are not tracked, which is logged.
+    /// Maximum number of objects that one observation tracks. Further objects are not tracked, which is logged.
     public nonisolated static let maximumObjects = 10_000
-    /// How many bytes of objects one observation keeps; what is beyond is not tracked, which is logged.
+    /// Maximum size of the objects of one observation, in bytes. Objects beyond it are not tracked, which is logged.
     public nonisolated static let maximumBytes = 64 << 20
 
     private let discoverables = Discoverables()
 
     /// Tracks the objects of a core type.
     ///
-    /// They are discovered now and after each reconnect. An object that was deadvertised while this agent was offline stays until it
-    /// is deadvertised again. The stream ends when the communication manager stops; dropping it ends the tracking. It is
-    /// for one reader.
+    /// The objects are discovered now and after each reconnect. An object that was deadvertised while this agent was
+    /// offline stays until it is deadvertised again. The stream ends when the communication manager stops; releasing it
+    /// ends the tracking. It supports one reader.
     ///
     /// - Parameters:
     ///   - coreType: `Identity` for agents.
-    ///   - objectFilter: which objects are tracked, all without; called on the binding's thread, must not block. An object
-    ///     that passes no more is removed.
-    /// - Throws: what ``DiscoverEvent/with(coreTypes:)`` throws.
+    ///   - objectFilter: selects the tracked objects; all if absent. Called on the binding's thread; must not block. An
+    ///     object that no longer matches is removed.
+    /// - Throws: the errors of ``DiscoverEvent/with(coreTypes:)``.
     public func observeObjectLifecycleInfoByCoreType(
         coreType: CoreType,
         objectFilter: (@Sendable (CoatyObject) -> Bool)? = nil
@@ -44,8 +45,8 @@ open class ObjectLifecycleController: Controller {
         try track(.advertise(withCoreType: coreType), .with(coreTypes: [coreType]), objectFilter)
     }
 
-    /// Tracks the objects of an object type, as ``observeObjectLifecycleInfoByCoreType(coreType:objectFilter:)`` does those
-    /// of a core type.
+    /// Tracks the objects of an object type, like ``observeObjectLifecycleInfoByCoreType(coreType:objectFilter:)`` for
+    /// a core type.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeObjectLifecycleInfoByObjectType(
@@ -69,15 +70,15 @@ open class ObjectLifecycleController: Controller {
         return AsyncStream { await tracker.next() }
     }
 
-    /// Advertises an object, and answers those who discover it by its types or its object id.
+    /// Advertises an object, and answers Discover events for its types or its object id.
     ///
     /// - Parameters:
-    ///   - object: the object, as it is at this moment; see ``readvertiseDiscoverableObject(object:)``.
-    ///   - shouldSetParentObjectId: whether the agent's identity becomes the object's parent, so that it goes with the
-    ///     agent.
-    /// - Returns: the observation of Discover events, to be kept: it ends when this is released, and when the communication
-    ///   manager stops.
-    /// - Throws: `EncodingError` or ``PayloadError`` where the object can't be advertised;
+    ///   - object: the object, which is copied at this moment; see ``readvertiseDiscoverableObject(object:)``.
+    ///   - shouldSetParentObjectId: whether the agent's identity becomes the object's parent, so that the object is
+    ///     withdrawn together with the agent.
+    /// - Returns: the observation of Discover events. It ends when the returned object is released, and when the
+    ///   communication manager stops.
+    /// - Throws: `EncodingError` or ``PayloadError`` if the object can't be advertised;
     ///   ``CommunicationError/queueFull(publications:bytes:)``
     public func advertiseDiscoverableObject(
         object: CoatyObject,
@@ -90,9 +91,9 @@ open class ObjectLifecycleController: Controller {
         return subscription
     }
 
-    /// Advertises an object again after its properties have changed. From now on this is what those who discover it get.
+    /// Advertises an object again after its properties have changed. From now on, answers contain this version.
     ///
-    /// - Throws: `EncodingError` or ``PayloadError`` where the object can't be advertised;
+    /// - Throws: `EncodingError` or ``PayloadError`` if the object can't be advertised;
     ///   ``CommunicationError/queueFull(publications:bytes:)``
     public func readvertiseDiscoverableObject(object: CoatyObject) throws {
         let event = try AdvertiseEvent.with(object: object)
@@ -100,9 +101,9 @@ open class ObjectLifecycleController: Controller {
         try communicationManager.publishAdvertise(event)
     }
 
-    /// Deadvertises an object, and ends answering for it.
+    /// Deadvertises an object, and stops answering Discover events for it.
     ///
-    /// Not needed where the object lives as long as its agent, provided that the agent's identity is its parent.
+    /// Not needed if the object lives as long as its agent and the agent's identity is its parent.
     ///
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     public func deadvertiseDiscoverableObject(

@@ -1,6 +1,6 @@
-/// Changes of tracked objects since the info before.
+/// The changes of tracked objects since the previous info.
 ///
-/// Each object stands in one of the lists at most: a reader that is behind gets what has become of it in the end.
+/// Each object is in at most one of the lists: a slow reader gets the final state of each object.
 public struct ObjectLifecycleInfo: Sendable {
     private let changes: [ObjectTracker.Change]
 
@@ -8,21 +8,21 @@ public struct ObjectLifecycleInfo: Sendable {
         self.changes = changes
     }
 
-    /// Objects that were advertised or discovered for the first time, decoded anew each time; nil where there are none.
+    /// Objects that were advertised or discovered for the first time, decoded on each access; nil if there are none.
     ///
-    /// - Throws: `DecodingError` where an object's class does not understand it.
+    /// - Throws: `DecodingError` if an object's class can't decode it.
     public var added: [CoatyObject]? { get throws { try objects(.added) } }
 
-    /// Objects that were advertised or discovered with other properties than before, decoded anew each time; nil where
-    /// there are none.
+    /// Objects that were advertised or discovered with changed properties, decoded on each access; nil if there are
+    /// none.
     ///
-    /// - Throws: `DecodingError` where an object's class does not understand it.
+    /// - Throws: `DecodingError` if an object's class can't decode it.
     public var changed: [CoatyObject]? { get throws { try objects(.changed) } }
 
-    /// Objects that were deadvertised, or no longer pass the filter, as they were last, decoded anew each time; nil where
-    /// there are none.
+    /// The last versions of objects that were deadvertised or no longer match the filter, decoded on each access; nil
+    /// if there are none.
     ///
-    /// - Throws: `DecodingError` where an object's class does not understand it.
+    /// - Throws: `DecodingError` if an object's class can't decode it.
     public var removed: [CoatyObject]? { get throws { try objects(.removed) } }
 
     private func objects(_ kind: ObjectTracker.Change.Kind) throws -> [CoatyObject]? {

@@ -1,17 +1,17 @@
 import Logging
 import Synchronization
 
-/// Which objects are there, and what of that its reader does not know yet.
+/// The tracked objects, and the changes that the reader has not yet read.
 ///
-/// Changes are merged until they are read, so that a reader that is behind misses none and what waits is bounded: by the
-/// objects it knows and those that are there.
+/// Unread changes are merged, so that a slow reader misses no object. The queue is bounded by the number of objects
+/// that the reader knows or that exist.
 final class ObjectTracker: Sendable {
     struct Change: Sendable {
         enum Kind { case added, changed, removed }
 
         let kind: Kind
         let object: TrackedObject
-        /// Tells the order of the changes.
+        /// Determines the order of the changes.
         let serial: UInt64
     }
 
@@ -50,11 +50,11 @@ final class ObjectTracker: Sendable {
         ([], nil, nil)
     )
 
-    /// Starts to track.
+    /// Starts tracking.
     ///
     /// - Parameters:
-    ///   - advertisements: the objects as they are advertised.
-    ///   - request: asks for them; published again in each online period.
+    ///   - advertisements: the advertised objects.
+    ///   - request: discovers the objects; published again in each online period.
     init(
         _ advertisements: EventObservation<AdvertiseEvent>,
         _ request: DiscoverEvent,
@@ -78,7 +78,7 @@ final class ObjectTracker: Sendable {
                 self?.discover(request, communicationManager)
             }
         }
-        // The task may have published the request by now, which must stay.
+        // By now, the task may have published the request, which must be kept.
         sources.withLock { sources in
             sources.subscriptions = subscriptions
             sources.task = task
@@ -90,7 +90,7 @@ final class ObjectTracker: Sendable {
         sources.withLock { $0.task?.cancel() }
     }
 
-    /// The changes that are not read yet, as soon as there are any; nil when the communication manager has stopped.
+    /// Waits for unread changes and returns them; nil when the communication manager has stopped.
     func next() async -> ObjectLifecycleInfo? {
         for await _ in isChanged {
             let changes = state.withLock { state in
@@ -103,7 +103,7 @@ final class ObjectTracker: Sendable {
     }
 
     private func discover(_ request: DiscoverEvent, _ communicationManager: CommunicationManager) {
-        // The next online period asks.
+        // The next online period repeats the request.
         guard communicationManager.isConnected else { return }
         do throws(CommunicationError) {
             let answers = try communicationManager.publish(request) { [weak self] event in self?.take(event.payload) }
@@ -155,7 +155,7 @@ final class ObjectTracker: Sendable {
         change.yield()
     }
 
-    /// Removes objects, and those whose parent is among them.
+    /// Removes objects and their children.
     private func remove(_ objectIds: [CoatyUUID]) {
         let ids = Set(objectIds)
         state.withLock { state in

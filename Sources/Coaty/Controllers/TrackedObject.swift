@@ -1,10 +1,10 @@
-/// The checked bytes of an object, without the event that brought it.
+/// The checked bytes of an object, without the event that contained it.
 struct TrackedObject: Sendable {
     let objectId: CoatyUUID
     let parentObjectId: CoatyUUID?
     private let bytes: [UInt8]
 
-    /// Takes an object of a checked event; nil where it has no id.
+    /// Creates a tracked object from an object of a checked event; nil if it has no id.
     init?(_ view: JSONView) {
         guard let objectId = view["objectId"]?.string else { return nil }
         self.objectId = CoatyUUID(wire: objectId)
@@ -14,10 +14,10 @@ struct TrackedObject: Sendable {
 
     var size: Int { bytes.count }
 
-    /// The object, decoded anew each time.
+    /// The object, decoded on each access.
     var decoded: CoatyObject { get throws { try PayloadCoder.object(Payload(bytes).json) } }
 
-    /// Whether the properties are the same, in whatever order they stand.
+    /// Returns whether the properties are equal, regardless of their order.
     func isSame(as other: TrackedObject) -> Bool {
         if bytes == other.bytes { return true }
         guard let own = try? Payload(bytes), let others = try? Payload(other.bytes) else { return false }
