@@ -1,31 +1,31 @@
-/// Advertises an object to everybody who is interested in its core type or object type.
+/// Advertises an object to all observers of its core type or object type.
 public struct AdvertiseEvent: CommunicationEvent {
     /// `ADV`
     public static let eventType = CommunicationEventType.advertise
 
     /// `{object, privateData?}`
     public let payload: Payload
-    /// What identifies the object.
+    /// The header of the object.
     package let object: ObjectHeader
-    /// Who advertised.
+    /// The agent that advertised.
     public let sourceId: CoatyUUID?
 
     /// Creates an event that advertises an object.
     ///
-    /// - Throws: `EncodingError` or ``PayloadError`` where the object is none that may be advertised.
+    /// - Throws: `EncodingError` or ``PayloadError`` if the object can't be advertised.
     public static func with(object: CoatyObject, privateData: [String: AnyCodable]? = nil) throws -> AdvertiseEvent {
         try AdvertiseEvent(payload: Payload(encoding: ObjectBody(object: object, privateData: privateData)))
     }
 
-    /// Takes a payload as it is.
+    /// Creates an event with an unchanged payload.
     ///
-    /// - Throws: ``PayloadError`` where the payload is not `{object, privateData?}` with an object whose type can stand in
+    /// - Throws: ``PayloadError`` if the payload is not `{object, privateData?}` with an object whose type is valid in
     ///   a topic.
     public init(payload: Payload) throws(PayloadError) {
         try self.init(payload: payload, sourceId: nil, isPublishedHere: true)
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try self.init(payload: payload, sourceId: address.sourceId, isPublishedHere: false)
     }
@@ -42,21 +42,21 @@ public struct AdvertiseEvent: CommunicationEvent {
         .optional("privateData", .object([])),
     ]
 
-    /// What the event says.
+    /// The event's data.
     public var data: AdvertiseEventData { AdvertiseEventData(payload: payload) }
 }
 
-/// What an Advertise event says.
+/// The data of an Advertise event.
 public struct AdvertiseEventData: Sendable {
     let payload: Payload
 
-    /// The object, decoded anew each time: keep it.
+    /// The object, decoded on each access: store it.
     ///
-    /// - Throws: `DecodingError` where the object's class does not understand it.
+    /// - Throws: `DecodingError` if the object's class can't decode it.
     public var object: CoatyObject {
         get throws { try payload.requiredObject() }
     }
 
-    /// Data that goes with the object for those who know it.
+    /// Additional data for observers that understand it.
     public var privateData: [String: AnyCodable]? { payload.privateData }
 }

@@ -18,17 +18,17 @@ public struct AssociateEvent: CommunicationEvent {
         let updateRate: Int?
     }
 
-    /// Associates a source with an actor.
+    /// Creates an event that associates a source with an actor.
     ///
     /// - Parameters:
     ///   - ioContextName: the name of the IO context.
     ///   - ioSourceId: the source.
     ///   - ioActorId: the actor.
-    ///   - associatingRoute: the route that values flow on; nil dissolves the association.
-    ///   - isExternalRoute: whether it is the source's external route, not one that a binding has made.
+    ///   - associatingRoute: the route of the values; nil dissolves the association.
+    ///   - isExternalRoute: whether it is the source's external route rather than one that a binding has made.
     ///   - updateRate: the rate, in milliseconds, that is recommended to the source.
-    /// - Throws: ``CommunicationError/invalidName(_:)`` if the name is not valid; ``PayloadError`` where
-    ///   the route is empty.
+    /// - Throws: ``CommunicationError/invalidName(_:)`` if the name is not valid; ``PayloadError`` if the route is
+    ///   empty.
     public static func with(
         ioContextName: String,
         ioSourceId: CoatyUUID,
@@ -41,7 +41,7 @@ public struct AssociateEvent: CommunicationEvent {
             ioSourceId: ioSourceId,
             ioActorId: ioActorId,
             associatingRoute: associatingRoute,
-            // Some agents in the field can't do without.
+            // Some existing agents require this property.
             isExternalRoute: associatingRoute.map { _ in isExternalRoute },
             updateRate: associatingRoute == nil ? nil : updateRate
         )
@@ -58,7 +58,7 @@ public struct AssociateEvent: CommunicationEvent {
         sourceId = nil
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try payload.check(Self.schema)
         ioContextName = address.name?.text ?? ""
@@ -73,11 +73,11 @@ public struct AssociateEvent: CommunicationEvent {
         .optional("updateRate", .number),
     ]
 
-    /// What the event says.
+    /// The event's data.
     public var data: AssociateEventData { AssociateEventData(payload: payload) }
 }
 
-/// What an Associate event says.
+/// The data of an Associate event.
 public struct AssociateEventData: Sendable {
     let payload: Payload
 
@@ -87,10 +87,10 @@ public struct AssociateEventData: Sendable {
     /// The actor.
     public var ioActorId: CoatyUUID { CoatyUUID(wire: payload.json["ioActorId"]?.string ?? "") }
 
-    /// The route that values flow on; nil if the association is dissolved.
+    /// The route of the values; nil if the association is dissolved.
     public var associatingRoute: String? { payload.json["associatingRoute"]?.string }
 
-    /// The rate that is recommended to the source, in milliseconds, rounded up to a whole one.
+    /// The rate that is recommended to the source, in milliseconds, rounded up to a whole number.
     public var updateRate: Int? {
         payload.json["updateRate"]?.number.flatMap { Int(exactly: $0.rounded(.up)) }
     }

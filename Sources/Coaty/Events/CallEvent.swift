@@ -1,4 +1,4 @@
-/// Asks for the execution of a remote operation.
+/// Requests the execution of a remote operation.
 public struct CallEvent: RequestEvent {
     /// `CLL`
     public static let eventType = CommunicationEventType.call
@@ -7,11 +7,11 @@ public struct CallEvent: RequestEvent {
     public let operation: String
     /// `{parameters?, filter?}`
     public let payload: Payload
-    /// Who asks.
+    /// The agent that sends the request.
     public let sourceId: CoatyUUID?
-    /// Which request it is; nil for an event that was made here and not yet published.
+    /// The id of the request; nil for a local event that is not yet published.
     public let correlationId: CoatyUUID?
-    /// Carries answers back; nil for an event that was made here.
+    /// Sends answers to the requester; nil for a local event.
     public var responder: Responder?
 
     private struct Body<Parameters: Encodable>: Encodable {
@@ -19,12 +19,13 @@ public struct CallEvent: RequestEvent {
         let filter: ContextFilter?
     }
 
-    /// Calls an operation with named parameters, or with none.
+    /// Creates a call with named parameters, or with none.
     ///
     /// - Parameters:
     ///   - operation: the name of the operation.
     ///   - parameters: the parameters by name.
-    ///   - filter: whom the call is for: agents that observe the operation with a context match it against this.
+    ///   - filter: selects the agents that the call is for: agents that observe the operation with a context match it
+    ///     against this filter.
     /// - Throws: ``CommunicationError/invalidName(_:)`` if the name is not valid.
     public static func with(
         operation: String,
@@ -34,7 +35,7 @@ public struct CallEvent: RequestEvent {
         try CallEvent(operation: operation, payload: Payload(encoding: Body(parameters: parameters, filter: filter)))
     }
 
-    /// Calls an operation with parameters by position.
+    /// Creates a call with positional parameters.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)`` if the name is not valid.
     public static func with(
@@ -45,9 +46,9 @@ public struct CallEvent: RequestEvent {
         try CallEvent(operation: operation, payload: Payload(encoding: Body(parameters: parameters, filter: filter)))
     }
 
-    /// Takes a payload as it is.
+    /// Creates an event with an unchanged payload.
     ///
-    /// - Throws: ``PayloadError`` where the payload is not `{parameters?, filter?}`;
+    /// - Throws: ``PayloadError`` if the payload is not `{parameters?, filter?}`;
     ///   ``CommunicationError/invalidName(_:)`` if the operation is not a valid name.
     public init(operation: String, payload: Payload) throws {
         guard WireName.isPublishable(operation) else {
@@ -60,16 +61,16 @@ public struct CallEvent: RequestEvent {
         correlationId = nil
     }
 
-    /// Takes a payload that a person wrote: operators of the filter may be names, which go out as numbers. All other bytes
-    /// stay as they are.
+    /// Creates an event from a payload that a person wrote: operators of the filter may be names, which are sent as
+    /// numbers. All other bytes stay unchanged.
     ///
-    /// - Throws: as ``init(operation:payload:)``, with the place in what the person wrote.
+    /// - Throws: the errors of ``init(operation:payload:)``, with a place in the original text.
     package init(operation: String, personal payload: Payload) throws {
         try Self.check(payload, .person)
         try self.init(operation: operation, payload: payload.numberingOperators(of: payload.json["filter"]))
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try Self.check(payload)
         operation = address.name?.text ?? ""
@@ -86,57 +87,57 @@ public struct CallEvent: RequestEvent {
         if let filter = payload.json["filter"] { _ = try ContextFilter(filter, dialect) }
     }
 
-    /// What the event asks for.
+    /// The event's data.
     public var data: CallEventData { CallEventData(payload: payload) }
 
-    /// The operation.
+    /// The operation, as the only name.
     public var names: [EventName?] { [.name(WireName(operation))] }
 
-    /// Every Return answers a Call.
+    /// Accepts every response: each Return event answers a Call event.
     public func checkFits(_ response: ReturnEvent) throws(PayloadError) {}
 
     /// Answers the request. Several answers are allowed, for partial results.
     ///
-    /// - Throws: ``CommunicationError`` where the answer can't be published.
+    /// - Throws: ``CommunicationError`` if the answer can't be published.
     @discardableResult
     public func returnEvent(_ event: ReturnEvent) throws -> Delivery {
         try answer(event)
     }
 }
 
-/// What a Call event asks for.
+/// The data of a Call event.
 public struct CallEventData: Sendable {
     let payload: Payload
 
-    /// The parameters by position; nil where they are named or absent.
+    /// The positional parameters; nil if they are named or absent.
     public var parameterArray: [AnyCodable]? {
         guard let view = payload.json["parameters"], case .array(let elements) = AnyCodable(view) else { return nil }
         return elements
     }
 
-    /// The parameters by name; nil where they go by position or are absent.
+    /// The named parameters; nil if they are positional or absent.
     public var parameterDictionary: [String: AnyCodable]? {
         guard let view = payload.json["parameters"], case .object(let members) = AnyCodable(view) else { return nil }
         return members
     }
 
-    /// The parameter of a name.
+    /// Returns the parameter with a name.
     public func getParameterByName(name: String) -> AnyCodable? { parameterDictionary?[name] }
 
-    /// The parameter at a position, from 0.
+    /// Returns the parameter at a position, from 0.
     public func getParameterByIndex(index: Int) -> AnyCodable? {
         guard let parameters = parameterArray, parameters.indices.contains(index) else { return nil }
         return parameters[index]
     }
 
-    /// Whom the call is for; nil where it is for everybody.
+    /// Selects the agents that the call is for; nil if it is for all agents.
     public var filter: ContextFilter? {
-        // Checked when the event was made.
+        // The filter was checked when the event was created.
         payload.json["filter"].flatMap { try? ContextFilter($0) }
     }
 
-    /// Whether the call is for an observer with a context, as agents in the field have it: an observer without one takes
-    /// every call, one with a context those alone whose filter matches it.
+    /// Returns whether the call is for an observer with a context. As in other implementations, an observer without a
+    /// context receives every call, and an observer with a context only calls whose filter matches it.
     func isMeant(for context: JSONView?) -> Bool {
         guard let context else { return true }
         return filter?.matches(context) ?? false

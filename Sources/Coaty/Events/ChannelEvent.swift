@@ -1,4 +1,4 @@
-/// Delivers objects to everybody who observes a channel.
+/// Delivers objects to all observers of a channel.
 public struct ChannelEvent: CommunicationEvent {
     /// `CHN`
     public static let eventType = CommunicationEventType.channel
@@ -7,7 +7,7 @@ public struct ChannelEvent: CommunicationEvent {
     public let channelId: String
     /// `{object, privateData?}` or `{objects, privateData?}`
     public let payload: Payload
-    /// Who published.
+    /// The agent that published.
     public let sourceId: CoatyUUID?
 
     /// Creates an event that delivers one object.
@@ -38,9 +38,9 @@ public struct ChannelEvent: CommunicationEvent {
         )
     }
 
-    /// Takes a payload as it is.
+    /// Creates an event with an unchanged payload.
     ///
-    /// - Throws: ``PayloadError`` where the payload has not exactly one of `object` and `objects`;
+    /// - Throws: ``PayloadError`` if the payload does not have exactly one of `object` and `objects`;
     ///   ``CommunicationError/invalidName(_:)`` if the channel id is not a valid name.
     public init(channelId: String, payload: Payload) throws {
         guard WireName.isPublishable(channelId) else {
@@ -52,7 +52,7 @@ public struct ChannelEvent: CommunicationEvent {
         sourceId = nil
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try Self.check(payload)
         channelId = address.name?.text ?? ""
@@ -75,28 +75,28 @@ public struct ChannelEvent: CommunicationEvent {
         .optional("privateData", .object([])),
     ]
 
-    /// What the event says.
+    /// The event's data.
     public var data: ChannelEventData { ChannelEventData(payload: payload) }
 }
 
-/// What a Channel event says.
+/// The data of a Channel event.
 public struct ChannelEventData: Sendable {
     let payload: Payload
 
-    /// The object, decoded anew each time; nil where there are several.
+    /// The object, decoded on each access; nil if there are several.
     ///
-    /// - Throws: `DecodingError` where the object's class does not understand it.
+    /// - Throws: `DecodingError` if the object's class can't decode it.
     public var object: CoatyObject? {
         get throws { try payload.object() }
     }
 
-    /// The objects, decoded anew each time; nil where there is one.
+    /// The objects, decoded on each access; nil if there is only one.
     ///
-    /// - Throws: `DecodingError` where an object's class does not understand it.
+    /// - Throws: `DecodingError` if an object's class can't decode it.
     public var objects: [CoatyObject]? {
         get throws { try payload.objects("objects") }
     }
 
-    /// Data that goes with the objects for those who know it.
+    /// Additional data for observers that understand it.
     public var privateData: [String: AnyCodable]? { payload.privateData }
 }

@@ -1,43 +1,43 @@
-/// An event: the checked bytes of its payload, and who sent it.
+/// An event: its sender and the checked bytes of its payload.
 ///
-/// Nothing is decoded before somebody asks for it, so forwarding an event costs neither decoding nor encoding.
+/// The payload is decoded only on access, so forwarding an event costs neither decoding nor encoding.
 public protocol CommunicationEvent: Sendable {
-    /// Which event.
+    /// The type of the event.
     static var eventType: CommunicationEventType { get }
 
     /// The checked payload.
     var payload: Payload { get }
-    /// Who sent the event; nil for an event that was made here and not yet published.
+    /// The sender of the event; nil for a local event that is not yet published.
     var sourceId: CoatyUUID? { get }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     ///
-    /// - Throws: ``PayloadError`` where the payload is not that of the event.
+    /// - Throws: ``PayloadError`` if the payload does not match the event type.
     init(payload: Payload, address: EventAddress) throws(PayloadError)
 }
 
-/// An event that asks for answers.
+/// An event that requests answers.
 ///
-/// An answer that does not fit its request is refused at both ends.
+/// An answer that does not match its request is refused by the sender and by the receiver.
 public protocol RequestEvent: CommunicationEvent {
     /// The event that answers this one.
     associatedtype Response: CommunicationEvent
 
-    /// Which request it is; nil for an event that was made here and not yet published.
+    /// The id of the request; nil for a local event that is not yet published.
     var correlationId: CoatyUUID? { get }
-    /// Carries answers back; nil for an event that was made here.
+    /// Sends answers to the requester; nil for a local event.
     var responder: Responder? { get set }
-    /// The names that the request is published under, in this order; one nil if its pattern has none.
+    /// The names that the request is published under, in this order; a single nil if its pattern has none.
     var names: [EventName?] { get }
 
     /// Checks that a response answers this request.
     ///
-    /// - Throws: ``PayloadError`` with the place in the response that does not fit.
+    /// - Throws: ``PayloadError`` with the place in the response that does not match.
     func checkFits(_ response: Response) throws(PayloadError)
 }
 
 extension RequestEvent {
-    /// The request, to be answered by another agent than the one that observed it.
+    /// Returns the request with a responder of another agent than the one that observed it.
     package func answered(by manager: CommunicationManager) -> Self {
         var request = self
         request.responder = Responder(manager: manager)
@@ -47,7 +47,8 @@ extension RequestEvent {
     /// Publishes an answer.
     ///
     /// - Parameter holding: released when the answer is written or given up.
-    /// - Throws: ``PayloadError`` if the answer does not match the request; ``CommunicationError`` if it can't be published.
+    /// - Throws: ``PayloadError`` if the answer does not match the request; ``CommunicationError`` if it can't be
+    ///   published.
     package func answer(_ response: Response, holding: (any AnyObject & Sendable)? = nil) throws -> Delivery {
         try checkFits(response)
         guard let responder, let correlationId else { throw CommunicationError.notARequest }
@@ -66,7 +67,7 @@ public struct Payload: Sendable {
         try self.init(bytes, maximumValues: .max)
     }
 
-    /// Checks a JSON text of at most some number of values, names of members included.
+    /// Checks a JSON text with a maximum number of values, including member names.
     ///
     /// - Throws: ``PayloadError/malformed(_:)``
     package init(_ bytes: [UInt8], maximumValues: Int) throws(PayloadError) {
@@ -77,15 +78,15 @@ public struct Payload: Sendable {
         }
     }
 
-    /// Encodes a payload that is made here.
+    /// Encodes a local payload.
     init<Body: Encodable>(encoding body: Body) throws {
         try self.init(PayloadCoder.encodeBytes(body))
     }
 
-    /// The text, as it came in or goes out.
+    /// The text as it is received or sent.
     public var bytes: [UInt8] { document.bytes }
 
-    /// About how many bytes the payload holds in memory: the text, and an index of its values.
+    /// The approximate number of bytes that the payload uses in memory: the text and an index of its values.
     package var footprint: Int { document.footprint }
 
     /// The payload's JSON value.

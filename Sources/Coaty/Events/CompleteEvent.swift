@@ -1,30 +1,30 @@
-/// Answers an Update event with the object as it is now.
+/// Answers an Update event with the current object.
 public struct CompleteEvent: CommunicationEvent {
     /// `CPL`
     public static let eventType = CommunicationEventType.complete
 
     /// `{object, privateData?}`
     public let payload: Payload
-    /// Who answers.
+    /// The agent that answers.
     public let sourceId: CoatyUUID?
 
     /// Creates an answer.
     ///
-    /// - Throws: `EncodingError` or ``PayloadError`` where the object is not valid.
+    /// - Throws: `EncodingError` or ``PayloadError`` if the object is not valid.
     public static func with(object: CoatyObject, privateData: [String: AnyCodable]? = nil) throws -> CompleteEvent {
         try CompleteEvent(payload: Payload(encoding: ObjectBody(object: object, privateData: privateData)))
     }
 
-    /// Takes a payload as it is.
+    /// Creates an event with an unchanged payload.
     ///
-    /// - Throws: ``PayloadError`` where the payload is not `{object, privateData?}`.
+    /// - Throws: ``PayloadError`` if the payload is not `{object, privateData?}`.
     public init(payload: Payload) throws(PayloadError) {
         try payload.check(Self.schema)
         self.payload = payload
         sourceId = nil
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try payload.check(Self.schema)
         self.payload = payload
@@ -36,21 +36,21 @@ public struct CompleteEvent: CommunicationEvent {
         .optional("privateData", .object([])),
     ]
 
-    /// What the event answers.
+    /// The event's data.
     public var data: CompleteEventData { CompleteEventData(payload: payload) }
 }
 
-/// What a Complete event answers.
+/// The data of a Complete event.
 public struct CompleteEventData: Sendable {
     let payload: Payload
 
-    /// The object as it is now, decoded anew each time: keep it.
+    /// The current object, decoded on each access: store it.
     ///
-    /// - Throws: `DecodingError` where the object's class does not understand it.
+    /// - Throws: `DecodingError` if the object's class can't decode it.
     public var object: CoatyObject {
         get throws { try payload.requiredObject() }
     }
 
-    /// Data that goes with the object for those who know it.
+    /// Additional data for observers that understand it.
     public var privateData: [String: AnyCodable]? { payload.privateData }
 }

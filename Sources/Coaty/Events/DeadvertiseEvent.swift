@@ -1,37 +1,37 @@
-/// Tells that objects, or agents, are no longer there.
+/// Reports that objects or agents no longer exist.
 public struct DeadvertiseEvent: CommunicationEvent {
     /// `DAD`
     public static let eventType = CommunicationEventType.deadvertise
 
     /// `{objectIds}`
     public let payload: Payload
-    /// Who deadvertised.
+    /// The agent that deadvertised.
     public let sourceId: CoatyUUID?
 
     /// Creates an event that deadvertises objects.
     ///
-    /// - Throws: ``PayloadError`` where an id is empty.
+    /// - Throws: ``PayloadError`` if an id is empty.
     public static func with(objectIds: CoatyUUID...) throws -> DeadvertiseEvent {
         try with(objectIds: objectIds)
     }
 
     /// Creates an event that deadvertises objects.
     ///
-    /// - Throws: ``PayloadError`` where an id is empty.
+    /// - Throws: ``PayloadError`` if an id is empty.
     public static func with(objectIds: [CoatyUUID]) throws -> DeadvertiseEvent {
         try DeadvertiseEvent(payload: Payload(encoding: ["objectIds": objectIds]))
     }
 
-    /// Takes a payload as it is.
+    /// Creates an event with an unchanged payload.
     ///
-    /// - Throws: ``PayloadError`` where the payload is not `{objectIds: [id…]}`.
+    /// - Throws: ``PayloadError`` if the payload is not `{objectIds: [id…]}`.
     public init(payload: Payload) throws(PayloadError) {
         try payload.check(Self.schema)
         self.payload = payload
         sourceId = nil
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try payload.check(Self.schema)
         self.payload = payload
@@ -40,27 +40,27 @@ public struct DeadvertiseEvent: CommunicationEvent {
 
     private static let schema: [PropertyRule] = [.required("objectIds", .nonEmptyStrings)]
 
-    /// What the event says.
+    /// The event's data.
     public var data: DeadvertiseEventData { DeadvertiseEventData(payload: payload) }
 }
 
-/// What a Deadvertise event says.
+/// The data of a Deadvertise event.
 public struct DeadvertiseEventData: Sendable {
     let payload: Payload
 
     package init(payload: Payload) { self.payload = payload }
 
-    /// The ids of the objects that are gone.
+    /// The ids of the deadvertised objects.
     public var objectIds: [CoatyUUID] { elements.compactMap { $0.string.map(CoatyUUID.init(wire:)) } }
 
     /// The number of ids.
     public var count: Int { list.map { $0.valueCount - 1 } ?? 0 }
 
-    /// Returns the ids that are known, in their order, and possibly others: an event may have a million ids that nobody knows.
+    /// Returns the known ids, in their order, and possibly others: an event may contain a million unknown ids.
     ///
     /// - Parameters:
-    ///   - known: the number of known ids. A filter takes about as much time as looking up as many ids.
-    ///   - filter: returns a filter for the known ids; called if the event has more ids.
+    ///   - known: the number of known ids. A filter takes about as much time as looking up the same number of ids.
+    ///   - filter: returns a filter for the known ids; called if the event contains more ids.
     package func objectIds(among known: Int, _ filter: () -> NameFilter) -> [CoatyUUID] {
         guard count > known else { return objectIds }
         let filter = filter()

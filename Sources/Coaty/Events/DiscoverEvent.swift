@@ -1,50 +1,50 @@
-/// Asks for objects by external id, by object id, or by their types.
+/// Discovers objects by external id, by object id, or by their types.
 public struct DiscoverEvent: RequestEvent {
     /// `DSC`
     public static let eventType = CommunicationEventType.discover
 
     /// `{externalId?, objectId?, objectTypes?, coreTypes?}`
     public let payload: Payload
-    /// Who asks.
+    /// The agent that sends the request.
     public let sourceId: CoatyUUID?
-    /// Which request it is; nil for an event that was made here and not yet published.
+    /// The id of the request; nil for a local event that is not yet published.
     public let correlationId: CoatyUUID?
-    /// Carries answers back; nil for an event that was made here.
+    /// Sends answers to the requester; nil for a local event.
     public var responder: Responder?
 
-    /// Asks for the object of an external id.
+    /// Creates a request for the object with an external id.
     public static func with(externalId: String) throws -> DiscoverEvent {
         try with(DiscoverEventData(externalId: externalId))
     }
 
-    /// Asks for the object of an external id that is of one of the core types.
+    /// Creates a request for the object with an external id and one of the core types.
     public static func with(externalId: String, coreTypes: [CoreType]) throws -> DiscoverEvent {
         try with(DiscoverEventData(externalId: externalId, coreTypes: coreTypes))
     }
 
-    /// Asks for the object of an external id that is of one of the object types.
+    /// Creates a request for the object with an external id and one of the object types.
     public static func with(externalId: String, objectTypes: [String]) throws -> DiscoverEvent {
         try with(DiscoverEventData(externalId: externalId, objectTypes: objectTypes))
     }
 
-    /// Asks for the object of an object id.
+    /// Creates a request for the object with an object id.
     public static func with(objectId: CoatyUUID) throws -> DiscoverEvent {
         try with(DiscoverEventData(objectId: objectId))
     }
 
-    /// Asks for the object of both ids.
+    /// Creates a request for the object with both ids.
     public static func with(externalId: String, objectId: CoatyUUID) throws -> DiscoverEvent {
         try with(DiscoverEventData(externalId: externalId, objectId: objectId))
     }
 
-    /// Asks for objects of the core types.
+    /// Creates a request for objects of the core types.
     public static func with(coreTypes: [CoreType]) throws -> DiscoverEvent {
         try with(DiscoverEventData(coreTypes: coreTypes))
     }
 
-    /// Asks for objects of the object types.
+    /// Creates a request for objects of the object types.
     ///
-    /// - Throws: ``PayloadError`` where a type is empty.
+    /// - Throws: ``PayloadError`` if a type is empty.
     public static func with(objectTypes: [String]) throws -> DiscoverEvent {
         try with(DiscoverEventData(objectTypes: objectTypes))
     }
@@ -53,10 +53,10 @@ public struct DiscoverEvent: RequestEvent {
         try DiscoverEvent(payload: Payload(encoding: data))
     }
 
-    /// Takes a payload as it is.
+    /// Creates an event with an unchanged payload.
     ///
-    /// - Throws: ``PayloadError`` where the payload asks by anything but: the external id, alone, with type lists or with the
-    ///   object id; the object id; exactly one of the type lists.
+    /// - Throws: ``PayloadError`` unless the payload contains exactly one of these: an external id, optionally with
+    ///   type lists or an object id; an object id; exactly one type list.
     public init(payload: Payload) throws(PayloadError) {
         try Self.check(payload)
         self.payload = payload
@@ -64,7 +64,7 @@ public struct DiscoverEvent: RequestEvent {
         correlationId = nil
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try Self.check(payload)
         self.payload = payload
@@ -93,13 +93,13 @@ public struct DiscoverEvent: RequestEvent {
         .optional("coreTypes", .elements(.coreType)),
     ]
 
-    /// What the event asks for.
+    /// The event's data.
     public var data: DiscoverEventData { DiscoverEventData(payload.json) }
 
-    /// None.
+    /// A single nil: Discover events have no names.
     public var names: [EventName?] { [nil] }
 
-    /// Checks that the object is of the types and ids that are asked for.
+    /// Checks that the object matches the requested types and ids.
     public func checkFits(_ response: ResolveEvent) throws(PayloadError) {
         guard let object = response.payload.json["object"] else { return }
         let asked = data
@@ -111,7 +111,7 @@ public struct DiscoverEvent: RequestEvent {
 
     /// Answers the request. Several answers are allowed.
     ///
-    /// - Throws: ``PayloadError`` where the answer does not fit the request; ``CommunicationError`` where it can't be
+    /// - Throws: ``PayloadError`` if the answer does not match the request; ``CommunicationError`` if it can't be
     ///   published.
     @discardableResult
     public func resolve(_ event: ResolveEvent) throws -> Delivery {
@@ -119,15 +119,15 @@ public struct DiscoverEvent: RequestEvent {
     }
 }
 
-/// What a Discover event asks for.
+/// The data of a Discover event.
 public struct DiscoverEventData: Encodable, Sendable, Hashable {
-    /// The external id that is looked for.
+    /// The requested external id.
     public private(set) var externalId: String?
-    /// The object id that is looked for.
+    /// The requested object id.
     public private(set) var objectId: CoatyUUID?
-    /// The object types that are looked for.
+    /// The requested object types.
     public private(set) var objectTypes: [String]?
-    /// The core types that are looked for.
+    /// The requested core types.
     public private(set) var coreTypes: [CoreType]?
 
     init(
@@ -149,21 +149,21 @@ public struct DiscoverEventData: Encodable, Sendable, Hashable {
         coreTypes = json["coreTypes"]?.elements.compactMap { CoreType($0) }
     }
 
-    /// Whether an external id is looked for, and no object id.
+    /// Returns whether an external id but no object id is requested.
     public func isDiscoveringExternalId() -> Bool { externalId != nil && objectId == nil }
 
-    /// Whether an object id is looked for, and no external id.
+    /// Returns whether an object id but no external id is requested.
     public func isDiscoveringObjectId() -> Bool { externalId == nil && objectId != nil }
 
-    /// Whether both ids are looked for.
+    /// Returns whether both ids are requested.
     public func isDiscoveringExternalAndObjectId() -> Bool { externalId != nil && objectId != nil }
 
-    /// Whether types are looked for, and no ids.
+    /// Returns whether types but no ids are requested.
     public func isDiscoveringTypes() -> Bool { externalId == nil && objectId == nil }
 
-    /// Whether the core type is among those that are looked for.
+    /// Returns whether the core type is one of the requested types.
     public func isCoreTypeCompatible(_ coreType: CoreType) -> Bool { coreTypes?.contains(coreType) ?? false }
 
-    /// Whether the object type is among those that are looked for.
+    /// Returns whether the object type is one of the requested types.
     public func isObjectTypeCompatible(_ objectType: String) -> Bool { objectTypes?.contains(objectType) ?? false }
 }

@@ -1,10 +1,10 @@
-/// A value that flows from an IO source to IO actors.
+/// A value that an IO source sends to IO actors.
 public struct IoValueEvent: Sendable {
-    /// The value as it travels: JSON, or any bytes where the points use raw values.
+    /// The value as sent: JSON, or any bytes if the points use raw values.
     public let bytes: [UInt8]
     /// Whether the bytes are raw.
     public let isRaw: Bool
-    /// The source; nil where the value came on an external route.
+    /// The source; nil if the value was received on an external route.
     public let ioSourceId: CoatyUUID?
 
     /// The value of a JSON text; nil for raw bytes.
@@ -15,7 +15,7 @@ public struct IoValueEvent: Sendable {
 
     /// Creates an event with a JSON value.
     ///
-    /// - Throws: ``CommunicationError/incompatibleIoValue`` where the source uses raw values; `EncodingError`.
+    /// - Throws: ``CommunicationError/incompatibleIoValue`` if the source uses raw values; `EncodingError`.
     public static func with(ioSource: IoSource, value: AnyCodable) throws -> IoValueEvent {
         guard ioSource.useRawIoValues != true else { throw CommunicationError.incompatibleIoValue }
         return IoValueEvent(
@@ -27,16 +27,16 @@ public struct IoValueEvent: Sendable {
 
     /// Creates an event with raw bytes.
     ///
-    /// - Throws: ``CommunicationError/incompatibleIoValue`` where the source uses JSON values.
+    /// - Throws: ``CommunicationError/incompatibleIoValue`` if the source uses JSON values.
     public static func with(ioSource: IoSource, value: [UInt8]) throws(CommunicationError) -> IoValueEvent {
         guard ioSource.useRawIoValues == true else { throw .incompatibleIoValue }
         return IoValueEvent(bytes: value, isRaw: true, ioSourceId: ioSource.objectId)
     }
 
-    /// Creates an event with a JSON text as it came, so that every digit is kept.
+    /// Creates an event with an unchanged JSON text, so that all digits are kept.
     ///
-    /// - Throws: ``CommunicationError/incompatibleIoValue`` where the source uses raw values; ``PayloadError/malformed(_:)``
-    ///   where the text is no JSON.
+    /// - Throws: ``CommunicationError/incompatibleIoValue`` if the source uses raw values;
+    ///   ``PayloadError/malformed(_:)`` if the text is not JSON.
     public static func with(ioSource: IoSource, json: [UInt8]) throws -> IoValueEvent {
         guard ioSource.useRawIoValues != true else { throw CommunicationError.incompatibleIoValue }
         return IoValueEvent(bytes: try Payload(json).bytes, isRaw: false, ioSourceId: ioSource.objectId)
@@ -49,11 +49,11 @@ public struct IoValueEvent: Sendable {
     }
 }
 
-/// Whether an IO source or IO actor is associated at this moment.
+/// The current association state of an IO source or IO actor.
 public struct IoStateEvent: Sendable, Hashable {
     /// Whether there is at least one association.
     public let hasAssociations: Bool
-    /// The rate that is recommended to a source, in milliseconds; nil where none is, and for actors.
+    /// The rate that is recommended to a source, in milliseconds; nil if there is none, and for actors.
     public let updateRate: Int?
 
     init(hasAssociations: Bool, updateRate: Int? = nil) {

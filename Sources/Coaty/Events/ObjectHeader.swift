@@ -1,6 +1,6 @@
-/// What identifies an object in a payload. Read once, because topics, permissions and tables need it.
+/// The identifying properties of an object in a payload. Read once, because topics, permissions and tables need them.
 package struct ObjectHeader: Sendable {
-    /// All of the object.
+    /// The whole object.
     package let json: JSONView
     package let coreType: CoreType
     package let objectType: WireName
@@ -9,7 +9,7 @@ package struct ObjectHeader: Sendable {
 
     /// - Parameters:
     ///   - payload: the payload of the event, already checked by its schema.
-    ///   - isPublishedHere: whether the limits of what is published here apply.
+    ///   - isPublishedHere: whether the limits for local publications apply.
     /// - Throws: ``PayloadError`` if the object's type is not a valid name.
     init(of payload: Payload, isPublishedHere: Bool) throws(PayloadError) {
         guard let json = payload.json["object"] else { throw .missing("object", in: payload.json) }
@@ -25,7 +25,7 @@ package struct ObjectHeader: Sendable {
     }
 
     /// - Parameter json: a Coaty object.
-    /// - Returns: nil if it is none.
+    /// - Returns: nil if it is not one.
     package init?(_ json: JSONView) {
         guard let coreType = json["coreType"].flatMap(CoreType.init), let objectType = json["objectType"]?.string,
             let objectId = json["objectId"]?.string
@@ -37,7 +37,8 @@ package struct ObjectHeader: Sendable {
         parentObjectId = json["parentObjectId"]?.string.map(CoatyUUID.init(wire:))
     }
 
-    /// The names that the event is published under: the core type and, unless it is the core type's own, the object type.
+    /// The names that the event is published under: the core type and, unless it is the core type's default object
+    /// type, the object type.
     package var names: [EventName] {
         let ofCoreType = EventName.coreType(WireName(coreType.rawValue))
         return objectType == WireName(coreType.objectType) ? [ofCoreType] : [ofCoreType, .objectType(objectType)]

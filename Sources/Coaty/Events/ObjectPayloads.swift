@@ -1,4 +1,4 @@
-/// The payload of events that carry an object, several objects, or neither.
+/// The payload of events that contain an object, several objects, or neither.
 struct ObjectBody: Encodable {
     var object: CoatyObject?
     var objects: [CoatyObject]?
@@ -15,13 +15,13 @@ extension Payload {
         try json[name]?.elements.map(PayloadCoder.object)
     }
 
-    /// The object of an event that always has one.
+    /// Returns the object of an event that always has one.
     func requiredObject() throws -> CoatyObject {
         guard let object = try object() else { throw PayloadError.missing("object", in: json) }
         return object
     }
 
-    /// The objects of an event that always has a list of them.
+    /// Returns the objects of an event that always has a list of them.
     func requiredObjects() throws -> [CoatyObject] {
         guard let objects = try objects("objects") else { throw PayloadError.missing("objects", in: json) }
         return objects
@@ -29,7 +29,7 @@ extension Payload {
 }
 
 extension JSONView {
-    /// Checks that a property is one of those that a request asks for.
+    /// Checks that a property is one of the requested values.
     func check(_ name: StaticString, isIn asked: [String]?) throws(PayloadError) {
         guard let asked else { return }
         guard let value = self[name] else { throw .missing(name, in: self) }

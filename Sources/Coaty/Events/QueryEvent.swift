@@ -1,15 +1,15 @@
-/// Asks for the objects of some types that an object filter selects.
+/// Requests the objects of some types that match an object filter.
 public struct QueryEvent: RequestEvent {
     /// `QRY`
     public static let eventType = CommunicationEventType.query
 
     /// `{objectTypes or coreTypes, objectFilter, objectJoinConditions?}`
     public let payload: Payload
-    /// Who asks.
+    /// The agent that sends the request.
     public let sourceId: CoatyUUID?
-    /// Which request it is; nil for an event that was made here and not yet published.
+    /// The id of the request; nil for a local event that is not yet published.
     public let correlationId: CoatyUUID?
-    /// Carries answers back; nil for an event that was made here.
+    /// Sends answers to the requester; nil for a local event.
     public var responder: Responder?
 
     private struct Body: Encodable {
@@ -19,7 +19,7 @@ public struct QueryEvent: RequestEvent {
         let objectJoinConditions: Joins?
     }
 
-    /// One join goes out as itself, several as a list.
+    /// One join is encoded as an object, several as a list.
     private struct Joins: Encodable {
         let conditions: [ObjectJoinCondition]
 
@@ -32,9 +32,9 @@ public struct QueryEvent: RequestEvent {
         }
     }
 
-    /// Asks for objects of the object types.
+    /// Creates a request for objects of the object types.
     ///
-    /// - Throws: ``PayloadError`` where a type is empty.
+    /// - Throws: ``PayloadError`` if a type is empty.
     public static func with(
         objectTypes: [String],
         objectFilter: ObjectFilter = ObjectFilter(),
@@ -48,7 +48,7 @@ public struct QueryEvent: RequestEvent {
         return try QueryEvent(payload: Payload(encoding: body))
     }
 
-    /// Asks for objects of the core types.
+    /// Creates a request for objects of the core types.
     public static func with(
         coreTypes: [CoreType],
         objectFilter: ObjectFilter = ObjectFilter(),
@@ -62,10 +62,10 @@ public struct QueryEvent: RequestEvent {
         return try QueryEvent(payload: Payload(encoding: body))
     }
 
-    /// Takes a payload as it is, but for an object filter that is missing: agents in the field drop a Query without one, so
-    /// an empty one goes out.
+    /// Creates an event with an unchanged payload, except that a missing object filter is replaced by an empty one:
+    /// some existing agents drop a Query event without a filter.
     ///
-    /// - Throws: ``PayloadError`` where the payload has not exactly one of the type lists, or an invalid filter or join.
+    /// - Throws: ``PayloadError`` if the payload does not have exactly one type list, or has an invalid filter or join.
     public init(payload: Payload) throws(PayloadError) {
         try Self.check(payload)
         if payload.json["objectFilter"] == nil {
@@ -77,16 +77,16 @@ public struct QueryEvent: RequestEvent {
         correlationId = nil
     }
 
-    /// Takes a payload that a person wrote: operators of the object filter may be names, which go out as numbers. All other
-    /// bytes stay as they are.
+    /// Creates an event from a payload that a person wrote: operators of the object filter may be names, which are sent
+    /// as numbers. All other bytes stay unchanged.
     ///
-    /// - Throws: ``PayloadError`` as ``init(payload:)``, with the place in what the person wrote.
+    /// - Throws: ``PayloadError`` as ``init(payload:)``, with a place in the original text.
     package init(personal payload: Payload) throws(PayloadError) {
         try Self.check(payload, .person)
         try self.init(payload: payload.numberingOperators(of: payload.json["objectFilter"]))
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try Self.check(payload)
         self.payload = payload
@@ -111,13 +111,13 @@ public struct QueryEvent: RequestEvent {
         .optional("coreTypes", .elements(.coreType)),
     ]
 
-    /// What the event asks for.
+    /// The event's data.
     public var data: QueryEventData { QueryEventData(payload: payload) }
 
-    /// None.
+    /// A single nil: Query events have no names.
     public var names: [EventName?] { [nil] }
 
-    /// Checks that the objects are of the types that are asked for.
+    /// Checks that the objects match the requested types.
     public func checkFits(_ response: RetrieveEvent) throws(PayloadError) {
         let asked = data
         guard let objects = response.payload.json["objects"] else { return }
@@ -129,7 +129,7 @@ public struct QueryEvent: RequestEvent {
 
     /// Answers the request. Several answers are allowed.
     ///
-    /// - Throws: ``PayloadError`` where the answer does not fit the request; ``CommunicationError`` where it can't be
+    /// - Throws: ``PayloadError`` if the answer does not match the request; ``CommunicationError`` if it can't be
     ///   published.
     @discardableResult
     public func retrieve(_ event: RetrieveEvent) throws -> Delivery {
@@ -137,30 +137,30 @@ public struct QueryEvent: RequestEvent {
     }
 }
 
-/// What a Query event asks for.
+/// The data of a Query event.
 public struct QueryEventData: Sendable {
     let payload: Payload
 
-    /// The object types; nil where core types are given.
+    /// The object types; nil if core types are given.
     public var objectTypes: [String]? { payload.json["objectTypes"]?.elements.compactMap(\.string) }
 
-    /// The core types; nil where object types are given.
+    /// The core types; nil if object types are given.
     public var coreTypes: [CoreType]? { payload.json["coreTypes"]?.elements.compactMap { CoreType($0) } }
 
-    /// Which objects are wanted, in which order, and how many.
+    /// The condition on the requested objects, their order and their maximum number.
     public var objectFilter: ObjectFilter {
-        // Checked when the event was made.
+        // The filter was checked when the event was created.
         payload.json["objectFilter"].flatMap { try? ObjectFilter($0) } ?? ObjectFilter()
     }
 
-    /// What is to be looked up beside the objects.
+    /// The related objects to look up for each object.
     public var objectJoinConditions: [ObjectJoinCondition] {
         payload.json["objectJoinConditions"].flatMap { try? ObjectJoinCondition.list($0) } ?? []
     }
 
-    /// Whether the core type is among those that are asked for.
+    /// Returns whether the core type is one of the requested types.
     public func isCoreTypeCompatible(_ coreType: CoreType) -> Bool { coreTypes?.contains(coreType) ?? false }
 
-    /// Whether the object type is among those that are asked for.
+    /// Returns whether the object type is one of the requested types.
     public func isObjectTypeCompatible(_ objectType: String) -> Bool { objectTypes?.contains(objectType) ?? false }
 }

@@ -1,16 +1,16 @@
 /// Bytes on a topic outside of Coaty, for systems that do not use Coaty.
 public struct RawEvent: Sendable {
-    /// The topic, as the binding has them; not one of Coaty's own.
+    /// The topic in the binding's syntax; not one of Coaty's own topics.
     public let topic: String
     /// The bytes.
     public let payload: [UInt8]
-    /// Whether the broker keeps them for those who subscribe later. Not known of an event that came in.
+    /// Whether the broker keeps the bytes for later subscribers. Not known for a received event.
     public let shouldRetain: Bool
 
     /// Creates an event.
     ///
-    /// - Throws: ``CommunicationError/invalidTopic(_:)`` if the topic is empty. Whether the binding accepts it is checked when the
-    ///   event is published.
+    /// - Throws: ``CommunicationError/invalidTopic(_:)`` if the topic is empty. Whether the binding accepts it is
+    ///   checked when the event is published.
     public static func with(
         topic: String,
         payload: [UInt8],

@@ -5,12 +5,12 @@ public struct ResolveEvent: CommunicationEvent {
 
     /// `{object?, relatedObjects?, privateData?}`
     public let payload: Payload
-    /// Who answers.
+    /// The agent that answers.
     public let sourceId: CoatyUUID?
 
-    /// Creates an answer with an object, and perhaps objects that are related to it.
+    /// Creates an answer with an object and, optionally, related objects.
     ///
-    /// - Throws: `EncodingError` or ``PayloadError`` where an object is not valid.
+    /// - Throws: `EncodingError` or ``PayloadError`` if an object is not valid.
     public static func with(
         object: CoatyObject,
         relatedObjects: [CoatyObject]? = nil,
@@ -22,7 +22,7 @@ public struct ResolveEvent: CommunicationEvent {
 
     /// Creates an answer with related objects only.
     ///
-    /// - Throws: `EncodingError` or ``PayloadError`` where an object is not valid.
+    /// - Throws: `EncodingError` or ``PayloadError`` if an object is not valid.
     public static func with(
         relatedObjects: [CoatyObject],
         privateData: [String: AnyCodable]? = nil
@@ -32,16 +32,16 @@ public struct ResolveEvent: CommunicationEvent {
         )
     }
 
-    /// Takes a payload as it is.
+    /// Creates an event with an unchanged payload.
     ///
-    /// - Throws: ``PayloadError`` where the payload has neither `object` nor `relatedObjects`, or an invalid one.
+    /// - Throws: ``PayloadError`` if the payload has neither `object` nor `relatedObjects`, or an invalid one.
     public init(payload: Payload) throws(PayloadError) {
         try Self.check(payload)
         self.payload = payload
         sourceId = nil
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try Self.check(payload)
         self.payload = payload
@@ -61,28 +61,28 @@ public struct ResolveEvent: CommunicationEvent {
         .optional("privateData", .object([])),
     ]
 
-    /// What the event answers.
+    /// The event's data.
     public var data: ResolveEventData { ResolveEventData(payload: payload) }
 }
 
-/// What a Resolve event answers.
+/// The data of a Resolve event.
 public struct ResolveEventData: Sendable {
     let payload: Payload
 
-    /// The object, decoded anew each time; nil where only related objects are given.
+    /// The object, decoded on each access; nil if only related objects are given.
     ///
-    /// - Throws: `DecodingError` where the object's class does not understand it.
+    /// - Throws: `DecodingError` if the object's class can't decode it.
     public var object: CoatyObject? {
         get throws { try payload.object() }
     }
 
-    /// Objects related to the one that was asked for, decoded anew each time.
+    /// Objects related to the requested one, decoded on each access.
     ///
-    /// - Throws: `DecodingError` where an object's class does not understand it.
+    /// - Throws: `DecodingError` if an object's class can't decode it.
     public var relatedObjects: [CoatyObject]? {
         get throws { try payload.objects("relatedObjects") }
     }
 
-    /// Data that goes with the objects for those who know it.
+    /// Additional data for observers that understand it.
     public var privateData: [String: AnyCodable]? { payload.privateData }
 }

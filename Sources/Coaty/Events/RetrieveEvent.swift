@@ -5,12 +5,12 @@ public struct RetrieveEvent: CommunicationEvent {
 
     /// `{objects, privateData?}`
     public let payload: Payload
-    /// Who answers.
+    /// The agent that answers.
     public let sourceId: CoatyUUID?
 
     /// Creates an answer.
     ///
-    /// - Throws: `EncodingError` or ``PayloadError`` where an object is not valid.
+    /// - Throws: `EncodingError` or ``PayloadError`` if an object is not valid.
     public static func with(
         objects: [CoatyObject],
         privateData: [String: AnyCodable]? = nil
@@ -18,16 +18,16 @@ public struct RetrieveEvent: CommunicationEvent {
         try RetrieveEvent(payload: Payload(encoding: ObjectBody(objects: objects, privateData: privateData)))
     }
 
-    /// Takes a payload as it is.
+    /// Creates an event with an unchanged payload.
     ///
-    /// - Throws: ``PayloadError`` where the payload is not `{objects, privateData?}`.
+    /// - Throws: ``PayloadError`` if the payload is not `{objects, privateData?}`.
     public init(payload: Payload) throws(PayloadError) {
         try payload.check(Self.schema)
         self.payload = payload
         sourceId = nil
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try payload.check(Self.schema)
         self.payload = payload
@@ -39,21 +39,21 @@ public struct RetrieveEvent: CommunicationEvent {
         .optional("privateData", .object([])),
     ]
 
-    /// What the event answers.
+    /// The event's data.
     public var data: RetrieveEventData { RetrieveEventData(payload: payload) }
 }
 
-/// What a Retrieve event answers.
+/// The data of a Retrieve event.
 public struct RetrieveEventData: Sendable {
     let payload: Payload
 
-    /// The objects, decoded anew each time: keep them.
+    /// The objects, decoded on each access: store them.
     ///
-    /// - Throws: `DecodingError` where an object's class does not understand it.
+    /// - Throws: `DecodingError` if an object's class can't decode it.
     public var objects: [CoatyObject] {
         get throws { try payload.requiredObjects() }
     }
 
-    /// Data that goes with the objects for those who know it.
+    /// Additional data for observers that understand it.
     public var privateData: [String: AnyCodable]? { payload.privateData }
 }

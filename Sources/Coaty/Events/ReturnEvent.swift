@@ -5,7 +5,7 @@ public struct ReturnEvent: CommunicationEvent {
 
     /// `{result, executionInfo?}` or `{error: {code, message}, executionInfo?}`
     public let payload: Payload
-    /// Who answers.
+    /// The agent that answers.
     public let sourceId: CoatyUUID?
 
     private struct Body: Encodable {
@@ -14,30 +14,30 @@ public struct ReturnEvent: CommunicationEvent {
         let executionInfo: AnyCodable?
     }
 
-    /// Returns a result, which may be null.
+    /// Creates an answer with a result, which may be null.
     ///
     /// - Parameters:
-    ///   - result: what the operation returns.
-    ///   - executionInfo: what is known of the execution, for those who understand it.
+    ///   - result: the return value of the operation.
+    ///   - executionInfo: information about the execution, for receivers that understand it.
     public static func with(result: AnyCodable, executionInfo: AnyCodable? = nil) throws -> ReturnEvent {
         try ReturnEvent(payload: Payload(encoding: Body(result: result, executionInfo: executionInfo)))
     }
 
-    /// Returns an error.
+    /// Creates an answer with an error.
     public static func with(error: ReturnError, executionInfo: AnyCodable? = nil) throws -> ReturnEvent {
         try ReturnEvent(payload: Payload(encoding: Body(error: error, executionInfo: executionInfo)))
     }
 
-    /// Takes a payload as it is.
+    /// Creates an event with an unchanged payload.
     ///
-    /// - Throws: ``PayloadError`` where the payload has not exactly one of `result` and `error`.
+    /// - Throws: ``PayloadError`` if the payload does not have exactly one of `result` and `error`.
     public init(payload: Payload) throws(PayloadError) {
         try Self.check(payload)
         self.payload = payload
         sourceId = nil
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try Self.check(payload)
         self.payload = payload
@@ -58,32 +58,32 @@ public struct ReturnEvent: CommunicationEvent {
         }
     }
 
-    /// What the event answers.
+    /// The event's data.
     public var data: ReturnEventData { ReturnEventData(payload: payload) }
 }
 
-/// What a Return event answers.
+/// The data of a Return event.
 public struct ReturnEventData: Sendable {
     let payload: Payload
 
-    /// What the operation returned; nil where it failed.
+    /// The return value of the operation; nil if it failed.
     public var result: AnyCodable? { payload.json["result"].map { AnyCodable($0) } }
 
-    /// Why the operation failed; nil where it did not.
+    /// The reason why the operation failed; nil if it succeeded.
     public var error: ReturnError? { payload.json["error"].map { ReturnError($0) } }
 
-    /// What is known of the execution.
+    /// Information about the execution.
     public var executionInfo: AnyCodable? { payload.json["executionInfo"].map { AnyCodable($0) } }
 }
 
-/// Why a remote operation failed.
+/// The reason why a remote operation failed.
 public struct ReturnError: Error, Sendable, Hashable, Encodable {
-    /// The code: -32768 to -32000 are reserved, the others the application's own (JSON-RPC 2.0).
+    /// The error code. -32768 to -32000 are reserved, others are defined by the application (JSON-RPC 2.0).
     public let code: Int
-    /// The reason in words.
+    /// The reason as text.
     public let message: String
 
-    /// Creates an error of the application.
+    /// Creates an application-defined error.
     public init(code: Int, message: String) {
         self.code = code
         self.message = message
@@ -94,7 +94,7 @@ public struct ReturnError: Error, Sendable, Hashable, Encodable {
         self.init(code: code.rawValue, message: code.message)
     }
 
-    /// An error as it came in. Agents in the field may send a code that is no whole number; that is 0 here.
+    /// Decodes a received error. Existing agents may send a code that is not a whole number; it is read as 0.
     init(_ json: JSONView) {
         let code = json["code"]
         self.code = code?.number.flatMap { Int(exactly: $0) } ?? code?.string.flatMap { Int($0) } ?? 0
@@ -105,7 +105,7 @@ public struct ReturnError: Error, Sendable, Hashable, Encodable {
 
 /// The predefined errors of remote operations.
 public enum RemoteCallErrorCode: Int, Sendable, CaseIterable {
-    /// The parameters are not those of the operation.
+    /// The parameters do not match the operation.
     case invalidParameters = -32602
 
     var message: String {

@@ -1,29 +1,29 @@
-/// Asks for, or suggests, an update of an object.
+/// Requests or suggests an update of an object.
 public struct UpdateEvent: RequestEvent {
     /// `UPD`
     public static let eventType = CommunicationEventType.update
 
     /// `{object}`
     public let payload: Payload
-    /// What identifies the object.
+    /// The header of the object.
     package let object: ObjectHeader
-    /// Who asks.
+    /// The agent that sends the request.
     public let sourceId: CoatyUUID?
-    /// Which request it is; nil for an event that was made here and not yet published.
+    /// The id of the request; nil for a local event that is not yet published.
     public let correlationId: CoatyUUID?
-    /// Carries answers back; nil for an event that was made here.
+    /// Sends answers to the requester; nil for a local event.
     public var responder: Responder?
 
-    /// Creates an event with the object as it should be.
+    /// Creates a request with the desired object.
     ///
-    /// - Throws: `EncodingError` or ``PayloadError`` where the object is not valid.
+    /// - Throws: `EncodingError` or ``PayloadError`` if the object is not valid.
     public static func with(object: CoatyObject) throws -> UpdateEvent {
         try UpdateEvent(payload: Payload(encoding: ObjectBody(object: object)))
     }
 
-    /// Takes a payload as it is.
+    /// Creates an event with an unchanged payload.
     ///
-    /// - Throws: ``PayloadError`` where the payload is not `{object}` with an object whose type is a valid name.
+    /// - Throws: ``PayloadError`` if the payload is not `{object}` with an object whose type is a valid name.
     public init(payload: Payload) throws(PayloadError) {
         try payload.check(Self.schema)
         object = try ObjectHeader(of: payload, isPublishedHere: true)
@@ -32,7 +32,7 @@ public struct UpdateEvent: RequestEvent {
         correlationId = nil
     }
 
-    /// Reads an event that came in.
+    /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try payload.check(Self.schema)
         object = try ObjectHeader(of: payload, isPublishedHere: false)
@@ -43,20 +43,21 @@ public struct UpdateEvent: RequestEvent {
 
     private static let schema: [PropertyRule] = [.required("object", .coatyObject(nil))]
 
-    /// What the event asks for.
+    /// The event's data.
     public var data: UpdateEventData { UpdateEventData(payload: payload) }
 
-    /// The object type, unless it is the core type's own, and then the core type: agents in the field expect them so.
+    /// The object type, unless it is the core type's default object type, followed by the core type: existing agents
+    /// expect this order.
     public var names: [EventName?] { object.names.reversed() }
 
-    /// Checks that the object is the one that is to be updated.
+    /// Checks that the object is the one to be updated.
     public func checkFits(_ response: CompleteEvent) throws(PayloadError) {
         try response.payload.json["object"]?.check("objectId", isIn: [object.objectId.string])
     }
 
-    /// Answers the request with the object as it is now. Several answers are allowed.
+    /// Answers the request with the current object. Several answers are allowed.
     ///
-    /// - Throws: ``PayloadError`` where the answer does not fit the request; ``CommunicationError`` where it can't be
+    /// - Throws: ``PayloadError`` if the answer does not match the request; ``CommunicationError`` if it can't be
     ///   published.
     @discardableResult
     public func complete(_ event: CompleteEvent) throws -> Delivery {
@@ -64,13 +65,13 @@ public struct UpdateEvent: RequestEvent {
     }
 }
 
-/// What an Update event asks for.
+/// The data of an Update event.
 public struct UpdateEventData: Sendable {
     let payload: Payload
 
-    /// The object as it should be, decoded anew each time: keep it.
+    /// The desired object, decoded on each access: store it.
     ///
-    /// - Throws: `DecodingError` where the object's class does not understand it.
+    /// - Throws: `DecodingError` if the object's class can't decode it.
     public var object: CoatyObject {
         get throws { try payload.requiredObject() }
     }
