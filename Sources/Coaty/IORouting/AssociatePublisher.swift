@@ -1,22 +1,22 @@
 import Logging
 
-/// Publishes the associations of an IO router in order, as far as the router's share of the outbox allows.
+/// Publishes the associations of an IO router in order, within the router's share of the outbox.
 ///
-/// While the share is full, it waits for the outbox to have room.
+/// While the share is full, the publisher waits for free space in the outbox.
 actor AssociatePublisher {
-    /// Maximum number of publications in the outbox with which the router adds further ones. Its share is at most half of
-    /// the outbox; the rest is for others.
+    /// Maximum number of publications in the outbox at which the router still adds further ones. The share is at most
+    /// half of the outbox; the rest is for other publishers.
     static let maximumShare = 1_000
-    /// How long ``finish()`` waits.
+    /// Maximum time that ``finish()`` waits.
     static let leavingTime = Duration.seconds(5)
-    /// How many associations are published in one go; then other work on the executor has its turn.
+    /// Maximum number of associations that are published before other work on the executor gets a turn.
     static let batchSize = 256
 
     /// The current state of a pair; nil if it is not associated.
     typealias Association =
         @Sendable (_ sourceId: CoatyUUID, _ actorId: CoatyUUID) -> (route: String, updateRate: Int?)?
 
-    /// Publications and bytes in the outbox below which to go on.
+    /// The numbers of publications and bytes in the outbox below which publishing continues.
     private typealias Room = (publications: Int, bytes: Int)
 
     nonisolated let executor: RoutingExecutor
@@ -51,16 +51,16 @@ actor AssociatePublisher {
 
     var hasRoomForAction: Bool { queue.hasRoomForAction }
 
-    /// Publishes changes, or queues what has no room in the outbox.
+    /// Publishes changes, or queues those that the outbox has no space for.
     ///
-    /// - Parameter association: the state after the changes. It holds until the next call.
+    /// - Parameter association: returns the state after the changes. It is valid until the next call.
     func publish(_ changes: IoAssociationChanges, as association: @escaping Association) async {
         self.association = association
         queue.append(changes)
         await drain()
     }
 
-    /// Runs an action when everything before it was published.
+    /// Runs an action after everything queued before it was published.
     func append(_ action: @escaping @Sendable () -> Void) async {
         queue.append(action)
         await drain()
@@ -68,13 +68,13 @@ actor AssociatePublisher {
 
     /// Waits until everything is published, the connection is lost, or ``leavingTime`` has passed.
     func finish() async {
-        // What is queued without a connection is discarded when the agent leaves.
+        // Publications that are queued without a connection are discarded when the agent leaves.
         guard communicationManager.isConnected else { return }
         await drain()
         guard !queue.isEmpty else { return }
         let (emptied, continuation) = AsyncStream.makeStream(of: Void.self)
         untilEmpty = continuation
-        // The subscription that every agent has goes with the connection.
+        // This subscription, which every agent has, goes offline when the connection is lost.
         let connection = communicationManager.subscribe(.discover) { status in
             if status == .offline { continuation.finish() }
         } handler: { _ in
@@ -89,7 +89,7 @@ actor AssociatePublisher {
         room = nil
     }
 
-    /// Publishes from the queue until it is empty or the outbox has no room.
+    /// Publishes from the queue until it is empty or the outbox has no space.
     private func drain() async {
         var missing: Room?
         while !queue.isEmpty, missing == nil {
@@ -113,14 +113,14 @@ actor AssociatePublisher {
 
     /// Publishes the state of a pair.
     ///
-    /// - Returns: nil if it is done; else the room that it needs first.
+    /// - Returns: nil if it is done; otherwise the space that it needs first.
     private func publish(_ pair: AssociateQueue.Pair, isKnown: Bool) -> Room? {
         let association = association(pair.sourceId, pair.actorId)
-        // A pair that was associated and dissolved while it was queued is nobody's concern.
+        // Other agents never saw a pair that was associated and dissolved while it was queued.
         guard isKnown || association != nil else { return nil }
         let queued = communicationManager.queued
         guard queued.publications < share.publications, queued.bytes < share.bytes else {
-            // Goes on when half of the share is free, not for each publication that leaves the outbox.
+            // Continues when half of the share is free, rather than for each publication that leaves the outbox.
             return (max(share.publications / 2, 1), max(share.bytes / 2, 1))
         }
         do {
@@ -136,7 +136,7 @@ actor AssociatePublisher {
                 )
             )
         } catch CommunicationError.queueFull(let publications, _) where publications > 0 {
-            // Others have filled the outbox. A publication must leave it before there is more room than now.
+            // Other publishers have filled the outbox. Space becomes free only when a publication leaves it.
             return (min(share.publications, publications), share.bytes)
         } catch {
             logger.error("an association could not be published", metadata: ["error": "\(error)"])

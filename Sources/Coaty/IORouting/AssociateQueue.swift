@@ -1,9 +1,9 @@
 import DequeModule
 
-/// Associations that an IO router has yet to publish.
+/// The queue of associations that an IO router has not yet published.
 ///
-/// The state of a pair is read when it is published. So a pair is in the queue once, however often it changes, and a network
-/// of any size needs no more than a share of the outbox.
+/// The state of a pair is read when it is published. Therefore a pair is in the queue only once, however often it
+/// changes, and a network of any size needs no more than a share of the outbox.
 struct AssociateQueue {
     /// Maximum number of actions in the queue; further ones are refused.
     static let maximumActions = 1_000
@@ -39,12 +39,12 @@ struct AssociateQueue {
         entries.append(.pair(pair))
     }
 
-    /// Appends an action, which runs when everything before it was published.
+    /// Appends an action, which runs after everything queued before it was published.
     mutating func append(_ action: @escaping @Sendable () -> Void) {
         entries.append(.action(action))
     }
 
-    /// Publishes pairs and runs actions, oldest first, until a pair is refused. That one stays.
+    /// Publishes pairs and runs actions, oldest first, until a pair is refused. The refused pair stays in the queue.
     mutating func drain(_ publish: (_ pair: Pair, _ isKnown: Bool) -> Bool) {
         while let entry = entries.first {
             switch entry {

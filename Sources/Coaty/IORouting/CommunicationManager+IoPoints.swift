@@ -1,6 +1,6 @@
 extension CommunicationManager {
-    /// Whether an IO source or IO actor of this agent is associated: as it is now, then each change; of changes that are not
-    /// read in time the latest is kept. The stream ends when the communication manager stops.
+    /// Returns whether an IO source or IO actor of this agent is associated: the current state, then each change. A
+    /// slow reader gets only the latest change. The stream ends when the communication manager stops.
     public func observeIoState(ioPoint: IoPoint) -> AsyncStream<IoStateEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: IoStateEvent.self,
@@ -15,7 +15,8 @@ extension CommunicationManager {
         return stream
     }
 
-    /// The values that come for an IO actor of this agent. The stream ends when the communication manager stops.
+    /// Returns the values that are received for an IO actor of this agent. The stream ends when the communication
+    /// manager stops.
     public func observeIoValue(ioActor: IoActor) -> AsyncStream<IoValueEvent> {
         let id = ioActor.objectId
         return stream { (onEnd, handler) throws(Never) in
@@ -24,13 +25,13 @@ extension CommunicationManager {
         }
     }
 
-    /// Observes by a handler whether an IO point of this agent is associated.
+    /// Observes with a handler whether an IO point of this agent is associated.
     ///
     /// - Parameters:
     ///   - ioPointId: the object id of the source or actor.
-    ///   - onEnd: called when the communication manager stops while the observation is under way.
-    ///   - handler: called at once, and for each change on the binding's thread; must not block.
-    /// - Returns: the observation: it ends when this is released.
+    ///   - onEnd: called when the communication manager stops during the observation.
+    ///   - handler: called immediately, and for each change on the binding's thread; must not block.
+    /// - Returns: the observation, which ends when the returned object is released.
     public func subscribe(
         ioStateOf ioPointId: CoatyUUID,
         onEnd: (@Sendable () -> Void)? = nil,
@@ -39,14 +40,14 @@ extension CommunicationManager {
         ioAssociations.observeState(of: ioPointId, .init(handler: handler, onEnd: onEnd, isPermanent: false))
     }
 
-    /// Observes by a handler the values that come for an IO actor of this agent.
+    /// Observes with a handler the values that are received for an IO actor of this agent.
     ///
     /// - Parameters:
     ///   - ioActorId: the object id of the actor.
-    ///   - onEnd: called when the communication manager stops while the observation is under way.
+    ///   - onEnd: called when the communication manager stops during the observation.
     ///   - onGap: called when a value was dropped because it was too large.
     ///   - handler: called for each value on the binding's thread; must not block.
-    /// - Returns: the observation: it ends when this is released.
+    /// - Returns: the observation, which ends when the returned object is released.
     public func subscribe(
         ioValuesOf ioActorId: CoatyUUID,
         onEnd: (@Sendable () -> Void)? = nil,
@@ -59,7 +60,7 @@ extension CommunicationManager {
         )
     }
 
-    /// Observes the state of an IO point over restarts of the communication manager.
+    /// Observes the state of an IO point across restarts of the communication manager.
     func subscribe(
         permanentlyToIoStateOf ioPointId: CoatyUUID,
         handler: @escaping @Sendable (IoStateEvent) -> Void
@@ -67,7 +68,7 @@ extension CommunicationManager {
         ioAssociations.observeState(of: ioPointId, .init(handler: handler, onEnd: nil, isPermanent: true))
     }
 
-    /// Observes the values of an IO actor over restarts of the communication manager.
+    /// Observes the values of an IO actor across restarts of the communication manager.
     func subscribe(
         permanentlyToIoValuesOf ioActorId: CoatyUUID,
         handler: @escaping @Sendable (IoValueEvent) -> Void
@@ -75,7 +76,7 @@ extension CommunicationManager {
         ioAssociations.observeValues(of: ioActorId, .init(handler: handler, onEnd: nil, isPermanent: true))
     }
 
-    /// Makes the route of an IO source, as a router in this agent does.
+    /// Makes the route of an IO source like a router in this agent.
     var makeIoRoute: IoRoutingTable.MakeRoute {
         { [binding = session.binding, namespace] sourceId, externalRoute in
             if let externalRoute, binding.isIoRoute(externalRoute) { return externalRoute }
@@ -83,12 +84,12 @@ extension CommunicationManager {
         }
     }
 
-    /// Returns whether a route of a source is its external one.
+    /// Returns whether a route of a source is its external route.
     func isExternal(_ route: String, _ sourceId: CoatyUUID) -> Bool {
         WireName(route) != WireName(session.binding.ioRoute(ofSource: sourceId, namespace: namespace))
     }
 
-    /// Takes a router's association of the agent's own IO points.
+    /// Handles a router's association of the agent's own IO points.
     func handle(_ event: AssociateEvent) {
         ioAssociations.take(event.data, isRoute: session.binding.isIoRoute) { route, actorId, isRaw in
             session.subscribe(

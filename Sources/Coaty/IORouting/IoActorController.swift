@@ -1,43 +1,43 @@
-/// Keeps the latest values that come for the agent's IO actors, and tells whether these are associated.
+/// A controller that keeps the latest values of the agent's IO actors and reports whether they are associated.
 ///
-/// Values are kept from the first call for an actor on. The latest one stays over new associations, and when the
-/// communication manager is stopped and started again; where that is not desired, use
-/// ``CommunicationManager/observeIoValue(ioActor:)``. The streams go on likewise, and end when the container is shut down.
+/// Values are kept from the first call for an actor. The latest value is kept across new associations and restarts of
+/// the communication manager; to avoid this, use ``CommunicationManager/observeIoValue(ioActor:)``. The streams
+/// continue across restarts too, and end when the container is shut down.
 open class IoActorController: Controller {
     private struct Actor {
         let latest: LatestIoValue
         let state: IoPointState
     }
 
-    /// The actors that were asked for, by their object ids.
+    /// The actors that calls have named, by their object ids.
     private var actors: [CoatyUUID: Actor] = [:]
 
-    /// The JSON values of an actor: the latest one, or nil where none has come yet, then each one that comes.
+    /// Returns the JSON values of an actor: the latest one, or nil if none was received yet, then each new value.
     ///
-    /// The stream keeps ``CommunicationManager/streamBuffer`` values for a reader that is behind; then the oldest are
-    /// dropped. Of an actor that uses raw values it gives nil: see ``observeRawIoValue(actor:)``.
+    /// The stream keeps ``CommunicationManager/streamBuffer`` values for a slow reader. Beyond that, the oldest are
+    /// dropped. For an actor that uses raw values, the stream contains nil: see ``observeRawIoValue(actor:)``.
     public func observeIoValue(actor: IoActor) -> some AsyncSequence<AnyCodable?, Never> & Sendable {
         registered(actor).latest.stream().map { $0?.event.value }
     }
 
-    /// The values of an actor as bytes, also where they are JSON; otherwise as ``observeIoValue(actor:)``.
+    /// Returns the values of an actor as bytes, even if they are JSON; otherwise like ``observeIoValue(actor:)``.
     public func observeRawIoValue(actor: IoActor) -> some AsyncSequence<[UInt8]?, Never> & Sendable {
         registered(actor).latest.stream().map { $0?.event.bytes }
     }
 
-    /// The latest JSON value of an actor; nil where none has come yet, and where the actor uses raw values.
+    /// Returns the latest JSON value of an actor; nil if none was received yet, or if the actor uses raw values.
     public func getIoValue(actor: IoActor) -> AnyCodable? { registered(actor).latest.received?.event.value }
 
-    /// The latest value of an actor as bytes; nil where none has come yet.
+    /// Returns the latest value of an actor as bytes; nil if none was received yet.
     public func getRawIoValue(actor: IoActor) -> [UInt8]? { registered(actor).latest.received?.event.bytes }
 
-    /// Whether the actor is associated: as it is now, then each change. Of changes that are not read in time the latest is
-    /// kept.
+    /// Returns whether the actor is associated: the current state, then each change. A slow reader gets only the latest
+    /// change.
     public func observeAssociation(actor: IoActor) -> AsyncStream<Bool> {
         registered(actor).state.isAssociated.stream()
     }
 
-    /// Whether the actor is associated at this moment.
+    /// Returns whether the actor is currently associated.
     public func isAssociated(actor: IoActor) -> Bool { registered(actor).state.isAssociated.value }
 
     /// Ends the streams.

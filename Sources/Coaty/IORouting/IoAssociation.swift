@@ -21,10 +21,10 @@ public struct IoAssociationChanges: Sendable, Hashable, Encodable {
     public var added: [IoAssociation] = []
     /// The dissolved associations, without a rate.
     public var removed: [IoAssociation] = []
-    /// The kept associations that have another rate or route than before.
+    /// The kept associations whose rate or route has changed.
     public var changed: [IoAssociation] = []
 
-    /// No changes.
+    /// Creates an empty set of changes.
     public init() {}
 
     mutating func append(_ later: IoAssociationChanges) {

@@ -1,6 +1,7 @@
 /// The reason why an IO router associates a source with an actor, or does not.
 ///
-/// In JSON `{ioSourceId, ioActorId, associated, updateRate?, compatible, valueTypes, useRawIoValues, rules, decidedBy?}`.
+/// In JSON `{ioSourceId, ioActorId, associated, updateRate?, compatible, valueTypes, useRawIoValues, rules,
+/// decidedBy?}`.
 public struct IoAssociationExplanation: Sendable, Hashable {
     /// The verdict of one of the candidate rules.
     public struct Rule: Sendable, Hashable, Encodable {
@@ -10,7 +11,7 @@ public struct IoAssociationExplanation: Sendable, Hashable {
         public let valueType: String?
         /// Whether it associates the pair.
         public let holds: Bool
-        /// Whether judging it takes too much work. It does not hold then.
+        /// Whether evaluating it takes too much work. In that case, it does not hold.
         public var isTooExpensive = false
         /// The condition with the compared values; nil for a closure.
         public let condition: ObjectFilterExplanation?
@@ -19,7 +20,7 @@ public struct IoAssociationExplanation: Sendable, Hashable {
             case name, valueType, holds, tooExpensive, condition
         }
 
-        /// Encodes the verdict. `tooExpensive` is there only if it is true.
+        /// Encodes the verdict. `tooExpensive` is present only if it is true.
         public func encode(to encoder: any Encoder) throws {
             var container = encoder.container(keyedBy: Keys.self)
             try container.encode(name, forKey: .name)
@@ -50,7 +51,7 @@ public struct IoAssociationExplanation: Sendable, Hashable {
     public let useRawIoValues: Both<Bool>
     /// Whether the two can be associated. If so, the rules decide.
     public let isCompatible: Bool
-    /// The rules that count for the value type, in their order; none if the two are not compatible.
+    /// The rules for the value type, in their order; empty if the two are not compatible.
     public let rules: [Rule]
 
     /// The first rule that holds.
@@ -78,7 +79,7 @@ extension IoAssociationExplanation: Encodable {
 }
 
 extension RuleBasedIoRouter {
-    /// Returns why a source and an actor are associated, or are not.
+    /// Explains why a source and an actor are associated or not.
     ///
     /// - Returns: nil if the context has no such source or actor.
     public func explain(ioSourceId: CoatyUUID, ioActorId: CoatyUUID) -> IoAssociationExplanation? {

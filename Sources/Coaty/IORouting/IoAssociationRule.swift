@@ -11,17 +11,17 @@ public typealias IoRoutingRuleConditionFunc =
         _ router: RuleBasedIoRouter
     ) -> Bool
 
-/// A rule by which sources and actors are associated.
+/// A rule that associates sources and actors.
 ///
-/// Its condition is a closure, or a filter condition over the pair, its nodes and the context. A rule of the latter kind has
-/// a JSON form, `{name, valueType?, condition}`:
+/// Its condition is a closure, or a filter condition over the pair, its nodes and the context. A rule with a filter
+/// condition has a JSON form, `{name, valueType?, condition}`:
 ///
 /// ```json
 /// {"name": "Responsible actors", "valueType": "coaty.test.Temperature[Celsius]",
 ///  "condition": ["actorNode.characteristics.state", ["Equals", {"property": "context.operatingState"}]]}
 /// ```
 public struct IoAssociationRule: Sendable {
-    /// What decides on a pair.
+    /// The condition that decides on a pair.
     public enum Condition: Sendable {
         /// A closure.
         case function(IoRoutingRuleConditionFunc)
@@ -29,26 +29,27 @@ public struct IoAssociationRule: Sendable {
         case filter(ObjectFilterCondition)
     }
 
-    /// What a filter condition can ask about.
+    /// The objects that a filter condition can refer to.
     public enum Root: String, Sendable, CaseIterable {
         case source, sourceNode, actor, actorNode, context
     }
 
-    /// How many rules a JSON array has at most; a longer one is refused.
+    /// Maximum number of rules in a JSON array; a longer array is refused.
     public static let maximumCount = 1_000
-    /// How many conditions the rules of a JSON array have at most in all, and, or and not included; more are refused.
+    /// Maximum number of conditions in all rules of a JSON array, without `and` and `or`; an array with more is
+    /// refused.
     public static let maximumConditionCount = 10_000
 
-    /// What the rule does, for people.
+    /// The purpose of the rule, for people.
     public let name: String
-    /// The value type that the rule is for; nil for value types that have no rule of their own.
+    /// The value type that the rule is for; nil for value types that have no specific rule.
     public let valueType: String?
     /// Whether a pair is associated.
     public let condition: Condition
-    /// The properties, each once, that the condition asks of the context, or of all of it; nil where that is unknown, as it is
-    /// of a closure.
+    /// The context properties that the condition uses, each once; the root property if it uses the whole context. nil
+    /// if they are unknown, as for a closure.
     public let contextProperties: [ObjectFilterProperty]?
-    /// The condition if it is no closure.
+    /// The condition, unless it is a closure.
     package let filter: CompiledCondition?
 
     /// Creates a rule.
@@ -62,8 +63,8 @@ public struct IoAssociationRule: Sendable {
 
     /// Creates a rule that has a JSON form.
     ///
-    /// - Throws: ``PayloadError`` where a property, or an operand that is one, begins with no ``Root``, or the condition is
-    ///   nested too deep. The pointer is that of the rule's JSON.
+    /// - Throws: ``PayloadError`` if a property, or an operand that is one, does not begin with a ``Root``, or the
+    ///   condition is nested too deeply. The pointer is that of the rule's JSON.
     public init(
         name: String,
         valueType: String? = nil,
@@ -79,10 +80,11 @@ public struct IoAssociationRule: Sendable {
         contextProperties = properties.filter { $0.names.first == Root.context.rawValue && seen.insert($0).inserted }
     }
 
-    /// Whether a changed context can change what the rule decides.
+    /// Whether a changed context can change the rule's decisions.
     public var usesContext: Bool { contextProperties?.isEmpty != true }
 
-    /// Whether the rule can decide otherwise in a changed context. Values that are written differently count as different.
+    /// Returns whether a changed context can change the rule's decisions. Values with different JSON texts count as
+    /// different.
     public func isTouched(from old: JSONView, to new: JSONView) -> Bool {
         guard let contextProperties else { return true }
         return contextProperties.contains { property in
@@ -97,10 +99,11 @@ public struct IoAssociationRule: Sendable {
 }
 
 extension IoAssociationRule {
-    /// Reads the JSON array of rules `{name, valueType?, condition}`. An empty value type is none.
+    /// Decodes the JSON array of rules `{name, valueType?, condition}`. An empty value type counts as absent.
     ///
-    /// - Throws: ``PayloadError`` with the place of what is wrong: an unknown key, root or operator, a missing name or
-    ///   condition, a number beyond doubles, more than ``maximumCount`` rules, or ``maximumConditionCount`` conditions.
+    /// - Throws: ``PayloadError`` with the place of the error: an unknown key, root or operator, a missing name or
+    ///   condition, a number outside the range of doubles, more than ``maximumCount`` rules, or more than
+    ///   ``maximumConditionCount`` conditions.
     public static func rules(_ view: JSONView) throws(PayloadError) -> [IoAssociationRule] {
         guard view.kind == .array else { throw .invalid(view, "must be an array") }
         var rules: [IoAssociationRule] = []
@@ -145,9 +148,9 @@ extension IoAssociationRule {
 }
 
 extension IoAssociationRule: Encodable {
-    /// Encodes the rule, operators by their names.
+    /// Encodes the rule, with operator names.
     ///
-    /// - Throws: `EncodingError.invalidValue` where the condition is a closure.
+    /// - Throws: `EncodingError.invalidValue` if the condition is a closure.
     public func encode(to encoder: any Encoder) throws {
         guard case .filter(let filter) = condition else {
             throw EncodingError.invalidValue(
@@ -163,7 +166,7 @@ extension IoAssociationRule: Encodable {
 }
 
 extension JSONView {
-    /// Checks that each number is one that can be written again.
+    /// Checks that each number can be encoded again.
     fileprivate func checkNumbers() throws(PayloadError) {
         if let number, !number.isFinite { throw .invalid(self, "must not be beyond what a double can hold") }
         for element in elements { try element.checkNumbers() }
@@ -172,7 +175,7 @@ extension JSONView {
 }
 
 extension ObjectFilterCondition {
-    /// How many conditions these are, with those within.
+    /// Number of conditions, including nested ones.
     fileprivate var count: Int {
         switch self {
         case .property: 1
@@ -183,11 +186,11 @@ extension ObjectFilterCondition {
 }
 
 extension IoAssociationRule {
-    /// The JSON of what a filter condition decides on. The root of a name is ``subscript(_:)``.
+    /// The JSON objects that a filter condition is evaluated against. The root of a name is ``subscript(_:)``.
     public struct Objects: Sendable {
         public var source, sourceNode, actor, actorNode, context: JSONView
 
-        /// Takes a pair, its nodes and the context.
+        /// Creates the objects from a pair, its nodes and the context.
         public init(
             source: JSONView,
             sourceNode: JSONView,
@@ -202,7 +205,7 @@ extension IoAssociationRule {
             self.context = context
         }
 
-        /// The object that a ``Root`` names.
+        /// Returns the object that a ``Root`` names.
         public subscript(name: String) -> JSONView? {
             switch name {
             case "source": source

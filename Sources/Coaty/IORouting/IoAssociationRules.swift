@@ -1,11 +1,11 @@
-/// The rules of a router, found by value type.
+/// The rules of a router, grouped by value type.
 package struct IoAssociationRules: Sendable {
     /// All rules, in their order.
     let all: [IoAssociationRule]
     private let ofValueType: [WireName: Candidates]
     private let global: Candidates
 
-    /// The rules that count for a value type.
+    /// The rules that apply to a value type.
     package struct Candidates: Sendable {
         package let rules: [IoAssociationRule]
         /// The conditions of all rules; nil if one of them is a closure.
@@ -26,10 +26,11 @@ package struct IoAssociationRules: Sendable {
         }.mapValues(Candidates.init)
     }
 
-    /// The rules that count for a value type: its own or, only where there are none, those without one.
+    /// Returns the rules that apply to a value type: its specific rules or, if there are none, those without a value
+    /// type.
     package func candidates(for valueType: WireName) -> Candidates { ofValueType[valueType] ?? global }
 
-    /// Whether a value type may have other verdicts by other rules.
+    /// Returns whether other rules may decide differently on a value type.
     package func isTouched(_ valueType: WireName, by new: IoAssociationRules) -> Bool {
         let (old, new) = (candidates(for: valueType).rules, new.candidates(for: valueType).rules)
         return old.count != new.count || zip(old, new).contains { !$0.decidesLike($1) }
@@ -37,7 +38,7 @@ package struct IoAssociationRules: Sendable {
 }
 
 extension IoAssociationRule {
-    /// Whether both decide alike. Closures cannot be compared.
+    /// Returns whether both rules decide the same. Closures cannot be compared.
     fileprivate func decidesLike(_ other: IoAssociationRule) -> Bool {
         guard case .filter(let condition) = condition, case .filter(let otherCondition) = other.condition else {
             return false

@@ -1,16 +1,16 @@
 import OrderedCollections
 import Synchronization
 
-/// What the IO routers have associated the agent's own IO sources and IO actors with.
+/// The associations that the IO routers have made for the agent's own IO sources and IO actors.
 final class IoAssociations: Sendable {
-    /// How many associations a source or an actor has at most; further ones are dropped.
+    /// Maximum number of associations of a source or an actor; further ones are dropped.
     static let maximumAssociations = 10_000
 
-    /// Events for one observer.
+    /// An observer's callbacks.
     struct Observer<Event: Sendable>: Sendable {
         let handler: @Sendable (Event) -> Void
         let onEnd: (@Sendable () -> Void)?
-        /// Called when events may have been missed although the connection stands.
+        /// Called when events may have been missed although the connection is up.
         var onGap: (@Sendable () -> Void)?
         /// Whether it stays when the communication manager stops.
         let isPermanent: Bool
@@ -28,7 +28,7 @@ final class IoAssociations: Sendable {
         let isRaw: Bool
         /// The route of each associated source.
         var routes: [CoatyUUID: WireName] = [:]
-        /// One a route, and how many sources use it.
+        /// One subscription for each route, and the number of sources that use it.
         var subscriptions: [WireName: (subscription: Subscription, uses: Int)] = [:]
 
         var state: IoStateEvent { IoStateEvent(hasAssociations: !routes.isEmpty) }
@@ -37,7 +37,8 @@ final class IoAssociations: Sendable {
     private struct State {
         var sources: [CoatyUUID: Source] = [:]
         var actors: [CoatyUUID: Actor] = [:]
-        // In the order in which they came: a publisher that was made first knows first that its source is associated.
+        // In the order in which they were added: the publisher that was created first is the first to be notified that
+        // its source is associated.
         var stateObservers: [CoatyUUID: OrderedDictionary<UInt64, Observer<IoStateEvent>>] = [:]
         var valueObservers: [CoatyUUID: OrderedDictionary<UInt64, Observer<IoValueEvent>>] = [:]
         var lastId: UInt64 = 0
@@ -45,7 +46,7 @@ final class IoAssociations: Sendable {
 
     private let state: Mutex<State>
 
-    /// - Throws: ``CommunicationError/invalidName(_:)`` where a node's name is not valid.
+    /// - Throws: ``CommunicationError/invalidName(_:)`` if a node's name is not valid.
     init(ioNodes: [IoNode]) throws(CommunicationError) {
         var state = State()
         for node in ioNodes {
@@ -58,17 +59,17 @@ final class IoAssociations: Sendable {
         self.state = Mutex(state)
     }
 
-    /// The route of a source that is associated.
+    /// Returns the route of an associated source.
     func route(ofSource id: CoatyUUID) -> String? {
         state.withLock { $0.sources[id]?.route }
     }
 
-    /// Takes what a router says.
+    /// Handles an association of a router.
     ///
     /// - Parameters:
-    ///   - isRoute: returns whether values may flow on a route.
+    ///   - isRoute: returns whether values may be sent on a route.
     ///   - subscribe: observes a route for an actor.
-    ///   - refuse: called with a route on which values must not flow.
+    ///   - refuse: called with a route on which values must not be sent.
     func take(
         _ association: AssociateEventData,
         isRoute: (String) -> Bool,
@@ -81,7 +82,8 @@ final class IoAssociations: Sendable {
             refuse(named)
             route = nil
         }
-        // Subscribing and unsubscribing only queue, so both may happen under the lock, in the order of the associations.
+        // Subscribing and unsubscribing only queue operations, so both may happen under the lock, in the order of the
+        // associations.
         let told = state.withLock { state in
             var told: [(observers: [Observer<IoStateEvent>], state: IoStateEvent)] = []
             if state.sources[sourceId]?.take(actorId, route, association.updateRate) ?? false,
@@ -102,13 +104,13 @@ final class IoAssociations: Sendable {
         }
     }
 
-    /// Hands a value over to those who observe an actor.
+    /// Delivers a value to the observers of an actor.
     func deliver(_ event: IoValueEvent, to actorId: CoatyUUID) {
         let observers = state.withLock { $0.valueObservers[actorId] }
         for observer in observers?.values.elements ?? [] { observer.handler(event) }
     }
 
-    /// Lets the observers of an actor know that they have missed a value.
+    /// Sends a gap to the observers of an actor.
     func noteGap(ofActor actorId: CoatyUUID) {
         let observers = state.withLock { $0.valueObservers[actorId] }
         for observer in observers?.values.elements ?? [] { observer.onGap?() }
@@ -118,14 +120,14 @@ final class IoAssociations: Sendable {
         state.withLock { $0.valueObservers[actorId] != nil }
     }
 
-    /// Observes the state of a point, which comes at once and then at each change.
+    /// Observes the state of a point: the current state immediately, then each change.
     func observeState(of id: CoatyUUID, _ observer: Observer<IoStateEvent>) -> Subscription {
         let observerId = state.withLock { state in
             state.lastId += 1
             state.stateObservers[id, default: [:]][state.lastId] = observer
             return state.lastId
         }
-        // A change may be told on another thread in between: so until what was told last is how it is.
+        // Another thread may report a change in between. Repeat until the last reported state is the current one.
         var told: IoStateEvent?
         while true {
             let current = state.withLock { $0.sources[id]?.state ?? $0.actors[id]?.state }
@@ -140,7 +142,7 @@ final class IoAssociations: Sendable {
         }
     }
 
-    /// Observes the values that come for an actor.
+    /// Observes the values that are received for an actor.
     func observeValues(of id: CoatyUUID, _ observer: Observer<IoValueEvent>) -> Subscription {
         let observerId = state.withLock { state in
             state.lastId += 1
@@ -153,7 +155,7 @@ final class IoAssociations: Sendable {
         }
     }
 
-    /// Forgets all associations and ends all observations but the permanent ones.
+    /// Removes all associations and ends all observations except the permanent ones.
     func endAll() {
         let ended = state.withLock { state in
             let ended = (state.actors, state.stateObservers, state.valueObservers)
@@ -189,7 +191,7 @@ extension IoAssociations.Source {
 }
 
 extension IoAssociations.Actor {
-    /// Subscribes to the routes in use, and to no others. What it costs does not grow with the associations that there are.
+    /// Subscribes to exactly the routes in use. The cost does not grow with the number of existing associations.
     ///
     /// - Returns: whether anything may have changed.
     fileprivate mutating func take(

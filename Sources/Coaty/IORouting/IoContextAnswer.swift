@@ -1,7 +1,7 @@
 import Logging
 import Synchronization
 
-/// Answers who discovers the context of an IO router.
+/// Answers Discover events for the context of an IO router.
 final class IoContextAnswer: Sendable {
     private let current = Mutex<ResolveEvent?>(nil)
     private let logger: Logger
@@ -10,7 +10,7 @@ final class IoContextAnswer: Sendable {
         self.logger = logger
     }
 
-    /// The context as it is.
+    /// The current context.
     var event: ResolveEvent? {
         get { current.withLock(\.self) }
         set { current.withLock { $0 = newValue } }

@@ -1,4 +1,4 @@
-/// Whether an IO point of the agent is associated, and at which rate, over restarts of the communication manager.
+/// The association state and update rate of an IO point of the agent, across restarts of the communication manager.
 final class IoPointState: Sendable {
     let isAssociated = ObservableState(false)
     let updateRate = ObservableState<Int?>(nil)

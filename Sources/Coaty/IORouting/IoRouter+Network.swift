@@ -1,6 +1,6 @@
-/// How a router follows the network.
+/// The network side of a router.
 extension IoRouter {
-    /// Observes everything that concerns a context, until the communication manager stops.
+    /// Observes all events that concern a context, until the communication manager stops.
     func observe(_ ioContext: IoContext, _ session: Session) {
         let (manager, inbox, others, answer) = (communicationManager, session.inbox, session.others, session.answer)
         let (name, contextId, ownId) = (ioContext.name, ioContext.objectId, manager.identityId)
@@ -46,7 +46,7 @@ extension IoRouter {
         if !inbox.offer(payload) { note("there are too many IO nodes") }
     }
 
-    /// Applies everything that has come, when all jobs before have ended.
+    /// Applies all received changes, after all earlier jobs have ended.
     private func apply(_ inbox: IoRouterInbox) async {
         await jobs.add { [self] in
             let content = inbox.take()
@@ -57,12 +57,12 @@ extension IoRouter {
     }
 
     private func joined(_ period: Int, _ inbox: IoRouterInbox) {
-        // Agents may have left unseen while this one was offline.
+        // Agents may have left unnoticed while this one was offline.
         unconfirmed = Set(table.nodes.map(\.id))
         session?.others.join(period)
         discover(inbox)
         do {
-            // After a reconnect the communication manager advertises it again.
+            // After a reconnect, the communication manager advertises it again.
             if session?.hasAdvertised == false, let ioContext {
                 try communicationManager.publishAdvertise(.with(object: ioContext))
             }
@@ -78,19 +78,19 @@ extension IoRouter {
     }
 
     private func removeUnconfirmed(_ period: Int, _ inbox: IoRouterInbox) async {
-        // Nodes that came in time may still be queued behind an evaluation.
+        // Nodes that arrived in time may still be queued behind an evaluation.
         await apply(inbox)
-        // If the connection was lost meanwhile, nodes could not show themselves; the next period gives them time again.
+        // If the connection was lost meanwhile, nodes could not be advertised; the next period gives them time again.
         guard communicationManager.onlinePeriod == period, session?.inbox === inbox else { return }
         inbox.deadvertise(Array(unconfirmed))
     }
 
-    /// Asks for the IO nodes. Some agents advertise only one of their nodes when they join, so the router asks whenever an
-    /// agent appears.
+    /// Sends a Discover request for the IO nodes. Some agents advertise only one of their nodes when they join, so the
+    /// router sends the request whenever an agent appears.
     private func discover(_ inbox: IoRouterInbox) {
-        // The next online period asks.
+        // The next online period sends the request.
         guard communicationManager.isConnected else { return }
-        // Answers to earlier requests may still come.
+        // Answers to earlier requests may still arrive.
         if requests.count == Self.maximumRequests { requests.removeFirst() }
         do {
             requests.append(
@@ -106,7 +106,7 @@ extension IoRouter {
     private func take(_ id: CoatyUUID, _ change: IoRouterInbox.NodeChange) async {
         unconfirmed.remove(id)
         guard let payload = change.offer, let json = payload.json["object"] else { return await remove(id) }
-        // Another agent, or one that is back, does not know the associations.
+        // Another agent, or one that has returned, does not know the associations.
         if let known = table.node(id), change.wasGone || known.parentObjectId != json.parentObjectId {
             await remove(id)
         }
@@ -117,10 +117,10 @@ extension IoRouter {
                 return try await table.take(node, json: json, verdicts)
             }
         } catch is CancellationError {
-            // The communication manager stops.
+            // The communication manager stopped.
         } catch {
             note("an IO node is not routed: \(DropLog.short("\(error)"))")
-            // Its earlier version is out of date.
+            // The earlier version of the node is out of date.
             await remove(id)
         }
     }
@@ -131,13 +131,13 @@ extension IoRouter {
         do {
             try await change { table, _ in try await table.remove(id, verdicts) }
         } catch {
-            // The communication manager stops.
+            // The communication manager stopped.
         }
     }
 
     private func update(_ event: UpdateEvent) async {
         do {
-            // Nodes and routers know a context by its name. With another name it would be another context.
+            // Nodes and routers identify a context by its name. With another name, it would be another context.
             guard let updated = try event.data.object as? IoContext, let previous = ioContext,
                 WireName(updated.name) == WireName(previous.name)
             else { return note("an update would make another IO context") }
@@ -145,11 +145,11 @@ extension IoRouter {
             guard let publisher, await publisher.hasRoomForAction else { return note("too many updates are queued") }
             let previousJSON = ioContextJSON
             updated.parentObjectId = container.identity.objectId
-            // First, because a full outbox refuses it: then nothing has changed.
+            // First, because a full outbox refuses it: in that case nothing has changed.
             try communicationManager.publishAdvertise(.with(object: updated))
             try adopt(updated)
             guard let changes = await evaluate(where: touchedKinds(by: ioContextJSON, from: previousJSON)) else {
-                // The communication manager stops.
+                // The communication manager stopped.
                 return
             }
             onIoContextUpdated(by: event, from: previous, changes: changes)

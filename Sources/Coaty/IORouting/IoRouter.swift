@@ -1,12 +1,15 @@
-/// Routes the values of an IO context: associates the IO sources with the IO actors of its IO nodes, as a subclass decides.
+/// A controller that routes the values of an IO context: it associates the IO sources with the IO actors of its IO
+/// nodes, as a subclass decides.
 ///
-/// The option `ioContext` is its context. The router advertises the context, answers Discover events for it, accepts Updates
-/// of it, and dissolves all associations when the communication manager stops, unless another router of the same context is
-/// online, which upholds them. Only changes are published. An agent may have several routers, each for a context of its own.
+/// The option `ioContext` is its context. The router advertises the context, answers Discover events for it and accepts
+/// Update events for it. When the communication manager stops, the router dissolves all associations, unless another
+/// router of the same context is online, which keeps them. Only changes are published. An agent may have several
+/// routers, each for a different context.
 ///
-/// A router decides on an executor of its own. Changes that arrive while it decides are applied afterwards, in their order;
-/// until then its properties show the state before. Code of the application, which is ``shouldAssociate(source:sourceNode:actor:actorNode:)``
-/// and the closures of rules, runs on the ``ControllerActor``, in small batches of pairs.
+/// A router decides on a separate executor. Changes that arrive during a decision are applied afterwards, in order;
+/// until then, the router's properties show the earlier state. Application code, that is
+/// ``shouldAssociate(source:sourceNode:actor:actorNode:)`` and the closures of rules, runs on the ``ControllerActor``,
+/// in small batches of pairs.
 open class IoRouter: Controller {
     /// Maximum number of IO nodes of a context; further ones are not routed.
     public nonisolated static let maximumNodes = 10_000
@@ -19,7 +22,7 @@ open class IoRouter: Controller {
     /// Maximum number of associations of a context; further ones are not made.
     public nonisolated static let maximumAssociations = 1_000_000
 
-    /// How long a node may take to show itself after a reconnect; then it is removed.
+    /// Maximum time for a node to be advertised or discovered after a reconnect. After that, it is removed.
     static let confirmationTime = Duration.seconds(10)
     /// Minimum interval between requests for IO nodes, however many agents appear.
     static let discoverInterval = Duration.seconds(1)
@@ -28,24 +31,24 @@ open class IoRouter: Controller {
 
     /// The current context; nil if the option is missing.
     public private(set) var ioContext: IoContext?
-    /// The context as it is advertised.
+    /// The advertised JSON of the context.
     package private(set) var ioContextJSON: JSONView?
 
-    /// The nodes and associations, as the last change has left them.
+    /// The nodes and associations after the last change.
     package private(set) var table = IoRoutingTable { sourceId, _ in sourceId.string }
     /// Nil while the communication manager is stopped or stopping.
     var session: Session?
     /// Nil while the communication manager is stopped.
     private(set) var publisher: AssociatePublisher?
-    /// Everything that changes the table.
+    /// The queue of all jobs that change the table.
     let jobs = RoutingJobs()
     private let worker = RoutingWorker()
-    /// Called with the time that a change of the table and its decisions have taken.
+    /// Called with the duration of each change of the table and its decisions.
     package var onEvaluated: (@Sendable (Duration) -> Void)?
-    /// Whether pairs were not associated because there were too many.
+    /// Whether pairs were not associated because of the limits.
     private var isIncomplete = false
     private nonisolated let notes = DoublingCounter()
-    /// The nodes that have not shown themselves since the last reconnect.
+    /// The nodes that have not been advertised or discovered since the last reconnect.
     var unconfirmed: Set<CoatyUUID> = []
     var confirmation: Deadline?
     /// The clock of ``confirmationTime``.
@@ -55,7 +58,7 @@ open class IoRouter: Controller {
     /// The other routers of the context when the communication manager began to stop.
     private var upholders: [CoatyUUID] = []
 
-    /// What lasts until the communication manager stops.
+    /// The state that lasts until the communication manager stops.
     struct Session {
         let inbox: IoRouterInbox
         let others: OtherIoRouters
@@ -65,23 +68,26 @@ open class IoRouter: Controller {
 
     // MARK: - For subclasses
 
-    /// Returns whether to associate a source and an actor of the same value type and data format; true unless overridden.
+    /// Returns whether to associate a source and an actor of the same value type and data format; true unless
+    /// overridden.
     ///
-    /// The answer must depend on the arguments and ``ioContext`` only. If something else changes it, call ``evaluate()``.
+    /// The answer must depend only on the arguments and ``ioContext``. If it depends on anything else that changes,
+    /// call ``evaluate()``.
     open func shouldAssociate(source: IoSource, sourceNode: IoNode, actor: IoActor, actorNode: IoNode) -> Bool { true }
 
-    /// Returns whether to accept an Update. One that is not accepted is ignored, and not completed.
+    /// Returns whether to accept an Update event. If not, the event is ignored, without a Complete event.
     open func shouldUpdateIoContext(by event: UpdateEvent) -> Bool { true }
 
-    /// Called when the context was updated and the associations were decided again, before the Complete is published.
+    /// Called when the context was updated and the associations were decided again, before the Complete event is
+    /// published.
     open func onIoContextUpdated(by event: UpdateEvent, from previous: IoContext, changes: IoAssociationChanges) {}
 
     /// Called when associations have changed, for any reason.
     open func onAssociationsChanged(_ changes: IoAssociationChanges) {}
 
-    /// How pairs are decided now.
+    /// The current way to decide on pairs.
     var verdicts: IoRoutingTable.Verdicts {
-        // These two are known not to override shouldAssociate.
+        // These two classes are known not to override shouldAssociate.
         let type = type(of: self)
         if type == IoRouter.self || type == BasicIoRouter.self { return { _ in .constant(true) } }
         return { _ in
@@ -94,14 +100,14 @@ open class IoRouter: Controller {
         }
     }
 
-    /// Returns which pairs a changed context can decide otherwise.
+    /// Returns a function that selects the kinds of pairs on which a changed context can change the decision.
     func touchedKinds(by context: JSONView?, from previous: JSONView?) -> @Sendable (PointKind) -> Bool {
         { _ in true }
     }
 
     // MARK: - Reading
 
-    /// The IO nodes of the context, in the order in which they came.
+    /// The IO nodes of the context, in the order in which they were added.
     public var managedIoNodes: [IoNode] { table.nodes.compactMap(\.node) }
 
     /// Returns the first IO node of the context that satisfies a predicate.
@@ -118,7 +124,7 @@ open class IoRouter: Controller {
     /// The current associations.
     public var associations: [IoAssociation] { table.associations }
 
-    /// Other agents that have shown that they route the same context. They are also logged.
+    /// Other agents that have been seen to route the same context. They are also logged.
     public var otherRouters: [CoatyUUID] { session?.others.all ?? [] }
 
     /// Records that an agent routes the same context.
@@ -128,13 +134,13 @@ open class IoRouter: Controller {
 
     /// Decides again on all pairs of the context, and publishes the changes.
     ///
-    /// - Returns: the changes; none if the communication manager stops meanwhile.
+    /// - Returns: the changes; empty if the communication manager stops meanwhile.
     @discardableResult
     public func evaluate() async -> IoAssociationChanges {
         await jobs.add { [self] in await evaluate { _ in true } ?? IoAssociationChanges() }.value
     }
 
-    /// Decides again on pairs of some kinds. To be called in a job.
+    /// Decides again on pairs of some kinds. Call it in a job.
     ///
     /// - Returns: nil if the communication manager stops meanwhile.
     func evaluate(where isTouched: @escaping @Sendable (PointKind) -> Bool) async -> IoAssociationChanges? {
@@ -146,21 +152,21 @@ open class IoRouter: Controller {
         }
     }
 
-    /// Returns what a change would change, without making it.
+    /// Returns the effects of a change without making it.
     func preview(_ change: @escaping RoutingWorker.Change) async throws -> IoAssociationChanges {
         try await worker.change(table, change).changes
     }
 
-    /// Makes a change, and publishes it. To be called in a job.
+    /// Makes a change, and publishes it. Call it in a job.
     ///
-    /// - Throws: what the change throws; `CancellationError` if the communication manager stops meanwhile.
+    /// - Throws: the errors of the change; `CancellationError` if the communication manager stops meanwhile.
     @discardableResult
     func change(_ change: @escaping RoutingWorker.Change) async throws -> IoAssociationChanges {
         guard session != nil else { throw CancellationError() }
         let begin = ContinuousClock.now
         var (changed, changes) = try await worker.change(table, change)
         if isIncomplete, !changed.isFull, changed.associationCount < Self.maximumAssociations / 10 * 9 {
-            // There is room again for pairs that found none.
+            // There is space again for pairs that were over the limit.
             let verdicts = verdicts
             if let result = try? await worker.change(changed, { table, _ in try await table.evaluate(verdicts) }) {
                 changed = result.table
@@ -178,8 +184,8 @@ open class IoRouter: Controller {
         return changes
     }
 
-    /// Stores a changed table and reports the changes. Nothing else runs between the two, so a reader of the associations who
-    /// then follows the changes misses none.
+    /// Stores a changed table and reports the changes. No other code runs between the two steps, so a reader of the
+    /// associations who then follows the changes misses none.
     private func publish(_ changes: IoAssociationChanges, of changed: IoRoutingTable) async {
         table = changed
         guard !changes.isEmpty else { return }
@@ -187,9 +193,9 @@ open class IoRouter: Controller {
         await publisher?.publish(changes) { changed.association($0, $1) }
     }
 
-    // MARK: - Life
+    // MARK: - Lifecycle
 
-    /// Takes the context from the options.
+    /// Reads the context from the options.
     open override func onInit() {
         super.onInit()
         guard let context = options.extra["ioContext"] as? IoContext else {
@@ -206,7 +212,7 @@ open class IoRouter: Controller {
         }
     }
 
-    /// Starts to route.
+    /// Starts routing.
     open override func onCommunicationManagerStarting() {
         super.onCommunicationManagerStarting()
         guard let ioContext else { return }
@@ -235,8 +241,8 @@ open class IoRouter: Controller {
         observe(ioContext, session)
     }
 
-    /// Ends the evaluation that is under way. All associations are dissolved before the agent leaves, unless another router of the
-    /// context upholds them.
+    /// Ends the running evaluation. All associations are dissolved before the agent leaves, unless another router of
+    /// the context keeps them.
     open override func onCommunicationManagerStopping() {
         super.onCommunicationManagerStopping()
         upholders = session?.others.confirmed ?? []
@@ -245,10 +251,10 @@ open class IoRouter: Controller {
     }
 
     override func beforeLeaving() async {
-        // Behind the job that was under way, which has published all of its changes or made none.
+        // After the running job, which has published either all of its changes or none.
         await jobs.add { [self] in
-            // What is dissolved here would stay dissolved: the other routers publish only what changes for them, and which of the
-            // associations are also theirs is not known.
+            // Associations that are dissolved here would stay dissolved: the other routers publish only their own
+            // changes, and it is unknown which of the associations they have too.
             if !upholders.isEmpty, table.associationCount > 0 {
                 container.logger.info(
                     "associations are left to another router of the IO context",
@@ -265,7 +271,7 @@ open class IoRouter: Controller {
         }.value
     }
 
-    /// Makes a context the router's own.
+    /// Sets the router's context.
     func adopt(_ context: IoContext) throws {
         context.parentObjectId = container.identity.objectId
         let event = try ResolveEvent.with(object: context)
@@ -274,7 +280,7 @@ open class IoRouter: Controller {
         session?.answer.event = event
     }
 
-    /// Logs an event of the network: the 1st, 2nd, 4th, 8th… one, so that the network cannot fill the log.
+    /// Logs occurrences 1, 2, 4, 8… of an event of the network, so that the network cannot fill the log.
     nonisolated func note(_ what: String) {
         guard let count = notes.increment() else { return }
         container.logger.warning(
@@ -284,5 +290,5 @@ open class IoRouter: Controller {
     }
 }
 
-/// Associates every source with every compatible actor.
+/// A router that associates every source with every compatible actor.
 open class BasicIoRouter: IoRouter {}

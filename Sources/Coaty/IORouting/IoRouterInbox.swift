@@ -1,21 +1,22 @@
 import OrderedCollections
 import Synchronization
 
-/// What has come for an IO router and was not yet acted on. Of a node the latest counts, so this is bounded by the nodes.
+/// The queue of received changes that an IO router has not yet handled. It keeps only the latest change of each node,
+/// so its size is bounded by the number of nodes.
 final class IoRouterInbox: Sendable {
-    /// How many updates may wait; further ones are not answered.
+    /// Maximum number of queued updates; further ones are not answered.
     static let maximumUpdates = 1_000
 
-    /// What has become of a node.
+    /// The latest change of a node.
     struct NodeChange: Sendable {
-        /// Whether the node was gone in between: who offers it now may know nothing of its associations.
+        /// Whether the node was gone in between: the agent that offers it now may not know its associations.
         var wasGone = false
-        /// The node as it is now; nil where it is gone.
+        /// The current node; nil if it is gone.
         var offer: Payload?
     }
 
     struct Content: Sendable {
-        /// The online period that has begun, if one has.
+        /// The online period that has begun; nil if none has.
         var onlinePeriod: Int?
         var nodes: OrderedDictionary<CoatyUUID, NodeChange> = [:]
         var updates: [UpdateEvent] = []
@@ -27,7 +28,7 @@ final class IoRouterInbox: Sendable {
         var known: Set<CoatyUUID> = []
     }
 
-    /// One whenever there is something.
+    /// Yields whenever the inbox has content.
     let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
     private let ioContextName: WireName
@@ -38,7 +39,7 @@ final class IoRouterInbox: Sendable {
         (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Takes everything out.
+    /// Removes and returns the whole content.
     func take() -> Content {
         state.withLock { state in
             defer { state.content = Content() }
@@ -48,7 +49,7 @@ final class IoRouterInbox: Sendable {
 
     func online(_ period: Int) { put { $0.content.onlinePeriod = period } }
 
-    /// - Returns: whether there was room.
+    /// - Returns: whether there was space.
     func update(_ event: UpdateEvent) -> Bool {
         put { state in
             guard state.content.updates.count < Self.maximumUpdates else { return false }
@@ -57,14 +58,14 @@ final class IoRouterInbox: Sendable {
         }
     }
 
-    /// Notes an IO node that was advertised or found.
+    /// Adds an IO node that was advertised or discovered.
     ///
-    /// - Returns: whether there was room.
+    /// - Returns: whether there was space.
     func offer(_ payload: Payload) -> Bool {
         guard let object = payload.json["object"], let name = object["name"]?.string,
             let id = object["objectId"]?.string.map(CoatyUUID.init(wire:))
         else { return true }
-        // In another context, or with neither sources nor actors, it is none of the router's.
+        // A node of another context, or without sources and actors, does not concern the router.
         guard WireName(name) == ioContextName, object.hasElements("ioSources") || object.hasElements("ioActors")
         else {
             deadvertise([id])
@@ -80,7 +81,7 @@ final class IoRouterInbox: Sendable {
         }
     }
 
-    /// Notes what an event ends.
+    /// Removes the objects of a Deadvertise event.
     func deadvertise(_ data: DeadvertiseEventData) {
         let ids = data.objectIds(among: state.withLock(\.known.count)) {
             NameFilter(state.withLock(\.known).lazy.map(\.string))
@@ -88,7 +89,7 @@ final class IoRouterInbox: Sendable {
         deadvertise(ids)
     }
 
-    /// Notes what is gone.
+    /// Removes objects.
     func deadvertise(_ ids: [CoatyUUID]) {
         let isRelevant = state.withLock { state in
             for id in ids where state.known.remove(id) != nil {

@@ -1,8 +1,8 @@
-/// Decides on pairs by rules, in a context.
+/// Decides on pairs with the rules and the context of a router.
 package struct IoRoutingDecision {
     let rules: IoAssociationRules
     var context: IoContext
-    /// The context as it is advertised.
+    /// The advertised JSON of the context.
     var contextJSON: JSONView
     let router: RuleBasedIoRouter
 
@@ -13,7 +13,7 @@ package struct IoRoutingDecision {
         self.router = router
     }
 
-    /// How pairs are decided. Where all rules that count are filter conditions, no application code is called.
+    /// The way to decide on pairs. If all applicable rules are filter conditions, no application code is called.
     @ControllerActor package var verdicts: IoRoutingTable.Verdicts {
         let holds: @ControllerActor ([IoAssociationRule], RoutedPoint<IoSource>, RoutedPoint<IoActor>) -> Bool?
         holds = { self.holds(forOneOf: $0, $1, $2) }
@@ -25,7 +25,7 @@ package struct IoRoutingDecision {
         }
     }
 
-    /// Returns whether one of several rules holds, which share a budget; nil if that takes too much work.
+    /// Returns whether one of several rules holds; they share a work budget. nil if that takes too much work.
     @ControllerActor
     private func holds(
         forOneOf rules: [IoAssociationRule],

@@ -1,8 +1,8 @@
-/// How a routing table decides on pairs: batch by batch, with a yield after each.
+/// The decisions of a routing table: batch by batch, with a yield after each.
 extension IoRoutingTable {
-    /// Takes a node, or a newer version of it, and decides on its pairs.
+    /// Adds or updates a node, and decides on its pairs.
     ///
-    /// - Throws: ``Refusal``; `CancellationError` if the task is cancelled. The table is not to be used after that.
+    /// - Throws: ``Refusal``; `CancellationError` if the task is cancelled. The table must not be used after that.
     package mutating func take(
         _ node: IoNode,
         json: JSONView,
@@ -16,7 +16,7 @@ extension IoRoutingTable {
 
     /// Removes a node, and dissolves its associations.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled. The table is not to be used after that.
+    /// - Throws: `CancellationError` if the task is cancelled. The table must not be used after that.
     package mutating func remove(
         _ id: CoatyUUID,
         _ verdicts: @escaping Verdicts,
@@ -28,14 +28,14 @@ extension IoRoutingTable {
 
     /// Decides again on all pairs, or on those of some kinds.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled. The table is not to be used after that.
+    /// - Throws: `CancellationError` if the task is cancelled. The table must not be used after that.
     package mutating func evaluate(
         where isTouched: (PointKind) -> Bool = { _ in true },
         _ verdicts: @escaping Verdicts,
         isolation: isolated (any Actor)? = #isolation
     ) async throws -> IoAssociationChanges {
         isFull = false
-        // Asked once a kind, not once a source.
+        // Called once for each kind, rather than for each source.
         let touched = Set(compatible.keys.filter(isTouched))
         var run = RoutingRun(RoutingWork(steps: stepsPerRun, pairCount: pairCount))
         if !touched.isEmpty {
@@ -46,7 +46,7 @@ extension IoRoutingTable {
         return try await finish(&run)
     }
 
-    /// Returns what ``evaluate(where:_:isolation:)`` would change.
+    /// Returns the changes that ``evaluate(where:_:isolation:)`` would make.
     ///
     /// - Throws: ``RoutingExcess``; `CancellationError` if the task is cancelled.
     package func preview(
@@ -118,7 +118,7 @@ extension IoRoutingTable {
         }
     }
 
-    /// Decides on a full batch, then lets other work have its turn.
+    /// Decides on a full batch, then yields to other work.
     private mutating func decideBatch(
         _ run: inout RoutingRun,
         isolation: isolated (any Actor)? = #isolation
@@ -137,7 +137,7 @@ extension IoRoutingTable {
         for (pair, isAssociated) in zip(pairs, decisions) { set(pair, isAssociated, &run) }
     }
 
-    /// Associates a pair or does not, and records the change.
+    /// Stores whether a pair is associated, and records the change.
     private mutating func set(_ pair: UndecidedPair, _ isAssociated: Bool, _ run: inout RoutingRun) {
         let (source, actor) = (pair.source, pair.actor)
         let old = routed[source.id]?.actors[actor.id]
@@ -186,7 +186,7 @@ extension IoRoutingTable {
         change(&run.edits[sourceId, default: RoutingRun.Edit(route: old?.route, updateRate: old?.updateRate)])
     }
 
-    /// Decides on the last pairs, and returns all changes.
+    /// Decides on the remaining pairs, and returns all changes.
     private mutating func finish(
         _ run: inout RoutingRun,
         isolation: isolated (any Actor)? = #isolation
@@ -208,7 +208,7 @@ extension IoRoutingTable {
                 IoAssociation(ioSourceId: sourceId, ioActorId: actorId, updateRate: updateRate)
             }
             changes.added += edit.added.inOrder.map(association)
-            // An association that is kept is published again if it has another rate or route, or an agent does not know it.
+            // A kept association is published again if its rate or route has changed, or an agent does not know it.
             if updateRate != edit.updateRate || new.route != edit.route || edit.hasMoved {
                 let kept = new.actors.keys.filter { !edit.added.contains($0) }
                 changes.changed += ordered(kept).map(association)

@@ -3,14 +3,14 @@ import OrderedCollections
 
 /// The nodes of an IO context and the associations that were decided for them.
 ///
-/// A change costs what it touches: sources and actors are found by their kind, a node that changes has its own pairs decided
-/// again, and a verdict that stays makes no change. Copies share their storage, so that a change can be made to a copy while
-/// others read the original.
+/// The cost of a change depends only on the affected pairs: sources and actors are found by their kind, only the pairs
+/// of a changed node are decided again, and an unchanged verdict makes no change. Copies share their storage, so a copy
+/// can be changed while others read the original.
 package struct IoRoutingTable: Sendable {
-    /// Returns how pairs of a kind are decided.
+    /// Returns the way to decide on pairs of a kind.
     package typealias Verdicts = @Sendable (PointKind) -> RoutingVerdict
 
-    /// Why a node is not taken.
+    /// The reason why a node is not accepted.
     package enum Refusal: Error { case tooManyNodes, tooManyPoints, tooManyPairs, tooManyBytes, tooMuchWork }
 
     /// The points of one kind, by their ids.
@@ -23,7 +23,7 @@ package struct IoRoutingTable: Sendable {
 
     /// The associations of a source.
     struct Routed {
-        /// Stays the same as long as the source is there.
+        /// Constant as long as the source exists.
         let route: String
         /// The actors, each with the rate of the pair.
         var actors: TreeDictionary<CoatyUUID, Int?> = [:]
@@ -43,18 +43,19 @@ package struct IoRoutingTable: Sendable {
     private(set) var pairCount = 0
     /// The size of the JSON of all nodes.
     private var byteCount = 0
-    /// The points that have an id, in the order of their nodes. The first one counts; if its node goes, the next one does.
+    /// The points that have an id, in the order of their nodes. Only the first one is used; if its node is removed, the
+    /// next one is used.
     private var sources: TreeDictionary<CoatyUUID, [RoutedPoint<IoSource>]> = [:]
     private var actors: TreeDictionary<CoatyUUID, [RoutedPoint<IoActor>]> = [:]
     var compatible: TreeDictionary<PointKind, Compatible> = [:]
     var routed: TreeDictionary<CoatyUUID, Routed> = [:]
     var associationCount = 0
-    /// Whether a pair was not associated because there were too many, since all pairs were last decided.
+    /// Whether a pair was not associated because of the limits, since all pairs were last decided.
     var isFull = false
-    /// A pair that the last change has left without an association, because judging it takes too much work.
+    /// A pair that the last change has left without an association, because deciding on it takes too much work.
     var excess: RoutingExcess?
 
-    /// - Parameter stepsPerRun: the work of a change, in steps of about 50 ns; each pair adds some.
+    /// - Parameter stepsPerRun: the work budget of a change, in steps of about 50 ns; each pair adds to it.
     package init(stepsPerRun: Int = RoutingWork.stepsPerRun, makeRoute: @escaping MakeRoute) {
         self.stepsPerRun = stepsPerRun
         self.makeRoute = makeRoute
@@ -62,18 +63,18 @@ package struct IoRoutingTable: Sendable {
 
     // MARK: - Reading
 
-    /// The nodes in the order in which they came.
+    /// The nodes in the order in which they were added.
     package var nodes: [RoutedNode] { orderedMembers.map(\.node) }
 
     package func node(_ id: CoatyUUID) -> RoutedNode? { members[id]?.node }
 
-    /// The source of an id.
+    /// Returns the source with an id.
     package func source(_ id: CoatyUUID) -> RoutedPoint<IoSource>? { sources[id]?.first }
 
-    /// The actor of an id.
+    /// Returns the actor with an id.
     package func actor(_ id: CoatyUUID) -> RoutedPoint<IoActor>? { actors[id]?.first }
 
-    /// The route of a source and the rate of an association; nil where there is none.
+    /// Returns the route of a source and the rate of an association; nil if there is none.
     func association(_ sourceId: CoatyUUID, _ actorId: CoatyUUID) -> (route: String, updateRate: Int?)? {
         guard let routed = routed[sourceId], routed.actors[actorId] != nil else { return nil }
         return (routed.route, routed.updateRate)
@@ -91,12 +92,12 @@ package struct IoRoutingTable: Sendable {
 
     private var orderedMembers: [RoutingMember] { members.values.sorted { $0.arrival < $1.arrival } }
 
-    /// The sources that count, in the order of the nodes.
+    /// The sources that are used, in the order of the nodes.
     var heldSources: some Sequence<RoutedPoint<IoSource>> {
         orderedMembers.lazy.flatMap(\.sources).filter { sources[$0.id]?.first === $0 }
     }
 
-    /// Actors in the order of the nodes.
+    /// Returns actors in the order of the nodes.
     func ordered(_ actorIds: some Sequence<CoatyUUID>) -> [CoatyUUID] {
         actorIds.compactMap(actor).sorted { $0.place < $1.place }.map(\.id)
     }
@@ -107,7 +108,7 @@ package struct IoRoutingTable: Sendable {
 
     // MARK: - Nodes
 
-    /// The points of a node that count now and did not before, or the other way round, in the order of the points.
+    /// The points of a node that have started or stopped being used, in the order of the points.
     struct ChangedPoints {
         typealias Points<Point: IoPoint> = [(before: RoutedPoint<Point>?, after: RoutedPoint<Point>?)]
 
@@ -115,7 +116,7 @@ package struct IoRoutingTable: Sendable {
         let actors: Points<IoActor>
     }
 
-    /// Takes a node, or a newer version of it, and leaves its pairs undecided.
+    /// Adds or updates a node, and leaves its pairs undecided.
     mutating func exchange(_ node: IoNode, json: JSONView) throws(Refusal) -> ChangedPoints {
         let old = members[node.objectId]
         let new = RoutingMember(node, json: json, arrival: old?.arrival ?? arrivals + 1)
@@ -129,16 +130,16 @@ package struct IoRoutingTable: Sendable {
         return exchange(node.objectId, old, for: new)
     }
 
-    /// Removes a node and leaves its pairs as they are.
+    /// Removes a node and leaves its pairs unchanged.
     ///
     /// - Returns: nil if there is no such node.
     mutating func removeNode(_ id: CoatyUUID) -> ChangedPoints? {
         members[id].map { exchange(id, $0, for: nil) }
     }
 
-    /// Removes everything.
+    /// Removes all nodes.
     ///
-    /// - Returns: the associations, which are dissolved.
+    /// - Returns: the dissolved associations.
     mutating func removeAll() -> IoAssociationChanges {
         var changes = IoAssociationChanges()
         changes.removed = associations.map { IoAssociation(ioSourceId: $0.ioSourceId, ioActorId: $0.ioActorId) }
@@ -159,7 +160,7 @@ package struct IoRoutingTable: Sendable {
         return changed
     }
 
-    /// The number of compatible pairs after a change; more if other nodes have the same points.
+    /// Returns the number of compatible pairs after a change; an upper bound if other nodes have the same points.
     private func pairCount(exchanging old: RoutingMember?, for new: RoutingMember) -> Int {
         var counts: [PointKind: (sources: Int, actors: Int)] = [:]
         for (member, sign) in [(old, -1), (new, 1)] {
@@ -173,9 +174,9 @@ package struct IoRoutingTable: Sendable {
         }
     }
 
-    /// Exchanges the points of a node.
+    /// Replaces the points of a node.
     ///
-    /// - Returns: for each id that belongs to another point than before, both, in the order of the points.
+    /// - Returns: for each id that now belongs to another point, the old and the new point, in the order of the points.
     private static func exchange<Point: IoPoint>(
         _ old: [RoutedPoint<Point>],
         _ new: [RoutedPoint<Point>],

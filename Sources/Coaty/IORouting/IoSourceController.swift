@@ -1,49 +1,51 @@
-/// Publishes the values of the agent's IO sources at the rate that is wanted, and tells whether they are associated.
+/// A controller that publishes the values of the agent's IO sources at the negotiated rate, and reports whether they
+/// are associated.
 ///
-/// Its streams give the current value first, then each change; of changes that are not read in time the latest is kept. They
-/// go on when the communication manager is stopped and started again, and end when the container is shut down.
+/// Its streams start with the current value, followed by each change; a slow reader gets only the latest change. They
+/// continue when the communication manager is stopped and started again, and end when the container is shut down.
 open class IoSourceController: Controller {
     private struct Source {
         let publisher: IoSourcePublisher
         let state: IoPointState
     }
 
-    /// The sources that were asked for, by their object ids.
+    /// The sources that calls have named, by their object ids.
     private var sources: [CoatyUUID: Source] = [:]
 
-    /// Publishes a JSON value, now or later, as the source's strategy and the update rate say, or discards it; see
-    /// ``IoSourcePublisher``. The source's strategy counts as it was when the source was first named to this controller.
+    /// Publishes a JSON value now or later, or discards it, depending on the source's strategy and the update rate; see
+    /// ``IoSourcePublisher``. The strategy is read when the source is first passed to this controller.
     ///
-    /// - Throws: ``CommunicationError/incompatibleIoValue`` where the source uses raw values;
+    /// - Throws: ``CommunicationError/incompatibleIoValue`` if the source uses raw values;
     ///   ``CommunicationError/queueFull(publications:bytes:)``; `EncodingError`.
     @discardableResult
     public func publish(source: IoSource, value: AnyCodable) throws -> IoSourcePublisher.Outcome {
         try registered(source).publisher.publish(.with(ioSource: source, value: value))
     }
 
-    /// Publishes raw bytes, now or later, or discards them.
+    /// Publishes raw bytes now or later, or discards them.
     ///
-    /// - Throws: ``CommunicationError/incompatibleIoValue`` where the source uses JSON values;
+    /// - Throws: ``CommunicationError/incompatibleIoValue`` if the source uses JSON values;
     ///   ``CommunicationError/queueFull(publications:bytes:)``.
     @discardableResult
     public func publish(source: IoSource, value: [UInt8]) throws(CommunicationError) -> IoSourcePublisher.Outcome {
         try registered(source).publisher.publish(.with(ioSource: source, value: value))
     }
 
-    /// The update rate that is recommended to the source, in milliseconds; nil where none is, and without an association.
+    /// Returns the update rate that is recommended to the source, in milliseconds; nil if there is none, or no
+    /// association.
     public func observeUpdateRate(source: IoSource) -> AsyncStream<Int?> {
         registered(source).state.updateRate.stream()
     }
 
-    /// Whether the source is associated.
+    /// Returns whether the source is associated: the current state, then each change.
     public func observeAssociation(source: IoSource) -> AsyncStream<Bool> {
         registered(source).state.isAssociated.stream()
     }
 
-    /// Whether the source is associated at this moment.
+    /// Returns whether the source is currently associated.
     public func isAssociated(source: IoSource) -> Bool { registered(source).state.isAssociated.value }
 
-    /// Ends the streams, and discards values that wait.
+    /// Ends the streams, and discards queued values.
     open override func onDispose() {
         super.onDispose()
         sources = [:]

@@ -1,32 +1,33 @@
 import Synchronization
 
-/// Publishes the values of an IO source of the agent as the source's backpressure strategy and the negotiated update rate
-/// ask for it.
+/// Publishes the values of an IO source of the agent according to the source's backpressure strategy and the negotiated
+/// update rate.
 ///
-/// The rate is the one that the router recommends with the associations. While there is none, each value goes out at once;
-/// otherwise it depends on ``IoSource/updateStrategy``:
+/// The rate is the one that the router recommends with the associations. If there is none, each value is published
+/// immediately; otherwise it depends on ``IoSource/updateStrategy``:
 ///
-/// - `None`: each value goes out at once.
-/// - `Sample`, also by default: the latest value goes out at the end of each interval. The intervals are counted from the
+/// - `None`: each value is published immediately.
+/// - `Sample`, also the default: the latest value is published at the end of each interval. The intervals start at the
 ///   association or the last change of the rate.
-/// - `Throttle`: a value goes out when an interval has passed without another. A source that never rests publishes nothing.
+/// - `Throttle`: a value is published when an interval has passed without a newer value. A source whose values never
+///   pause publishes nothing.
 ///
-/// One value waits at most: a new one replaces it. It is discarded when the rate changes and when the source is not
-/// associated any more, as the reference implementations do it. Any thread may publish.
+/// At most one value is pending: a new one replaces it. It is discarded when the rate changes and when the source is no
+/// longer associated, as in the reference implementations. Any thread may publish.
 ///
-/// A publisher lives as long as it is referenced, over restarts of the communication manager.
+/// A publisher lives as long as it is referenced, across restarts of the communication manager.
 public final class IoSourcePublisher: Sendable {
-    /// What becomes of a value.
+    /// The outcome of publishing a value.
     public enum Outcome: Sendable, Hashable {
         /// It was published.
         case published(Delivery)
-        /// It waits for the end of an interval.
+        /// It is queued until the end of an interval.
         case pending
         /// It was discarded: the source is not associated.
         case discarded
     }
 
-    /// The longest interval, in milliseconds: what a timer of ECMAScript takes at most. Longer ones count as this.
+    /// The longest interval, in milliseconds: the maximum of an ECMAScript timer. Longer intervals are reduced to it.
     static let maximumInterval = Int(Int32.max)
 
     private struct State {
@@ -36,7 +37,7 @@ public final class IoSourcePublisher: Sendable {
         /// When the intervals began.
         var origin: Duration = .zero
         var pending: (event: IoValueEvent, due: Duration)?
-        /// Runs while a value waits.
+        /// Runs while a value is pending.
         var timer: Deadline?
 
         mutating func discardPending() {
@@ -56,7 +57,7 @@ public final class IoSourcePublisher: Sendable {
     private let state = Mutex(State())
     private let subscription = Mutex<Subscription?>(nil)
 
-    /// Creates the publisher of a source, as the source is at this moment.
+    /// Creates the publisher of a source, which is copied at this moment.
     ///
     /// - Parameters:
     ///   - ioSource: a source of one of the agent's IO nodes.
@@ -80,11 +81,11 @@ public final class IoSourcePublisher: Sendable {
 
     deinit { cancel() }
 
-    /// Publishes a value of the source, now or later, or discards it.
+    /// Publishes a value of the source now or later, or discards it.
     ///
-    /// - Throws: ``CommunicationError/incompatibleIoValue`` where the value is of another source, or raw where the source
-    ///   uses JSON or the other way round; ``CommunicationError/queueFull(publications:bytes:)``. That a value which waited
-    ///   could not be published is logged.
+    /// - Throws: ``CommunicationError/incompatibleIoValue`` if the value is of another source, or raw although the
+    ///   source uses JSON, or vice versa; ``CommunicationError/queueFull(publications:bytes:)``. If a pending value
+    ///   can't be published later, that is logged.
     @discardableResult
     public func publish(_ event: IoValueEvent) throws(CommunicationError) -> Outcome {
         guard event.ioSourceId == ioSourceId, event.isRaw == isRaw else { throw .incompatibleIoValue }
@@ -95,7 +96,7 @@ public final class IoSourcePublisher: Sendable {
             let interval = Duration.milliseconds(min(updateRate, Self.maximumInterval))
             let due =
                 strategy == .Throttle ? now + interval : now + interval - (now - state.origin).remainder(by: interval)
-            // A value that waits keeps its place in time when it is replaced, unless it waits for quiet.
+            // A pending value that is replaced keeps its due time, except with the strategy Throttle.
             state.pending = (event, strategy == .Throttle ? due : state.pending?.due ?? due)
             if state.timer == nil { state.timer = timer(until: due) }
             return .pending
@@ -104,16 +105,17 @@ public final class IoSourcePublisher: Sendable {
         return try communicationManager.publishIoValue(event).map(Outcome.published) ?? .discarded
     }
 
-    /// Publishes the bytes of a value: a JSON text, which goes out as it is, or raw bytes, as the source has it.
+    /// Publishes the bytes of a value, depending on the source: a JSON text, which is sent unchanged, or raw bytes.
     ///
-    /// - Throws: ``PayloadError/malformed(_:)`` where the text is no JSON; ``CommunicationError/queueFull(publications:bytes:)``.
+    /// - Throws: ``PayloadError/malformed(_:)`` if the text is not JSON;
+    ///   ``CommunicationError/queueFull(publications:bytes:)``.
     @discardableResult
     public func publish(bytes: [UInt8]) throws -> Outcome {
         if !isRaw { _ = try Payload(bytes) }
         return try publish(IoValueEvent(bytes: bytes, isRaw: isRaw, ioSourceId: ioSourceId))
     }
 
-    /// Discards a value that waits, and all that are published from now on.
+    /// Discards a pending value, and all values that are published from now on.
     public func cancel() {
         state.withLock { state in
             state.isCancelled = true
@@ -136,14 +138,14 @@ public final class IoSourcePublisher: Sendable {
         Deadline(after: max(.zero, due - timeline.now()), on: timeline.clock) { [weak self] in self?.publishIfDue() }
     }
 
-    /// Publishes the value that waits if it is time, or sets the timer again.
+    /// Publishes the pending value if it is due, or sets the timer again.
     private func publishIfDue() {
         state.withLock { state in
-            // The timer of a value that was discarded may still come, or that of one that was replaced.
+            // The timer of a discarded or replaced value may still fire.
             guard let pending = state.pending else { return state.timer = nil }
             guard pending.due <= timeline.now() else { return state.timer = timer(until: pending.due) }
             (state.pending, state.timer) = (nil, nil)
-            // Under the lock, so that a newer value does not overtake this one. Publishing only queues.
+            // Under the lock, so that a newer value does not overtake this one. Publishing only queues the value.
             do throws(CommunicationError) {
                 _ = try communicationManager.publishIoValue(pending.event)
             } catch {
@@ -158,7 +160,7 @@ public final class IoSourcePublisher: Sendable {
     }
 }
 
-/// A clock whose kind does not matter any more: points in time are durations since it was wrapped.
+/// A type-erased clock: its instants are durations since it was wrapped.
 private struct Timeline: Sendable {
     let clock: any Clock<Duration>
     let now: @Sendable () -> Duration
@@ -171,7 +173,7 @@ private struct Timeline: Sendable {
 }
 
 extension Duration {
-    /// What is left of a duration when an interval is taken off as often as it fits.
+    /// Returns the remainder of dividing a duration by an interval.
     fileprivate func remainder(by interval: Duration) -> Duration {
         Duration(attoseconds: attoseconds % interval.attoseconds)
     }

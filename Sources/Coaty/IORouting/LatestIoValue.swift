@@ -1,24 +1,24 @@
-/// A value of an IO actor, and when it came.
+/// A value of an IO actor with its reception time.
 public struct ReceivedIoValue: Sendable {
     /// The value.
     public let event: IoValueEvent
-    /// When it came.
+    /// When the value was received.
     public let receptionTime: CoatyTimestamp
 }
 
-/// The latest value that came for an IO actor of the agent.
+/// The latest value that was received for an IO actor of the agent.
 ///
-/// It observes values from its creation on, as long as it is referenced. What came last stays the latest over new
-/// associations and over restarts of the communication manager. Any thread may ask.
+/// It observes values from its creation on, as long as it is referenced. The latest value is kept across new
+/// associations and restarts of the communication manager. Any thread may read it.
 public final class LatestIoValue: Sendable {
     private let state = ObservableState<ReceivedIoValue?>(nil)
     private let subscription: Subscription
 
-    /// Starts to observe.
+    /// Starts to observe values.
     ///
     /// - Parameters:
     ///   - ioActor: an actor of one of the agent's IO nodes.
-    ///   - communicationManager: the agent's.
+    ///   - communicationManager: the agent's communication manager.
     public init(ioActor: IoActor, communicationManager: CommunicationManager) {
         let state = state
         subscription = communicationManager.subscribe(permanentlyToIoValuesOf: ioActor.objectId) { event in
@@ -26,13 +26,13 @@ public final class LatestIoValue: Sendable {
         }
     }
 
-    /// The latest value; nil where none has come yet.
+    /// The latest value; nil if none was received yet.
     public var received: ReceivedIoValue? { state.value }
 
-    /// The latest value, or nil where none has come yet, then each value that comes.
+    /// Returns the latest value, or nil if none was received yet, then each new value.
     ///
-    /// The stream keeps ``CommunicationManager/streamBuffer`` values for a reader that is behind; then the oldest are
-    /// dropped. It ends when this is released.
+    /// The stream keeps ``CommunicationManager/streamBuffer`` values for a slow reader. Beyond that, the oldest are
+    /// dropped. The stream ends when this object is released.
     public func stream() -> AsyncStream<ReceivedIoValue?> {
         state.stream(buffering: CommunicationManager.streamBuffer)
     }

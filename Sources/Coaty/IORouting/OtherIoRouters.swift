@@ -1,9 +1,9 @@
 import Logging
 import Synchronization
 
-/// Other agents that route the context of an IO router. They are reported, not fought: each goes on with what it decides.
+/// Other agents that route the context of an IO router. They are only reported: each router keeps its own decisions.
 final class OtherIoRouters: Sendable {
-    /// How many are told apart.
+    /// Maximum number of routers that are distinguished.
     static let maximumCount = 100
 
     private let ownId: CoatyUUID
@@ -28,7 +28,7 @@ final class OtherIoRouters: Sendable {
 
     var all: [CoatyUUID] { state.withLock { $0.routers.map(\.id) } }
 
-    /// Those that have been heard since the agent was last offline: nobody reported who left meanwhile.
+    /// The routers that were seen since the agent was last offline: while it is offline, departures are not reported.
     var confirmed: [CoatyUUID] {
         state.withLock { state in
             state.routers.filter { router in
@@ -42,7 +42,7 @@ final class OtherIoRouters: Sendable {
     /// Records that an online period has begun.
     func join(_ period: Int) { state.withLock { $0.joined = period } }
 
-    /// Notes who acts as a router of the context.
+    /// Records an agent that acts as a router of the context.
     func note(_ id: CoatyUUID?) {
         guard let id, id != ownId else { return }
         let period = period()
@@ -65,7 +65,7 @@ final class OtherIoRouters: Sendable {
         )
     }
 
-    /// Forgets the routers that are gone.
+    /// Removes the routers that have left.
     func remove(_ data: DeadvertiseEventData) {
         let known = state.withLock { $0.routers.map(\.id) }
         guard !known.isEmpty else { return }

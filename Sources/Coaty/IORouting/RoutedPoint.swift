@@ -1,7 +1,7 @@
 /// An IO node that a router routes.
 ///
-/// Filter conditions read its JSON on any thread. Swift code of the application gets the typed object, which is isolated to
-/// the ``ControllerActor``.
+/// Filter conditions read its JSON on any thread. Application code gets the typed object, which is isolated to the
+/// ``ControllerActor``.
 package final class RoutedNode: Sendable {
     package let id: CoatyUUID
     package let json: JSONView
@@ -9,14 +9,15 @@ package final class RoutedNode: Sendable {
     let parentObjectId: CoatyUUID?
     @ControllerActor private var decoded: IoNode?
 
-    /// - Parameter json: the node as it stands in the payload that it came in.
+    /// - Parameter json: the node as a view of the received payload.
     init(_ id: CoatyUUID, json: JSONView) {
         self.id = id
         self.json = json
         parentObjectId = json.parentObjectId
     }
 
-    /// The typed node, decoded when it is first needed. Nil only if its class decodes the JSON once and not a second time.
+    /// The typed node, decoded on first use. Nil only if its class decodes the JSON the first time but not the second
+    /// time.
     @ControllerActor package var node: IoNode? {
         if decoded == nil { decoded = try? PayloadCoder.object(json) as? IoNode }
         return decoded
@@ -33,7 +34,7 @@ package final class RoutedPoint<Point: IoPoint>: Sendable {
     package let id: CoatyUUID
     package let json: JSONView
     package let node: RoutedNode
-    /// The position among all points. Nodes are in the order in which they came.
+    /// The position among all points. Nodes are in the order in which they were added.
     let place: Place
     let kind: PointKind
     let updateRate: Int?
@@ -63,9 +64,9 @@ extension RoutedPoint where Point == IoActor {
     @ControllerActor var point: IoActor? { node.node?.ioActors[place.index] }
 }
 
-/// The position of a point among all of its kind.
+/// The position of a point among all points of its kind.
 struct Place: Comparable {
-    /// How many nodes had come before its own.
+    /// Number of nodes that were added before the point's node.
     let arrival: Int
     /// The index in its node.
     let index: Int
@@ -75,7 +76,7 @@ struct Place: Comparable {
     }
 }
 
-/// What two points must have in common to be associated.
+/// The properties that two points must have in common to be associated.
 package struct PointKind: Hashable, Sendable {
     package let valueType: WireName
     let isRaw: Bool

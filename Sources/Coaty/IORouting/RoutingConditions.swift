@@ -1,7 +1,7 @@
-/// The conditions of the rules that count for a kind of pairs, split so that what they ask of one object only is judged once for
-/// all pairs of that object.
+/// The conditions of the rules that apply to a kind of pairs. They are split, so that a condition on only one object is
+/// evaluated once for all pairs of that object.
 package final class RoutingConditions: Sendable {
-    /// What a rule, or a part of one, asks.
+    /// A rule's condition, or a part of it.
     indirect enum Part: Sendable {
         /// The condition at this index of ``singles``. It may compare its object with the context.
         case single(Int)
@@ -12,7 +12,7 @@ package final class RoutingConditions: Sendable {
         case not(Part)
     }
 
-    /// One for each rule. The first one that holds associates the pair.
+    /// One part for each rule. The first rule that holds associates the pair.
     let rules: [Part]
     /// Conditions on one object and the context, each once.
     let singles: [(root: IoAssociationRule.Root, condition: CompiledCondition)]
@@ -23,7 +23,7 @@ package final class RoutingConditions: Sendable {
         self.singles = singles.list
     }
 
-    /// The conditions on one object that were found so far.
+    /// The conditions on one object that were collected so far.
     private struct Singles {
         var list: [(root: IoAssociationRule.Root, condition: CompiledCondition)] = []
         var indices: [CompiledCondition.Part: Int] = [:]
@@ -50,7 +50,7 @@ package final class RoutingConditions: Sendable {
 }
 
 extension CompiledCondition.Part {
-    /// The objects that the condition asks about.
+    /// The objects that the condition refers to.
     fileprivate var roots: Set<IoAssociationRule.Root> {
         switch self {
         case .leaf(let leaf): Set(leaf.paths.compactMap(\.root))

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// A serial executor on a dispatch queue of its own, so that long work on it takes no thread from other actors.
+/// A serial executor on a separate dispatch queue, so that long-running work on it blocks no thread of other actors.
 final class RoutingExecutor: SerialExecutor {
     private let queue = DispatchQueue(label: "coaty.io-routing")
 

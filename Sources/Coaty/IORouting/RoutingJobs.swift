@@ -4,7 +4,7 @@ final class RoutingJobs {
     /// Ends when all jobs have ended. Cancelling it cancels all of them.
     private var last: Task<Void, Never>?
 
-    /// Adds a job, which starts when all jobs before it have ended.
+    /// Adds a job, which starts after all earlier jobs.
     func add<Result: Sendable>(_ job: @escaping @ControllerActor () async -> Result) -> Task<Result, Never> {
         let task = Task { [last] in
             if let last { await last.cancellableValue() }
@@ -14,12 +14,12 @@ final class RoutingJobs {
         return task
     }
 
-    /// Cancels the job that is running and those that wait. They still run in order, to a quick end.
+    /// Cancels the running job and the queued ones. They still run in order, but end quickly.
     func cancel() { last?.cancel() }
 }
 
 extension Task where Failure == Never {
-    /// The value. If the awaiting task is cancelled, so is this one.
+    /// Returns the value. If the awaiting task is cancelled, this task is cancelled too.
     @discardableResult
     fileprivate func cancellableValue() async -> Success {
         await withTaskCancellationHandler {

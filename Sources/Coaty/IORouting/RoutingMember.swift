@@ -1,7 +1,7 @@
-/// A node of a routing table and its points, of which each id counts once.
+/// A node of a routing table and its points. Points with duplicate ids are ignored.
 struct RoutingMember: Sendable {
     let node: RoutedNode
-    /// How many nodes had come before it.
+    /// Number of nodes that were added before it.
     let arrival: Int
     let sources: [RoutedPoint<IoSource>]
     let actors: [RoutedPoint<IoActor>]

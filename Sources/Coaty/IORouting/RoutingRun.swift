@@ -1,6 +1,6 @@
 import OrderedCollections
 
-/// The changes of a routing table so far, and the pairs that are still to be decided.
+/// The changes of a routing table so far, and the undecided pairs.
 struct RoutingRun {
     /// Actors, in the order in which they are published.
     struct Actors {
@@ -12,24 +12,24 @@ struct RoutingRun {
 
         mutating func insert(_ id: CoatyUUID, _ place: Place) { places[id] = place }
 
-        /// - Returns: whether it was there.
+        /// - Returns: whether the actor was contained.
         mutating func remove(_ id: CoatyUUID) -> Bool { places.removeValue(forKey: id) != nil }
     }
 
     /// The changes of one source.
     struct Edit {
-        /// The route and the rate before.
+        /// The previous route and rate.
         let route: String?
         let updateRate: Int?
-        /// Whether the source belongs to another node than before, whose agent does not know its associations.
+        /// Whether the source now belongs to another node, whose agent does not know its associations.
         var hasMoved = false
         private(set) var added = Actors()
         private(set) var removed = Actors()
-        /// Kept, with an actor of another node than before.
+        /// Kept associations with actors that now belong to another node.
         private(set) var again = Actors()
         /// The largest rate that was added.
         private(set) var largest: Int?
-        /// Whether a pair was removed that had the largest rate of all.
+        /// Whether a pair with the largest rate of all was removed.
         private(set) var hasLostLargest = false
 
         init(route: String?, updateRate: Int?) {
@@ -61,23 +61,23 @@ struct RoutingRun {
         }
     }
 
-    /// How the pairs of one kind are decided, and the actors of that kind. Both stay the same for the whole run.
+    /// The way to decide on pairs of one kind, and the actors of that kind. Both are constant during a run.
     struct Kind {
         let verdict: RoutingVerdict
         let actors: [RoutedPoint<IoActor>]
     }
 
-    /// Judges the pairs.
+    /// Evaluates the pairs.
     var work: RoutingWork
-    /// By the source, in the order in which they were touched.
+    /// The changes by source, in the order in which the sources were affected.
     var edits: OrderedDictionary<CoatyUUID, Edit> = [:]
     var kinds: [PointKind: Kind] = [:]
-    /// Pairs to be decided next, at most a batch.
+    /// The pairs to decide next, at most one batch.
     private(set) var pending: [UndecidedPair] = []
 
     init(_ work: RoutingWork) { self.work = work }
 
-    /// Adds a pair that is to be decided.
+    /// Adds an undecided pair.
     ///
     /// - Returns: whether the batch is full.
     mutating func add(_ pair: UndecidedPair) -> Bool {

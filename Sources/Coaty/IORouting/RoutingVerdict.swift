@@ -1,25 +1,26 @@
-/// How the pairs of one kind are decided.
+/// The way to decide on pairs of one kind.
 package enum RoutingVerdict: Sendable {
-    /// All pairs alike.
+    /// The same verdict for all pairs.
     case constant(Bool)
-    /// By filter conditions in a context, on the executor of the router.
+    /// Filter conditions in a context, evaluated on the executor of the router.
     case filter(RoutingConditions, context: JSONView)
-    /// By code of the application, which runs on the ``ControllerActor``. Nil if it takes too much work.
+    /// Application code, which runs on the ``ControllerActor``. It returns nil if it takes too much work.
     case code(@ControllerActor (_ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool?)
 }
 
-/// A pair of a source and an actor that waits for its verdict.
+/// A pair of a source and an actor without a verdict.
 struct UndecidedPair: Sendable {
-    /// How many pairs are decided in one go; then other work on the executor, or on the ControllerActor, has its turn.
+    /// Maximum number of pairs that are decided before other work on the executor, or on the ControllerActor, gets a
+    /// turn.
     static let batchSize = 256
 
     let source: RoutedPoint<IoSource>
     let actor: RoutedPoint<IoActor>
     let verdict: RoutingVerdict
-    /// Whether the actor belongs to another node than before.
+    /// Whether the actor now belongs to another node.
     var hasMoved = false
 
-    /// Decides on pairs. Yields when that has taken a while.
+    /// Decides on pairs. Yields at intervals.
     ///
     /// - Returns: the verdicts, in the order of the pairs.
     /// - Throws: `CancellationError` if the task is cancelled.
@@ -48,7 +49,7 @@ struct UndecidedPair: Sendable {
         return decisions
     }
 
-    /// Calls code of the application. If the task is cancelled, the verdicts are of no use.
+    /// Calls application code. If the task is cancelled, the verdicts are not used.
     @ControllerActor
     private static func decideOnControllerActor(_ pairs: [UndecidedPair]) -> [Bool?] {
         pairs.map { pair in

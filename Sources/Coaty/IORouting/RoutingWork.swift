@@ -1,19 +1,19 @@
-/// Judges the pairs of one run by filter conditions, and counts the work.
+/// Evaluates filter conditions for the pairs of one run, and counts the work.
 ///
-/// A pair has a budget for all of its rules, and a condition on one object has one for that object. What takes more is not
-/// associated. So is everything after a run has used up its own budget.
+/// A pair has a work budget for all of its rules, and a condition on one object has one for that object. A pair that
+/// exceeds a budget is not associated. When a run has used up its own budget, no further pairs are associated.
 package struct RoutingWork {
-    /// Steps for the rules of a pair, and for a condition on one object.
+    /// Maximum number of steps for the rules of a pair, and for a condition on one object.
     static let stepsPerPair = ObjectFilterCondition.maximumStepsOfPairs
-    /// Steps of a run, and what each pair of the context adds to them. A step is about 50 ns.
+    /// The steps of a run, and the steps that each pair of the context adds to them. A step takes about 50 ns.
     package static let stepsPerRun = 50_000_000
     static let stepsOfRunPerPair = 100
-    /// Maximum number of verdicts on single objects that are kept, a byte each.
+    /// Maximum number of cached verdicts on single objects, of one byte each.
     private static let maximumKnown = 32 << 20
-    /// The steps after which other work on the executor has its turn.
+    /// The number of steps after which other work on the executor gets a turn.
     private static let stepsPerTurn = 50_000
 
-    /// What is known about the conditions on one object.
+    /// The known verdicts of conditions on one object.
     private final class Known {
         enum Verdict: UInt8 { case unknown, holds, fails, tooExpensive }
 
@@ -50,7 +50,7 @@ package struct RoutingWork {
     private var leftOfTurn = stepsPerTurn
     private var known: [Key: Known] = [:]
     private var knownCount = 0
-    /// The first pair that could not be judged.
+    /// The first pair that could not be decided.
     private(set) var excess: RoutingExcess?
 
     /// - Parameters:
@@ -68,7 +68,7 @@ package struct RoutingWork {
         return true
     }
 
-    /// Returns whether one of the rules holds for a pair; false if that takes too much work.
+    /// Returns whether one of the rules holds for a pair; false if evaluating them takes too much work.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
     mutating func judge(
@@ -96,14 +96,14 @@ package struct RoutingWork {
                 if try holds(rule, pair, &budget) { return true }
             } catch {
                 if case .cancelled = error { throw CancellationError() }
-                // Another rule may hold.
+                // Another rule may still hold.
                 verdict = nil
             }
         }
         return note(isExhausted ? nil : verdict, source, actor)
     }
 
-    /// Notes a verdict, of which nil is that judging takes too much work.
+    /// Records a verdict; nil means that evaluating takes too much work.
     mutating func note(_ verdict: Bool?, _ source: RoutedPoint<IoSource>, _ actor: RoutedPoint<IoActor>) -> Bool {
         guard verdict == nil else { return verdict ?? false }
         if excess == nil || isExhausted && excess?.isOfRun == false {
@@ -140,7 +140,7 @@ package struct RoutingWork {
         }
     }
 
-    /// Judges a condition on one object, once for all pairs of that object.
+    /// Evaluates a condition on one object, once for all pairs of that object.
     private mutating func holds(_ index: Int, _ pair: Pair) throws(Stop) -> Bool {
         let (root, condition) = pair.conditions.singles[index]
         let known = pair.known(root)
@@ -181,11 +181,12 @@ package struct RoutingWork {
     }
 }
 
-/// A pair of a source and an actor that is not associated, because judging it takes too much work. There may be more.
+/// A pair of a source and an actor that is not associated because evaluating it takes too much work. There may be
+/// further pairs.
 package struct RoutingExcess: Error, Sendable, Hashable {
     package let ioSourceId: CoatyUUID
     package let ioActorId: CoatyUUID
-    /// Whether all pairs together take too much work, and not this one.
+    /// Whether the work of all pairs together, rather than of this pair, is too much.
     package let isOfRun: Bool
 }
 

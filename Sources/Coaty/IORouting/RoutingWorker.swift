@@ -1,6 +1,6 @@
-/// Changes the routing table of one router, away from the ``ControllerActor``.
+/// Changes the routing table of a router outside the ``ControllerActor``.
 actor RoutingWorker {
-    /// Makes a change to a table, and returns what it changed.
+    /// Changes a table and returns the changes.
     typealias Change = @Sendable (inout IoRoutingTable, isolated RoutingWorker) async throws -> IoAssociationChanges
 
     nonisolated let executor = RoutingExecutor()
@@ -8,9 +8,9 @@ actor RoutingWorker {
 
     /// Makes a change to a copy of a table.
     ///
-    /// The change yields between batches of pairs, so that several can be under way.
+    /// The change yields between batches of pairs, so that several changes can run concurrently.
     ///
-    /// - Throws: what the change throws; `CancellationError` if the task is cancelled before all pairs are decided.
+    /// - Throws: the errors of the change; `CancellationError` if the task is cancelled before all pairs are decided.
     func change(_ table: IoRoutingTable, _ change: Change) async throws -> (
         table: IoRoutingTable, changes: IoAssociationChanges
     ) {

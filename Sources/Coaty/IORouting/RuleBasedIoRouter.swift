@@ -1,29 +1,29 @@
-/// Associates sources with actors by rules, which are the option `rules`, and by them only.
+/// A router that associates sources with actors only by rules, which the option `rules` contains.
 ///
-/// The rules of the pair's value type count; if there are none, the rules without a value type. The first rule that holds
-/// associates the pair.
+/// The rules for the pair's value type apply; if there are none, the rules without a value type. The first rule that
+/// holds associates the pair.
 open class RuleBasedIoRouter: IoRouter {
-    /// The rules as they were set last.
+    /// The rules that were set last.
     private var setRules = IoAssociationRules([])
-    /// The rules by which pairs are decided. They follow when the changes before them are applied.
+    /// The rules that pairs are decided by. They are updated after earlier changes are applied.
     private var indexedRules = IoAssociationRules([])
 
-    /// The rules. If they are replaced, the pairs that they can touch are decided again, after the changes that came before.
+    /// The rules. If they are replaced, the affected pairs are decided again, after earlier changes.
     public var rules: [IoAssociationRule] {
         get { setRules.all }
         set { _ = replace(newValue) }
     }
 
-    /// Takes the rules from the options.
+    /// Reads the rules from the options.
     open override func onInit() {
         super.onInit()
         setRules = IoAssociationRules(options.extra["rules"] as? [IoAssociationRule] ?? [])
         indexedRules = setRules
     }
 
-    /// Replaces all rules at once, and decides again on the pairs that they can touch.
+    /// Replaces all rules together, and decides again on the affected pairs.
     ///
-    /// - Returns: the changes; none if the communication manager stops meanwhile.
+    /// - Returns: the changes; empty if the communication manager stops meanwhile.
     @discardableResult
     public func replaceRules(_ rules: [IoAssociationRule]) async -> IoAssociationChanges {
         await replace(rules).value
@@ -39,13 +39,13 @@ open class RuleBasedIoRouter: IoRouter {
         }
     }
 
-    /// Returns what another context or other rules would change, without doing it.
+    /// Returns the changes that another context or other rules would make, without making them.
     ///
     /// - Parameters:
-    ///   - ioContext: the context, of which the router becomes the parent; nil for the current one.
+    ///   - ioContext: the context, whose parent becomes the router; nil for the current one.
     ///   - rules: the rules; nil for the current ones.
-    /// - Throws: `EncodingError` if the context is not valid; `CancellationError` if the task is cancelled; another error if
-    ///   the rules take too much work for some pairs.
+    /// - Throws: `EncodingError` if the context is not valid; `CancellationError` if the task is cancelled; another
+    ///   error if the rules take too much work for some pairs.
     public func preview(
         ioContext: IoContext? = nil,
         rules: [IoAssociationRule]? = nil
@@ -75,7 +75,7 @@ open class RuleBasedIoRouter: IoRouter {
         }
     }
 
-    /// How pairs are decided now.
+    /// The current way to decide on pairs.
     var decision: IoRoutingDecision? { decision(by: indexedRules) }
 
     private func decision(by rules: IoAssociationRules) -> IoRoutingDecision? {
