@@ -1,33 +1,35 @@
 public import Logging
 import Synchronization
 
-/// Publishes what an agent logs as Log objects.
+/// Publishes the log entries of an agent as Log objects.
 ///
-/// The name of a Log object is the logger's label, its labels are the metadata. `trace` becomes debug, `notice` info and
-/// `critical` fatal. What this library logs itself is not published, since publishing it would be logged again.
+/// The name of a Log object is the logger's label, its labels are the metadata. `trace` becomes debug, `notice` becomes
+/// info and `critical` becomes fatal. Entries of this library are not published, since publishing them would be logged
+/// again.
 ///
 /// ```swift
 /// let manager = container.communicationManager
 /// let logger = Logger(label: "com.example") { CoatyLogHandler(label: $0, communicationManager: manager) }
 /// ```
 ///
-/// An entry never waits. It is dropped while ``maximumWaiting`` publications or ``maximumWaitingBytes`` are queued,
-/// so that there is room for events; the next entry tells how many were dropped in its label `droppedBefore`.
+/// Logging never blocks. An entry is dropped while ``maximumWaiting`` publications or ``maximumWaitingBytes`` are
+/// queued, so that there is space for events. The next entry contains the number of dropped entries in its label
+/// `droppedBefore`.
 public struct CoatyLogHandler: LogHandler {
-    /// How many publications may be queued before entries are dropped.
+    /// Number of queued publications from which entries are dropped.
     public static let maximumWaiting = 1000
-    /// How many bytes may be queued before entries are dropped.
+    /// Number of queued bytes from which entries are dropped.
     public static let maximumWaitingBytes = 1 << 20
-    /// The longest message, label or list of labels, in Unicode scalars or elements; what is beyond is cut off.
+    /// Maximum length of a message, a label or a list of labels, in Unicode scalars or elements; the rest is cut off.
     public static let maximumLength = 2000
-    /// The largest Log object, in bytes; a larger one goes out without its labels.
+    /// Maximum size of a Log object, in bytes; a larger one is published without its labels.
     public static let maximumSize = 64 << 10
 
-    /// The least level of what is published.
+    /// The minimum level of published entries.
     public var logLevel: Logger.Level
-    /// What goes with each entry.
+    /// The metadata of each entry.
     public var metadata: Logger.Metadata = [:]
-    /// Gives what goes with an entry at its time.
+    /// Returns the metadata of an entry when it is logged.
     public var metadataProvider: Logger.MetadataProvider?
 
     private let label: String
@@ -39,8 +41,8 @@ public struct CoatyLogHandler: LogHandler {
     /// - Parameters:
     ///   - label: the label of the logger.
     ///   - communicationManager: publishes the entries; not kept alive.
-    ///   - agentInfo: what the agent is built from.
-    ///   - logLevel: the least level of what is published.
+    ///   - agentInfo: the agent's package, build and configuration.
+    ///   - logLevel: the minimum level of published entries.
     public init(
         label: String,
         communicationManager: CommunicationManager,
@@ -53,7 +55,7 @@ public struct CoatyLogHandler: LogHandler {
         publisher = Publisher(communicationManager)
     }
 
-    /// What goes with each entry, by its key.
+    /// The metadata of each entry, by key.
     public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
@@ -83,7 +85,7 @@ public struct CoatyLogHandler: LogHandler {
         }
     }
 
-    /// The modules that take part in publishing.
+    /// The modules that are involved in publishing.
     private static let ownSources: Set = ["Coaty", "CoatyMQTT"]
 
     private static func cut(_ text: String) -> String { String(text.unicodeScalars.prefix(maximumLength)) }
@@ -103,9 +105,10 @@ public struct CoatyLogHandler: LogHandler {
     }
 }
 
-/// Publishes entries, and counts those that are dropped.
+/// Publishes entries, and counts the dropped ones.
 private final class Publisher: Sendable {
-    /// Set while an entry is being published: a binding that logs then, on the same thread, must not publish that.
+    /// Set while an entry is being published: entries that a binding logs meanwhile on the same thread must not be
+    /// published.
     @TaskLocal static var isPublishing = false
 
     private weak let manager: CommunicationManager?
@@ -128,7 +131,7 @@ private final class Publisher: Sendable {
             do {
                 try manager.publishAdvertise(entry(before))
             } catch {
-                // Nobody to tell: the logger that would be told is this one.
+                // The failure can't be logged, because it would go to this logger.
                 dropped.add(before + 1, ordering: .relaxed)
             }
         }

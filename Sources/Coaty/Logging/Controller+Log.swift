@@ -1,17 +1,17 @@
 extension Controller {
     /// Advertises a Log object for debugging.
     ///
-    /// The log functions never fail: an entry that can't be published is told to the container's logger.
+    /// The log functions never fail: if an entry can't be published, this is logged by the container's logger.
     ///
     /// - Parameters:
     ///   - message: what happened.
-    ///   - tags: words to sort entries by, none of them empty.
+    ///   - tags: words to categorize entries by; not empty.
     public func logDebug(message: String, tags: [String] = []) { log(.debug, message, tags) }
 
-    /// Advertises a Log object that informs.
+    /// Advertises a Log object of level info.
     public func logInfo(message: String, tags: [String] = []) { log(.info, message, tags) }
 
-    /// Advertises a Log object that warns.
+    /// Advertises a Log object of level warning.
     public func logWarning(message: String, tags: [String] = []) { log(.warning, message, tags) }
 
     /// Advertises a Log object for an error: the message, a colon and the error.
@@ -19,7 +19,7 @@ extension Controller {
         log(.error, "\(message): \(error)", tags)
     }
 
-    /// Advertises a Log object for an error that can't be recovered from.
+    /// Advertises a Log object for an unrecoverable error.
     public func logFatal(error: Any, message: String, tags: [String] = []) {
         log(.fatal, "\(message): \(error)", tags)
     }

@@ -1,15 +1,15 @@
 import Logging
 
-/// Writes the Log objects of the network, those of this agent among them, into a logger.
+/// A controller that writes the Log objects of the network, including those of this agent, to a logger.
 ///
-/// The logger is the option `logger`, without that the container's. What comes from the network is cut to
-/// ``maximumMessageLength`` and ``maximumTextLength``, and its control characters are replaced.
+/// The logger is the option `logger` or, if absent, the container's logger. Texts from the network are cut to
+/// ``maximumMessageLength`` and ``maximumTextLength``, and their control characters are replaced.
 open class LogCollectorController: Controller {
-    /// The longest message that is written, in Unicode scalars.
+    /// Maximum length of a written message, in Unicode scalars.
     public nonisolated static let maximumMessageLength = 2000
-    /// The longest of the other texts that are written, in Unicode scalars.
+    /// Maximum length of the other written texts, in Unicode scalars.
     public nonisolated static let maximumTextLength = 200
-    /// How many tags of an entry are written.
+    /// Maximum number of written tags of an entry.
     public nonisolated static let maximumTags = 16
 
     /// Starts to collect.
@@ -52,7 +52,7 @@ open class LogCollectorController: Controller {
         return metadata
     }
 
-    /// A text that can't end a line, move a terminal's cursor, or turn the direction of what follows.
+    /// Returns a text that can't end a line, move a terminal's cursor, or change the text direction.
     nonisolated static func clean(_ text: String?, _ maximumLength: Int = maximumTextLength) -> String {
         guard let scalars = text?.unicodeScalars else { return "" }
         var cleaned = String.UnicodeScalarView()
