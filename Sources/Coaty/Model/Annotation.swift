@@ -3,15 +3,15 @@ open class Annotation: CoatyObject {
     /// `coaty.Annotation`
     open override class var objectType: String { CoreType.Annotation.objectType }
 
-    /// What the annotation is.
+    /// The type of the annotation.
     public var type: AnnotationType
-    /// Who created the annotation.
+    /// The creator of the annotation.
     public var creatorId: CoatyUUID
     /// When the annotation was created.
     public var creationTimestamp: CoatyTimestamp
-    /// Where the annotation is in its life.
+    /// The status of the annotation.
     public var status: AnnotationStatus
-    /// The forms in which the annotation can be downloaded.
+    /// The variants in which the annotation can be downloaded.
     public var variants: [AnnotationVariant]?
 
     /// Creates an annotation.
@@ -60,21 +60,21 @@ open class Annotation: CoatyObject {
     }
 }
 
-/// What an annotation is.
+/// The type of an annotation.
 public enum AnnotationType: Int, Codable, Sendable, CaseIterable {
     case text, image, audio, video, object3D, pdf, webDocumentUrl, liveDataUrl
 }
 
-/// Where an annotation is in its life.
+/// The status of an annotation.
 public enum AnnotationStatus: Int, Codable, Sendable, CaseIterable {
     case storedLocally, storageRequest, published, outdated
 }
 
-/// A form in which an annotation can be downloaded.
+/// A variant in which an annotation can be downloaded.
 public struct AnnotationVariant: Codable, Sendable, Hashable {
-    /// What distinguishes the form, a media type or a resolution; not empty.
+    /// The distinguishing feature, such as a media type or a resolution; not empty.
     public var variant: String
-    /// Where to download it.
+    /// The URL to download it from.
     public var downloadUrl: String
 
     /// Creates a variant.

@@ -1,10 +1,10 @@
-/// Decodes an object whose class is only known from what came in.
+/// Decodes an object whose class is determined by its content.
 ///
-/// In three steps (CoatySwift design rationale): by the class that is registered for the object type, what it does not
-/// declare is ignored; else by the class of the core type, what it does not declare is kept in ``CoatyObject/custom``;
-/// else with a decoding error.
+/// The class is selected in this order (CoatySwift design rationale): the class that is registered for the object type,
+/// which ignores undeclared properties; the class of the core type, which keeps undeclared properties in
+/// ``CoatyObject/custom``; otherwise, a decoding error.
 public struct AnyCoatyObjectDecodable: Decodable {
-    /// The object, of its own class.
+    /// The object, with its specific class.
     public let object: CoatyObject
 
     /// Decodes an object of any type.

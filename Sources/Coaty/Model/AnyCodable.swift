@@ -2,12 +2,12 @@ import Foundation
 
 /// Any JSON value, for properties whose structure is not known in advance.
 ///
-/// Integers of 64 bits keep their value exactly, other numbers are doubles.
+/// 64-bit integers keep their exact value; other numbers are doubles.
 public enum AnyCodable: Sendable, Hashable {
     case null
     case bool(Bool)
     case integer(Int64)
-    /// An integer that only fits without a sign.
+    /// An integer that fits only into an unsigned type.
     case unsignedInteger(UInt64)
     case double(Double)
     case string(String)
@@ -28,7 +28,7 @@ public enum AnyCodable: Sendable, Hashable {
         }
     }
 
-    /// The JSON value of a plain Swift value; nil where it holds something that JSON can't say.
+    /// Creates the JSON value of a plain Swift value; nil if JSON can't represent it.
     public init?(any value: Any) {
         switch value {
         case let json as AnyCodable: self = json
@@ -68,7 +68,7 @@ public enum AnyCodable: Sendable, Hashable {
         }
     }
 
-    /// The value that stands at a place of a checked JSON text.
+    /// Creates the value at a place in a checked JSON text.
     public init(_ view: JSONView) {
         switch view.kind {
         case .null: self = .null
@@ -95,10 +95,10 @@ public enum AnyCodable: Sendable, Hashable {
 }
 
 extension AnyCodable {
-    /// A truth value.
+    /// Creates a Boolean value.
     public init(_ bool: Bool) { self = .bool(bool) }
 
-    /// An integer. One beyond 64 bits becomes a double, as it does where JSON is read.
+    /// Creates an integer. One that exceeds 64 bits becomes a double, as in JSON decoding.
     public init(_ integer: some BinaryInteger) {
         if let signed = Int64(exactly: integer) {
             self = .integer(signed)
@@ -109,19 +109,19 @@ extension AnyCodable {
         }
     }
 
-    /// A number. JSON can't say those that are not finite: encoding them throws.
+    /// Creates a number. JSON can't represent non-finite numbers: encoding them throws.
     public init(_ double: Double) { self = .double(double) }
 
-    /// A string.
+    /// Creates a string.
     public init(_ string: String) { self = .string(string) }
 
-    /// An id, as the string that JSON has for it.
+    /// Creates the JSON string of an id.
     public init(_ id: CoatyUUID) { self = .string(id.string) }
 
-    /// An array.
+    /// Creates an array.
     public init(_ elements: [AnyCodable]) { self = .array(elements) }
 
-    /// An object.
+    /// Creates an object.
     public init(_ members: [String: AnyCodable]) { self = .object(members) }
 }
 
@@ -129,32 +129,32 @@ extension AnyCodable: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expr
     ExpressibleByFloatLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral,
     ExpressibleByDictionaryLiteral
 {
-    /// `null`
+    /// Creates `null`.
     public init(nilLiteral: ()) { self = .null }
 
-    /// A truth value.
+    /// Creates a Boolean value.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
 
-    /// An integer.
+    /// Creates an integer.
     public init(integerLiteral value: Int64) { self = .integer(value) }
 
-    /// A number.
+    /// Creates a number.
     public init(floatLiteral value: Double) { self = .double(value) }
 
-    /// A string.
+    /// Creates a string.
     public init(stringLiteral value: String) { self = .string(value) }
 
-    /// An array.
+    /// Creates an array.
     public init(arrayLiteral elements: AnyCodable...) { self = .array(elements) }
 
-    /// An object. Of members with the same name the last one counts, as in JSON.
+    /// Creates an object. If several members have the same name, the last one wins, as in JSON decoding.
     public init(dictionaryLiteral elements: (String, AnyCodable)...) {
         self = .object(Dictionary(elements, uniquingKeysWith: { _, last in last }))
     }
 }
 
 extension AnyCodable: Codable {
-    /// Decodes whatever JSON value comes.
+    /// Decodes any JSON value.
     public init(from decoder: any Decoder) throws {
         if let view = decoder.json {
             self.init(view)
@@ -197,7 +197,7 @@ extension AnyCodable: Codable {
 }
 
 extension KeyedDecodingContainer {
-    /// Decodes a member that holds any JSON object as plain Swift values.
+    /// Decodes a member that contains any JSON object as plain Swift values.
     func decodeDictionaryIfPresent(forKey key: Key) throws -> [String: Any]? {
         guard let json = try decodeIfPresent(AnyCodable.self, forKey: key) else { return nil }
         guard case .object(let members) = json else {
@@ -210,7 +210,7 @@ extension KeyedDecodingContainer {
 extension KeyedEncodingContainer {
     /// Encodes plain Swift values as a JSON object.
     ///
-    /// - Throws: `EncodingError.invalidValue` where a value is nothing that JSON can say.
+    /// - Throws: `EncodingError.invalidValue` if JSON can't represent a value.
     mutating func encodeDictionaryIfPresent(_ dictionary: [String: Any]?, forKey key: Key) throws {
         guard let dictionary else { return }
         guard let json = AnyCodable(any: dictionary) else {
@@ -221,7 +221,7 @@ extension KeyedEncodingContainer {
     }
 }
 
-/// A property name that is known at run time only.
+/// A property name that is known only at run time.
 struct PropertyKey: CodingKey {
     let stringValue: String
     var intValue: Int? { nil }

@@ -1,20 +1,20 @@
 import Foundation
 import Synchronization
 
-/// The base of all objects that agents exchange.
+/// The base class of all objects that agents exchange.
 ///
-/// Open for subclasses, as the developer guide has it, and so not `Sendable`: each observer decodes objects of its own.
-/// An object type that has no class of its own is decoded as its core type; what the core type does not know is kept in
-/// ``custom`` and goes out again as it came in.
+/// It is open for subclasses, as in the developer guide, and therefore not `Sendable`: each observer decodes separate
+/// objects. An object whose type has no class is decoded as its core type. Properties that the core type does not
+/// declare are kept in ``custom`` and encoded again unchanged.
 open class CoatyObject: Codable {
     /// The object type of this class. A subclass returns `register(objectType:with:)`.
     open class var objectType: String { CoreType.CoatyObject.objectType }
 
     /// The core type.
     public var coreType: CoreType
-    /// The object type, not empty: a core type's own or one of the application, `com.example.Job`.
+    /// The object type, not empty: the core type's default or an application-defined one, such as `com.example.Job`.
     public var objectType: String
-    /// Identifies the object in the whole network.
+    /// Identifies the object in the entire network.
     public var objectId: CoatyUUID
     /// A name for people.
     public var name: String
@@ -22,19 +22,19 @@ open class CoatyObject: Codable {
     public var externalId: String?
     /// The object that this one belongs to.
     public var parentObjectId: CoatyUUID?
-    /// The Location object where this one is.
+    /// The Location object of this object's place.
     public var locationId: CoatyUUID?
     /// Whether the object is no longer in use.
     public var isDeactivated: Bool?
-    /// Properties that the class does not know, as JSON values. Empty for objects of a registered class.
+    /// Properties that the class does not declare, as JSON values. Empty for objects of a registered class.
     public package(set) var custom: [String: AnyCodable] = [:]
 
     /// Creates an object.
     ///
     /// - Parameters:
     ///   - coreType: the core type of the class.
-    ///   - objectType: the object type; for a class of one's own the registered one.
-    ///   - objectId: a fresh id unless an existing object is meant.
+    ///   - objectType: the object type; for a custom class, the registered one.
+    ///   - objectId: a new id, or the id of an existing object.
     ///   - name: a name for people.
     public init(coreType: CoreType, objectType: String, objectId: CoatyUUID, name: String) {
         self.coreType = coreType
@@ -47,7 +47,7 @@ open class CoatyObject: Codable {
         case coreType, objectType, objectId, name, externalId, parentObjectId, locationId, isDeactivated
     }
 
-    /// Decodes the properties that every object has.
+    /// Decodes the properties of all objects.
     public required init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         coreType = try container.decode(CoreType.self, forKey: .coreType)
@@ -60,7 +60,7 @@ open class CoatyObject: Codable {
         isDeactivated = try container.decodeIfPresent(Bool.self, forKey: .isDeactivated)
     }
 
-    /// Encodes the properties that every object has, and ``custom``. An absent value is an absent key.
+    /// Encodes the properties of all objects, and ``custom``. An absent value is an absent key.
     open func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(coreType, forKey: .coreType)
@@ -80,18 +80,18 @@ open class CoatyObject: Codable {
     /// The names of the properties that the class decodes itself.
     class var propertyNames: [String] { CodingKeys.allCases.map(\.rawValue) }
 
-    /// The classes of object types, by registration.
+    /// The registered classes by object type.
     private static let registry = Mutex<[String: CoatyObject.Type]>([:])
 
     /// Registers the class for an object type and returns the object type.
     ///
-    /// To be called from an override of ``objectType``.
+    /// Call it from an override of ``objectType``.
     public static func register(objectType: String, with classType: CoatyObject.Type) -> String {
         registry.withLock { $0[objectType] = classType }
         return objectType
     }
 
-    /// The class that is registered for an object type.
+    /// Returns the class that is registered for an object type.
     static func registeredClass(forObjectType objectType: String) -> CoatyObject.Type? {
         registry.withLock { $0[objectType] }
     }

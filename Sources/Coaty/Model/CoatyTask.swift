@@ -1,4 +1,4 @@
-/// A task or a task request: the core type Task, under a name that leaves Swift's own `Task` reachable.
+/// A task or a task request. The core type is Task; this name keeps Swift's own `Task` accessible.
 open class CoatyTask: CoatyObject {
     /// `coaty.Task`
     open override class var objectType: String { CoreType.Task.objectType }
@@ -7,7 +7,7 @@ open class CoatyTask: CoatyObject {
     public var creatorId: CoatyUUID
     /// When the task was created.
     public var creationTimestamp: CoatyTimestamp
-    /// How far the task is.
+    /// The progress of the task.
     public var status: TaskStatus
     /// When the task was changed last.
     public var lastModificationTimestamp: CoatyTimestamp?
@@ -15,13 +15,13 @@ open class CoatyTask: CoatyObject {
     public var dueTimestamp: CoatyTimestamp?
     /// When the task was done.
     public var doneTimestamp: CoatyTimestamp?
-    /// How long the task takes, in milliseconds.
+    /// The duration of the task, in milliseconds.
     public var duration: Double?
-    /// What the task needs, as plain JSON values.
+    /// The requirements of the task, as plain JSON values.
     public var requirements: [String: Any]?
     /// A description for people; `description` on the wire.
     public var desc: String?
-    /// Who the task is assigned to.
+    /// The object that the task is assigned to.
     public var assigneeObjectId: CoatyUUID?
 
     /// Creates a task.
@@ -53,7 +53,8 @@ open class CoatyTask: CoatyObject {
         creatorId = try container.decode(CoatyUUID.self, forKey: .creatorId)
         creationTimestamp = try container.decode(CoatyTimestamp.self, forKey: .creationTimestamp)
         status = try container.decode(TaskStatus.self, forKey: .status)
-        // Agents in the field do not check these three, so a value of another type must not cost the whole task.
+        // Existing agents do not check these three properties, so a value of another type must not invalidate the whole
+        // task.
         lastModificationTimestamp = try? container.decode(CoatyTimestamp.self, forKey: .lastModificationTimestamp)
         dueTimestamp = try? container.decode(CoatyTimestamp.self, forKey: .dueTimestamp)
         doneTimestamp = try? container.decode(CoatyTimestamp.self, forKey: .doneTimestamp)
@@ -81,7 +82,7 @@ open class CoatyTask: CoatyObject {
     }
 }
 
-/// How far a task is.
+/// The progress of a task.
 public enum TaskStatus: Int, Codable, Sendable, CaseIterable {
     case pending, inProgress, done, blocked, cancelled, request, requestCancelled
 }

@@ -4,7 +4,7 @@ import Foundation
 public typealias CoatyTimestamp = Double
 
 extension CoatyTimestamp {
-    /// Now, in whole milliseconds.
+    /// Returns the current time, in whole milliseconds.
     public static func nowMillis() -> CoatyTimestamp {
         (Date().timeIntervalSince1970 * 1000).rounded(.down)
     }

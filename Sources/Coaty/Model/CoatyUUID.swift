@@ -2,29 +2,29 @@ import Foundation
 
 /// An identifier of an object, an event source or a request.
 ///
-/// What Coaty makes itself is a version 4 UUID in lower case. What comes from the network is an opaque string: agents in
-/// the field use ids that are no UUIDs.
+/// Coaty creates version 4 UUIDs in lower case. An id from the network is an opaque string: existing agents also use
+/// ids that are not UUIDs.
 public struct CoatyUUID: Hashable, Sendable, Codable, CustomStringConvertible {
-    /// The id as it stands on the wire.
+    /// The id as on the wire.
     public let string: String
 
-    /// A fresh version 4 UUID.
+    /// Creates a new version 4 UUID.
     public init() {
         string = UUID().uuidString.lowercased()
     }
 
-    /// The UUID with a spelling; nil where the text is no UUID.
+    /// Creates a UUID from a text; nil if the text is not a UUID.
     public init?(uuidString: String) {
         guard let uuid = UUID(uuidString: uuidString) else { return nil }
         string = uuid.uuidString.lowercased()
     }
 
-    /// An id that came from the network, whatever it is.
+    /// Creates an id from any string from the network.
     package init(wire string: String) {
         self.string = string
     }
 
-    /// Returns whether the bytes are the same.
+    /// Returns whether the bytes are equal.
     public static func == (left: CoatyUUID, right: CoatyUUID) -> Bool {
         WireName(left.string) == WireName(right.string)
     }
@@ -45,6 +45,6 @@ public struct CoatyUUID: Hashable, Sendable, Codable, CustomStringConvertible {
         try container.encode(string)
     }
 
-    /// The id as it stands on the wire.
+    /// The id as on the wire.
     public var description: String { string }
 }

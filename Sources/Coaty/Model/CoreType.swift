@@ -15,16 +15,16 @@ public enum CoreType: String, Codable, Sendable, CaseIterable, Hashable {
     case Location
     case Snapshot
 
-    /// The object type that is the core type's own: `coaty.` and its name.
+    /// The default object type of the core type: `coaty.` and its name.
     public var objectType: String { "coaty." + rawValue }
 
-    /// The core type whose own object type this is, or nil.
+    /// Creates the core type with a default object type; nil if there is none.
     public init?(objectType: String) {
         guard objectType.hasPrefix("coaty.") else { return nil }
         self.init(rawValue: String(objectType.dropFirst("coaty.".count)))
     }
 
-    /// Why a value that names no core type is refused.
+    /// The reason to refuse a value that is not the name of a core type.
     package static let refusal = "must be one of \(allCases.map(\.rawValue).joined(separator: ", "))"
 
     /// The class that decodes objects of this core type.

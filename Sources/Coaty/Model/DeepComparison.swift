@@ -4,7 +4,7 @@ enum DeepComparison {
         try budget.spend(bytes: view.hasParts ? 0 : view.bytes.count)
     }
 
-    /// Whether both are the same value: strings and names byte by byte, numbers by value, members in any order.
+    /// Returns whether both values are equal: strings and names byte by byte, numbers by value, members in any order.
     static func isEqual(
         _ value: FilterValue,
         _ constant: Constant,
@@ -18,7 +18,7 @@ enum DeepComparison {
         }
     }
 
-    /// Descends in both at once, and so no deeper than a checked text is nested.
+    /// Recurses into both values together, so no deeper than a checked text is nested.
     private static func isEqual(
         _ view: JSONView,
         _ constant: Constant,
@@ -46,8 +46,8 @@ enum DeepComparison {
         }
     }
 
-    /// Whether a value holds all of another, on all levels. An array also contains its elements that are neither arrays nor
-    /// objects; on the first level only.
+    /// Returns whether a value contains another on all levels. On the first level only, an array also contains its
+    /// elements that are neither arrays nor objects.
     static func contains(
         _ view: JSONView,
         _ constant: Constant,

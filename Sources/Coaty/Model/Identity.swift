@@ -1,4 +1,5 @@
-/// The identity of an agent: advertised when it joins, deadvertised when it leaves or dies.
+/// The identity of an agent. It is advertised when the agent joins, and deadvertised when the agent leaves or its
+/// connection is lost.
 open class Identity: CoatyObject {
     /// `coaty.Identity`
     open override class var objectType: String { CoreType.Identity.objectType }

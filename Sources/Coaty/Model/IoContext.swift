@@ -1,9 +1,9 @@
-/// The context that an IO router decides its associations by. Its name is the context's name on the wire.
+/// The context of an IO router's decisions. The object's name is the context's name on the wire.
 open class IoContext: CoatyObject {
     /// `coaty.IoContext`
     open override class var objectType: String { CoreType.IoContext.objectType }
 
-    /// Creates an IO context, with the signature that the developer guide's subclasses call.
+    /// Creates an IO context, with the signature that subclasses of the developer guide call.
     public override init(coreType: CoreType, objectType: String, objectId: CoatyUUID, name: String) {
         super.init(coreType: coreType, objectType: objectType, objectId: objectId, name: name)
     }

@@ -1,18 +1,18 @@
-/// What an agent contributes to an IO context: its sources, its actors, and what routing rules may want to know of it.
+/// An agent's contribution to an IO context: its sources, its actors, and characteristics for routing rules.
 ///
-/// Its name is the context's name, its parent object id the agent's identity.
+/// Its name is the context's name, its parent object id is the id of the agent's identity.
 open class IoNode: CoatyObject {
     /// `coaty.IoNode`
     open override class var objectType: String { CoreType.IoNode.objectType }
 
-    /// The sources; on the wire even where there are none.
+    /// The sources; encoded even if empty.
     public var ioSources: [IoSource]
-    /// The actors; on the wire even where there are none.
+    /// The actors; encoded even if empty.
     public var ioActors: [IoActor]
-    /// What rules may ask for, as plain JSON values.
+    /// Properties for routing rules, as plain JSON values.
     public var characteristics: [String: Any]?
 
-    /// Creates an IO node for the context of a name.
+    /// Creates an IO node for the context with a name.
     public init(
         name: String,
         ioSources: [IoSource] = [],
@@ -33,7 +33,7 @@ open class IoNode: CoatyObject {
 
     override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
 
-    /// Decodes an IO node; lists that are missing are empty.
+    /// Decodes an IO node. Missing lists are read as empty.
     public required init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Keys.self)
         let json = decoder.json
@@ -43,8 +43,8 @@ open class IoNode: CoatyObject {
         try super.init(from: decoder)
     }
 
-    /// Decodes each point from its own place in a checked text, where there is one: from the node's, each would be looked
-    /// up anew, past all before it.
+    /// Decodes each point from its place in a checked text, if there is one. Otherwise each point would be searched
+    /// from the start of the node, past all earlier ones.
     private static func points<Point: IoPoint>(
         _ container: KeyedDecodingContainer<Keys>,
         _ key: Keys,

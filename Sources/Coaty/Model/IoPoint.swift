@@ -1,12 +1,13 @@
-/// What IO sources and IO actors have in common.
+/// The common base of IO sources and IO actors.
 open class IoPoint: CoatyObject {
-    /// What kind of value flows, `com.example.Temperature[Celsius]`; not empty. Only equal types are associated.
+    /// The type of the values, such as `com.example.Temperature[Celsius]`; not empty. Only equal types are associated.
     public var valueType: String
     /// Whether values are raw bytes; absent means JSON.
     public var useRawIoValues: Bool?
-    /// The rate, in milliseconds, at which values are produced at most, or wanted.
+    /// The update rate as an interval in milliseconds: the shortest interval between produced values, or the wanted
+    /// interval.
     public var updateRate: Int?
-    /// A topic outside Coaty on which values flow.
+    /// A topic outside Coaty that the values are sent on.
     public var externalRoute: String?
 
     init(
@@ -32,12 +33,12 @@ open class IoPoint: CoatyObject {
 
     override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
 
-    /// Decodes what both have in common.
+    /// Decodes the properties that sources and actors have in common.
     public required init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Keys.self)
         valueType = try container.decode(String.self, forKey: .valueType)
         useRawIoValues = try container.decodeIfPresent(Bool.self, forKey: .useRawIoValues)
-        // A rate with a fraction is taken as the next longer one: ours are whole milliseconds.
+        // A fractional rate is rounded up, because rates are whole milliseconds here.
         updateRate = try container.decodeIfPresent(Double.self, forKey: .updateRate).flatMap {
             Int(exactly: $0.rounded(.up))
         }
@@ -45,7 +46,7 @@ open class IoPoint: CoatyObject {
         try super.init(from: decoder)
     }
 
-    /// Encodes what both have in common.
+    /// Encodes the properties that sources and actors have in common.
     open override func encode(to encoder: any Encoder) throws {
         try super.encode(to: encoder)
         var container = encoder.container(keyedBy: Keys.self)
@@ -61,7 +62,7 @@ open class IoSource: IoPoint {
     /// `coaty.IoSource`
     open override class var objectType: String { CoreType.IoSource.objectType }
 
-    /// How values are thinned out that come faster than the update rate.
+    /// The strategy for values that are produced faster than the update rate.
     public var updateStrategy: IoSourceBackpressureStrategy?
 
     /// Creates an IO source.
@@ -109,7 +110,8 @@ open class IoSource: IoPoint {
     }
 }
 
-/// How an IO source thins out values that come faster than its update rate. Cases as in the developer guide.
+/// The strategies of an IO source for values that are produced faster than its update rate. Cases as in the developer
+/// guide.
 public enum IoSourceBackpressureStrategy: Int, Codable, Sendable, CaseIterable {
     case Default, None, Sample, Throttle
 }

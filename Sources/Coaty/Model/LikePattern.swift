@@ -1,8 +1,10 @@
 /// A pattern of the operator `Like`.
 ///
-/// Works on UTF-16 code units and lets neither wildcard match a line break, as the reference's regular expressions do.
+/// It works on UTF-16 code units, and neither wildcard matches a line break, like the regular expressions of the
+/// reference implementation.
 struct LikePattern: Sendable, Hashable {
-    /// The longest pattern, in UTF-16 code units. A longer one matches nothing: it bounds the work for each unit of text.
+    /// Maximum length of a pattern, in UTF-16 code units. A longer pattern matches nothing: the limit bounds the work
+    /// for each unit of text.
     static let maximumLength = 1024
 
     private enum Token: Sendable, Hashable {
@@ -29,8 +31,9 @@ struct LikePattern: Sendable, Hashable {
         self.tokens = tokens
     }
 
-    /// Never looks back beyond the last `%`: the earliest place for what stands before it leaves the most for what follows,
-    /// and a run that would have to cross a line break can't be saved by a later place, for that lies behind the same break.
+    /// Returns whether a text matches. It never backtracks beyond the last `%`: the earliest match of the part before
+    /// it leaves the most text for the rest. If a `%` would have to match a line break, a later match of the earlier
+    /// part does not help, because it would be before the same line break.
     func matches(_ text: String, _ budget: inout WorkBudget) throws(WorkExceeded) -> Bool {
         let units = Array(text.utf16)
         var moves = 0

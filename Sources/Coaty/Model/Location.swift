@@ -3,7 +3,7 @@ open class Location: CoatyObject {
     /// `coaty.Location`
     open override class var objectType: String { CoreType.Location.objectType }
 
-    /// Where the place is.
+    /// The position of the place.
     public var geoLocation: GeoLocation
 
     /// Creates a location.
@@ -37,11 +37,11 @@ open class Location: CoatyObject {
     }
 }
 
-/// A position and when it was taken, as the W3C Geolocation API has it.
+/// A position with its time, as in the W3C Geolocation API.
 public struct GeoLocation: Codable, Sendable, Hashable {
     /// The position.
     public var coords: GeoCoordinates
-    /// When it was taken.
+    /// When the position was determined.
     public var timestamp: CoatyTimestamp
 
     /// Creates a position with its time.
@@ -51,21 +51,21 @@ public struct GeoLocation: Codable, Sendable, Hashable {
     }
 }
 
-/// A position, as the W3C Geolocation API has it.
+/// A position, as in the W3C Geolocation API.
 public struct GeoCoordinates: Codable, Sendable, Hashable {
     /// Degrees north.
     public var latitude: Double
     /// Degrees east.
     public var longitude: Double
-    /// Meters over the ellipsoid.
+    /// Height above the ellipsoid, in meters.
     public var altitude: Double?
-    /// Radius, in meters, around latitude and longitude.
+    /// Accuracy of latitude and longitude: a radius in meters.
     public var accuracy: Double
-    /// Meters up and down.
+    /// Accuracy of the altitude, in meters.
     public var altitudeAccuracy: Double?
-    /// Degrees clockwise from north.
+    /// Direction of travel, in degrees clockwise from north.
     public var heading: Double?
-    /// Meters a second.
+    /// Speed, in meters per second.
     public var speed: Double?
 
     /// Creates a position.

@@ -3,17 +3,17 @@ open class Log: CoatyObject {
     /// `coaty.Log`
     open override class var objectType: String { CoreType.Log.objectType }
 
-    /// How grave it is.
+    /// The severity of the entry.
     public var logLevel: LogLevel
-    /// What happened.
+    /// The message.
     public var logMessage: String
-    /// When, as an ISO 8601 date and time with milliseconds and offset.
+    /// The time of the entry, as an ISO 8601 date and time with milliseconds and offset.
     public var logDate: String
-    /// Words to sort entries by, none of them empty.
+    /// Words to categorize entries by; not empty.
     public var logTags: [String]?
     /// Further dimensions of the entry, as plain JSON values.
     public var logLabels: [String: Any]?
-    /// Where it happened.
+    /// The host that created the entry.
     public var logHost: LogHost?
 
     /// Creates a log entry.
@@ -68,7 +68,7 @@ open class Log: CoatyObject {
     }
 }
 
-/// How grave a log entry is.
+/// The severity of a log entry.
 public enum LogLevel: Int, Codable, Sendable, CaseIterable {
     case debug = 10
     case info = 20
@@ -77,7 +77,7 @@ public enum LogLevel: Int, Codable, Sendable, CaseIterable {
     case fatal = 50
 }
 
-/// Where a log entry was made.
+/// The host that created a log entry.
 public struct LogHost: Codable, Sendable, Hashable {
     /// The agent's package, build and configuration, as JSON.
     public var agentInfo: AnyCodable?
@@ -85,10 +85,10 @@ public struct LogHost: Codable, Sendable, Hashable {
     public var pid: Double?
     /// The host's name.
     public var hostname: String?
-    /// The browser, where the agent runs in one.
+    /// The browser, if the agent runs in one.
     public var userAgent: String?
 
-    /// Creates a place.
+    /// Creates a host.
     public init(
         agentInfo: AnyCodable? = nil,
         pid: Double? = nil,

@@ -1,22 +1,22 @@
-/// Selects, orders and cuts the objects that answer a query.
+/// A filter that selects, orders and limits the objects that answer a query.
 ///
-/// On the wire `{conditions?, orderByProperties?, take?, skip?}`, where conditions are one condition, `{and: […]}` or
-/// `{or: […]}`, and operators are numbers. Decoding also takes operators by name, and refuses members that are unknown.
+/// On the wire, `{conditions?, orderByProperties?, take?, skip?}`, where `conditions` is one condition, `{and: […]}` or
+/// `{or: […]}`, and operators are numbers. Decoding also accepts operator names, and refuses unknown members.
 ///
 /// ```swift
 /// try ObjectFilter(conditions: .property("status", .equals("on")), take: 10)
 /// ```
 public struct ObjectFilter: Sendable, Hashable {
-    /// What objects must be like; nil where all are wanted. Never more than the wire can carry.
+    /// The condition on objects; nil selects all. It can always be represented on the wire.
     public let conditions: ObjectFilterCondition?
-    /// What results are ordered by, first things first.
+    /// The properties that results are ordered by, the most significant first.
     public var orderByProperties: [OrderByProperty]?
-    /// How many objects are wanted at most; 0 is all of them, as in the reference's in-memory database.
+    /// Maximum number of objects; 0 means all, as in the in-memory database of the reference implementation.
     public var take: Int?
-    /// How many objects are left out before the first.
+    /// Number of objects to skip.
     public var skip: Int?
 
-    /// A filter that all objects pass.
+    /// Creates a filter that all objects match.
     public init(orderByProperties: [OrderByProperty]? = nil, take: Int? = nil, skip: Int? = nil) {
         conditions = nil
         self.orderByProperties = orderByProperties
@@ -24,10 +24,10 @@ public struct ObjectFilter: Sendable, Hashable {
         self.skip = skip
     }
 
-    /// A filter with a condition.
+    /// Creates a filter with a condition.
     ///
-    /// - Throws: ``PayloadError`` where the wire can't carry the condition: it nests and, or and not, or has an operand that
-    ///   is another property, or a property without a name. The pointer is that of the filter's JSON.
+    /// - Throws: ``PayloadError`` if the wire format can't represent the condition: it nests and, or and not, has an
+    ///   operand that is another property, or a property without a name. The pointer is that of the filter's JSON.
     public init(
         conditions: ObjectFilterCondition,
         orderByProperties: [OrderByProperty]? = nil,
@@ -41,7 +41,7 @@ public struct ObjectFilter: Sendable, Hashable {
         self.skip = skip
     }
 
-    /// Reads a filter that came in, by the rules of the reference.
+    /// Decodes a received filter, by the rules of the reference implementation.
     init(_ view: JSONView) throws(PayloadError) {
         try self.init(view, .wire)
     }
@@ -59,7 +59,7 @@ public struct ObjectFilter: Sendable, Hashable {
         skip = try Self.count(view["skip"])
     }
 
-    /// A fraction counts as the next whole number, as it does where the reference counts.
+    /// Decodes a number. A fraction is rounded up, as in the reference implementation.
     private static func count(_ view: JSONView?) throws(PayloadError) -> Int? {
         guard let view else { return nil }
         guard let number = view.number else { throw .invalid(view, "must be a number") }
@@ -77,7 +77,7 @@ extension ObjectFilter: Codable {
         case conditions, orderByProperties, take, skip
     }
 
-    /// Encodes the wire's form.
+    /// Encodes the filter in its wire format.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Keys.self)
         try container.encodeIfPresent(conditions?.json(.wire), forKey: .conditions)
@@ -87,23 +87,23 @@ extension ObjectFilter: Codable {
     }
 }
 
-/// Says which context a remote call is meant for: `{conditions?}` on the wire, as in ``ObjectFilter``.
+/// A filter for the contexts that a remote call is meant for: `{conditions?}` on the wire, as in ``ObjectFilter``.
 public struct ContextFilter: Sendable, Hashable {
-    /// What the context must be like; nil where any will do. Never more than the wire can carry.
+    /// The condition on the context; nil matches all. It can always be represented on the wire.
     public let conditions: ObjectFilterCondition?
 
-    /// A filter that any context passes.
+    /// Creates a filter that all contexts match.
     public init() { conditions = nil }
 
-    /// A filter with a condition.
+    /// Creates a filter with a condition.
     ///
-    /// - Throws: ``PayloadError`` where the wire can't carry the condition, as ``ObjectFilter`` says.
+    /// - Throws: ``PayloadError`` if the wire format can't represent the condition: see ``ObjectFilter``.
     public init(conditions: ObjectFilterCondition) throws(PayloadError) {
         try conditions.checkCarried()
         self.conditions = conditions
     }
 
-    /// Reads a filter that came in, by the rules of the reference.
+    /// Decodes a received filter, by the rules of the reference implementation.
     init(_ view: JSONView) throws(PayloadError) {
         try self.init(view, .wire)
     }
@@ -124,7 +124,7 @@ extension ContextFilter: Codable {
         case conditions
     }
 
-    /// Encodes the wire's form.
+    /// Encodes the filter in its wire format.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Keys.self)
         try container.encodeIfPresent(conditions?.json(.wire), forKey: .conditions)
@@ -132,7 +132,7 @@ extension ContextFilter: Codable {
 }
 
 extension JSONView {
-    /// Checks that this is an object, and that a person wrote none but the members of a filter.
+    /// Checks that this is an object and, if a person wrote it, that it has only the members of a filter.
     fileprivate func checkFilter(_ names: [String], _ dialect: FilterDialect) throws(PayloadError) {
         if dialect == .person, let text = shortText, (try? ObjectFilterCondition.carried(self, dialect)) != nil {
             throw .invalid(self, "must be an object filter, not a condition: use {\"conditions\":\(text)}")
@@ -141,7 +141,7 @@ extension JSONView {
         if dialect == .person { try checkMembers(names) }
     }
 
-    /// Checks that an object has no members but these.
+    /// Checks that an object has only these members.
     func checkMembers(_ names: [String]) throws(PayloadError) {
         for (key, value) in members where !names.contains(where: { key.isString($0) }) {
             throw .invalid(value, "is unknown, must be one of \(names.joined(separator: ", "))")

@@ -1,4 +1,4 @@
-/// The parts of a filter, for those who set them one by one.
+/// The parts of a filter, to be set one by one.
 ///
 /// ```swift
 /// let filter = try ObjectFilter.buildWithConditions {
@@ -7,15 +7,15 @@
 /// }
 /// ```
 public struct ObjectFilterBuilder {
-    /// What objects must be like, in ``ObjectFilter/buildWithCondition(_:)``.
+    /// The condition on objects, for ``ObjectFilter/buildWithCondition(_:)``.
     public var condition: ObjectFilterCondition?
-    /// What objects must be like, in ``ObjectFilter/buildWithConditions(_:)``.
+    /// The condition on objects, for ``ObjectFilter/buildWithConditions(_:)``.
     public var conditions: ObjectFilterConditions?
-    /// What results are ordered by.
+    /// The properties that results are ordered by.
     public var orderByProperties: [OrderByProperty]?
-    /// How many objects are wanted at most; 0 is all of them.
+    /// Maximum number of objects; 0 means all.
     public var take: Int?
-    /// How many objects are left out before the first.
+    /// Number of objects to skip.
     public var skip: Int?
 
     fileprivate func build(_ conditions: ObjectFilterCondition?) throws(PayloadError) -> ObjectFilter {
@@ -24,21 +24,22 @@ public struct ObjectFilterBuilder {
     }
 }
 
-/// Several conditions, in CoatySwift's words.
+/// Several conditions, as named in CoatySwift.
 public typealias ObjectFilterConditions = ObjectFilterCondition
 
 extension ObjectFilterCondition {
-    /// All hold.
+    /// Creates a condition that holds if all of the conditions hold.
     public init(and conditions: [ObjectFilterCondition]) { self = .and(conditions) }
 
-    /// One holds at least.
+    /// Creates a condition that holds if at least one of the conditions holds.
     public init(or conditions: [ObjectFilterCondition]) { self = .or(conditions) }
 }
 
 extension ObjectFilter {
     /// Builds a filter with one condition.
     ///
-    /// - Throws: ``PayloadError`` where the condition is not set, or is none that the wire can carry; what the closure throws.
+    /// - Throws: ``PayloadError`` if the condition is not set or can't be represented on the wire; the errors of the
+    ///   closure.
     public static func buildWithCondition(_ closure: (inout ObjectFilterBuilder) throws -> Void) throws -> ObjectFilter
     {
         var builder = ObjectFilterBuilder()
@@ -48,8 +49,8 @@ extension ObjectFilter {
 
     /// Builds a filter with several conditions.
     ///
-    /// - Throws: ``PayloadError`` where the conditions are not set, or are none that the wire can carry; what the closure
-    ///   throws.
+    /// - Throws: ``PayloadError`` if the conditions are not set or can't be represented on the wire; the errors of the
+    ///   closure.
     public static func buildWithConditions(_ closure: (inout ObjectFilterBuilder) throws -> Void) throws -> ObjectFilter
     {
         var builder = ObjectFilterBuilder()

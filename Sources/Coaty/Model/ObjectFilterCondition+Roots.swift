@@ -2,9 +2,9 @@ extension ObjectFilterCondition {
     /// Passes all properties to `visit`, operands included, and checks that each begins with the name of a root.
     ///
     /// - Parameters:
-    ///   - roots: the names of the objects that the condition is about.
+    ///   - roots: the names of the objects that the condition refers to.
     ///   - pointer: the JSON Pointer of the condition.
-    /// - Throws: ``PayloadError`` if a property begins with no root, or the condition is nested too deep.
+    /// - Throws: ``PayloadError`` if a property does not begin with a root, or the condition is nested too deeply.
     package func checkRoots(
         _ roots: [String],
         at pointer: String,

@@ -1,31 +1,31 @@
-/// What an object, or several named ones, must be like: the condition language of filters and rules.
+/// A condition on an object, or on several named objects: the condition language of filters and rules.
 ///
-/// In JSON `[property, [operator, operand…]]`, `{"and": […]}`, `{"or": […]}` or `{"not": …}`. Operators are numbers or names,
-/// an operand may be `{"property": …}`. What a filter carries over the wire is less: see ``ObjectFilter``.
+/// In JSON, `[property, [operator, operand…]]`, `{"and": […]}`, `{"or": […]}` or `{"not": …}`. Operators are numbers or
+/// names; an operand may be `{"property": …}`. Filters on the wire support only a part of it: see ``ObjectFilter``.
 ///
 /// ```swift
 /// .and([.property("status", .equals("on")), .property(["labels", "com.example.floor"], .between(6, 8))])
 /// ```
 public indirect enum ObjectFilterCondition: Sendable, Hashable {
-    /// A property's value is as the expression says.
+    /// The property's value matches the expression.
     case property(ObjectFilterProperty, ObjectFilterExpression)
-    /// All hold. Holds where there is none.
+    /// All conditions hold; true for an empty list.
     case and([ObjectFilterCondition])
-    /// One holds at least. Does not hold where there is none.
+    /// At least one condition holds; false for an empty list.
     case or([ObjectFilterCondition])
     /// The condition does not hold.
     case not(ObjectFilterCondition)
 
-    /// How deep and, or and not may be nested. JSON that is deeper is refused, and what is deeper is
-    /// neither true nor false.
+    /// Maximum nesting depth of and, or and not. JSON that is nested deeper is refused; a deeper condition is neither
+    /// true nor false.
     public static let maximumDepth = 32
 
-    /// A property's value is as the expression says.
+    /// Creates a condition that a property's value matches an expression.
     public init(property: ObjectFilterProperty, expression: ObjectFilterExpression) {
         self = .property(property, expression)
     }
 
-    /// How many conditions on properties this consists of; an and or or without any counts as one.
+    /// Number of conditions on properties; an empty and or or counts as one.
     package var leafCount: Int {
         switch self {
         case .property: 1
@@ -34,7 +34,7 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
         }
     }
 
-    /// Reads one condition on a property.
+    /// Decodes a condition on one property.
     private init(leaf view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
         let parts = Array(view.elements.prefix(3))
         guard parts.count == 2 else {
@@ -44,7 +44,7 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
         self = .property(try ObjectFilterProperty(parts[0]), try ObjectFilterExpression(parts[1], dialect))
     }
 
-    /// Reads a tree, operators by their numbers or their names.
+    /// Decodes a condition tree, with operator numbers or names.
     ///
     /// - Throws: ``PayloadError`` with the place in the view's document.
     package init(_ view: JSONView) throws(PayloadError) {
@@ -74,15 +74,16 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
 
     private static let expected = "must be [property, [operator, operand…]], or have one of and, or, not"
 
-    /// Returns the error for an object filter in place of a condition, with the condition in it if there is a valid one.
+    /// Returns the error for an object filter in place of a condition, with the condition in it if there is a valid
+    /// one.
     private static func refusal(ofFilter filter: JSONView, with conditions: JSONView) -> PayloadError {
         let reason = "must be a condition, not an object filter with conditions"
         guard (try? Self(conditions)) != nil, let text = conditions.shortText else { return .invalid(filter, reason) }
         return .invalid(filter, "\(reason): use \(text)")
     }
 
-    /// Reads what a filter has as its conditions; nil where there are none. What a person writes is refused where the wire
-    /// would leave it out without a word: the filter would match everything.
+    /// Decodes the conditions of a filter; nil if there are none. Content that the wire format would silently ignore is
+    /// refused if a person wrote it, because otherwise the filter would match everything.
     static func carried(_ view: JSONView?, _ dialect: FilterDialect) throws(PayloadError) -> Self? {
         guard let view else { return nil }
         guard view.kind == .object else { return try Self(leaf: view, dialect) }
@@ -113,7 +114,8 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
         return conditions
     }
 
-    /// - Throws: ``PayloadError`` where a filter can't carry the condition over the wire; the pointer is that of the filter.
+    /// - Throws: ``PayloadError`` if the wire format of a filter can't represent the condition; the pointer is that of
+    ///   the filter.
     func checkCarried() throws(PayloadError) {
         switch self {
         case .property: try checkLeaf("/conditions")
@@ -151,34 +153,34 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
 }
 
 extension ObjectFilterCondition: Codable {
-    /// Decodes a condition, operators by their numbers or their names.
+    /// Decodes a condition, with operator numbers or names.
     public init(from decoder: any Decoder) throws {
         self = try decoder.decodeChecked { view throws(PayloadError) in try Self(view) }
     }
 
-    /// Encodes the condition, operators as numbers.
+    /// Encodes the condition, with operator numbers.
     public func encode(to encoder: any Encoder) throws {
         try json(.tree).encode(to: encoder)
     }
 }
 
-/// Who wrote a filter's JSON, and what it may hold.
+/// The author of a filter's JSON, which determines its allowed content.
 enum FilterDialect {
-    /// An agent: operators are numbers, one level of and or or.
+    /// An agent: operators are numbers, with at most one level of and or or.
     case wire
-    /// A person: operators may be names, and what would be left out without a word is refused.
+    /// A person: operators may be names, and content that would be silently ignored is refused.
     case person
-    /// A person, and it stays here: conditions may be nested, operands may be other properties.
+    /// A person, for local use only: conditions may be nested, operands may be other properties.
     case tree
 }
 
-/// How a filter's operators are written.
+/// The notation of a filter's operators.
 enum OperatorSpelling {
     case numbers, names
 }
 
 extension Decoder {
-    /// Decodes through a check of JSON, so that there is one reading of filters and its errors say where.
+    /// Decodes via a checked JSON text, so that filters have only one parser, whose errors contain the place.
     func decodeChecked<Value>(_ read: (JSONView) throws(PayloadError) -> Value) throws -> Value {
         let document = try JSONDocument(PayloadCoder.encodeBytes(AnyCodable(from: self)))
         do {

@@ -1,41 +1,43 @@
-/// Why a condition holds for some objects, or does not: its tree, each part with the values compared and its own verdict.
+/// The reason why a condition holds for some objects or not: its tree, where each part has its verdict and the compared
+/// values.
 ///
-/// In JSON `{holds, property, value?, operator, operands}` or `{holds, and | or | not | tooDeep | exhausted}`.
+/// In JSON, `{holds, property, value?, operator, operands}` or `{holds, and | or | not | tooDeep | exhausted}`.
 public struct ObjectFilterExplanation: Sendable, Hashable {
     /// Whether this part holds.
     public let holds: Bool
-    /// What the part is made of.
+    /// The kind and content of the part.
     public let part: Part
 
-    /// What a part is made of.
+    /// The kind and content of a part.
     public indirect enum Part: Sendable, Hashable {
-        /// A property, its value if it has one, and what that is compared with.
+        /// A property, its value if it has one, and the operator with its operands.
         case property(ObjectFilterProperty, ExplainedValue?, ObjectFilterOperator, [Operand])
-        /// All hold.
+        /// All parts hold.
         case and([ObjectFilterExplanation])
-        /// One holds at least.
+        /// At least one part holds.
         case or([ObjectFilterExplanation])
-        /// The other does not hold.
+        /// The inner part does not hold.
         case not(ObjectFilterExplanation)
-        /// Nested deeper than ``ObjectFilterCondition/maximumDepth``: neither it nor its opposite holds.
+        /// Nested deeper than ``ObjectFilterCondition/maximumDepth``: neither the part nor its opposite holds.
         case tooDeep
-        /// The condition took too much work up to here: neither this nor what it is needed for holds.
+        /// The condition exceeded the work budget before or in this part: neither the part nor the parts that depend on
+        /// it hold.
         case exhausted
     }
 
     /// An operand: `{property?, value?}` in JSON.
     public struct Operand: Sendable, Hashable {
-        /// The property that the operand is; nil where it is a value.
+        /// The property that the operand names; nil if it is a value.
         public let property: ObjectFilterProperty?
-        /// The value; nil where the property has none.
+        /// The value; nil if the property has none.
         public let value: ExplainedValue?
     }
 }
 
-/// A value that was compared: `{"value": …}` in JSON or, where it is too large to be told, the beginning of its JSON text
-/// and the length in bytes of all of it, `{"valueBegins": "[1,2,", "valueLength": 5000}`.
+/// A compared value: in JSON, `{"value": …}`. If it is too large, the beginning of its JSON text and the length of the
+/// whole text in bytes: `{"valueBegins": "[1,2,", "valueLength": 5000}`.
 public struct ExplainedValue: Sendable, Hashable {
-    /// A larger value, in bytes of its JSON text, is cut.
+    /// Maximum size of a complete value, in bytes of its JSON text. Larger values are cut.
     public static let maximumLength = 1_024
 
     /// The value, or the beginning of its JSON text.
@@ -43,14 +45,14 @@ public struct ExplainedValue: Sendable, Hashable {
     /// The length of its JSON text in bytes.
     public let length: Int
 
-    /// Whether the value was too large, and only its beginning is told.
+    /// Whether the value is too large, and only its beginning is included.
     public var isCut: Bool { length > Self.maximumLength }
 
     init(_ view: JSONView) {
         self.init(view.bytes) { AnyCodable(view) }
     }
 
-    /// What JSON can't say, as infinity, is told as text.
+    /// Values that JSON can't represent, such as infinity, become text.
     init(_ json: AnyCodable) {
         let bytes = (try? PayloadCoder.encodeBytes(json)) ?? Array("\"\(json)\"".utf8)
         self.init(bytes[...]) { json }
@@ -63,7 +65,7 @@ public struct ExplainedValue: Sendable, Hashable {
             return
         }
         var end = bytes.startIndex + Self.maximumLength
-        // Not within a character of UTF-8.
+        // Do not cut within a UTF-8 character.
         while end > bytes.startIndex, bytes[end] & 0xC0 == 0x80 { end -= 1 }
         self.value = .string(String(decoding: bytes[..<end], as: UTF8.self))
     }
@@ -80,7 +82,7 @@ extension ObjectFilterCondition {
         return explainer.explain(self, CompiledCondition(self).part, isNeeded: true).explanation
     }
 
-    /// Explains ``matches(roots:)``. Unlike that, looks at all parts, also where the verdict is already clear.
+    /// Explains ``matches(roots:)``. Unlike it, evaluates all parts, even after the verdict is known.
     public func explain(roots: (String) -> JSONView?) -> ObjectFilterExplanation {
         withoutActuallyEscaping(roots) { roots in
             var explainer = ConditionExplainer(steps: Self.maximumStepsOfPairs) { $0.value(inRoots: roots) }
@@ -89,12 +91,12 @@ extension ObjectFilterCondition {
     }
 }
 
-/// Judges all parts of a condition as ``CompiledCondition`` does, and keeps what it finds.
+/// Evaluates all parts of a condition like ``CompiledCondition``, and records the results.
 private struct ConditionExplainer {
     let lookup: (PropertyPath) -> JSONView?
-    /// The budget of the verdict.
+    /// The budget of the parts that decide the verdict.
     private var needed: WorkBudget
-    /// The budget of parts that the verdict does not need: they must not take from its own.
+    /// The budget of the other parts, which must not use the budget of the verdict.
     private var other: WorkBudget
 
     init(steps: Int, lookup: @escaping (PropertyPath) -> JSONView?) {
@@ -108,7 +110,7 @@ private struct ConditionExplainer {
         set { if isNeeded { needed = newValue } else { other = newValue } }
     }
 
-    /// The verdict is nil where it is unknown, or the budget does not reach to it.
+    /// Explains a condition. The verdict is nil if it is unknown, or the budget is exceeded.
     mutating func explain(
         _ condition: ObjectFilterCondition,
         _ part: CompiledCondition.Part,
@@ -147,8 +149,8 @@ private struct ConditionExplainer {
         return (.init(holds: verdict ?? false, part: explained), verdict)
     }
 
-    /// Explains parts, of which the first that is `deciding` decides. The verdict needs none after it, nor after the budget
-    /// has been exceeded.
+    /// Explains parts, where the first part that is `deciding` decides. The verdict does not depend on parts after it,
+    /// nor on parts after the budget is exceeded.
     private mutating func explain(
         _ conditions: [ObjectFilterCondition],
         _ parts: [CompiledCondition.Part],
@@ -217,7 +219,7 @@ extension ExplainedValue: Encodable {
         case value, valueBegins, valueLength
     }
 
-    /// Encodes the value, or what is told of it.
+    /// Encodes the value, or its beginning and length.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Keys.self)
         try container.encode(value, forKey: isCut ? .valueBegins : .value)

@@ -1,4 +1,4 @@
-/// What a filter asks of a property's value. Raw values as on the wire.
+/// The comparison of a property's value in a filter. Raw values as on the wire.
 public enum ObjectFilterOperator: Int, Sendable, CaseIterable {
     case LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual, Between, NotBetween, Like, Equals, NotEquals
     case Exists, NotExists, Contains, NotContains, In, NotIn
@@ -18,7 +18,7 @@ public enum ObjectFilterOperator: Int, Sendable, CaseIterable {
         }
     }
 
-    /// The operator of a name; nil where there is none.
+    /// Returns the operator with a name; nil if there is none.
     init?(name: String) {
         guard let known = Self.names[name] else { return nil }
         self = known
@@ -45,14 +45,15 @@ extension ObjectFilterOperator: Codable {
     }
 }
 
-/// What an operator compares a property's value with.
+/// An operand that a property's value is compared with.
 public enum ObjectFilterOperand: Sendable, Hashable {
     /// A value.
     case value(AnyCodable)
-    /// The value of another property. The wire does not carry it.
+    /// The value of another property. Not supported on the wire.
     case property(ObjectFilterProperty)
 
-    /// A tree has `{"property": …}` for another property, and `{"value": …}` for a value that looks like one of the two.
+    /// Decodes an operand. A tree uses `{"property": …}` for another property, and `{"value": …}` for a value that
+    /// looks like one of the two.
     init(_ view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
         var members = view.members
         guard dialect == .tree, let (_, operand) = members.next(), members.next() == nil else {
@@ -85,14 +86,14 @@ public enum ObjectFilterOperand: Sendable, Hashable {
 /// .init(filterOperator: .Equals, op1: .property("context.floor"))
 /// ```
 public struct ObjectFilterExpression: Sendable, Hashable {
-    /// What is asked.
+    /// The operator.
     public let filterOperator: ObjectFilterOperator
-    /// What it is asked of.
+    /// The first operand.
     public let firstOperand: ObjectFilterOperand?
     /// The second operand of `Between` and `NotBetween`.
     public let secondOperand: ObjectFilterOperand?
 
-    /// An expression. The second operand does not count without the first.
+    /// Creates an expression. The second operand is ignored without the first.
     public init(
         filterOperator: ObjectFilterOperator,
         op1: ObjectFilterOperand? = nil,
@@ -103,7 +104,8 @@ public struct ObjectFilterExpression: Sendable, Hashable {
         secondOperand = op1 == nil ? nil : op2
     }
 
-    /// On the wire the number of operands is free, as in the reference: it takes a missing one as undefined.
+    /// Decodes an expression. On the wire, any number of operands is allowed, as in the reference implementation, which
+    /// reads a missing operand as undefined.
     init(_ view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
         let parts = Array(view.elements.prefix(4))
         guard let first = parts.first else { throw .invalid(view, "must be [operator, operand…]") }
@@ -133,12 +135,12 @@ public struct ObjectFilterExpression: Sendable, Hashable {
 }
 
 extension ObjectFilterExpression: Codable {
-    /// Decodes `[operator, operand…]`, the operator by its number or its name.
+    /// Decodes `[operator, operand…]`, with an operator number or name.
     public init(from decoder: any Decoder) throws {
         self = try decoder.decodeChecked { view throws(PayloadError) in try Self(view, .tree) }
     }
 
-    /// Encodes `[operator, operand…]`, the operator as its number.
+    /// Encodes `[operator, operand…]`, with an operator number.
     public func encode(to encoder: any Encoder) throws {
         try json(.tree).encode(to: encoder)
     }
@@ -162,17 +164,16 @@ extension ObjectFilterExpression {
     /// Greater than or equal to a number or a string.
     public static func greaterThanOrEqual(_ value: AnyCodable) -> Self { Self(.GreaterThanOrEqual, value) }
 
-    /// From one to the other of two numbers or strings, whichever is the lesser.
+    /// Between two numbers or strings, inclusive, in any order.
     public static func between(_ value1: AnyCodable, _ value2: AnyCodable) -> Self { Self(.Between, value1, value2) }
 
-    /// Below the lesser or above the greater of two numbers or strings.
+    /// Outside the range of two numbers or strings, in any order.
     public static func notBetween(_ value1: AnyCodable, _ value2: AnyCodable) -> Self {
         Self(.NotBetween, value1, value2)
     }
 
-    /// A string of a pattern: `_` is any character (UTF-16 code unit), `%` any number of them, neither a line break; a
-    /// backslash takes the next character literally. One of more than 1024 units matches
-    /// nothing.
+    /// A string that matches a pattern: `_` is any character (UTF-16 code unit), `%` is any number of them, neither
+    /// matches a line break; a backslash escapes the next character. A pattern of more than 1024 units matches nothing.
     public static func like(_ pattern: String) -> Self { Self(.Like, .string(pattern)) }
 
     /// Deeply equal to a value.
@@ -181,22 +182,22 @@ extension ObjectFilterExpression {
     /// Present, and not deeply equal to a value.
     public static func notEquals(_ value: AnyCodable) -> Self { Self(.NotEquals, value) }
 
-    /// Present, `null` included.
+    /// Present, including `null`.
     public static func exists() -> Self { Self(filterOperator: .Exists) }
 
     /// Absent.
     public static func notExists() -> Self { Self(filterOperator: .NotExists) }
 
-    /// An object with these members, an array with these elements (or with this one, that is neither), on all levels; or
-    /// the same value.
+    /// An object with these members, or an array with these elements (or with this element, if it is neither), on all
+    /// levels; or the same value.
     public static func contains(_ values: AnyCodable) -> Self { Self(.Contains, values) }
 
-    /// Present, and does not contain the values.
+    /// Present, but does not contain the values.
     public static func notContains(_ values: AnyCodable) -> Self { Self(.NotContains, values) }
 
     /// Deeply equal to one of the values.
     public static func `in`(_ values: [AnyCodable]) -> Self { Self(.In, .array(values)) }
 
-    /// Present, and deeply equal to none of the values.
+    /// Present, but not deeply equal to any of the values.
     public static func notIn(_ values: [AnyCodable]) -> Self { Self(.NotIn, .array(values)) }
 }

@@ -1,29 +1,30 @@
-/// Names a property of an object, or one nested in it.
+/// The name of a property of an object, or of a nested property.
 ///
-/// Stands as a dotted path (`"context.floor"`) or, where a name holds a dot itself, as an array of names
-/// (`["labels", "com.example.floor"]`), and is sent as it was given. In an array, `length` is the number of elements and a
+/// It is a dotted path (`"context.floor"`) or, if a name contains a dot, an array of names (`["labels",
+/// "com.example.floor"]`), and is sent in the given form. In a JSON array, `length` is the number of elements and a
+/// number is an index. The empty array of names is the object itself.
 /// number is an index. The empty array is the object itself.
 public struct ObjectFilterProperty: Sendable, Hashable {
-    /// The names from the outside in.
+    /// The names from the outermost to the innermost.
     public let names: [String]
     /// Whether the property was given as an array of names.
     public let isArray: Bool
 
-    /// A property in dot notation.
+    /// Creates a property in dot notation.
     public init(_ objectFilterProperty: String) {
-        // By bytes: a name may begin with a mark that Swift would take for a part of the dot before it.
+        // Splits bytes: a name may begin with a combining mark, which Swift would combine with the dot before it.
         names = objectFilterProperty.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
             .map { String(Substring($0)) }
         isArray = false
     }
 
-    /// A property in array notation.
+    /// Creates a property in array notation.
     public init(_ objectFilterProperties: [String]) {
         names = objectFilterProperties
         isArray = true
     }
 
-    /// Reads a dotted path or an array of names.
+    /// Decodes a dotted path or an array of names.
     ///
     /// - Throws: ``PayloadError`` with the place in the view's document.
     package init(_ view: JSONView, mayBeEmpty: Bool = false) throws(PayloadError) {
@@ -49,10 +50,10 @@ public struct ObjectFilterProperty: Sendable, Hashable {
 }
 
 extension ObjectFilterProperty: ExpressibleByStringLiteral, ExpressibleByArrayLiteral {
-    /// A property in dot notation.
+    /// Creates a property in dot notation.
     public init(stringLiteral path: String) { self.init(path) }
 
-    /// A property in array notation.
+    /// Creates a property in array notation.
     public init(arrayLiteral names: String...) { self.init(names) }
 }
 
@@ -62,7 +63,7 @@ extension ObjectFilterProperty: Codable {
         self = try decoder.decodeChecked { view throws(PayloadError) in try Self(view) }
     }
 
-    /// Encodes the property as it was given.
+    /// Encodes the property in the given notation.
     public func encode(to encoder: any Encoder) throws {
         try json.encode(to: encoder)
     }
@@ -72,16 +73,16 @@ extension ObjectFilterProperty: Codable {
 public struct OrderByProperty: Sendable, Hashable {
     /// The property whose values are compared.
     public var objectFilterProperties: ObjectFilterProperty
-    /// Which end comes first.
+    /// The sorting order.
     public var sortingOrder: SortingOrder
 
-    /// Orders by a property.
+    /// Creates an ordering by a property.
     public init(properties: ObjectFilterProperty, sortingOrder: SortingOrder) {
         objectFilterProperties = properties
         self.sortingOrder = sortingOrder
     }
 
-    /// Reads `[property, "Asc" | "Desc"]`.
+    /// Decodes `[property, "Asc" | "Desc"]`.
     ///
     /// - Throws: ``PayloadError`` with the place in the view's document.
     package init(_ view: JSONView) throws(PayloadError) {
@@ -106,7 +107,7 @@ extension OrderByProperty: Codable {
     }
 }
 
-/// Which end of an ordering comes first. Cases as on the wire.
+/// The sorting order. Cases as on the wire.
 public enum SortingOrder: String, Codable, Sendable, CaseIterable {
     case Asc, Desc
 }

@@ -1,12 +1,12 @@
-/// Asks for objects that a result refers to, to be put into an extra property of it.
+/// A request for objects that a result refers to. They are added to the result as an extra property.
 public struct ObjectJoinCondition: Codable, Sendable, Hashable {
     /// The property that refers to other objects.
     public var localProperty: String
-    /// The extra property that takes the other objects.
+    /// The extra property for the other objects.
     public var asProperty: String
     /// Whether the local property is an array, each element of which refers to objects; absent means false.
     public var isLocalPropertyArray: Bool?
-    /// Whether the extra property takes one object instead of an array; absent means false.
+    /// Whether the extra property is one object instead of an array; absent means false.
     public var isOneToOneRelation: Bool?
 
     /// Creates a join condition.
@@ -37,7 +37,7 @@ public struct ObjectJoinCondition: Codable, Sendable, Hashable {
         .optional("isOneToOneRelation", .bool),
     ])
 
-    /// Reads what a query has as its join conditions: one, or an array of them.
+    /// Decodes the join conditions of a query: one, or an array of them.
     static func list(_ view: JSONView) throws(PayloadError) -> [ObjectJoinCondition] {
         guard view.kind == .array else { return [try ObjectJoinCondition(view)] }
         var conditions: [ObjectJoinCondition] = []

@@ -1,25 +1,26 @@
-/// Applies filters to objects, for those who answer queries without a database.
+/// Applies filters to objects, to answer queries without a database.
 public enum ObjectMatcher {
-    /// Whether an object is as a filter's conditions say. Its ordering, take and skip do not count.
+    /// Returns whether an object matches a filter's conditions. Ordering, take and skip are ignored.
     ///
-    /// - Throws: `EncodingError` where the object holds what JSON can't say.
+    /// - Throws: `EncodingError` if JSON can't represent the object.
     public static func matchesFilter(obj: CoatyObject, filter: ObjectFilter) throws -> Bool {
         try filter.matches(view(obj))
     }
 
-    /// Whether an object is as a filter's conditions say.
+    /// Returns whether an object matches a filter's conditions.
     ///
-    /// - Throws: `EncodingError` where the object holds what JSON can't say.
+    /// - Throws: `EncodingError` if JSON can't represent the object.
     public static func matchesFilter(obj: CoatyObject, filter: ContextFilter) throws -> Bool {
         try filter.matches(view(obj))
     }
 
-    /// The objects that a filter selects, in its order, without those it skips, and no more than it takes.
+    /// Returns the objects that a filter selects, in its order, without the skipped ones, and limited to the filter's
+    /// `take`.
     ///
-    /// Missing properties come first, then null, false, true, numbers, strings, and last arrays and objects, which have no order.
-    /// Objects that are alike stay in their order.
+    /// Missing properties come first, followed by null, false, true, numbers, strings, and finally arrays and objects,
+    /// which are unordered. Equal objects keep their order.
     ///
-    /// - Throws: `EncodingError` where an object holds what JSON can't say.
+    /// - Throws: `EncodingError` if JSON can't represent an object.
     public static func objects<Object: CoatyObject>(
         _ objects: [Object],
         matching filter: ObjectFilter
@@ -33,12 +34,13 @@ public enum ObjectMatcher {
 }
 
 extension ObjectFilter {
-    /// Whether an object is as the conditions say; it need not be decoded.
+    /// Returns whether an object matches the conditions, without decoding it.
     public func matches(_ view: JSONView) -> Bool { conditions?.matches(view) ?? true }
 
-    /// Returns the elements that the filter selects, as ``ObjectMatcher/objects(_:matching:)`` says; they need not be decoded.
+    /// Returns the elements that the filter selects, like ``ObjectMatcher/objects(_:matching:)``, without decoding
+    /// them.
     ///
-    /// - Parameter view: an element's JSON, which is not kept.
+    /// - Parameter view: returns an element's JSON, which is not kept.
     package func select<Element, Failure: Error>(
         from elements: some Sequence<Element>,
         view: (Element) throws(Failure) -> JSONView
@@ -68,6 +70,6 @@ extension ObjectFilter {
 }
 
 extension ContextFilter {
-    /// Whether a context is as the conditions say; it need not be decoded.
+    /// Returns whether a context matches the conditions, without decoding it.
     public func matches(_ view: JSONView) -> Bool { conditions?.matches(view) ?? true }
 }

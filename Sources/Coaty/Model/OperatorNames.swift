@@ -1,13 +1,13 @@
 extension Payload {
-    /// The payload with a number for each operator that has a name in a filter of it, all other bytes as they are.
+    /// Returns the payload with each operator name of a filter replaced by its number; all other bytes stay unchanged.
     ///
-    /// - Parameter filter: a filter in the payload that has been checked; nil where there is none.
+    /// - Parameter filter: a checked filter in the payload; nil if there is none.
     func numberingOperators(of filter: JSONView?) throws(PayloadError) -> Payload {
         var numbered: [UInt8] = []
         var end = 0
         for view in filter?["conditions"]?.operators ?? [] {
             guard let known = view.string.flatMap(ObjectFilterOperator.init(name:)) else { continue }
-            // A view's bytes have their places in the document.
+            // The bytes of a view are a slice of the document's bytes.
             numbered += bytes[end..<view.bytes.startIndex]
             numbered += "\(known.rawValue)".utf8
             end = view.bytes.endIndex

@@ -1,14 +1,15 @@
 import Foundation
 
-/// A value as the ordering operators and orderings see it.
+/// A value as ordering operators and orderings compare it.
 ///
-/// As ECMAScript has it: null is 0, false 0, true 1, a string compared with a number is the number it spells, and an array of
-/// one element is like that element. Objects and other arrays are neither less nor greater than anything.
+/// The rules are those of ECMAScript: null is 0, false is 0, true is 1, a string that is compared with a number is
+/// converted to a number, and an array of one element is compared like that element. Objects and other arrays are
+/// neither less nor greater than any value.
 enum OrderedValue: Sendable {
     case number(Scalar)
     case text(String)
 
-    /// Reads a value of an object.
+    /// Creates an ordered value from a value of an object.
     init?(_ value: FilterValue, _ budget: inout WorkBudget) throws(WorkExceeded) {
         var value = value
         while value.view.kind == .array {
@@ -47,12 +48,13 @@ enum OrderedValue: Sendable {
         }
     }
 
-    /// Returns a number below 0 if this value comes first, above 0 if the other does; nil if neither can be said.
+    /// Returns a number below 0 if this value comes first, above 0 if the other does; nil if the values are not
+    /// comparable.
     func compare(_ other: OrderedValue, _ budget: inout WorkBudget) throws(WorkExceeded) -> Int? {
         switch (self, other) {
         case (.number(let left), .number(let right)): return Scalar.compare(left, right)
         case (.text(let left), .text(let right)):
-            // What a collation takes: nearly a microsecond, and 6 ns for each byte.
+            // The cost of a collation: nearly a microsecond, and 6 ns for each byte.
             try budget.spend(32 + (left.utf8.count + right.utf8.count) / 8)
             return Self.collate(left, right)
         case (.text(let text), .number(let right)):
@@ -70,15 +72,15 @@ enum OrderedValue: Sendable {
         return text.isEmpty ? 0 : Double(text)
     }
 
-    /// The root locale, so that a verdict does not depend on the machine.
+    /// The root locale, so that verdicts do not depend on the machine.
     private static let rootLocale = Locale(identifier: "")
 
-    /// Compares strings as a default collator does: `a` < `A` < `ä` < `b`.
+    /// Compares strings like a default collator: `a` < `A` < `ä` < `b`.
     static func collate(_ left: String, _ right: String) -> Int {
         left.utf8.elementsEqual(right.utf8) ? 0 : left.compare(right, locale: rootLocale).rawValue
     }
 
-    /// The bytes that the value holds besides its own.
+    /// The number of bytes that the value references.
     var footprint: Int {
         if case .text(let text) = self { WireName(text).footprint } else { 0 }
     }

@@ -1,15 +1,15 @@
-/// The state of an object at a point in time. Its parent object id is the object's.
+/// The state of an object at a point in time. Its parent object id is the object's id.
 open class Snapshot: CoatyObject {
     /// `coaty.Snapshot`
     open override class var objectType: String { CoreType.Snapshot.objectType }
 
     /// When the snapshot was taken; not 0.
     public var creationTimestamp: CoatyTimestamp
-    /// Who took it.
+    /// The creator of the snapshot.
     public var creatorId: CoatyUUID
-    /// Words to find it by, none of them empty.
+    /// Words to find it by; not empty.
     public var tags: [String]?
-    /// The object as it was, of any type.
+    /// The object at that time, of any type.
     public var object: CoatyObject
 
     /// Takes a snapshot of an object.

@@ -9,15 +9,15 @@ open class User: CoatyObject {
     public var displayName: String?
     /// The casual name.
     public var nickName: String?
-    /// The title, "Vice President".
+    /// The title, such as "Vice President".
     public var title: String?
-    /// The relation to the organization, "Employee".
+    /// The relation to the organization, such as "Employee".
     public var userType: String?
     /// Preferred languages, as in an Accept-Language header.
     public var preferredLanguage: String?
-    /// The locale for dates and numbers, `en-US`.
+    /// The locale for dates and numbers, such as `en-US`.
     public var locale: String?
-    /// The time zone, `Europe/Berlin`.
+    /// The time zone, such as `Europe/Berlin`.
     public var timezone: String?
     /// Whether the account is in use.
     public var active: Bool?
@@ -35,11 +35,11 @@ open class User: CoatyObject {
     public var addresses: [ScimAddress]?
     /// Groups that the person belongs to.
     public var groups: [ScimMultiValuedAttribute]?
-    /// What the person may do, any JSON values.
+    /// The person's entitlements, as any JSON values.
     public var entitlements: [AnyCodable]?
-    /// Roles, none of them empty.
+    /// Roles; not empty.
     public var roles: [String]?
-    /// Certificates, none of them empty.
+    /// Certificates; not empty.
     public var x509Certificates: [String]?
 
     /// Creates a user.
@@ -115,9 +115,9 @@ open class User: CoatyObject {
 public struct ScimUserNames: Codable, Sendable, Hashable {
     /// The full name, not empty.
     public var formatted: String?
-    /// The last name; goes with the given name.
+    /// The last name; requires the given name.
     public var familyName: String?
-    /// The first name; goes with the family name.
+    /// The first name; requires the family name.
     public var givenName: String?
     /// The middle names.
     public var middleName: String?
@@ -146,13 +146,13 @@ public struct ScimUserNames: Codable, Sendable, Hashable {
 
 /// One of several values of an attribute (RFC 7643, section 2.4).
 public struct ScimMultiValuedAttribute: Codable, Sendable, Hashable {
-    /// What the value is for, "work".
+    /// The purpose of the value, such as "work".
     public var type: String
     /// The value.
     public var value: String
     /// Whether it is the preferred one.
     public var primary: Bool?
-    /// The value for people.
+    /// The displayed form of the value.
     public var display: String?
 
     /// Creates a value.
@@ -166,15 +166,15 @@ public struct ScimMultiValuedAttribute: Codable, Sendable, Hashable {
 
 /// A postal address (RFC 7643, section 4.1.2).
 public struct ScimAddress: Codable, Sendable, Hashable {
-    /// What the address is for, "work".
+    /// The purpose of the address, such as "work".
     public var type: String
     /// The value.
     public var value: String
     /// Whether it is the preferred one.
     public var primary: Bool?
-    /// The value for people.
+    /// The displayed form of the value.
     public var display: String?
-    /// The whole address, for a label.
+    /// The complete address, formatted for a label.
     public var formatted: String?
     /// Street and number.
     public var streetAddress: String?
