@@ -1,4 +1,4 @@
-/// What an agent is built from, as log objects tell it.
+/// The package, build and configuration of an agent, as log objects contain them.
 public struct AgentInfo: Codable, Sendable, Hashable {
     /// The package.
     public struct Package: Codable, Sendable, Hashable {
@@ -18,7 +18,7 @@ public struct AgentInfo: Codable, Sendable, Hashable {
     public struct Build: Codable, Sendable, Hashable {
         /// When it was built, as an ISO 8601 date and time.
         public var buildDate: String
-        /// `development`, `production` or the like.
+        /// The mode, such as `development` or `production`.
         public var buildMode: String
 
         /// Creates a build.

@@ -1,8 +1,8 @@
-/// What a container is made of.
+/// The components of a container.
 public struct Components {
     /// The controllers' names and classes, in the order in which they are created and called.
     public var controllers: KeyValuePairs<String, Controller.Type>
-    /// Object classes of one's own: to be named here, so that each is registered before the first object of its type comes.
+    /// Custom object classes. Listing them here registers each before the first object of its type arrives.
     public var objectTypes: [CoatyObject.Type]
 
     /// Creates components.

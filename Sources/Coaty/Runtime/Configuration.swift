@@ -1,10 +1,10 @@
 public import Logging
 
-/// How a container and its controllers are to behave.
+/// The configuration of a container and its controllers.
 public struct Configuration {
-    /// What all controllers share.
+    /// The common options of all controllers.
     public var common: CommonOptions?
-    /// How the agent takes part in a network. A container can't be resolved without.
+    /// The communication options. A container can't be resolved without them.
     public var communication: CommunicationOptions?
     /// Options of the controllers.
     public var controllers: ControllerConfig?
@@ -22,8 +22,8 @@ public struct Configuration {
 
     /// Builds a configuration step by step.
     ///
-    /// - Throws: ``ConfigurationError/noCommunication`` where the steps leave it without communication options; what a step
-    ///   throws.
+    /// - Throws: ``ConfigurationError/noCommunication`` if the steps do not set communication options; the errors of a
+    ///   step.
     public static func build(_ steps: (inout Configuration) throws -> Void) throws -> Configuration {
         var configuration = Configuration()
         try steps(&configuration)
@@ -32,18 +32,18 @@ public struct Configuration {
     }
 }
 
-/// Why a container can't be made or extended.
+/// The reason why a container can't be created or extended.
 public enum ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The communication options are missing.
     case noCommunication
-    /// The container has a controller of this name.
+    /// The container already has a controller with this name.
     case duplicateController(String)
-    /// The properties given for the agent's identity make no identity.
+    /// The properties given for the agent's identity are not valid.
     case invalidIdentity(reason: String)
     /// The container is shut down.
     case shutDown
 
-    /// The error in words.
+    /// The error as text.
     public var description: String {
         switch self {
         case .noCommunication: "the configuration has no communication options"
@@ -54,21 +54,21 @@ public enum ConfigurationError: Error, Sendable, Equatable, CustomStringConverti
     }
 }
 
-/// What all controllers of a container share.
+/// The common options of all controllers of a container.
 public struct CommonOptions {
-    /// What the agent contributes to IO contexts, by the context's name.
+    /// The agent's contributions to IO contexts, by context name.
     public var ioContextNodes: [String: IoNodeDefinition]?
-    /// Properties of the agent's identity; others than those of every object go into its ``CoatyObject/custom``.
+    /// Properties of the agent's identity. Those that not every object has go into its ``CoatyObject/custom``.
     public var agentIdentity: [String: AnyCodable]?
     /// The agent's package, build and configuration, for log objects.
     public var agentInfo: AgentInfo?
-    /// Whatever the application's controllers want to know.
+    /// Application-defined options of the controllers.
     public var extra: [String: Any]
-    /// The least level of what is logged.
+    /// The minimum level of logged entries.
     public var logLevel: Logger.Level
     /// The user on whose behalf the agent acts.
     public var associatedUser: User?
-    /// The device that the agent runs on or stands for.
+    /// The device that the agent runs on or represents.
     public var associatedDevice: CoatyObject?
 
     /// Creates options.
@@ -91,13 +91,13 @@ public struct CommonOptions {
     }
 }
 
-/// What an agent contributes to an IO context.
+/// An agent's contribution to an IO context.
 public struct IoNodeDefinition {
     /// The sources.
     public var ioSources: [IoSource]?
     /// The actors.
     public var ioActors: [IoActor]?
-    /// What routing rules may ask for, as plain JSON values.
+    /// Properties for routing rules, as plain JSON values.
     public var characteristics: [String: Any]?
 
     /// Creates a definition.
@@ -125,7 +125,7 @@ public struct ControllerConfig {
 
 /// Options of a controller.
 public struct ControllerOptions {
-    /// Whatever the controller wants to know.
+    /// Application-defined options of the controller.
     public var extra: [String: Any]
 
     /// Creates options.

@@ -12,7 +12,7 @@ public final class Container {
     public let configuration: Configuration
     /// Publishes and observes events for the controllers.
     public nonisolated let communicationManager: CommunicationManager
-    /// Where the container and its communication manager log.
+    /// The logger of the container and its communication manager.
     public nonisolated let logger: Logger
 
     private var controllers: [(name: String, controller: Controller)] = []
@@ -20,13 +20,13 @@ public final class Container {
     private var isShutDown = false
     private nonisolated let lifecycle = Lifecycle()
 
-    /// Creates a container with its controllers, and starts its communication manager where the configuration asks for it.
+    /// Creates a container with its controllers, and starts its communication manager if the configuration requires it.
     ///
     /// - Parameters:
     ///   - components: the classes of the controllers and objects.
-    ///   - configuration: how they are to behave.
-    ///   - logger: for what happens; at the configuration's log level.
-    /// - Throws: ``ConfigurationError``; what ``CommunicationManager/init(identity:ioNodes:options:logger:)`` throws.
+    ///   - configuration: the configuration of the agent and its controllers.
+    ///   - logger: the log, which gets the configuration's log level.
+    /// - Throws: ``ConfigurationError``; the errors of ``CommunicationManager/init(identity:ioNodes:options:logger:)``.
     public static func resolve(
         components: sending Components,
         configuration: sending Configuration,
@@ -73,12 +73,12 @@ public final class Container {
         self.logger = controllerLogger
     }
 
-    /// The controller of a name; nil where there is none of this class.
+    /// Returns the controller with a name; nil if there is none of this class.
     public func getController<C: Controller>(name: String) -> C? {
         controllers.first { $0.name == name }?.controller as? C
     }
 
-    /// Adds a controller at run time. Where the communication manager is started, the controller is told at once.
+    /// Adds a controller at run time. If the communication manager is started, the controller is notified immediately.
     ///
     /// - Throws: ``ConfigurationError/duplicateController(_:)``, ``ConfigurationError/shutDown``
     public func registerController(
@@ -132,8 +132,8 @@ public final class Container {
                 case .starting(let join):
                     isStarted = true
                     for (_, controller) in controllers { controller.onCommunicationManagerStarting() }
-                    // Behind the tasks that the controllers have just begun, so that what these observe is among the first
-                    // subscriptions.
+                    // After the tasks that the controllers have just started, so that their observations are among the
+                    // first subscriptions.
                     await Task { join() }.value
                 case .stopping(let done):
                     isStarted = false
@@ -141,7 +141,7 @@ public final class Container {
                         controller.onCommunicationManagerStopping()
                         controller.disposeBag.dispose()
                     }
-                    // At once, so that what one may wait is all that they wait together.
+                    // Concurrently, so that the maximum wait is that of one controller.
                     await withDiscardingTaskGroup { group in
                         for (_, controller) in controllers { group.addTask { await controller.beforeLeaving() } }
                     }
@@ -152,7 +152,7 @@ public final class Container {
     }
 }
 
-/// Brings what the communication manager does to the container, in order.
+/// Passes the lifecycle calls of the communication manager to the container, in order.
 private final class Lifecycle: LifecycleDelegate {
     enum Step: Sendable {
         case starting(join: @Sendable () -> Void)
@@ -163,7 +163,7 @@ private final class Lifecycle: LifecycleDelegate {
     private let continuation: AsyncStream<Step>.Continuation
 
     init() {
-        // Unbounded, but starting and stopping take turns, and stopping waits for its step.
+        // Unbounded, but it stays small: starting and stopping alternate, and stopping waits for its step.
         (steps, continuation) = AsyncStream.makeStream(of: Step.self)
     }
 
@@ -181,7 +181,7 @@ private final class Lifecycle: LifecycleDelegate {
 }
 
 extension Identity {
-    /// An identity with the properties of a configuration.
+    /// Creates an identity with the properties of a configuration.
     fileprivate convenience init(properties: [String: AnyCodable]) throws {
         self.init()
         guard !properties.isEmpty else { return }

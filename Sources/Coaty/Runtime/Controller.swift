@@ -1,7 +1,8 @@
-/// Business logic of an agent: open for subclasses, which a container creates by the names in its ``Components``.
+/// The business logic of an agent. It is open for subclasses, which a container creates by the names in its
+/// ``Components``.
 ///
-/// Controllers run on the ``ControllerActor``. What a controller observes it sets up in
-/// ``onCommunicationManagerStarting()``, and hands it to its ``disposeBag``:
+/// Controllers run on the ``ControllerActor``. A controller sets up its observations in
+/// ``onCommunicationManagerStarting()``, and adds them to its ``disposeBag``:
 ///
 /// ```swift
 /// override func onCommunicationManagerStarting() {
@@ -17,11 +18,11 @@
 open class Controller {
     /// The container that the controller belongs to.
     public let container: Container
-    /// The options that the configuration has for the controller.
+    /// The configured options of the controller.
     public let options: ControllerOptions
-    /// The name of the controller in its container.
+    /// The name that the controller is registered with in its container.
     public let registeredName: String
-    /// Ends with the communication manager's session.
+    /// Disposed when the communication manager stops.
     public nonisolated let disposeBag = DisposeBag()
 
     /// The container's communication manager.
@@ -37,20 +38,21 @@ open class Controller {
     /// Called when all controllers of the container exist.
     open func onInit() {}
 
-    /// Called when the communication manager starts, before it joins the network: observations that are set up here stand
-    /// when others see the agent.
+    /// Called when the communication manager starts, before it joins the network: observations that are set up here are
+    /// active before other agents see this one.
     open func onCommunicationManagerStarting() {}
 
-    /// Called when the communication manager stops, before it leaves the network. What is in the ``disposeBag`` ends behind
+    /// Called when the communication manager stops, before it leaves the network. The ``disposeBag`` is disposed after
     /// this.
     open func onCommunicationManagerStopping() {}
 
-    /// Called when all controllers know that the communication manager stops. It leaves the network when they are done.
+    /// Called when all controllers have been notified that the communication manager stops. It leaves the network when
+    /// they have returned.
     func beforeLeaving() async {}
 
     /// Called when the container is shut down.
     open func onDispose() {}
 
-    /// Adds to a log object before it is published.
+    /// Called before a log object is published, to add to it.
     open func extendLogObject(log: Log) {}
 }

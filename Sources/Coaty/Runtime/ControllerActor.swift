@@ -1,7 +1,7 @@
-/// Where containers and controllers run: one after the other, so that controllers call each other and keep state without
-/// further ado. What blocks belongs elsewhere.
+/// The executor of containers and controllers. They run one at a time, so that controllers can call each other and keep
+/// state without locks. Code that blocks must run elsewhere.
 @globalActor
 public actor ControllerActor {
-    /// The one there is.
+    /// The shared instance.
     public static let shared = ControllerActor()
 }

@@ -14,7 +14,7 @@ public final class DisposeBag: Sendable {
 
     deinit { dispose() }
 
-    /// Ends all that is in the bag. What comes later is kept until the next time.
+    /// Ends everything in the bag. Observations and tasks that are added later are kept until the next call.
     public func dispose() {
         let disposables = state.withLock { state in
             defer { state.disposables = [:] }
@@ -38,7 +38,7 @@ public final class DisposeBag: Sendable {
 }
 
 extension Task {
-    /// Lets the bag cancel the task. A task that has ended leaves the bag.
+    /// Adds the task to a bag, which cancels it. A task that has ended is removed from the bag.
     public func disposed(by bag: DisposeBag) {
         let id = bag.insert { cancel() }
         Task<Void, Never> { [weak bag] in
@@ -49,14 +49,14 @@ extension Task {
 }
 
 extension Subscription {
-    /// Lets the bag end the observation.
+    /// Adds the observation to a bag, which ends it.
     public func disposed(by bag: DisposeBag) {
         _ = bag.insert { [self] in cancel() }
     }
 }
 
 extension PendingRequest {
-    /// Lets the bag end the request.
+    /// Adds the request to a bag, which ends it.
     public func disposed(by bag: DisposeBag) {
         _ = bag.insert { [self] in cancel() }
     }
