@@ -1,4 +1,4 @@
-/// The events of Coaty.
+/// The event types of Coaty.
 public enum CommunicationEventType: Sendable, CaseIterable, Hashable {
     case advertise
     case deadvertise
@@ -14,17 +14,17 @@ public enum CommunicationEventType: Sendable, CaseIterable, Hashable {
     case call
     case `return`
 
-    /// Whether the event is a request or a response, and so has a correlation id.
+    /// Whether the event is a request or a response, which have a correlation id.
     public var isTwoWay: Bool { responseType != nil || isResponse }
 
-    /// The event that answers this one; nil for events that have no answer.
+    /// The event that answers this one; nil for events without an answer.
     public var responseType: CommunicationEventType? {
         switch self {
         case .discover: .resolve
         case .query: .retrieve
         case .update: .complete
         case .call: .return
-        // Without a default, so that a new event is decided on.
+        // Without a default, so that the compiler requires a decision for each new event.
         case .advertise, .deadvertise, .channel, .associate, .ioValue, .resolve, .retrieve, .complete, .return: nil
         }
     }

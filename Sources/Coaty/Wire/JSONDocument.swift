@@ -1,9 +1,9 @@
 /// A checked JSON text and an index of its values.
 ///
-/// Nothing is decoded: a value is a place in the bytes. Whoever forwards a value forwards the bytes that came in, digit by
-/// digit. Duplicate keys are allowed, the last one counts, as in ECMAScript.
+/// Values are not decoded: a value is a place in the bytes. A value is forwarded as the received bytes, with all
+/// digits. Duplicate keys are allowed and the last one wins, as in ECMAScript.
 public struct JSONDocument: Sendable {
-    /// The deepest nesting of arrays and objects that is accepted.
+    /// Maximum nesting depth of arrays and objects.
     public static let maximumDepth = 512
 
     /// The kinds of JSON value.
@@ -14,23 +14,23 @@ public struct JSONDocument: Sendable {
     struct Node {
         /// Offset of the value's first byte.
         var start: UInt32
-        /// Offset behind the value's last byte.
+        /// Offset after the value's last byte.
         var end: UInt32
-        /// Index of the first node behind this value and all it holds.
+        /// Index of the first node after this value and all nested values.
         var next: UInt32
         var kind: Kind
-        /// Whether a string holds escapes, and so cannot be compared byte by byte.
+        /// Whether a string contains escapes, and therefore cannot be compared byte by byte.
         var isEscaped: Bool
-        /// Whether an object or array has so many parts that a ``MemberIndex`` finds them.
+        /// Whether an object or array has so many parts that a ``MemberIndex`` is used to find them.
         var isWide = false
     }
 
-    /// All of the document in one place: a view of each value is retained and released many times.
+    /// The document's data in one object: a view of each value is retained and released many times.
     final class Storage: Sendable {
         let bytes: [UInt8]
-        /// In the order of the text; an object's keys stand before their values.
+        /// In the order of the text. An object's keys come before their values.
         let nodes: ContiguousArray<Node>
-        /// Finds the parts of wide values; nil where there is none.
+        /// The index of the parts of wide values; nil if there are none.
         let wide: MemberIndex?
 
         fileprivate init(_ bytes: [UInt8], _ scanner: consuming JSONScanner) {
@@ -42,20 +42,20 @@ public struct JSONDocument: Sendable {
 
     let storage: Storage
 
-    /// The JSON text, as it came.
+    /// The JSON text as received.
     public var bytes: [UInt8] { storage.bytes }
     var nodes: ContiguousArray<Node> { storage.nodes }
     var wide: MemberIndex? { storage.wide }
 
     /// Checks a text against RFC 8259 and indexes it.
     ///
-    /// - Throws: ``JSONSyntaxError`` where the text is not JSON, not UTF-8, or nested deeper than ``maximumDepth``.
+    /// - Throws: ``JSONSyntaxError`` if the text is not JSON, not UTF-8, or nested deeper than ``maximumDepth``.
     public init(_ bytes: [UInt8]) throws(JSONSyntaxError) {
         try self.init(bytes, maximumValues: .max)
     }
 
-    /// Checks and indexes a text of at most some number of values, names of members included. Each takes 16 bytes of memory, or
-    /// 24 in a wide object, whatever it takes in the text.
+    /// Checks and indexes a text with a maximum number of values, including member names. Each value takes 16 bytes of
+    /// memory, or 24 in a wide object, whatever its size in the text.
     ///
     /// - Throws: ``JSONSyntaxError``
     init(_ bytes: [UInt8], maximumValues: Int) throws(JSONSyntaxError) {
@@ -65,24 +65,25 @@ public struct JSONDocument: Sendable {
         storage = Storage(bytes, scanner)
     }
 
-    /// The value that the whole text is.
+    /// The value of the whole text.
     public var root: JSONView { JSONView(document: self, index: 0) }
 
-    /// About how many bytes the document holds in memory, an index of its wide values included, which may be built later. What is
-    /// reserved for more values than there are is never written, and so takes no memory; it also differs from time to time.
+    /// The approximate number of bytes that the document uses in memory, including an index of its wide values, which
+    /// may be built later. Memory that is reserved for more values than there are is never written, so it takes no
+    /// physical memory; it also varies.
     var footprint: Int {
         bytes.count + nodes.count * MemoryLayout<Node>.stride + (wide?.reservedBytes ?? 0)
     }
 }
 
 extension JSONDocument {
-    /// The index of an object's member; of several with the name that of the last.
+    /// Returns the index of an object's member; of several members with the same name, that of the last.
     func member(named name: String, of object: Int) -> Int? {
         var name = name
         return name.withUTF8 { member(named: $0, of: object) }
     }
 
-    /// Over spans: arrays would be retained and released for each key.
+    /// Uses spans, because arrays would be retained and released for each key.
     fileprivate func member(named name: UnsafeBufferPointer<UInt8>, of object: Int) -> Int? {
         let (storedNodes, storedBytes) = (storage.nodes, storage.bytes)
         let nodes = storedNodes.span
@@ -100,7 +101,8 @@ extension JSONDocument {
         return found
     }
 
-    /// The index of the first member, within a value, whose object has another one of the same name before it; nil if there is none.
+    /// Returns the index of the first member, within a value, whose object has an earlier member with the same name;
+    /// nil if there is none.
     fileprivate func duplicateMember(within value: Int) -> Int? {
         let storedNodes = storage.nodes
         let nodes = storedNodes.span
@@ -115,13 +117,14 @@ extension JSONDocument {
         let nodes = storedNodes.span
         let bytes = storedBytes.span
         var count = 0
-        // A bit for each length and last character of the keys so far. A key whose bit is not set differs from all of them.
+        // One bit for each length and last character of the keys so far. A key whose bit is not set differs from all of
+        // them.
         var seen: UInt64 = 0
         var key = object + 1
         let end = Int(nodes[object].next)
         while key < end {
             let node = nodes[key]
-            // Most objects have few members: comparing them in pairs is faster than hashing.
+            // Most objects have few members, for which comparing in pairs is faster than hashing.
             guard !node.isEscaped, count < Self.maximumCompared else { return hashedDuplicateMember(of: object) }
             let bit = UInt64(1) << ((UInt64(bytes[Int(node.end) - 2]) + UInt64(node.end - node.start) * 7) & 63)
             var earlier = seen & bit == 0 ? key : object + 1
@@ -170,13 +173,13 @@ extension JSONDocument {
     }
 }
 
-/// Where, and why, a text is not JSON.
+/// The place and reason of a JSON syntax error.
 public struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConvertible {
     /// Offset of the offending byte.
     public let offset: Int
-    /// What is wrong there.
+    /// The error at this offset.
     public let reason: String
-    /// Whether the text may be JSON, but has more values than accepted.
+    /// Whether the text may be valid JSON but has too many values.
     var hasTooManyValues = false
 
     /// The reason with its place.
@@ -188,16 +191,16 @@ public struct JSONView: Sendable {
     let document: JSONDocument
     var index: Int
 
-    /// What kind of value this is.
+    /// The kind of the value.
     public var kind: JSONDocument.Kind { node.kind }
 
-    /// The size of the whole text, which is kept as long as a part of it.
+    /// The size of the whole text, which stays in memory as long as a part of it.
     package var retainedBytes: Int { document.bytes.count }
 
-    /// The bytes of the value, as they came.
+    /// The bytes of the value as received.
     public var bytes: ArraySlice<UInt8> { document.bytes[Int(node.start)..<Int(node.end)] }
 
-    /// The string, its escapes resolved; nil where this is no string. A lone surrogate becomes U+FFFD.
+    /// The string with resolved escapes; nil if this is not a string. A lone surrogate becomes U+FFFD.
     public var string: String? {
         guard kind == .string else { return nil }
         let content = document.bytes[(Int(node.start) + 1)..<(Int(node.end) - 1)]
@@ -211,7 +214,7 @@ public struct JSONView: Sendable {
         return document.bytes[(Int(node.start) + 1)..<(Int(node.end) - 1)]
     }
 
-    /// Whether this is a string of the same bytes, its escapes resolved.
+    /// Returns whether this is a string that, with resolved escapes, has the same bytes.
     func isString(_ text: String) -> Bool {
         guard kind == .string else { return false }
         var text = text
@@ -219,37 +222,37 @@ public struct JSONView: Sendable {
         return text.withUTF8 { document.isString(node, in: stored.span, equalTo: $0) }
     }
 
-    /// The number; nil where this is none.
+    /// The number; nil if this is not a number.
     public var number: Double? {
         kind == .number ? Double(String(decoding: bytes, as: UTF8.self)) : nil
     }
 
-    /// The truth value; nil where this is none.
+    /// The Boolean value; nil if this is not a Boolean.
     public var bool: Bool? {
         kind == .bool ? document.bytes[Int(node.start)] == UInt8(ascii: "t") : nil
     }
 
-    /// The elements of an array; none where this is no array.
+    /// The elements of an array; empty if this is not an array.
     public var elements: Elements {
         Elements(document: document, index: index + 1, end: kind == .array ? Int(node.next) : index + 1)
     }
 
-    /// The members of an object in the order of the text, duplicates included; none where this is no object.
+    /// The members of an object in the order of the text, including duplicates; empty if this is not an object.
     public var members: Members {
         Members(document: document, index: index + 1, end: kind == .object ? Int(node.next) : index + 1)
     }
 
-    /// The member of an object with a name; of several the last.
+    /// Returns the member of an object with a name; of several, the last.
     public subscript(name: StaticString) -> JSONView? {
         member(named: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
     }
 
-    /// The member of an object with a name that is known at run time only; of several the last.
+    /// Returns the member of an object with a name that is known only at run time; of several, the last.
     package func member(named name: String) -> JSONView? {
         document.member(named: name, of: index).map { JSONView(document: document, index: $0) }
     }
 
-    /// The first member, on any level, whose object has another one of the same name before it; nil if there is none.
+    /// The first member, on any level, whose object has an earlier member with the same name; nil if there is none.
     package var duplicateMember: JSONView? {
         document.duplicateMember(within: index).map { JSONView(document: document, index: $0) }
     }
@@ -264,7 +267,7 @@ public struct JSONView: Sendable {
     public var pointer: String {
         var pointer = ""
         var current = document.root
-        // Only reached when something is wrong: the path is looked up here, so that checking need not keep track of it.
+        // Only reached for errors: the path is searched here, so that checking need not keep track of it.
         search: while current.index != index {
             if current.kind == .array {
                 for (position, element) in current.elements.enumerated() where element.encloses(index) {
@@ -287,7 +290,7 @@ public struct JSONView: Sendable {
     /// Whether the value has members or elements.
     var hasParts: Bool { kind == .object || kind == .array }
 
-    /// The number of members with different names, or of elements; 0 for other values.
+    /// Number of members with different names, or of elements; 0 for other values.
     var childCount: Int {
         if node.isWide, let wide = document.storage.wide { return wide.count(of: index, in: document) }
         switch kind {
@@ -297,7 +300,7 @@ public struct JSONView: Sendable {
         }
     }
 
-    /// The element of an array at a position; nil where there is none.
+    /// Returns the element of an array at a position; nil if there is none.
     func element(at position: Int) -> JSONView? {
         guard kind == .array, position >= 0 else { return nil }
         guard node.isWide, let wide = document.storage.wide else {
@@ -306,17 +309,17 @@ public struct JSONView: Sendable {
         return wide.element(at: position, of: index, in: document).map { JSONView(document: document, index: $0) }
     }
 
-    /// The number of values that the value consists of, itself and names of members included.
+    /// Number of values in the value, including itself and member names.
     var valueCount: Int { Int(node.next) - index }
 
-    /// Whether both are the same place in the same text.
+    /// Returns whether both are the same place in the same text.
     func isSame(as other: JSONView) -> Bool {
         index == other.index && document.storage === other.document.storage
     }
 
     private func encloses(_ other: Int) -> Bool { index <= other && other < Int(node.next) }
 
-    /// One token of a JSON Pointer, its `~` and `/` escaped (RFC 6901, section 3).
+    /// Returns one token of a JSON Pointer with `~` and `/` escaped (RFC 6901, section 3).
     static func escaped(_ token: String) -> String {
         token.replacing("~", with: "~0").replacing("/", with: "~1")
     }
@@ -327,7 +330,7 @@ public struct JSONView: Sendable {
         var index: Int
         let end: Int
 
-        /// The next element.
+        /// Returns the next element.
         public mutating func next() -> JSONView? {
             guard index < end else { return nil }
             defer { index = Int(document.storage.nodes[index].next) }
@@ -341,7 +344,7 @@ public struct JSONView: Sendable {
         var index: Int
         let end: Int
 
-        /// The next member.
+        /// Returns the next member.
         public mutating func next() -> (key: JSONView, value: JSONView)? {
             guard index < end else { return nil }
             let value = index + 1

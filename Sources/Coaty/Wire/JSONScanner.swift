@@ -1,7 +1,7 @@
-/// Walks over a JSON text once, checks it against RFC 8259 and notes where each value stands.
+/// Scans a JSON text once, checks it against RFC 8259 and records the place of each value.
 struct JSONScanner {
     private(set) var nodes = ContiguousArray<JSONDocument.Node>()
-    /// The most bytes that a ``MemberIndex`` of the text takes; 0 where it would have nothing to find.
+    /// Maximum number of bytes that a ``MemberIndex`` of the text takes; 0 if no value is wide.
     private(set) var wideBytes = 0
     private var position = 0
     private var depth = 0
@@ -115,7 +115,7 @@ struct JSONScanner {
         }
     }
 
-    /// Checks one character of two to four bytes against the well-formed sequences of Unicode, table 3-7.
+    /// Checks one character of two to four bytes against the well-formed UTF-8 sequences (Unicode, table 3-7).
     private mutating func multibyte(_ text: Span<UInt8>) throws(JSONSyntaxError) {
         let lead = text[position]
         let second: ClosedRange<UInt8>
@@ -229,30 +229,31 @@ enum JSONEscapes {
         }
     }
 
-    /// Returns whether a string's content, which has been checked before, has the given bytes once its escapes are resolved.
-    /// Allocates nothing: keys are compared with many names.
+    /// Returns whether the content of a checked string, with resolved escapes, equals the given bytes. Allocates no
+    /// memory, because keys are compared with many names.
     static func isEqual(_ content: UnsafeBufferPointer<UInt8>, to text: UnsafeBufferPointer<UInt8>) -> Bool {
-        // No escape is shorter than what it stands for.
+        // An escape is never shorter than the character that it represents.
         guard content.count >= text.count else { return false }
         var resolved = ResolvedString(content)
         for byte in text where resolved.next() != byte { return false }
         return resolved.next() == nil
     }
 
-    /// Resolves the escapes of a string's content, which has been checked before.
+    /// Resolves the escapes in the content of a checked string.
     static func resolve(_ content: UnsafeBufferPointer<UInt8>) -> String {
         String(decoding: Array(ResolvedString(content)), as: UTF8.self)
     }
 }
 
-/// The bytes of a string in UTF-8, its escapes resolved. A lone surrogate, which JSON can spell and UTF-8 cannot, becomes U+FFFD.
+/// The UTF-8 bytes of a string with resolved escapes. A lone surrogate, which JSON can represent and UTF-8 cannot,
+/// becomes U+FFFD.
 struct ResolvedString: Sequence, IteratorProtocol {
     private let content: UnsafeBufferPointer<UInt8>
     private var position = 0
-    /// The rest of a character that was escaped, its next byte lowest. None of these bytes is 0.
+    /// The remaining bytes of an escaped character, its next byte lowest. None of these bytes is 0.
     private var rest: UInt32 = 0
 
-    /// - Parameter content: what stands between the quotation marks, which has been checked before and must outlive this.
+    /// - Parameter content: the content between the quotation marks. It has been checked, and must outlive this object.
     init(_ content: UnsafeBufferPointer<UInt8>) {
         self.content = content
     }
@@ -281,13 +282,13 @@ struct ResolvedString: Sequence, IteratorProtocol {
         }
     }
 
-    /// Reads the four digits of an escape.
+    /// Reads the four hexadecimal digits of an escape.
     private mutating func unit() -> UInt32 {
         defer { position += 4 }
         return (position..<position + 4).reduce(0) { $0 << 4 | UInt32(JSONEscapes.hexDigit(content[$1]) ?? 0) }
     }
 
-    /// Returns the first byte of a character, and keeps the others.
+    /// Returns the first byte of a character, and stores the others.
     private mutating func character(_ unit: UInt32) -> UInt8 {
         var scalar = Unicode.Scalar(unit) ?? "\u{FFFD}"
         if (0xD800...0xDBFF).contains(unit), position + 6 <= content.count, content[position] == UInt8(ascii: "\\"),

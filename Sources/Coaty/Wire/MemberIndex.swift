@@ -2,38 +2,38 @@ import Synchronization
 
 /// Finds the members of wide objects by their names, and the elements of long arrays by their positions.
 ///
-/// The table of a value is made when it is first needed, outside of the lock; its size and the time to make it are bounded by the
-/// text. Names are hashed with the process's random seed, their escapes resolved, so that a text cannot make them collide.
+/// The table of a value is built on first use, outside the lock; its size and build time are bounded by the text. Names
+/// are hashed with the process's random seed, after their escapes are resolved, so that a text cannot force collisions.
 final class MemberIndex: Sendable {
-    /// An object with more members is wide. Fewer are faster compared than hashed.
+    /// An object with more members is wide. With fewer members, comparing is faster than hashing.
     static let maximumMembers = 16
     /// An array with more elements is wide.
     static let maximumElements = 64
 
-    /// The most bytes that the table of an object takes.
+    /// Returns the maximum size of an object's table, in bytes.
     static func bytes(members count: Int) -> Int {
         bytesPerTable + places(members: count) * MemoryLayout<UInt32>.stride
     }
 
-    /// The most bytes that the table of an array takes.
+    /// Returns the maximum size of an array's table, in bytes.
     static func bytes(elements count: Int) -> Int { bytesPerTable + count * MemoryLayout<UInt32>.stride }
 
-    /// An array's head, and up to 8/3 places in the dictionary of tables.
+    /// The array header, and up to 8/3 slots in the dictionary of tables.
     private static let bytesPerTable = 32 + 8 * (MemoryLayout<Int>.stride + MemoryLayout<Table>.stride) / 3
 
-    /// Between a quarter and a half of the places are taken.
+    /// Returns the number of slots, of which between a quarter and a half are used.
     private static func places(members count: Int) -> Int { 1 << (Int.bitWidth - (2 * count - 1).leadingZeroBitCount) }
 
     /// The parts of one value.
     private struct Table: Sendable {
-        /// An array's elements in order, or an object's names, each at a place from its hash on; 0 where there is none. Of members
-        /// with the same name only the last one.
+        /// An array's elements in order; or a hash table of an object's names, with 0 in empty slots. Of members with
+        /// the same name, only the last one.
         var places: [UInt32]
-        /// How many parts there are.
+        /// Number of parts.
         var count = 0
     }
 
-    /// The bytes that all tables take together, whether they have been made yet or not.
+    /// Number of bytes of all tables, whether they have been built or not.
     let reservedBytes: Int
     private let tables = Mutex<[Int: Table]>([:])
 
@@ -41,20 +41,20 @@ final class MemberIndex: Sendable {
         self.reservedBytes = reservedBytes
     }
 
-    /// The value of an object's member; of several with the name that of the last.
+    /// Returns the value of an object's member; of several with the same name, that of the last.
     func member(named name: UnsafeBufferPointer<UInt8>, of object: Int, in document: JSONDocument) -> Int? {
         let table = table(of: object, in: document)
         let key = Int(table.places[Self.place(of: name, in: table.places, document)])
         return key == 0 ? nil : key + 1
     }
 
-    /// The element of an array at a position.
+    /// Returns the element of an array at a position.
     func element(at position: Int, of array: Int, in document: JSONDocument) -> Int? {
         let table = table(of: array, in: document)
         return table.places.indices.contains(position) ? Int(table.places[position]) : nil
     }
 
-    /// The number of members with different names, or of elements.
+    /// Returns the number of members with different names, or of elements.
     func count(of value: Int, in document: JSONDocument) -> Int { table(of: value, in: document).count }
 
     private func table(of value: Int, in document: JSONDocument) -> Table {
@@ -62,7 +62,7 @@ final class MemberIndex: Sendable {
         let isObject = document.nodes[value].kind == .object
         let table = isObject ? Self.members(of: value, in: document) : Self.elements(of: value, in: document)
         return tables.withLock { tables in
-            // Another thread may have been faster.
+            // Another thread may have built the table first.
             if let known = tables[value] { return known }
             tables[value] = table
             return table
@@ -104,7 +104,7 @@ final class MemberIndex: Sendable {
         return table
     }
 
-    /// The place of a name, or that where it would stand.
+    /// Returns the slot of a name, or the empty slot for it.
     private static func place(
         of name: UnsafeBufferPointer<UInt8>,
         in places: [UInt32],

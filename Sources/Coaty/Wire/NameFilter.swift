@@ -11,7 +11,7 @@ package struct NameFilter: Sendable {
         )
     }
 
-    /// Returns whether a string may be one of the names. False is certain.
+    /// Returns whether a string may be one of the names. If false, it is certainly not.
     func mayContain(_ string: JSONView) -> Bool {
         guard let bytes = string.plainBytes else { return true }
         return hashes.contains(bytes.withUnsafeBytes(Self.hash))

@@ -1,12 +1,13 @@
-/// What the reference implementation demands of objects on the wire, by core type.
+/// The reference implementation's requirements on objects on the wire, by core type.
 ///
-/// It takes and drops by these rules, so that everybody agrees on what was said.
+/// The reference implementation accepts and drops objects by these rules. Using the same rules ensures that all agents
+/// accept the same objects.
 enum ObjectSchema {
     /// Checks a Coaty object.
     ///
     /// - Parameters:
     ///   - value: the value that should be an object.
-    ///   - expected: the core type it must have; nil where any will do.
+    ///   - expected: the required core type; nil allows any.
     static func check(_ value: JSONView, as expected: CoreType?) throws(PayloadError) {
         guard value.kind == .object else { throw .invalid(value, "must be an object") }
         guard let name = value["coreType"] else { throw .missing("coreType", in: value) }

@@ -2,16 +2,16 @@ import Foundation
 
 /// Encodes and decodes payloads as JSON.
 public enum PayloadCoder {
-    /// The JSON text of a value.
+    /// Encodes a value as a JSON text.
     ///
-    /// - Throws: `EncodingError` where a property holds what JSON can't say.
+    /// - Throws: `EncodingError` if JSON can't represent a property.
     public static func encode<Value: Encodable>(_ value: Value) throws -> String {
         String(decoding: try encodeBytes(value), as: UTF8.self)
     }
 
-    /// The value of a JSON text.
+    /// Decodes a value from a JSON text.
     ///
-    /// - Throws: `DecodingError` where the text is no such value.
+    /// - Throws: `DecodingError` if the text does not contain such a value.
     public static func decode<Value: Decodable>(_ type: Value.Type = Value.self, from json: String) throws -> Value {
         try JSONDecoder().decode(type, from: Data(json.utf8))
     }
@@ -22,10 +22,10 @@ public enum PayloadCoder {
         return [UInt8](try encoder.encode(value))
     }
 
-    /// Decodes an object, of its own class, from its place in a checked text.
+    /// Decodes an object, with its specific class, from its place in a checked text.
     static func object(_ view: JSONView) throws -> CoatyObject {
-        // Foundation takes the first of duplicate keys, where the last counts, and refuses lone surrogates, which a checked
-        // text may spell: such a text is written anew.
+        // Foundation uses the first of duplicate keys, although the last one wins, and refuses lone surrogates, which a
+        // checked text may contain: in these cases the text is written again.
         if view.duplicateMember == nil {
             do {
                 return try uniqueKeyedObject(view)
@@ -36,7 +36,7 @@ public enum PayloadCoder {
         return try uniqueKeyedObject(JSONDocument(encodeBytes(AnyCodable(view))).root)
     }
 
-    /// Decodes an object that has no key twice, also within.
+    /// Decodes an object without duplicate keys on any level.
     static func uniqueKeyedObject(_ view: JSONView) throws -> CoatyObject {
         let decoder = JSONDecoder()
         if let key = CodingUserInfoKey.json { decoder.userInfo[key] = view }
@@ -50,8 +50,8 @@ extension CodingUserInfoKey {
 }
 
 extension Decoder {
-    /// What the decoder is at, in the checked text that is decoded: any JSON value is had from it at once, where decoding
-    /// one value in the other costs more with each level. nil where something else is decoded.
+    /// The decoder's current value in the checked text. Any JSON value can be read from it directly, whereas nested
+    /// decoding becomes slower with each level. nil if something else is decoded.
     var json: JSONView? {
         guard let root = CodingUserInfoKey.json.flatMap({ userInfo[$0] as? JSONView }) else { return nil }
         return root.value(at: codingPath.lazy.map { key in key.intValue.map(String.init) ?? key.stringValue })
@@ -59,7 +59,7 @@ extension Decoder {
 }
 
 extension CoatyObject {
-    /// The object as it stands on the wire, for logs and debugging.
+    /// The object as on the wire, for logs and debugging.
     public var json: String {
         get throws { try PayloadCoder.encode(self) }
     }

@@ -1,12 +1,12 @@
-/// Why a payload is not that of its event.
+/// The reason why a payload does not match its event.
 public enum PayloadError: Error, Sendable, Equatable {
-    /// The text is no JSON.
+    /// The text is not JSON.
     case malformed(JSONSyntaxError)
-    /// A value is not what the event's payload has in its place.
+    /// A value does not match the event's payload.
     ///
     /// - Parameters:
-    ///   - pointer: JSON Pointer (RFC 6901) to the offending value, or to where a missing one belongs.
-    ///   - reason: what is expected there.
+    ///   - pointer: JSON Pointer (RFC 6901) to the invalid value, or to the place of a missing one.
+    ///   - reason: the expected value.
     case invalid(pointer: String, reason: String)
 }
 
@@ -21,7 +21,7 @@ extension PayloadError: CustomStringConvertible {
 }
 
 extension PayloadError {
-    /// Whether the payload may be that of its event, but has more values than accepted.
+    /// Whether the payload may match its event, but has too many values.
     var isTooLarge: Bool {
         if case .malformed(let error) = self { error.hasTooManyValues } else { false }
     }
@@ -30,7 +30,7 @@ extension PayloadError {
         .invalid(pointer: view.pointer, reason: reason)
     }
 
-    /// Texts up to this size, in bytes, are repeated in errors.
+    /// Maximum size, in bytes, of texts that are quoted in errors.
     fileprivate static let maximumExcerpt = 1024
 
     static func missing(_ name: StaticString, in view: JSONView) -> PayloadError {
@@ -39,7 +39,7 @@ extension PayloadError {
 }
 
 extension JSONView {
-    /// The value as it was written, for an error that shows how to correct it; nil if it is too long for that.
+    /// The value as written, for an error that shows how to correct it; nil if it is too long.
     var shortText: String? {
         bytes.count <= PayloadError.maximumExcerpt ? String(decoding: bytes, as: UTF8.self) : nil
     }

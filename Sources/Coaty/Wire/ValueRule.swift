@@ -1,4 +1,4 @@
-/// What a JSON value must be. What the rules do not mention is free.
+/// A requirement on a JSON value. The rules do not restrict properties that they do not mention.
 indirect enum ValueRule: Sendable {
     case string
     case nonEmptyString
@@ -12,11 +12,11 @@ indirect enum ValueRule: Sendable {
     case nonEmptyStrings
     case elements(ValueRule)
     case object([PropertyRule])
-    /// A Coaty object: of the core type, or of the one it names itself.
+    /// A Coaty object: of the given core type, or of the one in its `coreType` property.
     case coatyObject(CoreType?)
     /// The name of a core type.
     case coreType
-    /// The names of a User: family and given name together or not at all, and not without any name.
+    /// The names of a User: family and given name must appear together, and at least one name is required.
     case userNames([PropertyRule])
 
     func check(_ value: JSONView) throws(PayloadError) {
@@ -63,7 +63,7 @@ indirect enum ValueRule: Sendable {
     }
 }
 
-/// What a property of a JSON object must be.
+/// A requirement on a property of a JSON object.
 struct PropertyRule: Sendable {
     let name: StaticString
     let isRequired: Bool
@@ -91,7 +91,7 @@ extension JSONView {
 }
 
 extension CoreType {
-    /// The core type that a JSON string names.
+    /// Creates the core type that a JSON string names.
     init?(_ view: JSONView) {
         guard let name = view.string else { return nil }
         self.init(rawValue: name)

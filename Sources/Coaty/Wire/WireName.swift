@@ -1,16 +1,17 @@
 import Foundation
 
-/// A name on the wire, compared byte by byte: Swift's strings are equal where they look equal.
+/// A name on the wire, compared byte by byte. Swift's strings also compare equal if their Unicode representations
+/// differ.
 public struct WireName: Hashable, Sendable {
     /// The text.
     public let text: String
 
-    /// Takes a text.
+    /// Creates a name from a text.
     public init(_ text: String) {
         self.text = text
     }
 
-    /// Returns whether the bytes are the same.
+    /// Returns whether the bytes are equal.
     public static func == (left: WireName, right: WireName) -> Bool {
         // Contiguous, because iterating over a string's bytes is several times slower.
         var (left, right) = (left.text, right.text)
@@ -29,7 +30,7 @@ public struct WireName: Hashable, Sendable {
         }
     }
 
-    /// Hashes the bytes, and their end, so that pairs of names differ by where one begins.
+    /// Hashes the bytes and an end marker, so that pairs of names also differ by where the second begins.
     public func hash(into hasher: inout Hasher) {
         var text = text
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
@@ -41,14 +42,14 @@ extension WireName {
     /// Maximum size, in bytes, of a name that is published or observed here. The protocol has no limit.
     public static let maximumLength = 1024
 
-    /// Returns whether Coaty allows a text as the name of an event, a namespace or an IO context: not empty, and without
-    /// `U+0000`, `#`, `+` and `/` (Coaty communication events specification).
+    /// Returns whether Coaty allows a text as the name of an event, a namespace or an IO context: not empty, and
+    /// without `U+0000`, `#`, `+` and `/` (Coaty communication events specification).
     public static func isValid(_ text: some StringProtocol) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { $0 != 0 && $0 != 0x23 && $0 != 0x2B && $0 != 0x2F }
     }
 
-    /// Returns whether a name may be published or observed here: a valid one of at most ``maximumLength`` bytes, without control
-    /// characters and Unicode noncharacters, which a broker may refuse.
+    /// Returns whether a name may be published or observed here: a valid one of at most ``maximumLength`` bytes,
+    /// without control characters and Unicode noncharacters, which a broker may refuse.
     public static func isPublishable(_ text: some StringProtocol) -> Bool {
         isValid(text) && text.utf8.count <= maximumLength && text.unicodeScalars.allSatisfy(isTextual)
     }
