@@ -1,8 +1,8 @@
 /// A value that a property must have for a condition to hold.
 package struct AccessKey: Sendable, Hashable {
-    /// The names that lead to the property; empty for the object itself.
+    /// The names on the path to the property; empty for the object itself.
     package let path: [WireName]
-    /// The value that it must have.
+    /// The required value.
     package let value: Scalar
 
     /// Creates a key.
@@ -15,10 +15,10 @@ package struct AccessKey: Sendable, Hashable {
     package static let maximumCount = 64
     /// Maximum number of names of a path, which bounds the depth of an index.
     package static let maximumDepth = 16
-    /// Maximum size of a string, in bytes, which bounds what a search reads and an index holds.
+    /// Maximum size of a string, in bytes, which bounds the size of an index and the bytes that a search reads.
     static let maximumLength = 256
 
-    /// Whether conditions are found by a value. All others are judged on every object.
+    /// Returns whether conditions are indexed by a value. All others are evaluated for every object.
     fileprivate static func isIndexed(_ value: Scalar) -> Bool {
         switch value {
         case .null, .bool: true
@@ -30,10 +30,10 @@ package struct AccessKey: Sendable, Hashable {
 }
 
 extension CompiledCondition {
-    /// Keys at least one of which an object must have for the condition to hold; nil where that is unknown, and the condition
-    /// must be judged on every object. A condition without any key never holds.
+    /// Keys of which an object must have at least one for the condition to hold; nil if they are unknown, so that the
+    /// condition must be evaluated for every object. A condition with an empty list never holds.
     ///
-    /// The keys are necessary only: the condition must be judged on objects that have one.
+    /// The keys are necessary but not sufficient: the condition must still be evaluated for objects that have one.
     package var accessKeys: [AccessKey]? { part.accessKeys }
 }
 
@@ -50,7 +50,7 @@ extension CompiledCondition.Part {
                 guard keys.count <= AccessKey.maximumCount else { return nil }
             }
             return Array(keys)
-        // `not Equals` holds for a missing property too, and `not NotEquals` as well: nothing can be found by a value.
+        // `not Equals` and `not NotEquals` also hold for a missing property, so they can't be found by a value.
         case .not, .tooDeep: return nil
         }
     }

@@ -1,7 +1,8 @@
-/// A condition in the form in which it is judged: paths are split, patterns parsed, numbers read, and the values of `In` hashed.
+/// A condition prepared for evaluation: paths are split, patterns parsed, numbers converted, and the values of `In`
+/// hashed.
 ///
-/// Equal compiled conditions hold for the same objects: unlike ``ObjectFilterCondition``, they compare strings and names byte by
-/// byte.
+/// Equal compiled conditions hold for the same objects: unlike ``ObjectFilterCondition``, they compare strings and
+/// names byte by byte.
 package struct CompiledCondition: Sendable {
     /// A part in three-valued logic (Kleene): nil is neither true nor false.
     indirect enum Part: Sendable, Hashable {
@@ -15,15 +16,15 @@ package struct CompiledCondition: Sendable {
 
     let part: Part
 
-    /// Compiles a condition. The result stands for the condition wherever it is judged.
+    /// Compiles a condition.
     package init(_ condition: ObjectFilterCondition) {
         part = Part(condition, depth: 0)
     }
 
     /// Returns whether the condition holds for an object.
     ///
-    /// - Parameter cache: the values of the object that other conditions asked for.
-    /// - Throws: ``WorkExceeded`` where that takes more than the budget; neither the condition nor its opposite holds then.
+    /// - Parameter cache: the values of the object that other conditions have read.
+    /// - Throws: ``WorkExceeded`` if the budget is exceeded; then neither the condition nor its opposite holds.
     package func holds(
         for object: JSONView,
         _ cache: inout ValueCache,
@@ -34,7 +35,7 @@ package struct CompiledCondition: Sendable {
         } ?? false
     }
 
-    /// Returns whether the condition holds for an object that no other condition is judged on.
+    /// Returns whether the condition holds for an object that no other condition is evaluated for.
     package func holds(for object: JSONView, _ budget: inout WorkBudget) throws(WorkExceeded) -> Bool {
         try part.verdict(&budget) { leaf, budget throws(WorkExceeded) in
             try leaf.holds(&budget) { $0.value(in: object).map { FilterValue($0) } }
@@ -43,7 +44,7 @@ package struct CompiledCondition: Sendable {
 
     /// Returns whether the condition holds for at least one of several objects, which share the budget.
     ///
-    /// - Throws: ``WorkExceeded`` where that takes more than the budget, before it holds for one.
+    /// - Throws: ``WorkExceeded`` if the budget is exceeded before the condition holds for an object.
     package func holds(
         forOneOf objects: some Sequence<JSONView>,
         _ budget: inout WorkBudget
@@ -52,8 +53,8 @@ package struct CompiledCondition: Sendable {
         return false
     }
 
-    /// Returns whether the condition holds for several objects, each of which has a name: a property's first name is that of its
-    /// object. A property of an object that is not there does not exist.
+    /// Returns whether the condition holds for several named objects. The first name of a property is that of its
+    /// object. A property of a missing object does not exist.
     ///
     /// - Throws: ``WorkExceeded``
     package func holds(roots: (String) -> JSONView?, _ budget: inout WorkBudget) throws(WorkExceeded) -> Bool {
@@ -62,15 +63,17 @@ package struct CompiledCondition: Sendable {
         } ?? false
     }
 
-    /// Returns whether the condition is true for several objects, in three-valued logic (Kleene); nil if that is unknown.
+    /// Returns whether the condition is true for several objects, in three-valued logic (Kleene); nil if that is
+    /// unknown.
     ///
-    /// Unlike ``holds(roots:_:)`` it is for conditions that protect something: a missing property, or a type that the operator
-    /// does not take, is unknown, and so is the opposite of it. `Exists` and `NotExists` ask for missing properties and are true
-    /// or false.
+    /// Unlike ``holds(roots:_:)``, it is for conditions that protect data: for a missing property, or a type that the
+    /// operator does not support, the condition and its opposite are unknown. `Exists` and `NotExists` test for missing
+    /// properties and are true or false.
     ///
     /// - Parameters:
-    ///   - openRoots: roots whose missing properties may exist elsewhere: `Exists` and `NotExists` are unknown too.
-    ///   - roots: the object of a root; everything about a root without one is unknown.
+    ///   - openRoots: roots whose missing properties may exist elsewhere: `Exists` and `NotExists` are unknown for them
+    ///     too.
+    ///   - roots: returns the object of a root; every condition on a root without an object is unknown.
     /// - Throws: ``WorkExceeded``
     package func truth(
         openRoots: Set<String> = [],
@@ -82,7 +85,7 @@ package struct CompiledCondition: Sendable {
         }
     }
 
-    /// About how many bytes the condition holds in memory.
+    /// The approximate number of bytes that the condition uses in memory.
     package var footprint: Int { part.footprint }
 }
 
@@ -102,7 +105,7 @@ extension CompiledCondition.Part {
         }
     }
 
-    /// Judges the parts from the first on, until one decides.
+    /// Evaluates the parts in order, until one decides.
     fileprivate func verdict(
         _ budget: inout WorkBudget,
         _ judge: (CompiledLeaf, inout WorkBudget) throws(WorkExceeded) -> Bool?
@@ -118,7 +121,7 @@ extension CompiledCondition.Part {
         }
     }
 
-    /// One part that is `deciding` decides, whatever the others are.
+    /// Evaluates parts, of which a single `deciding` one decides, whatever the others are.
     private static func verdict(
         of parts: [Self],
         until deciding: Bool,

@@ -1,11 +1,12 @@
-/// A condition on one property. A class, because it is retained once where a struct's parts would be each time it is judged.
+/// A condition on one property. It is a class, because an object is retained once, whereas the parts of a struct would
+/// be retained for each evaluation.
 final class CompiledLeaf: Sendable {
-    /// What a property is compared with.
+    /// The operand that a property is compared with.
     enum Operand: Sendable, Hashable {
         case value(Constant)
-        /// The values of `In` and `NotIn`: those without parts, and the others.
+        /// The values of `In` and `NotIn`: scalars, and arrays and objects.
         case oneOf(Set<Scalar>, [Constant])
-        /// The pattern of `Like`; nil where it is too long to match anything.
+        /// The pattern of `Like`; nil if it is too long to match anything.
         case pattern(LikePattern?)
         case property(PropertyPath)
     }
@@ -22,11 +23,11 @@ final class CompiledLeaf: Sendable {
         second = expression.secondOperand.map { Operand($0, of: expression.filterOperator) }
     }
 
-    /// Finds a property's value.
+    /// Returns a property's value.
     typealias Lookup = (PropertyPath) -> FilterValue?
 
-    /// Returns whether the condition holds. An operand that is missing compares with nothing, and nothing equals or contains it.
-    /// An operator does not hold for types that it does not take.
+    /// Returns whether the condition holds. With a missing operand, no comparison holds, and no value equals or
+    /// contains it. An operator does not hold for types that it does not support.
     func holds(_ budget: inout WorkBudget, _ lookup: Lookup) throws(WorkExceeded) -> Bool {
         try budget.spend(1 + path.names.count)
         guard let value = lookup(path) else { return filterOperator == .NotExists }
@@ -57,7 +58,7 @@ final class CompiledLeaf: Sendable {
 
     /// Compares a value with the operands, by an operator that has operands.
     ///
-    /// - Returns: nil where the operator does not take the types, or misses an operand.
+    /// - Returns: nil if the operator does not support the types, or an operand is missing.
     private func verdict(
         on value: FilterValue,
         _ first: Operand,
@@ -76,7 +77,7 @@ final class CompiledLeaf: Sendable {
             guard case .value(let constant) = first else { return nil }
             return try DeepComparison.isEqual(value, constant, &budget) == (filterOperator == .Equals)
         case .Contains, .NotContains:
-            // The reference throws on an object and null; neither operator holds then.
+            // The reference implementation throws on an object and null; here neither operator holds.
             guard case .value(let constant) = first, value.view.kind != .object || constant != .scalar(.null) else {
                 return nil
             }
@@ -141,7 +142,7 @@ final class CompiledLeaf: Sendable {
             }
             others = list
         case .value(.array(let list)): others = list
-        // The reference throws on an operand that is no array; neither operator holds then.
+        // The reference implementation throws on an operand that is not an array; here neither operator holds.
         default: return nil
         }
         for constant in others where try DeepComparison.isEqual(value, constant, &budget) { return true }
@@ -183,7 +184,7 @@ extension CompiledLeaf.Operand {
         }
     }
 
-    /// The operand, a property's value in place of the property; nil where it is a property that is missing.
+    /// Returns the operand, or the property's value if the operand is a property; nil if that property is missing.
     fileprivate func resolved(
         _ budget: inout WorkBudget,
         _ lookup: CompiledLeaf.Lookup
@@ -199,7 +200,7 @@ extension CompiledLeaf.Operand {
         switch self {
         case .value(let constant): constant.footprint
         case .oneOf(let scalars, let others):
-            // A set has up to 4/3 places for each value.
+            // A set has up to 4/3 slots for each value.
             scalars.reduce(64) { $0 + MemoryLayout<Scalar>.stride * 4 / 3 + $1.footprint }
                 + others.reduce(32) { $0 + $1.footprint }
         case .pattern(let pattern): pattern?.footprint ?? 0

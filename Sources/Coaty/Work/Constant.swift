@@ -1,8 +1,8 @@
-/// A JSON value that properties are compared with. Strings and names are equal byte by byte, which those of `AnyCodable` are not.
+/// A JSON value that properties are compared with. Unlike in `AnyCodable`, strings and names are compared byte by byte.
 enum Constant: Sendable, Hashable {
     case scalar(Scalar)
     case array([Constant])
-    /// The members by name, each name once, so that comparing them takes the same steps each time.
+    /// The members by name, each name once, so that the number of comparison steps is constant.
     case object([Member])
 
     struct Member: Sendable, Hashable {
@@ -19,7 +19,7 @@ enum Constant: Sendable, Hashable {
         }
     }
 
-    /// The value of a view. Of members with the same name the last one counts.
+    /// Creates the value of a view. Of members with the same name, the last one wins.
     init(_ view: JSONView) {
         switch view.kind {
         case .array: self = .array(view.elements.map { Constant($0) })
@@ -35,7 +35,7 @@ enum Constant: Sendable, Hashable {
         self = .object(members.sorted { $0.name.text.utf8.lexicographicallyPrecedes($1.name.text.utf8) })
     }
 
-    /// About how many bytes the value holds in memory.
+    /// The approximate number of bytes that the value uses in memory.
     var footprint: Int {
         let own = MemoryLayout<Constant>.stride
         return switch self {
@@ -47,13 +47,13 @@ enum Constant: Sendable, Hashable {
 }
 
 extension Scalar {
-    /// The bytes that the value holds besides its own.
+    /// The number of bytes that the value references.
     var footprint: Int {
         if case .string(let text) = self { text.footprint } else { 0 }
     }
 }
 
 extension WireName {
-    /// The bytes that the name holds besides its own; Swift keeps 15 within a string.
+    /// The number of bytes that the name references; Swift stores up to 15 bytes in the string itself.
     var footprint: Int { text.utf8.count > 15 ? 32 + text.utf8.count : 0 }
 }

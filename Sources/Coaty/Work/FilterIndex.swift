@@ -1,7 +1,8 @@
-/// Finds the conditions that can hold for an object by the values of its properties.
+/// An index that finds the conditions that can hold for an object by the values of its properties.
 ///
-/// A trie over the names of paths, with the values at its nodes. A search walks the smaller of the trie and the object on each
-/// level: its cost depends neither on how many values are asked for, nor on how many paths beyond those of the object.
+/// It is a trie over the names of paths, with the values at its nodes. On each level, a search iterates over the
+/// smaller of the trie and the object: its cost depends neither on the number of indexed values, nor on the number of
+/// paths that the object does not have.
 package struct FilterIndex<ID: Hashable & Sendable>: Sendable {
     private struct Node: Sendable {
         var children: [WireName: Node] = [:]
@@ -38,16 +39,18 @@ package struct FilterIndex<ID: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Changes the node of a path, and leaves no empty node behind.
+    /// Changes the node of a path, and removes empty nodes.
     private static func update(_ node: inout Node, _ path: ArraySlice<WireName>, _ change: (inout Node) -> Void) {
         guard let name = path.first else { return change(&node) }
         update(&node.children[name, default: Node()], path.dropFirst(), change)
         if node.children[name]?.isEmpty ?? true { node.children[name] = nil }
     }
 
-    /// Returns the conditions that have a key which the object has, each once, in no particular order. All others do not hold.
+    /// Returns the conditions for which the object has a key, each once, in no particular order. All other conditions
+    /// do not hold.
     ///
-    /// A search takes no more than reading the object once, or walking the trie once, and never misses a condition.
+    /// A search takes at most the time of reading the object once, or of visiting the trie once, and finds all such
+    /// conditions.
     package func candidates(in object: JSONView) -> [ID] {
         var found: [Set<ID>] = []
         Self.collect(root, object, &found)
@@ -75,7 +78,7 @@ package struct FilterIndex<ID: Hashable & Sendable>: Sendable {
         } else {
             for (key, value) in view.members {
                 guard let name = key.string, let child = node.children[WireName(name)],
-                    // Of members with the same name the last one counts.
+                    // Of members with the same name, the last one wins.
                     let last = view.member(named: name), last.index == value.index
                 else { continue }
                 collect(child, value, &found)
@@ -83,6 +86,6 @@ package struct FilterIndex<ID: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Whatever is longer is no key, however many escapes it has.
+    /// A longer string can't be a key, however many escapes it contains.
     private static var maximumBytes: Int { 6 * AccessKey.maximumLength + 2 }
 }

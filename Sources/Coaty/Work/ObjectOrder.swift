@@ -1,19 +1,20 @@
 /// The order of the objects that answer a query.
 ///
-/// Missing properties come first, then null, false, true, numbers, strings, and last arrays and objects, which have no order.
+/// Missing properties come first, followed by null, false, true, numbers, strings, and finally arrays and objects,
+/// which are unordered.
 package struct ObjectOrder: Sendable {
     private let properties: [(path: PropertyPath, isAscending: Bool)]
 
-    /// Orders by properties, the first of them first.
+    /// Creates an order by properties, the most significant first.
     package init(_ properties: [OrderByProperty]) {
         self.properties = properties.map { (PropertyPath($0.objectFilterProperties), $0.sortingOrder == .Asc) }
     }
 
-    /// What the order needs of an object, without the object's JSON.
+    /// The sort key of an object, without the object's JSON.
     package struct Key: Sendable {
         fileprivate let values: [RankedValue]
 
-        /// About how many bytes the key holds in memory.
+        /// The approximate number of bytes that the key uses in memory.
         package var footprint: Int {
             values.reduce(32) { $0 + MemoryLayout<RankedValue>.stride + ($1.value?.footprint ?? 0) }
         }
@@ -31,7 +32,8 @@ package struct ObjectOrder: Sendable {
         return Key(values: values)
     }
 
-    /// Returns a number below 0 if the first of two objects comes first, above 0 if the second does, and 0 if neither must.
+    /// Returns a number below 0 if the first of two objects comes first, above 0 if the second does, and 0 if the order
+    /// does not matter.
     ///
     /// - Throws: ``WorkExceeded``
     package func compare(_ left: Key, _ right: Key, _ budget: inout WorkBudget) throws(WorkExceeded) -> Int {
@@ -44,7 +46,7 @@ package struct ObjectOrder: Sendable {
     }
 }
 
-/// A property's value in an order. Unlike the operators it is never undecided: kinds of value have an order themselves.
+/// A property's value for ordering. Unlike with the operators, values of different kinds are always ordered.
 private struct RankedValue: Sendable {
     private let rank: Int
     let value: OrderedValue?

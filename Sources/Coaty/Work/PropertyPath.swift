@@ -1,4 +1,4 @@
-/// The names that lead to a property, hashed once: conditions look the same ones up in each object.
+/// The names on the path to a property, hashed once, because conditions look up the same names in each object.
 struct PropertyPath: Sendable, Hashable {
     let names: [WireName]
     private let digest: Int
@@ -14,10 +14,10 @@ struct PropertyPath: Sendable, Hashable {
 
     func hash(into hasher: inout Hasher) { hasher.combine(digest) }
 
-    /// Finds the value in an object; nil where there is none.
+    /// Returns the value in an object; nil if there is none.
     func value(in object: JSONView) -> JSONView? { object.value(at: names.lazy.map(\.text)) }
 
-    /// Finds the value where the first name is that of an object.
+    /// Returns the value where the first name is that of an object.
     func value(inRoots roots: (String) -> JSONView?) -> JSONView? {
         guard let name = names.first, let root = roots(name.text) else { return nil }
         return root.value(at: names.dropFirst().lazy.map(\.text))
@@ -27,7 +27,7 @@ struct PropertyPath: Sendable, Hashable {
 }
 
 extension JSONView {
-    /// The value at the end of a path, as that of ``ObjectFilterProperty/names``; nil where there is none.
+    /// Returns the value at the end of a path such as ``ObjectFilterProperty/names``; nil if there is none.
     package func value(at path: some Sequence<String>) -> JSONView? {
         var view = self
         for name in path {
@@ -36,14 +36,14 @@ extension JSONView {
                 view = element
             } else {
                 guard let index = view.document.member(named: name, of: view.index) else { return nil }
-                // Not a new view: it would retain the document.
+                // A new view would retain the document.
                 view.index = index
             }
         }
         return view
     }
 
-    /// The member or element that one name of a path leads to.
+    /// Returns the member or element with one name of a path.
     func child(named name: String) -> JSONView? {
         kind == .array ? element(named: name) : member(named: name)
     }

@@ -1,22 +1,22 @@
-/// A JSON value without parts, equal to others by value: strings byte by byte, numbers however they are written.
+/// A JSON value that is not an array or object. Strings are compared byte by byte, numbers by value.
 package enum Scalar: Sendable, Hashable {
     case null
     case bool(Bool)
-    /// A whole number that fits, also one that is written as a double.
+    /// A whole number that fits, even if it is written as a double.
     case integer(Int64)
-    /// A whole number that only fits without a sign.
+    /// A whole number that fits only into an unsigned type.
     case unsignedInteger(UInt64)
     /// The bits of any other number.
     case double(UInt64)
     case string(WireName)
 
-    /// The value of a view; nil for arrays and objects.
+    /// Creates the value of a view; nil for arrays and objects.
     package init?(_ view: JSONView) {
         if view.kind == .array || view.kind == .object { return nil }
         self.init(AnyCodable(view))
     }
 
-    /// The value; nil for arrays and objects.
+    /// Creates the value of a JSON value; nil for arrays and objects.
     package init?(_ json: AnyCodable) {
         switch json {
         case .null: self = .null
@@ -29,7 +29,7 @@ package enum Scalar: Sendable, Hashable {
         }
     }
 
-    /// A number.
+    /// Creates a number.
     init(_ double: Double) {
         if let integer = Int64(exactly: double) {
             self = .integer(integer)
@@ -55,7 +55,7 @@ package enum Scalar: Sendable, Hashable {
         }
     }
 
-    /// The double is not one that is a whole number of 64 bits.
+    /// Compares an integer with a double that is not a whole 64-bit number.
     private static func compare(_ integer: Int128, _ double: Double) -> Int {
         guard abs(double) < 0x1p64 else { return double < 0 ? 1 : -1 }
         return integer > Int128(double.rounded(.down)) ? 1 : -1

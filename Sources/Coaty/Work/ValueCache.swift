@@ -1,10 +1,10 @@
-/// The values that conditions asked of one object, so that each is looked up and read once for all of them.
+/// The values of one object that conditions have read, so that each is looked up only once for all conditions.
 ///
-/// A cache serves one object after the other, and keeps the last one. Conditions pay in full for what they find in it: what a
-/// condition may cost does not depend on others.
+/// A cache serves one object after another, and keeps the values of the last one. Conditions spend the full number of
+/// steps for cached values too, so that the cost of a condition does not depend on others.
 package struct ValueCache: Sendable {
     private var object: JSONView?
-    /// Not for paths without a value: of these there may be any number.
+    /// Excludes paths without a value, because their number is unlimited.
     private var values: [PropertyPath: FilterValue] = [:]
 
     /// Creates an empty cache.
@@ -24,9 +24,9 @@ package struct ValueCache: Sendable {
     }
 }
 
-/// A property's value as a condition sees it.
+/// A property's value as conditions read it.
 struct FilterValue: Sendable {
-    /// A longer value is not read before a condition has paid for it, in bytes.
+    /// Maximum size, in bytes, of a value that is read before a condition has spent steps for it.
     private static let maximumRead = 64
 
     let view: JSONView
