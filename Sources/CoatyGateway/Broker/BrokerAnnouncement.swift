@@ -1,7 +1,7 @@
 import CoatyMQTT
 import Coordination
 
-/// Tells the network of the embedded broker, and before that stops, that it is gone.
+/// Announces the embedded broker in the network, and withdraws the announcement before the broker stops.
 struct BrokerAnnouncement: Component {
     let announcement: MDNSAnnouncement
 

@@ -1,21 +1,21 @@
 import Glibc
 import Logging
 
-/// One mosquitto process, from its spawning to its reaping.
+/// A mosquitto process, from spawning to reaping.
 ///
-/// Not `Sendable`: belongs to the thread that spawned it.
+/// Not `Sendable`: it belongs to the thread that spawned it.
 final class BrokerChild {
-    /// A longer line is cut.
+    /// Maximum length of a line; the rest is cut off.
     static let maxLineLength = 1024
-    /// How many of the last lines are kept for error messages.
+    /// Number of the last lines that are kept for error messages.
     static let keptLines = 12
     private static let reapInterval = Duration.milliseconds(10)
 
     let pid: pid_t
-    /// In words; nil while the process has not been reaped.
+    /// The exit status as text; nil while the process has not been reaped.
     private(set) var exitStatus: String?
     private(set) var lastLines: [String] = []
-    /// Whether a line has contained the text that was given to the initializer.
+    /// Whether a line has contained the text that was passed to the initializer.
     private(set) var hasLoggedAwaitedText = false
 
     private let awaitedText: String
@@ -35,13 +35,13 @@ final class BrokerChild {
         if let output { close(output) }
     }
 
-    /// Passes on what the process writes until it ends, `limit` is over (nil: none) or `signal` is raised.
+    /// Logs the process's output until the process ends, `limit` is over (nil: no limit) or `signal` is raised.
     func watch(for limit: Duration?, orUntil signal: StopSignal?) {
         let deadline = limit.map { ContinuousClock.now + $0 }
         while exitStatus == nil {
             let rest = deadline.map { $0 - ContinuousClock.now }
             if let rest, rest <= .zero { return }
-            // Without output to tell the end of the process, it must be looked for.
+            // Without output, the end of the process is detected only by polling.
             let wait = output == nil ? min(rest ?? Self.reapInterval, Self.reapInterval) : rest
             let ready = poll(output, signal, for: wait)
             if ready.output, let output { drain(output) }
@@ -50,7 +50,7 @@ final class BrokerChild {
         }
     }
 
-    /// Ends the process, by SIGKILL if it has not followed SIGTERM within `limit`, and reaps it.
+    /// Ends the process, by SIGKILL if it has not exited within `limit` after SIGTERM, and reaps it.
     func end(within limit: Duration) {
         guard exitStatus == nil else { return }
         kill(pid, SIGTERM)
@@ -69,10 +69,11 @@ final class BrokerChild {
         case pid: exitStatus = status & 0x7F == 0 ? "exit code \(status >> 8 & 0xFF)" : "signal \(status & 0x7F)"
         default:
             if errno == EINTR { return }
-            // Somebody ignores SIGCHLD or waits for all children: it is gone, but nobody knows how it ended.
+            // Other code ignores SIGCHLD or waits for all children: the process is gone, but its exit status is
+            // unknown.
             exitStatus = "status unknown"
         }
-        // What it wrote last may still be in the pipe.
+        // Its last output may still be in the pipe.
         while let output, poll(output, nil, for: .zero).output { drain(output) }
     }
 
@@ -86,7 +87,7 @@ final class BrokerChild {
         return (entries[0].revents != 0, entries[1].revents != 0)
     }
 
-    /// Reads once what is there; at the end of the stream the descriptor is closed.
+    /// Reads the available output once. At the end of the stream, closes the descriptor.
     private func drain(_ descriptor: Int32) {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let count = read(descriptor, &buffer, buffer.count)

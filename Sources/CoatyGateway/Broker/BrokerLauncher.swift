@@ -2,10 +2,11 @@ import Foundation
 import Glibc
 import Logging
 
-/// Knows how a mosquitto is started: the programs, the account, the configuration and the directory for it.
+/// The programs, the account, the configuration and the directory for starting mosquitto.
 struct BrokerLauncher {
     /// The directory of a broker's configuration, which is needed until the broker answers. It belongs to the gateway's
-    /// account: a broker that runs under another may read it, and can put nothing in the way of a gateway that runs as root.
+    /// account: a broker with another account may read it, but can't create files that a gateway running as root would
+    /// use.
     struct Directory {
         let path: String
 
@@ -14,9 +15,9 @@ struct BrokerLauncher {
         }
     }
 
-    /// The largest MQTT packet that the broker accepts, in bytes.
+    /// Maximum size of an MQTT packet that the broker accepts, in bytes.
     static let maxPacketSize = 16 << 20
-    /// What the broker keeps for one client that does not keep up; further messages to it are dropped.
+    /// Maximum number of messages that the broker queues for a slow client; further messages to it are dropped.
     static let maxQueuedMessages = 10_000
     /// The same bound in bytes.
     static let maxQueuedBytes = 64 << 20
@@ -33,7 +34,7 @@ struct BrokerLauncher {
         account = geteuid() == 0 ? Self.accounts.lazy.compactMap(Self.account).first : nil
     }
 
-    /// Starts a broker that will listen on `address`; it does not serve yet when this returns.
+    /// Starts a broker that will listen on `address`; it may not accept connections yet when this returns.
     ///
     /// The child is killed when the calling thread ends; see ``BrokerSupervisor``.
     func spawn(
@@ -46,7 +47,8 @@ struct BrokerLauncher {
         try write(configurationText(for: address), to: configurationFile)
 
         var arguments = [setpriv]
-        // A change of user clears the parent-death signal. So mosquitto may not drop root by itself: it starts without.
+        // A change of user clears the parent-death signal. Therefore mosquitto must not drop root privileges itself: it
+        // is started without them.
         if let account {
             arguments += ["--reuid", "\(account.uid)", "--regid", "\(account.gid)", "--clear-groups"]
         }
@@ -96,17 +98,17 @@ struct BrokerLauncher {
     }
 }
 
-// MARK: - The system
+// MARK: - System
 
 extension BrokerLauncher {
-    /// A path as it is, a name from PATH or where Debian keeps system programs.
+    /// Returns a path unchanged, or finds a name in PATH or in the directories of Debian's system programs.
     private static func find(_ program: String) throws -> String {
         if program.contains("/") {
             guard access(program, X_OK) == 0 else { throw EmbeddedBrokerError.executableNotFound(program) }
             return program
         }
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-        // Without the type they would be inferred as arrays of characters.
+        // Without the type, arrays of characters would be inferred.
         let folders: [String] = path.split(separator: ":").map(String.init) + ["/usr/sbin", "/usr/bin"]
         guard let folder = folders.first(where: { access("\($0)/\(program)", X_OK) == 0 }) else {
             throw EmbeddedBrokerError.executableNotFound(program)
@@ -142,8 +144,8 @@ extension BrokerLauncher {
     private typealias AddCloseFrom =
         @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32
 
-    /// The child has `/dev/null` as input, `output` as output and error output, no other descriptor, an environment
-    /// without the gateway's secrets, and no signal blocked or ignored.
+    /// Starts the child with `/dev/null` as input, `output` as output and error output, no other descriptors, an
+    /// environment without the gateway's secrets, and no blocked or ignored signals.
     private static func spawn(_ path: String, _ arguments: [String], output: Int32) throws -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -151,8 +153,8 @@ extension BrokerLauncher {
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
         posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO)
-        // glibc 2.34 has it, but declares it for _GNU_SOURCE only, which the module Glibc does not define. Elsewhere
-        // the descriptors that were opened with O_CLOEXEC do not reach the child either.
+        // glibc 2.34 has the function, but declares it only for _GNU_SOURCE, which the module Glibc does not define. On
+        // other systems, descriptors that were opened with O_CLOEXEC do not reach the child either.
         if let symbol = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np") {
             _ = unsafeBitCast(symbol, to: AddCloseFrom.self)(&actions, STDERR_FILENO + 1)
         }
@@ -160,13 +162,14 @@ extension BrokerLauncher {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // Threads of a pool block signals, and what they create inherits that: SIGTERM would never arrive.
+        // Pool threads block signals, and their children inherit that: SIGTERM would never arrive.
         var signals = sigset_t()
         sigemptyset(&signals)
         posix_spawnattr_setsigmask(&attributes, &signals)
         sigfillset(&signals)
         posix_spawnattr_setsigdefault(&attributes, &signals)
-        // A process group of its own: Ctrl-C in a terminal is for the gateway, which needs the broker for its farewell.
+        // A separate process group: Ctrl-C in a terminal must reach only the gateway, which needs the broker for its
+        // farewell.
         posix_spawnattr_setpgroup(&attributes, 0)
         let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
         posix_spawnattr_setflags(&attributes, Int16(flags))

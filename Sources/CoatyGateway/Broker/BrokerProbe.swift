@@ -1,11 +1,11 @@
 import Glibc
 
-/// Finds out whether a broker serves, by connecting as an MQTT client would.
+/// Checks whether a broker accepts connections, by connecting like an MQTT client.
 struct BrokerProbe {
-    /// How long one step of an attempt may take.
+    /// Maximum duration of one step of an attempt.
     static let limit = timeval(tv_sec: 0, tv_usec: 500_000)
 
-    /// Nobody else's; short enough (23 characters) for every MQTT 3.1.1 broker.
+    /// A unique id, short enough (23 characters) for every MQTT 3.1.1 broker.
     let clientID: String
     private let address: EmbeddedBroker.Address
 
@@ -14,7 +14,7 @@ struct BrokerProbe {
         clientID = "probe-" + String(UInt64.random(in: .min ... .max), radix: 16)
     }
 
-    /// Whether a CONNECT was answered with a CONNACK that accepts (MQTT 3.1.1, sections 3.1 and 3.2).
+    /// Returns whether a CONNECT was answered with an accepting CONNACK (MQTT 3.1.1, sections 3.1 and 3.2).
     func isAnswered() -> Bool {
         let id = Array(clientID.utf8)
         // "MQTT", level 4, clean session, keepalive 10 s.
@@ -27,7 +27,7 @@ struct BrokerProbe {
             defer { close(descriptor) }
             var limit = Self.limit
             let size = socklen_t(MemoryLayout<timeval>.size)
-            // The limit for sending bounds connect(2) too.
+            // The send timeout also limits connect(2).
             setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
             setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
             guard Glibc.connect(descriptor, info.ai_addr, info.ai_addrlen) == 0, send(connect, on: descriptor) else {
@@ -47,7 +47,7 @@ struct BrokerProbe {
 }
 
 extension EmbeddedBroker.Address {
-    /// Where a client on this machine connects to: a wildcard address is nothing to connect to.
+    /// The address for clients on this machine: they can't connect to a wildcard address.
     var forLocalClients: Self {
         switch host {
         case "0.0.0.0": Self(host: "127.0.0.1", port: port)
@@ -56,12 +56,12 @@ extension EmbeddedBroker.Address {
         }
     }
 
-    /// Whether only this machine can reach it.
+    /// Whether only this machine can reach the address.
     var isLoopback: Bool {
         host.hasPrefix("127.") || host == "::1" || host == "localhost"
     }
 
-    /// This address, a port 0 replaced by a free one; nil if the port is taken.
+    /// Returns this address with port 0 replaced by a free port; nil if the port is taken.
     ///
     /// - Throws: ``EmbeddedBrokerError/cannotListen(_:reason:)``
     func freePort() throws -> Self? {
@@ -74,7 +74,7 @@ extension EmbeddedBroker.Address {
                 return false
             }
             defer { close(descriptor) }
-            // As mosquitto does: old connections in TIME_WAIT are no hindrance, IPv6 is IPv6 only.
+            // As in mosquitto: old connections in TIME_WAIT don't block the port, and IPv6 sockets accept only IPv6.
             var on: Int32 = 1
             let size = socklen_t(MemoryLayout<Int32>.size)
             setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
@@ -93,7 +93,7 @@ extension EmbeddedBroker.Address {
         return found
     }
 
-    /// Calls `body` for each address that the host stands for, until one returns true; nil if it stands for none.
+    /// Calls `body` for each address that the host resolves to, until a call returns true; nil if there is none.
     fileprivate func withResolved(_ body: (addrinfo) -> Bool) -> Bool? {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)

@@ -3,23 +3,23 @@ import Glibc
 import Logging
 import Synchronization
 
-/// Runs one mosquitto from start to stop, on a thread of its own.
+/// Runs a mosquitto process from start to stop, on a separate thread.
 ///
-/// The parent-death signal that keeps a broker from outliving the gateway is sent when the *thread* that spawned the
-/// child ends. So one thread spawns, watches and reaps all children of this object, and ends after the last of them;
-/// a thread of a pool would not do.
+/// The parent-death signal, which ends the broker together with the gateway, is sent when the *thread* that spawned the
+/// child ends. Therefore one thread spawns, watches and reaps all children of this object, and ends after the last of
+/// them. A pool thread is not suitable.
 final class BrokerSupervisor: Sendable {
-    /// Until a broker that was spawned must answer.
+    /// Maximum time for a spawned broker to answer.
     static let startLimit = Duration.seconds(10)
-    /// Until a broker that was asked to end (SIGTERM) is killed.
+    /// Maximum time for a broker to exit after SIGTERM, before it is killed.
     static let stopLimit = Duration.milliseconds(800)
     /// The pause before the first restart; doubles with each further one.
     static let firstRestartDelay = Duration.milliseconds(100)
     /// The longest pause before a restart.
     static let maxRestartDelay = Duration.seconds(10)
-    /// A broker that answered for so long is considered sound: the next restart is again the first one.
+    /// A broker that has answered for this time is considered healthy: the number of restarts and the pause are reset.
     static let soundAfter = Duration.seconds(60)
-    /// How often a broker that is starting is asked whether it answers.
+    /// Interval of the probes while a broker starts.
     static let probeInterval = Duration.milliseconds(20)
 
     private struct State {
@@ -36,7 +36,7 @@ final class BrokerSupervisor: Sendable {
     private let stopSignal: StopSignal
     private let onGivenUp: @Sendable () -> Void
 
-    /// - Parameter onGivenUp: called on the thread, which then has ended its work, when the broker is not restarted any more.
+    /// - Parameter onGivenUp: called on the thread, after its work has ended, when the broker is no longer restarted.
     init(
         configuration: EmbeddedBroker.Configuration,
         logger: Logger,
@@ -51,7 +51,7 @@ final class BrokerSupervisor: Sendable {
     var address: EmbeddedBroker.Address? { state.withLock { $0.address } }
     var processID: Int32? { state.withLock { $0.processID } }
 
-    /// To be called once.
+    /// Starts the broker. Call it only once.
     func start() async throws {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { started in
@@ -64,7 +64,7 @@ final class BrokerSupervisor: Sendable {
         }
     }
 
-    /// Returns when the thread is done with everything.
+    /// Stops the broker, and returns when the thread has finished.
     func stop() async {
         requestStop()
         await withCheckedContinuation { continuation in
@@ -135,14 +135,14 @@ extension BrokerSupervisor {
             do {
                 return (try launch(launcher, address), address)
             } catch let error as EmbeddedBrokerError {
-                // Between the look and mosquitto's own bind somebody else may have taken the port.
+                // Between the check and mosquitto's own bind, another process may have taken the port.
                 guard try address.freePort() == nil else { throw error }
             }
         }
         throw EmbeddedBrokerError.noFreePort(first: wanted, attempts: configuration.maxPortAttempts)
     }
 
-    /// Spawns a broker and waits until it answers; one that does not is gone when this throws.
+    /// Spawns a broker and waits until it answers. If it does not, it is ended before this throws.
     private func launch(_ launcher: BrokerLauncher, _ address: EmbeddedBroker.Address) throws -> BrokerChild {
         let probe = BrokerProbe(address: address.forLocalClients)
         let directory = try launcher.makeDirectory()
@@ -152,7 +152,7 @@ extension BrokerSupervisor {
         do {
             let deadline = ContinuousClock.now + Self.startLimit
             var isAnswered = false
-            // An answer alone may come from somebody else's broker on this port; ours logs who connected.
+            // Another broker on this port may have answered; the spawned broker logs the client's connection.
             while !(isAnswered && child.hasLoggedAwaitedText) {
                 child.watch(for: Self.probeInterval, orUntil: stopSignal)
                 if isStopRequested { throw CancellationError() }
@@ -172,9 +172,9 @@ extension BrokerSupervisor {
         }
     }
 
-    /// Returns after the broker was stopped on request; restarts it if it ends otherwise.
+    /// Restarts the broker whenever it ends, and returns after it was stopped on request or given up.
     ///
-    /// - Returns: whether the broker was given up instead.
+    /// - Returns: whether the broker was given up.
     private func supervise(_ first: BrokerChild, _ launcher: BrokerLauncher, _ address: EmbeddedBroker.Address) -> Bool
     {
         var child: BrokerChild? = first

@@ -2,34 +2,36 @@ import Coordination
 import Logging
 import Synchronization
 
-/// The broker that the gateway brings along: mosquitto as a child process with a private configuration.
+/// The embedded broker of the gateway: mosquitto as a child process with a private configuration.
 ///
-/// It is started on the wanted port or the next free one, restarted on the same port if it dies, given up if that does not help, and
-/// gone after `stop()`, and also when the gateway ends in any other way, SIGKILL included. (A gateway that is killed in the
-/// millisecond between starting `setpriv` and its asking for the parent-death signal does leave it behind.)
+/// It is started on the requested port or the next free one. If it exits, it is restarted on the same port, and given
+/// up after several restarts. It ends with `stop()`, and also when the gateway ends in any other way, including
+/// SIGKILL. (If the gateway is killed in the millisecond between starting `setpriv` and setting the parent-death
+/// signal, the broker keeps running.)
 ///
-/// It accepts anybody, which is safe as long as it listens on a loopback address, as it does by default.
+/// It accepts all clients without authentication, which is safe as long as it listens on a loopback address, the
+/// default.
 final class EmbeddedBroker: Component {
     /// A TCP endpoint.
     struct Address: Sendable, Hashable, CustomStringConvertible {
         /// A name or a numeric address, IPv6 without brackets.
         var host: String
-        /// 1 to 65535; where a port is wished for, 0 stands for any free one.
+        /// 1 to 65535; in a request, 0 selects any free port.
         var port: UInt16
 
         var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
     }
 
-    /// What to run and where to listen.
+    /// The program to run and the address to listen on.
     struct Configuration: Sendable {
-        /// The wanted endpoint.
+        /// The requested endpoint.
         var listen = Address(host: "127.0.0.1", port: 1883)
-        /// How many ports, from the wanted one upward, are tried before `start()` throws.
+        /// Maximum number of ports, from the requested one upward, that are tried before `start()` throws.
         var maxPortAttempts = 32
         /// The path of mosquitto; nil looks in PATH and in /usr/sbin, where Debian keeps it.
         var executable: String?
-        /// How often a broker that dies is restarted before it is given up, unless it ran for ``BrokerSupervisor/soundAfter`` in
-        /// between. The pauses before seven restarts add up to 12.7 s.
+        /// Maximum number of restarts before the broker is given up; reset when it has run for
+        /// ``BrokerSupervisor/soundAfter``. The pauses before seven restarts add up to 12.7 s.
         var maxRestarts = 7
     }
 
@@ -43,13 +45,13 @@ final class EmbeddedBroker: Component {
         self.logger = logger
     }
 
-    /// Where clients on this machine reach the broker; nil while it is not started. Stays the same over its restarts.
+    /// The broker's address for clients on this machine; nil while it is not started. Constant across its restarts.
     var address: Address? { supervisor.withLock { $0 }?.address }
 
     /// The process id of the broker; nil while none runs.
     var processID: Int32? { supervisor.withLock { $0 }?.processID }
 
-    /// Sets what is called, on the broker's thread, when the broker is given up.
+    /// Sets a handler that is called on the broker's thread when the broker is given up.
     func whenGivenUp(_ body: @escaping @Sendable () -> Void) { onGivenUp.withLock { $0 = body } }
 
     /// Starts the broker, and returns when it has answered an MQTT CONNECT.
@@ -68,27 +70,27 @@ final class EmbeddedBroker: Component {
         }
     }
 
-    /// Ends the broker, by force after ``BrokerSupervisor/stopLimit``, and returns when nothing of it is left.
+    /// Ends the broker, by force after ``BrokerSupervisor/stopLimit``, and returns when its process and files are gone.
     func stop() async {
         await supervisor.withLock { $0 }?.stop()
         supervisor.withLock { $0 = nil }
     }
 }
 
-/// Why the embedded broker could not be started.
+/// The reason why the embedded broker could not be started.
 enum EmbeddedBrokerError: Error, CustomStringConvertible {
-    /// No such program, or not one that may be executed.
+    /// The program does not exist or is not executable.
     case executableNotFound(String)
     /// All ports that were tried are taken.
     case noFreePort(first: EmbeddedBroker.Address, attempts: Int)
     /// The address is not one of this machine, or not permitted.
     case cannotListen(EmbeddedBroker.Address, reason: String)
-    /// The broker ended, or did not answer in time; with the last lines that it wrote.
+    /// The broker exited, or did not answer in time; with its last log lines.
     case notServing(EmbeddedBroker.Address, reason: String, log: [String])
     /// A system call failed.
     case system(call: String, code: Int32)
 
-    /// For the operator.
+    /// The error as text, for operators.
     var description: String {
         switch self {
         case .executableNotFound(let program):
