@@ -4,8 +4,8 @@ import Synchronization
 
 /// The requests that were delivered to a client and that it may answer.
 ///
-/// Each connection of an anonymous client has separate rights. The connections of a token share their rights, so that a client may
-/// reconnect between a request and its answer. Its lock is a leaf: nothing else is locked while it is held.
+/// Each connection of an anonymous client has separate rights. The connections of a token share their rights, so that a
+/// client may reconnect between a request and its answer. Its lock is a leaf: nothing else is locked while it is held.
 final class AnswerRights: Sendable {
     private struct Right {
         var answers: Int
@@ -17,14 +17,15 @@ final class AnswerRights: Sendable {
     private struct State {
         /// By the correlation id, which may be long.
         var rights: [TextKey: Right] = [:]
-        /// The keys of `rights` in the order of delivery. May hold some that are used up.
+        /// The keys of `rights` in the order of delivery. May contain used-up ones.
         var order: Deque<TextKey> = []
     }
 
-    /// How long a request can be answered. A request does not contain the time for which an agent waits.
+    /// The time in which a request can be answered. A request does not contain the time for which its sender waits.
     private let window: Duration
     private let limit: Int
-    /// Maximum number of answers to a Discover event: an agent answers once for each of its objects. Other requests are answered once.
+    /// Maximum number of answers to a Discover event: an agent answers once for each of its objects. Other requests are
+    /// answered once.
     private let discoverAnswers: Int
     private let state = Mutex(State())
 
@@ -37,12 +38,12 @@ final class AnswerRights: Sendable {
         self.discoverAnswers = discoverAnswers
     }
 
-    /// Notes that a request was delivered. A later delivery of the same request gives no further right.
+    /// Records that a request was delivered. A later delivery of the same request gives no further right.
     func insert(_ request: DeliveredRequest) {
         let key = TextKey(request.correlationId.string)
         state.withLock { state in
             guard state.rights[key] == nil else { return }
-            // From when it was observed: a request that is replayed must not be answered again or later.
+            // Starts when the request was observed: a replayed request must not be answered again or later.
             let deadline = request.observed + window
             guard .now < deadline else { return }
             state.rights[key] = Right(

@@ -21,7 +21,7 @@ struct ClientCondition: Hashable, Sendable {
         maximumSteps = limits.filterSteps
     }
 
-    /// Returns what a body that evaluates the condition returns, and the steps that it has taken.
+    /// Runs a body that evaluates the condition, and returns its result with the number of steps.
     func evaluate<Result>(
         _ body: (inout WorkBudget) throws(WorkExceeded) -> Result
     ) -> (result: Result?, steps: Int) {

@@ -2,13 +2,14 @@ import Synchronization
 
 /// The open connections of clients with subscriptions, and the counts of delivered and dropped events.
 ///
-/// The lock is held to add or remove a connection and to read the counts, never together with the lock of an outbound queue.
+/// The lock is held to add or remove a connection and to read the counts, never together with the lock of an outbound
+/// queue.
 final class ClientConnections: Sendable {
     /// The protocol that carries the frames of a connection.
     enum Transport: String {
         case webSocket = "websocket"
         case sse
-        /// A stream of the responses to one request. It is no connection with subscriptions.
+        /// A stream of the responses to one request. It is not a connection with subscriptions.
         case ndjson
     }
 
@@ -91,8 +92,8 @@ final class ClientConnections: Sendable {
 
     /// Removes a connection. Its outbound queue must be closed.
     func remove(_ number: Int) {
-        // The counts of a closed queue are final. The connection is removed and its counts are added to the totals under one
-        // lock, so that the sums never shrink.
+        // The counts of a closed queue are final. The connection is removed and its counts are added to the totals
+        // under one lock, so that the sums never decrease.
         guard let statistics = state.withLock(\.connections[number]?.outbound)?.statistics else { return }
         state.withLock { state in
             guard state.connections.removeValue(forKey: number) != nil else { return }
@@ -108,7 +109,7 @@ final class ClientConnections: Sendable {
     /// All connections and streams of responses.
     var all: [ClientConnection] { state.withLock { Array($0.connections.values) } }
 
-    /// Returns the connection of a number; nil if it has closed.
+    /// Returns the connection with a number; nil if it has closed.
     subscript(number: Int) -> ClientConnection? { state.withLock { $0.connections[number] } }
 
     /// Ends the connection of a client that has the most bytes queued.

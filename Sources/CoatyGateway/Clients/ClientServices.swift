@@ -6,7 +6,7 @@ final class ClientServices: Sendable {
     let gate: Gate
     /// The resources that each client holds.
     let accounts: Accounts
-    /// Do the work of outbound queues.
+    /// The threads that do the work of outbound queues.
     let workers: WorkerPool
     let connections: ClientConnections
     let authenticator: Authenticator
@@ -35,12 +35,13 @@ final class ClientServices: Sendable {
         accounts.spend(.bytesIn, bytes, of: principal, under: authenticator.access.policy)
     }
 
-    /// Returns how many bytes the connections of a principal may be sent in a time; nil if nothing limits that.
+    /// Returns the rate of bytes that may be sent to the connections of a principal; nil if it is not limited.
     func outboundRate(of principal: Principal) -> Rate? {
         principal.rates(under: authenticator.access.policy)?[.bytesOut]
     }
 
-    /// Charges the principal of a request for the bytes of its response. Outbound queues charge for the bytes that they write to streams.
+    /// Charges the principal of a request for the bytes of its response. Outbound queues charge for the bytes that they
+    /// write to streams.
     func charge(_ request: borrowing EndedRequest) {
         let policy = authenticator.access.policy
         guard policy.limits != nil, let principal = request.context as? Principal,
@@ -52,10 +53,10 @@ final class ClientServices: Sendable {
     /// Templates of the routes whose streams are outbound queues.
     private static let queuedPaths = TwoWayResource.paths.union([EventStreamResource.path])
 
-    /// Returns the requests that a principal may answer. The connections of a token share them; an anonymous connection gets its
-    /// own.
+    /// Returns the requests that a principal may answer. The connections of a token share them; an anonymous connection
+    /// gets its own.
     func answerRights(of principal: Principal) -> AnswerRights {
-        // A request of this gateway waits no longer than this, and an agent is expected not to, either.
+        // Requests of this gateway wait at most this long, and agents are expected to do the same.
         let window = Duration.milliseconds(accounts.limits.timeout)
         let limits = accounts.limits
         func make() -> AnswerRights {
@@ -69,12 +70,12 @@ final class ClientServices: Sendable {
         return rights.withLock { $0.rights(of: principal.subject, make) }
     }
 
-    /// Judges a pending request whenever the access policy changes, and when the principal expires.
+    /// Checks a pending request again whenever the access policy changes, and when the principal expires.
     ///
     /// - Parameters:
     ///   - outbound: gets the rate of the principal in the current policy; nil if the responses are collected.
     ///   - onEnd: called with the problem if the request is no longer allowed.
-    /// - Returns: a function that ends this.
+    /// - Returns: a function that ends the checks.
     func judges(
         _ request: PermittedRequest,
         by principal: Principal,
@@ -91,14 +92,14 @@ final class ClientServices: Sendable {
             }
         }
         let ignore = gate.access.observe(principal, observer)
-        // The policy may have changed between the decision and this.
+        // The policy may have changed between the decision and the start of the observation.
         observer()
         return ignore
     }
 }
 
-/// The rights to answer that the connections of each authenticated client share. Unused entries are removed, because an identity
-/// provider can have any number of users.
+/// The rights to answer that the connections of each authenticated client share. Unused entries are removed, because an
+/// identity provider can have any number of users.
 private struct SharedRights: Sendable {
     private static let minimumSweep = 64
 
@@ -114,7 +115,7 @@ private struct SharedRights: Sendable {
         return new
     }
 
-    /// Nobody can get a reference meanwhile: the owner has locked this.
+    /// Removes unused entries. No other thread can get a reference meanwhile: the owner has locked this.
     private mutating func removeUnused() {
         rights.removeUnused { $0.isEmpty }
         sweep = max(Self.minimumSweep, 2 * rights.count)

@@ -44,7 +44,8 @@ final class ClientSubscription: Sendable {
 
     /// Queues an item for the client.
     ///
-    /// - Parameter view: the view for which the item was selected. If the view has changed since, a gap is queued instead.
+    /// - Parameter view: the view for which the item was selected. If the view has changed since, a gap is queued
+    ///   instead.
     func take(_ item: QueuedItem, seenBy view: AccessView?) { outbound.append(item, to: self, seenBy: view) }
 
     /// Charges work for the subscription to a client. Call it before the subscription is added to a feed.
@@ -61,25 +62,27 @@ final class ClientSubscription: Sendable {
 
     /// Charges memory to the client until the charge is released.
     ///
-    /// - Throws: `Problem` with status 429 if the client holds as much as it may, or 503 if nothing is left.
+    /// - Throws: `Problem` with status 429 if the client's memory limit is reached, or 503 if no memory is left.
     func charged(_ bytes: Int) throws(Problem) -> Charge { try outbound.account.charge(bytes) }
 
     /// Discards the rest of the snapshot, because the client has no memory left for it, and reports a gap.
     func discardSnapshot() { outbound.discardSnapshot(of: self) }
 
-    /// Keeps the client's places until the subscription is released.
+    /// Keeps holdings, such as the client's reserved places, until the subscription is released.
     func hold(_ holdings: [any AnyObject & Sendable]) { self.holdings.withLock { $0 += holdings } }
 
-    /// Starts delivery. Called when the feed has added the subscription: from then on, the feed passes every record to it.
+    /// Starts delivery. Called when the feed has added the subscription: from then on, the feed passes every record to
+    /// it.
     func begin(_ start: SubscriptionStart) { outbound.begin(self, start) }
 
     /// Ends the subscription after its queued events.
     func end(_ reason: ServerFrame.EndReason) { outbound.end(self, reason) }
 
-    /// Ends the subscription at once with an `error` frame, and discards its queued events.
+    /// Ends the subscription immediately with an `error` frame, and discards its queued events.
     func refuse(_ problem: Problem) { outbound.refuse(self, problem) }
 
-    /// Returns the item to queue for a record of a snapshot or replay; nil if the client does not want it. The client pays for that.
+    /// Returns the item to queue for a record of a snapshot or replay; nil if the client does not want it. The work is
+    /// charged to the client.
     func item(_ record: EventRecord) -> QueuedItem? {
         var steps = WorkRate.steps(toPass: record.size)
         defer { work?.spend(steps) }
@@ -97,10 +100,10 @@ final class ClientSubscription: Sendable {
     /// Whether the feed has removed the subscription.
     var hasLeft: Bool { isRemoved.load(ordering: .acquiring) }
 
-    /// Notes that the feed removes the subscription. A turn that has not yet added it will not do so.
+    /// Records that the feed removes the subscription. A turn that has not yet added it will not do so.
     func leave() { isRemoved.store(true, ordering: .releasing) }
 
-    /// Whether the client receives every event of the feed.
+    /// Whether the client receives all events of the feed.
     var wantsAll: Bool { options.filter == nil && kind == nil && currentView == nil }
 
     // MARK: - Access

@@ -5,7 +5,8 @@ import WebSocketServer
 ///
 /// A client reconnects unless the code is from 4500 to 4999: a new connection would end in the same way.
 enum CloseCode: UInt16 {
-    /// The gateway has no room for the subscription now, or no keys for the token. Registered with IANA as "Try Again Later".
+    /// The gateway has no space for the subscription now, or no keys for the token. Registered with IANA as "Try Again
+    /// Later".
     case tryAgainLater = 1013
     /// The gateway is shutting down.
     case shuttingDown = 4000
@@ -48,7 +49,7 @@ extension WebSocketConnection {
     func close(_ code: CloseCode, _ reason: String) { close(code: code.rawValue, reason: reason) }
 }
 
-/// Why a connection with a single subscription or request ends, or why any connection was ended.
+/// The reason why a connection with a single subscription or request ends, or why any connection was ended.
 enum ConnectionEnd: Equatable, Sendable {
     /// After the frame `done`.
     case done(ServerFrame.EndReason)

@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import WebSocketServer
 
-/// The text of an event from `"event":` on, which is built once for all clients that receive the same.
+/// The text of an event from `"event":` on, which is built once for all clients that receive the same text.
 struct EventText {
     /// The encoding of a raw event's octets.
     enum Encoding: String, Sendable, CaseIterable {
@@ -60,8 +60,8 @@ struct EventText {
 
 /// The part of an event's frame that is the same for its receivers.
 final class EventBody: Sendable {
-    /// The text of the frame after the part that differs between clients: JSON members, the closing brace, and octets if the frame is
-    /// binary. The parts are sent one after the other.
+    /// The text of the frame after the part that differs between clients: JSON members, the closing brace, and octets
+    /// if the frame is binary. The parts are sent one after the other.
     let parts: [[UInt8]]
     /// The parts without line breaks. The same arrays if there are none, or if they are not all JSON.
     let lines: [[UInt8]]

@@ -20,7 +20,7 @@ struct FieldTree: Sendable, Hashable {
         for property in properties { insert(property.names[...]) }
     }
 
-    /// The bytes that the tree holds.
+    /// The number of bytes that the tree uses.
     var footprint: Int { children.reduce(0) { $0 + 64 + $1.name.text.utf8.count + ($1.tree?.footprint ?? 0) } }
 
     private init() {}

@@ -3,10 +3,11 @@ import WebSocketServer
 
 /// A connection that carries frames to one client.
 protocol FrameTransport: Sendable {
-    /// Queues a frame if the connection has room. If it returns `full`, the frame is not queued, and ``OutboundQueue/pump()``
-    /// is called when there is room again.
+    /// Queues a frame if the connection has space. If it returns `full`, the frame is not queued, and
+    /// ``OutboundQueue/pump()`` is called when there is space again.
     func offer(_ frame: OutboundFrame) -> FrameOffer
-    /// Ends the connection after the queued frames, because its only subscription or request has ended, or an operator wants it.
+    /// Ends the connection after the queued frames, because its only subscription or request has ended, or an operator
+    /// has disconnected it.
     func finish(_ end: ConnectionEnd)
     /// Ends the connection of a client that does not read the replies to its frames.
     func abort()
@@ -25,7 +26,7 @@ enum FrameOffer: Sendable {
     }
 }
 
-/// A frame to one client: one JSON object, and octets behind it if it is binary.
+/// A frame to one client: one JSON object, followed by octets if it is binary.
 struct OutboundFrame {
     let op: ServerFrame.Op
     /// The cursor after which the client can resume; nil if the frame has none.
@@ -36,7 +37,7 @@ struct OutboundFrame {
     let body: EventBody?
     /// The rest of another frame, in parts.
     private let rest: [[UInt8]]
-    /// Stands for the memory of the frame until it is sent.
+    /// Keeps the memory of the frame charged until it is sent.
     let charge: Charge?
 
     /// - Parameter id: the client's id of the subscription or request, or of the frame that this frame replies to.
@@ -67,10 +68,10 @@ struct OutboundFrame {
     /// Length of all parts, in bytes.
     var count: Int { prefix.count + (body?.count ?? rest.reduce(0) { $0 + $1.count }) }
 
-    /// The frame in parts, which belong together without anything in between.
+    /// The parts of the frame, which must be sent without anything in between.
     var parts: [[UInt8]] { [prefix] + (body?.parts ?? rest) }
 
-    /// The frame in parts that together are one line of text.
+    /// The parts of the frame as one line of text.
     var lines: [[UInt8]] { [prefix] + (body?.lines ?? rest.map(JSONText.line)) }
 
     var webSocketFrame: WebSocketFrame { body?.webSocketFrame(prefix: prefix) ?? WebSocketFrame(utf8Parts: parts) }
@@ -122,7 +123,8 @@ struct LineTransport: FrameTransport {
     func abort() { stream.finish() }
 }
 
-/// A stream of Server-Sent Events (HTML Living Standard, 9.2). The frame's op is the event's name, and its cursor is the id.
+/// A stream of Server-Sent Events (HTML Living Standard, 9.2). The frame's op is the event's name, and its cursor is
+/// the id.
 struct EventStreamTransport: FrameTransport {
     let stream: HTTPStream
 

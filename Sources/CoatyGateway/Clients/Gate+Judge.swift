@@ -2,7 +2,8 @@ import HTTPServer
 
 /// Applies changes of the access policy to subscriptions and pending requests.
 extension Gate {
-    /// Checks an active subscription against the current policy: it continues, continues with another view, or ends with an error.
+    /// Checks an active subscription against the current policy: it continues, continues with another view, or ends
+    /// with an error.
     ///
     /// - Parameter principal: returns the current principal.
     func judge(

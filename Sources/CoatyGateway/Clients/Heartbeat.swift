@@ -35,15 +35,15 @@ final class Heartbeat: Sendable {
         return { [weak self] in _ = self?.state.withLock { $0.streams.removeValue(forKey: id) } }
     }
 
-    /// Asks each client to reconnect after a different time, because the gateway stops. EventSource obeys `retry`; other clients find the
-    /// time in the notice.
+    /// Asks each client to reconnect after a different time, because the gateway stops. EventSource obeys `retry`;
+    /// other clients read the time in the notice.
     ///
     /// - Parameter delay: returns the time for one client, in milliseconds.
     func announceStop(retryAfter delay: () -> Int) {
         for stream in state.withLock({ Array($0.streams.values) }) {
             let delay = delay()
             let notice = #"{"op":"notice","state":"stopping","retryAfter":\#(delay)}"#
-            // A full stream does not take the notice: its client reconnects at another time.
+            // A full stream does not accept the notice: its client reconnects at another time.
             stream.write(Array("retry: \(delay)\nevent: notice\ndata: \(notice)\n\n".utf8))
         }
     }
@@ -56,7 +56,8 @@ final class Heartbeat: Sendable {
             state.isRunning = !state.streams.isEmpty
             return state.streams.values
         }
-        // A full stream does not take the heartbeat, and does not need it: its queued bytes already probe the connection.
+        // A full stream does not accept the heartbeat, and does not need it: its queued bytes already probe the
+        // connection.
         for stream in streams { stream.write(EventStreamTransport.heartbeat) }
         return !streams.isEmpty
     }

@@ -1,11 +1,11 @@
 import Coaty
 
-/// The rate of bytes that a client may be sent.
+/// The limit on the rate of bytes that are sent to a client.
 ///
-/// While the client owes bytes, events and responses stay in their queues, where the bounds and the overflow policy of each subscription
-/// apply. Replies are sent, and count.
+/// While the client has exceeded the rate, events and responses stay in their queues, where the bounds and the overflow
+/// policy of each subscription apply. Replies are sent nevertheless, and count.
 extension OutboundQueue {
-    /// Changes how many bytes the client may be sent in a time.
+    /// Changes the rate of bytes that may be sent to the client.
     ///
     /// - Parameter rate: nil for no limit.
     func limit(to rate: Rate?) {
@@ -17,7 +17,7 @@ extension OutboundQueue {
         }
     }
 
-    /// Returns whether events and responses have to wait. If so, schedules the next write.
+    /// Returns whether events and responses are held back. If so, schedules the next write.
     func hasToWait(_ state: inout State) -> Bool {
         guard let rate = state.rate else { return false }
         if state.place != nil { return true }
@@ -34,8 +34,8 @@ extension OutboundQueue {
         return true
     }
 
-    /// Writes one frame, and more if the client may be sent more and no other queue of the client waits. Called when the queue is the
-    /// first one in the line.
+    /// Writes one frame, and further frames if the rate allows and no other queue of the client is held back. Called
+    /// when the queue is the first one in the line.
     func writeInTurn() {
         state.withLock { state in
             state.place = nil
@@ -45,7 +45,7 @@ extension OutboundQueue {
         }
     }
 
-    /// Counts that the queue waits, unless that is counted already.
+    /// Counts that the queue is held back, unless that is counted already.
     func countWait() {
         let account = state.withLock { state -> ClientAccount? in
             guard state.waiting == .uncounted else { return nil }

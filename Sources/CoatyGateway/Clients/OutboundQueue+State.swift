@@ -2,10 +2,10 @@ import Coaty
 import DequeModule
 
 extension OutboundQueue {
-    /// Whether something has waited because of the client's rate of bytes since the queues were last empty.
+    /// Whether an item was held back because of the client's byte rate since the queues were last empty.
     enum Waiting {
         case no
-        /// It has, and that is still to be counted.
+        /// An item was held back, which is not yet counted.
         case uncounted
         case counted
     }
@@ -19,22 +19,25 @@ extension OutboundQueue {
         var replies: Deque<(frame: ServerFrame, id: String?, charge: Charge)> = []
         var replyBytes = 0
         var queues: [UInt64: SubscriptionQueue] = [:]
-        /// Serials of the subscriptions and requests with queued items, in round-robin order, except those in `replaying`.
+        /// Serials of the subscriptions and requests with queued items, in round-robin order, except those in
+        /// `replaying`.
         var ready: Deque<UInt64> = []
-        /// Serials of the subscriptions with items of a snapshot or replay, in round-robin order. They come after `ready`.
+        /// Serials of the subscriptions with items of a snapshot or replay, in round-robin order. They come after
+        /// `ready`.
         var replaying: Deque<UInt64> = []
-        /// Serials of the subscriptions whose snapshot or replay is to be read, in round-robin order. May hold closed ones.
+        /// Serials of the subscriptions whose snapshot or replay must be read, in round-robin order. May contain
+        /// closed ones.
         var unread: Deque<UInt64> = []
         /// Serials of the subscriptions that may have throttled events to release.
         var releasing: Deque<UInt64> = []
-        /// Whether the connection had no room for a frame, and ``OutboundQueue/pump()`` was not called since.
+        /// Whether the connection had no space for a frame, and ``OutboundQueue/pump()`` was not called since.
         var isFull = false
         var isClosed = false
-        /// How many bytes the client may be sent in a time; nil if nothing limits that.
+        /// The rate of bytes that may be sent to the client; nil if it is not limited.
         var rate: Rate?
-        /// The place among the client's queues that wait because of the rate; nil if this one does not wait.
+        /// The place among the client's queues that are held back because of the rate; nil if this queue is not.
         var place: SendPlace?
-        /// Whether the next frame may be written although other queues of the client wait.
+        /// Whether the next frame may be written although other queues of the client are held back.
         var hasTurn = false
         var waiting = Waiting.no
         /// Bytes of events in all queues, including events that throttling holds back.
@@ -48,7 +51,7 @@ extension OutboundQueue {
         var dropped = 0
         /// Gaps that were queued because the client's filter was too expensive.
         var leftOut = 0
-        /// Why the connection ends after the queued replies; nil while it stays open.
+        /// The reason why the connection ends after the queued replies; nil while it stays open.
         var finishing: ConnectionEnd?
         /// The requests that the client may answer; nil if it can't answer over this connection.
         var rights: AnswerRights?
@@ -68,14 +71,14 @@ extension OutboundQueue {
             let isBehind: Bool
         }
 
-        /// Returns the condition of a queue; nil if there is none. One look at the table, which copies the queue.
+        /// Returns the condition of a queue; nil if there is none. A single table access, because it copies the queue.
         func condition(of subscription: ClientSubscription) -> Condition? {
             queues[subscription.serial].map {
                 Condition(hasEnded: $0.end != nil, isThrottled: $0.throttle != nil, isBehind: $0.isBehind)
             }
         }
 
-        /// Takes the source of the next subscription whose snapshot or replay is to be read.
+        /// Takes the source of the next subscription whose snapshot or replay must be read.
         mutating func takeSource() -> SubscriptionReading? {
             while let serial = unread.popFirst() {
                 if let reading = queues[serial]?.takeSource(charging: memory) { return reading }
@@ -89,7 +92,7 @@ extension OutboundQueue {
             if let request = item.request { rights?.insert(request) }
         }
 
-        /// Puts a queue first in its round-robin order, because the connection had no room for its frame.
+        /// Puts a queue first in its round-robin order, because the connection had no space for its frame.
         mutating func prepend(_ queue: SubscriptionQueue) {
             if queue.isBehind {
                 replaying.prepend(queue.subscription.serial)
@@ -107,10 +110,10 @@ extension OutboundQueue {
             }
         }
 
-        /// Whether a new event may be written at once, because nothing that comes first is queued.
+        /// Whether a new event may be written immediately, because nothing that comes first is queued.
         var isIdle: Bool { !isFull && !isClosed && place == nil && replies.isEmpty && ready.isEmpty }
 
-        /// Counts bytes that the client was sent.
+        /// Charges a sent frame to the client's byte rate.
         func spend(_ frame: OutboundFrame) {
             if let rate { account.spend(.bytesOut, frame.count, at: rate) }
         }

@@ -1,8 +1,9 @@
 import Coaty
 
-/// The work that an outbound queue does in turns on the workers, not on the threads that append to it or write it.
+/// The work of an outbound queue that runs in turns on the workers, not on the threads that append to the queue or
+/// write it.
 extension OutboundQueue {
-    /// Counts waits, releases throttled events, and reads snapshots and replays.
+    /// Counts queues that are held back, releases throttled events, and reads snapshots and replays.
     func turn() -> TurnEnd {
         let limit = TurnLimit()
         countWait()

@@ -3,23 +3,24 @@ import DequeModule
 import HTTPServer
 import Synchronization
 
-/// The outbound queue of one connection. Replies come first; subscriptions and requests then share the rest round-robin.
+/// The outbound queue of one connection. Replies come first; subscriptions and requests then share the rest
+/// round-robin.
 ///
-/// Frames that the client has not read yet stay here, within the bounds of each subscription, and not in the queue of the
-/// connection. Snapshots and replays are read in turns on the threads of the pool, without the lock; everything else only moves what
-/// is ready.
+/// Frames that the client has not read yet stay here, within the bounds of each subscription, and not in the queue of
+/// the connection. Snapshots and replays are read in turns on the threads of the pool, without the lock; all other work
+/// only moves items that are ready.
 final class OutboundQueue: Job {
-    /// Maximum bytes of queued replies for each reply that may be queued. A client that has more without reading is disconnected. A
-    /// single reply may be larger.
+    /// Maximum number of bytes of queued replies for each reply that may be queued. A client that leaves more unread is
+    /// disconnected. A single reply may be larger.
     static let bytesPerReply = 1 << 10
-    /// Maximum bytes of queued replies if the client or all clients hold as much memory as they may.
+    /// Maximum number of bytes of queued replies if the memory limit of the client or of all clients is reached.
     static let minimumReplyBytes = 16 << 10
-    /// Number of throttled events of one subscription that are released at once.
+    /// Number of throttled events of one subscription that are released together.
     static let releaseBatch = 64
     /// The delay before throttled events are checked again if the client has not read the previous ones.
     static let recheckInterval = Duration.milliseconds(100)
 
-    /// Not urgent: many clients that resume at once must not hold up live events.
+    /// Not urgent: many clients that resume at the same time must not delay live events.
     let ticket = JobTicket(isUrgent: false)
     private let transport: any FrameTransport
     let workers: WorkerPool
@@ -176,9 +177,10 @@ final class OutboundQueue: Job {
         Task { onEnd(subscription) }
     }
 
-    /// Delivers an item, or queues it if it can't be written at once. Applies throttling and the overflow policy.
+    /// Delivers an item, or queues it if it can't be written immediately. Applies throttling and the overflow policy.
     ///
-    /// - Parameter view: the view for which the item was selected. If the view has changed since, a gap is queued instead.
+    /// - Parameter view: the view for which the item was selected. If the view has changed since, a gap is queued
+    ///   instead.
     func append(_ item: QueuedItem, to subscription: ClientSubscription, seenBy view: AccessView?) {
         state.withLock { state in
             guard let condition = state.condition(of: subscription), !condition.hasEnded else { return }
@@ -198,7 +200,8 @@ final class OutboundQueue: Job {
 
     /// Queues a response to a request, unless there is no memory for it.
     ///
-    /// - Returns: whether it is queued, and there is room for another response; if not, the caller must end the request.
+    /// - Returns: whether it is queued, and there is space for another response; if not, the caller must end the
+    ///   request.
     func append(response frame: ServerFrame, to subscription: ClientSubscription) -> Bool {
         state.withLock { state in
             guard let charge = state.memory.charge(frame.members.count + QueuedEvent.overhead) else { return false }
@@ -231,7 +234,7 @@ final class OutboundQueue: Job {
         write(&state)
     }
 
-    /// Changes the queue of a subscription or request, and writes as much as the connection takes.
+    /// Changes the queue of a subscription or request, and writes as many frames as the connection accepts.
     private func change(
         _ subscription: ClientSubscription,
         _ body: (inout SubscriptionQueue, QueueRoom) -> Void
@@ -244,7 +247,7 @@ final class OutboundQueue: Job {
 
     /// Changes the queue of a subscription or request, and keeps the counts and the round-robin order in step.
     ///
-    /// - Parameter body: receives the queue and the room for it.
+    /// - Parameter body: receives the queue and its free space.
     func change(
         _ subscription: ClientSubscription,
         _ state: inout State,
@@ -264,7 +267,7 @@ final class OutboundQueue: Job {
         state.queues[subscription.serial] = queue
     }
 
-    /// Notes that the source of a queue is to be read, if it is.
+    /// Schedules the reading of a queue's source, if it has one to read.
     private func awaitTurn(_ queue: inout SubscriptionQueue, _ state: inout State) {
         guard queue.needsReading, !queue.isAwaitingTurn else { return }
         queue.isAwaitingTurn = true
@@ -274,11 +277,11 @@ final class OutboundQueue: Job {
 
     // MARK: - Access
 
-    /// Notes from now on which requests are delivered, so that the client may answer them.
+    /// Records from now on which requests are delivered, so that the client may answer them.
     func note(deliveriesIn rights: AnswerRights) { state.withLock { $0.rights = rights } }
 
-    /// Changes the view of a subscription. Discards the queued events, which the old view allowed, and reports a gap of unknown
-    /// length.
+    /// Changes the view of a subscription. Discards the queued events, which the old view allowed, and reports a gap of
+    /// unknown length.
     func change(_ view: AccessView?, of subscription: ClientSubscription) {
         state.withLock { state in
             subscription.change(view)
@@ -289,8 +292,8 @@ final class OutboundQueue: Job {
 
     // MARK: - Memory
 
-    /// Discards everything that is queued for a subscription whose snapshot is not yet read, because the client has no memory left for
-    /// it, and reports a gap of unknown length.
+    /// Discards everything that is queued for a subscription whose snapshot is not yet read, because the client has no
+    /// memory left for it, and reports a gap of unknown length.
     func discardSnapshot(of subscription: ClientSubscription) {
         let account = state.withLock { state -> ClientAccount? in
             guard state.queues[subscription.serial]?.isBehind ?? false else { return nil }
@@ -304,7 +307,7 @@ final class OutboundQueue: Job {
     /// The account of the client.
     var account: ClientAccount { state.withLock(\.account) }
 
-    /// Counts the bytes that are held for the connection.
+    /// Counts the bytes that the connection uses.
     var memory: MemoryAccount { state.withLock(\.memory) }
 
     /// Charges another account from now on, since the client has authenticated.
@@ -320,7 +323,7 @@ final class OutboundQueue: Job {
         let dropped: Int
         /// Gaps because the client's filter was too expensive, since the connection opened.
         let leftOut: Int
-        /// Bytes of events and responses that are queued, also of those that throttling holds back.
+        /// Bytes of queued events and responses, including those that throttling holds back.
         let queuedBytes: Int
         let subscriptions: [SubscriptionStatistics]
         /// The number of pending requests.
@@ -343,7 +346,7 @@ final class OutboundQueue: Job {
 
     // MARK: - Writing
 
-    /// Continues writing. Called when the connection has room again.
+    /// Continues writing. Called when the connection has space again.
     func pump() {
         state.withLock { state in
             state.isFull = false
@@ -363,7 +366,8 @@ final class OutboundQueue: Job {
         transport.finish(.disconnected)
     }
 
-    /// Closes all subscriptions and requests and discards all queues. Called when the connection has closed or is about to.
+    /// Closes all subscriptions and requests and discards all queues. Called when the connection has closed or is about
+    /// to.
     func close() { state.withLock { state in clear(&state) } }
 
     private func clear(_ state: inout State) {
@@ -374,7 +378,7 @@ final class OutboundQueue: Job {
         state = closed
     }
 
-    /// Adds a change in a queue's size to the counts of the connection.
+    /// Adds a change of a queue's size to the counts of the connection.
     private func count(_ queue: SubscriptionQueue, _ bytes: Int, _ state: inout State) {
         if queue.holdsResponses { state.responseBytes += bytes } else { state.bytes += bytes }
     }
@@ -406,7 +410,7 @@ final class OutboundQueue: Job {
 
     /// Writes one item of a queue, and puts the queue last in its round-robin order.
     ///
-    /// - Returns: whether the connection takes more frames.
+    /// - Returns: whether the connection accepts more frames.
     private func writeNext(of serial: UInt64, _ state: inout State) -> Bool {
         guard var queue = state.queues.removeValue(forKey: serial) else { return true }
         let subscription = queue.subscription
@@ -436,7 +440,7 @@ final class OutboundQueue: Job {
         return isWritten
     }
 
-    /// Returns whether the connection has taken the frame.
+    /// Returns whether the connection has accepted the frame.
     private func offer(_ frame: OutboundFrame, _ state: inout State) -> Bool {
         switch transport.offer(frame) {
         case .queued:

@@ -10,8 +10,8 @@ enum QueuedItem: Sendable {
     /// A response to a request, with its charge.
     case response(ServerFrame, Charge)
 
-    /// Identifies the object of an event: throttling and the overflow policy `latest` keep the newest event of each key. Nil if
-    /// no other event replaces this item.
+    /// Identifies the object of an event: throttling and the overflow policy `latest` keep the newest event of each
+    /// key. Nil if no other event replaces this item.
     var key: KeyedDigest? { event?.key }
 
     /// The request that the client may answer once the item has been delivered.
@@ -41,7 +41,7 @@ enum QueuedItem: Sendable {
         }
     }
 
-    /// The bytes that the item counts in the bounds of a queue.
+    /// The number of bytes that the item counts against the bounds of a queue.
     var size: Int {
         switch self {
         case .event(let event): event.size
@@ -61,7 +61,7 @@ enum QueuedItem: Sendable {
 
     /// Charges the item to an account unless it is charged already.
     ///
-    /// - Returns: false if there is no room.
+    /// - Returns: false if there is no memory for it.
     mutating func charge(to memory: MemoryAccount) -> Bool {
         guard case .event(var event) = self, event.charge == nil else { return true }
         event.charge = memory.charge(QueuedEvent.overhead, with: event.body.shared)
@@ -72,7 +72,8 @@ enum QueuedItem: Sendable {
 
     /// Merges this item with an earlier item of the same object that was not delivered.
     ///
-    /// - Returns: the item to deliver; nil if the object was added and removed in between, so that there is nothing to deliver.
+    /// - Returns: the item to deliver; nil if the object was added and removed in between, so that there is nothing to
+    ///   deliver.
     func replacing(_ earlier: QueuedItem) -> QueuedItem? {
         guard case .event(var event) = self, let kind = event.change, let earlierKind = earlier.event?.change else {
             return self
@@ -87,7 +88,7 @@ enum QueuedItem: Sendable {
     }
 }
 
-/// An event as one client receives it. Its text is built already, except for what differs between clients.
+/// An event for one client. Its text is already built, except for the part that differs between clients.
 struct QueuedEvent: Sendable {
     /// The cursor after which the client can resume; nil if it can't.
     var cursor: FeedCursor?
@@ -101,9 +102,9 @@ struct QueuedEvent: Sendable {
     /// The charge to the client until the event is sent.
     var charge: Charge?
 
-    /// The bytes that the event counts in the bounds of a queue.
+    /// The number of bytes that the event counts against the bounds of a queue.
     var size: Int { body.count + Self.overhead }
 
-    /// The bytes that each client needs for itself.
+    /// The overhead of each client, in bytes.
     static let overhead = 200
 }

@@ -1,37 +1,38 @@
 import Coaty
 
-/// The outbound queues that wait because their client was sent more bytes than its rate allows. They are released in the order in
-/// which they came.
+/// The outbound queues of a client that are held back because its byte rate was exceeded. They are released in the
+/// order in which they were added.
 ///
-/// All queues of a client share one timer: with a timer for each, all of them would wake up for every frame that one of them may send.
+/// All queues of a client share one timer: with separate timers, all of them would wake up for every frame that one of
+/// them may send.
 struct SendLine {
     struct Waiter {
         weak var queue: OutboundQueue?
         let rate: Rate
-        /// Release the queue.
+        /// The threads that release the queue.
         let workers: WorkerPool
     }
 
     enum Phase {
-        /// Nothing waits.
+        /// No queue is held back.
         case empty
         /// A timer releases the next queue.
         case pausing(Deadline, until: Int64)
-        /// A worker releases queues, and starts a timer if some remain when the client owes bytes again.
+        /// A worker releases queues, and starts a timer if some remain when the client exceeds the rate again.
         case releasing
     }
 
-    /// The least time between two wakes, in nanoseconds, so that small frames do not need a timer each.
+    /// Minimum time between two wakes, in nanoseconds, so that small frames do not need separate timers.
     static let pace: Int64 = 20_000_000
-    /// The least time until a wake at rates whose burst is filled faster than ``pace``, in nanoseconds.
+    /// Minimum time until a wake at rates whose burst is filled faster than ``pace``, in nanoseconds.
     static let minimumWait: Int64 = 1_000_000
 
     var phase = Phase.empty
     /// By number.
     private var waiters: [UInt64: Waiter] = [:]
-    /// The number of the next queue; it may have left the line.
+    /// The number of the next queue, which may have left the line.
     private var first: UInt64 = 0
-    /// The number that the next queue to join gets.
+    /// The number for the next queue that joins.
     private var end: UInt64 = 0
 
     var isEmpty: Bool { waiters.isEmpty }
@@ -56,8 +57,8 @@ struct SendLine {
 
     mutating func remove(_ number: UInt64) { waiters[number] = nil }
 
-    /// Returns how long the next queue waits if the client owes bytes for some time, in nanoseconds. More than that time, but not so
-    /// much more that bytes of the rate are lost because its bucket is full.
+    /// Returns the delay of the next queue if the client exceeds the rate for some time, in nanoseconds. The delay is
+    /// longer than that time, but not so long that the rate is not used because its bucket is full.
     static func pause(_ wait: Int64, at rate: Rate) -> Int64 {
         max(wait, min(pace, rate.nanoseconds(rate.burst)), minimumWait)
     }
@@ -74,10 +75,11 @@ final class SendPlace: Sendable {
 }
 
 extension ClientAccount: Job {
-    /// Puts an outbound queue at the end of the line if it has to wait: the client owes bytes, or other queues are waiting.
+    /// Puts an outbound queue at the end of the line if it must be held back: the client exceeds the rate, or other
+    /// queues are in the line.
     ///
-    /// - Parameter workers: release the queue with ``OutboundQueue/writeInTurn()``.
-    /// - Returns: nil if the queue does not have to wait.
+    /// - Parameter workers: the threads that release the queue with ``OutboundQueue/writeInTurn()``.
+    /// - Returns: nil if the queue need not be held back.
     func joinLine(_ queue: OutboundQueue, at rate: Rate, on workers: WorkerPool) -> SendPlace? {
         let now = WorkBucket.now()
         return line.withLock { line in
@@ -96,7 +98,7 @@ extension ClientAccount: Job {
         let wait = SendLine.pause(wait, at: waiter.rate)
         switch line.phase {
         case .releasing: return
-        // It fires later if the client got a larger rate meanwhile.
+        // It fires later if the client's rate was increased meanwhile.
         case .pausing(_, let end) where end <= now + wait: return
         case .pausing, .empty: break
         }
@@ -109,7 +111,7 @@ extension ClientAccount: Job {
         workers.schedule(self)
     }
 
-    /// Has outbound queues write, one after the other, as much as the client may be sent now.
+    /// Makes outbound queues write, one after the other, as much as may be sent to the client now.
     func turn() -> TurnEnd {
         let limit = TurnLimit()
         while let queue = releaseNext() {

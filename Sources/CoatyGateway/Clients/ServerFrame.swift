@@ -1,10 +1,11 @@
 import Coaty
 import HTTPServer
 
-/// Frame sent to a client: one JSON object, the same in a WebSocket message, in a Server-Sent Event and in a line of NDJSON.
+/// Frame sent to a client: one JSON object, the same in a WebSocket message, in a Server-Sent Event and in a line of
+/// NDJSON.
 ///
-/// `{"op":…,"id":…,…}`. The id is the one that the client gave its subscription or request. It is absent if the connection has
-/// only one.
+/// `{"op":…,"id":…,…}`. The id is the one that the client gave its subscription or request. It is absent if the
+/// connection has only one.
 struct ServerFrame: Sendable {
     enum Op: String, Sendable {
         case ok, event, response, done, gap, error, pong, notice
@@ -54,7 +55,7 @@ extension ServerFrame {
         case offline
         /// The observed resource no longer exists.
         case withdrawn
-        /// There is no room to queue more responses, or a subscription with `overflow=close` has overflowed.
+        /// There is no space to queue more responses, or a subscription with `overflow=close` has overflowed.
         case overflow
     }
 
@@ -66,7 +67,8 @@ extension ServerFrame {
         return ServerFrame(.ok, members: Array(#""cursor":"\#(cursor)""#.utf8), cursor: cursor)
     }
 
-    /// Returns the confirmation of an authentication, with the time at which the token expires and the milliseconds until then.
+    /// Returns the confirmation of an authentication, with the time at which the token expires and the milliseconds
+    /// until then.
     static func authenticated(_ validity: Validity?) -> ServerFrame {
         guard let validity else { return ok }
         let rest = max(0, validity.expires - Int(CoatyTimestamp.nowMillis()))

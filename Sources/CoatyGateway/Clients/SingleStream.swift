@@ -52,11 +52,11 @@ final class SingleStream: Sendable {
             state = .running(cancel: end)
             return false
         }
-        // The policy may have changed between the decision and its observation.
+        // The policy may have changed between the decision and the start of the observation.
         if isOver { end() } else { judge(subscription) }
     }
 
-    /// Judges the subscription by the current policy.
+    /// Checks the subscription against the current policy.
     private func judge(_ subscription: ClientSubscription) {
         outbound.limit(to: services.outboundRate(of: principal))
         guard let observation = subscription.wanted else { return }

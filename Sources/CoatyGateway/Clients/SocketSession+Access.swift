@@ -2,7 +2,7 @@ import Coaty
 import HTTPServer
 
 extension SocketSession {
-    /// The bytes that a connection holds without its queue.
+    /// The memory of a connection without its queue, in bytes.
     static let cost = 8 << 10
     /// Maximum length of a frame before the client has authenticated, in bytes: a token, and the rest of the frame.
     var maximumUnauthenticatedLength: Int { services.accounts.limits.tokenSize + 1024 }
@@ -39,7 +39,8 @@ extension SocketSession {
         store.state.withLock { $0.authenticationDeadline = deadline }
     }
 
-    /// `{"op":"authenticate","id":…,"token":…}`: as the first frame, or later with a new token of the same subject.
+    /// Handles `{"op":"authenticate","id":…,"token":…}`, as the first frame or later with a new token of the same
+    /// subject.
     func authenticate(_ frame: ClientFrame) throws {
         try frame.json.refuseMembers(besides: ClientFrame.members.union(["token"]))
         let token = try FrameParameters(frame: frame.json, limits: services.accounts.limits).required("token")
@@ -51,11 +52,12 @@ extension SocketSession {
         } catch {
             guard current == nil else { throw error }
             fail(frame.op, id: frame.id, error)
-            // With the keys of the identity provider, the same token may be valid.
+            // The same token may be valid once the keys of the identity provider are loaded.
             guard error.status != 503 else { return disconnect(.tryAgainLater, "keys not loaded") }
             return disconnect(.notAuthenticated, "wrong token")
         }
-        // A client without a token keeps its subscriptions and requests when it authenticates, which it may do once.
+        // A client without a token keeps its subscriptions and requests when it authenticates, which it may do only
+        // once.
         guard current?.subject.isAmbient ?? true || current?.subject == principal.subject else {
             throw Problems.otherSubject
         }
@@ -64,9 +66,9 @@ extension SocketSession {
         outbound.reply(.authenticated(principal.validity), id: frame.id)
     }
 
-    /// Counts the connection for the principal, and no longer for its address.
+    /// Counts the connection for the principal instead of its address.
     ///
-    /// - Throws: `Problem` if the principal has its share of connections.
+    /// - Throws: `Problem` if the principal has reached its limit of connections.
     private func move(to principal: Principal) throws(Problem) {
         let account = services.accounts.account(of: principal)
         guard let places = store.state.withLock(\.places), places.account !== account || !places.isAuthenticated else {
@@ -78,7 +80,7 @@ extension SocketSession {
         connection.budget = outbound.memory
     }
 
-    /// Judges all subscriptions and requests by the current policy. Ends the connection of a principal that has expired.
+    /// Checks all subscriptions and requests against the current policy. Ends the connection of an expired principal.
     private func judge() {
         let (principal, activities) = store.state.withLock { ($0.principal, Array($0.activities.values)) }
         guard let principal else { return }
@@ -121,10 +123,10 @@ extension SocketSession {
 }
 
 extension SocketSession {
-    /// The places that a client has for its connection.
+    /// The reserved places of a client's connection.
     struct Places: Sendable {
         let account: ClientAccount
-        /// The bytes that the connection's encryption holds.
+        /// The memory of the connection's encryption, in bytes.
         let encryption: Int
         private let connection: Place
         private let unauthenticated: Place?
@@ -140,7 +142,7 @@ extension SocketSession {
             charge = try account.charge(SocketSession.cost + encryption)
         }
 
-        /// - Parameter principal: nil if the client has to authenticate first.
+        /// - Parameter principal: nil if the client must authenticate first.
         init(of principal: Principal?, address: String, encryption: Int, in accounts: Accounts) throws(Problem) {
             if let principal {
                 try self.init(accounts.account(of: principal), encryption: encryption)

@@ -6,8 +6,8 @@ extension SocketSession {
     /// - Parameters:
     ///   - op: the operation of the frame; nil if the message is not a frame.
     ///   - bytes: the length of the message.
-    /// - Throws: `Problem` with status 429 if it comes too early. Frames that end a subscription or request or renew a token, and
-    ///   messages that are not frames, count but are never refused.
+    /// - Throws: `Problem` with status 429 if it arrives too early. Frames that end a subscription or request or renew
+    ///   a token, and messages that are not frames, count but are never refused.
     func count(_ op: ClientFrame.Op?, _ bytes: Int) throws(Problem) {
         let policy = services.authenticator.access.policy
         guard policy.limits != nil, let principal = store.state.withLock(\.principal) else { return }

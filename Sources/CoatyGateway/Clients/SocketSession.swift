@@ -39,8 +39,8 @@ final class SocketSession: WebSocketEndpoint.Client {
         var isClosed = false
     }
 
-    /// Holder of the session's state. It is separate because the outbound queue's `onEnd` captures it before the session is
-    /// initialized.
+    /// Holder of the session's state. It is a separate object because the outbound queue's `onEnd` captures it before
+    /// the session is initialized.
     final class Store: Sendable {
         let state = Mutex(State())
 
@@ -63,7 +63,7 @@ final class SocketSession: WebSocketEndpoint.Client {
     let services: ClientServices
     let store = Store()
 
-    /// - Parameter principal: nil if the client has to authenticate first.
+    /// - Parameter principal: nil if the client must authenticate first.
     init(
         _ connection: WebSocketConnection,
         _ principal: Principal?,
@@ -103,7 +103,7 @@ final class SocketSession: WebSocketEndpoint.Client {
             connection.close(.protocolError, "send JSON in text messages")
             return
         }
-        // Before it has authenticated, a client can't make the gateway parse much.
+        // An unauthenticated client can't make the gateway parse long frames.
         if text.utf8.count > maximumUnauthenticatedLength, store.state.withLock({ $0.principal == nil }) {
             return disconnect(.notAuthenticated, "authenticate first")
         }
@@ -267,7 +267,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         }
     }
 
-    /// Stores the closure that cancels an activity, or calls it at once if the activity has ended.
+    /// Stores the closure that cancels an activity, or calls it immediately if the activity has ended.
     private func setCancel(_ cancel: @escaping @Sendable () -> Void, of subscription: ClientSubscription) {
         let isOver = store.state.withLock { state in
             guard let id = subscription.id.map(WireName.init),

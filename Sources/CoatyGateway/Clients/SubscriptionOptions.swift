@@ -32,7 +32,7 @@ struct SubscriptionOptions: Sendable {
     var since: FeedCursor?
     var encoding = EventText.Encoding.base64
 
-    /// The bytes that the options hold.
+    /// The memory of the options, in bytes.
     var footprint: Int { (filter?.condition.footprint ?? 0) + (fields?.footprint ?? 0) }
 
     init() {}

@@ -1,11 +1,12 @@
 import Coaty
 import DequeModule
 
-/// The room that a subscription's queue has.
+/// The available space for a subscription's queue.
 struct QueueRoom {
     /// Bytes queued for the connection's other subscriptions.
     let others: Int
-    /// Maximum bytes queued for all subscriptions of the connection; a single item may exceed it if nothing else is queued.
+    /// Maximum bytes queued for all subscriptions of the connection; a single item may exceed it if nothing else is
+    /// queued.
     let limit: Int
     /// The account of the connection, to which queued items are charged.
     let memory: MemoryAccount
@@ -21,21 +22,21 @@ struct SubscriptionQueue: Sendable {
     var deadline: Deadline?
     /// Whether the outbound queue has scheduled this queue for writing.
     var isReady = false
-    /// Reason for the end; nil while the queue takes items.
+    /// Reason for the end; nil while the queue accepts items.
     var end: ServerFrame.EndReason?
     /// Whether the end of a request reports that responses were withheld.
     private(set) var isFiltered = false
-    /// Whether delivery waits for ``begin(_:)``.
+    /// Whether delivery is held until ``begin(_:)``.
     private(set) var isHeld: Bool
     /// Whether the queue holds the responses to a request instead of events.
     private(set) var holdsResponses = false
     /// Item to deliver before all others.
     private var next: QueuedItem?
-    /// The snapshot or replay to deliver before the buffer. The turns of the outbound queue read it; nil once all of it is delivered, or
-    /// while it is being read.
+    /// The snapshot or replay to deliver before the buffer. The turns of the outbound queue read it; nil once all of it
+    /// is delivered, or while it is being read.
     private var source: SubscriptionSource?
     private var isReading = false
-    /// The last position that the source's replay has to reach; nil if there is no replay.
+    /// The last position of the source's replay; nil if there is no replay.
     private var replayEnd: UInt64?
     /// Upper bound of the number of events left in a source that is being read.
     private var unread = 0
@@ -45,16 +46,17 @@ struct SubscriptionQueue: Sendable {
     private var fetched: Deque<QueuedItem> = []
     private var fetchedEvents = 0
     private var fetchedBytes = 0
-    /// Whether the outbound queue has noted that the source is to be read.
+    /// Whether the outbound queue has scheduled the reading of the source.
     var isAwaitingTurn = false
     /// A slot is nil if a newer item of the same key has replaced its item.
     private var buffer: Deque<QueuedItem?> = []
-    /// Number of the buffer's first slot.
+    /// Number of the buffer's first slot since the subscription began.
     private var firstSlot = 0
     /// Number of items in the buffer, and number of events among them.
     private var count = 0
     private var events = 0
-    /// Whether the buffer keeps at most one item per key: from the first overflow with `latest` until the buffer is empty.
+    /// Whether the buffer keeps at most one item per key: from the first overflow with `latest` until the buffer is
+    /// empty.
     private var holdsLatest = false
     /// Slot number of each key, while `holdsLatest` is set.
     private var slots: [KeyedDigest: Int] = [:]
@@ -74,17 +76,17 @@ struct SubscriptionQueue: Sendable {
         throttle = subscription.options.throttle
     }
 
-    /// Bytes queued, including those that the throttle holds back.
+    /// Bytes queued, including events that the throttle holds back.
     var bytes: Int { queuedBytes + (throttle?.footprint ?? 0) }
 
-    /// Upper bound of the number of events and objects queued for the client: its filter may exclude some of the snapshot and
-    /// the replay. Events that the throttle holds back are not counted.
+    /// Upper bound of the number of events and objects queued for the client: its filter may exclude some of the
+    /// snapshot and the replay. Events that the throttle holds back are not counted.
     var queued: Int {
         let nextCount = if case .event? = next { 1 } else { 0 }
         return nextCount + fetchedEvents + (isReading ? unread : source?.count(upTo: replayEnd) ?? 0) + events
     }
 
-    /// Bytes queued for the client, without those that the throttle holds back.
+    /// Bytes queued for the client, without events that the throttle holds back.
     var queuedBytes: Int { bufferBytes + fetchedBytes + (next?.size ?? 0) }
 
     var isEmpty: Bool { next == nil && !isBehind && count == 0 && !hasDropped }
@@ -102,7 +104,7 @@ struct SubscriptionQueue: Sendable {
         !isReading && hasUnread && fetched.count <= Self.minimumFetched && fetchedBytes < Self.maximumFetchedBytes
     }
 
-    /// The source is read again when no more than this many items are left.
+    /// The source is read again when at most this many items are left.
     private static let minimumFetched = 4
     /// Maximum number of items that are read ahead, and of their bytes. A single item may be larger.
     static let maximumFetched = 16
@@ -153,14 +155,14 @@ struct SubscriptionQueue: Sendable {
         endSource()
     }
 
-    /// Removes the source once everything of it is delivered. Until then, its replay may be extended.
+    /// Removes the source once all its items are delivered. Until then, its replay may be extended.
     private mutating func endSource() {
         if !hasUnread, fetched.isEmpty { (source, replayEnd) = (nil, nil) }
     }
 
     // MARK: - Buffer
 
-    /// Appends an item. If there is no room, the overflow policy of the subscription applies.
+    /// Appends an item. If there is no space, the overflow policy of the subscription applies.
     mutating func append(_ item: QueuedItem, _ room: QueueRoom) {
         guard end == nil else { return }
         var item = item
@@ -185,10 +187,10 @@ struct SubscriptionQueue: Sendable {
         insert(item)
     }
 
-    /// Extends a replay that is still being delivered up to an item, instead of queueing the item. The replay buffer also has
-    /// the events of the buffer, which is cleared.
+    /// Extends a replay that is still being delivered up to an item, instead of queueing the item. The buffer is
+    /// cleared, because the replay buffer also contains its events.
     ///
-    /// - Returns: false if there is no such replay, or the item has to be queued.
+    /// - Returns: false if there is no such replay, or the item must be queued.
     private mutating func extendReplay(to item: QueuedItem) -> Bool {
         guard replayEnd != nil, overflow == .dropOldest, throttle == nil, let cursor = item.cursor else { return false }
         clearBuffer()
@@ -203,7 +205,7 @@ struct SubscriptionQueue: Sendable {
         insert(.response(frame, charge))
     }
 
-    /// Ends the queue after the queued items and those that the throttle holds back.
+    /// Ends the queue after the queued items and the events that the throttle holds back.
     mutating func finish(_ reason: ServerFrame.EndReason, isFiltered: Bool = false) {
         guard end == nil else { return }
         self.isFiltered = isFiltered
@@ -212,7 +214,7 @@ struct SubscriptionQueue: Sendable {
         end = reason
     }
 
-    /// Discards everything that is queued, and reports a gap of unknown length instead.
+    /// Discards all queued items, and reports a gap of unknown length instead.
     mutating func discardQueued() {
         guard end == nil, !isHeld, !holdsResponses else { return }
         clearBuffer()
@@ -223,7 +225,7 @@ struct SubscriptionQueue: Sendable {
         (dropped, isDropCountUnknown) = (0, true)
     }
 
-    /// Removes and returns the next item; nil if nothing is queued, or the source has to be read first.
+    /// Removes and returns the next item; nil if nothing is queued, or the source must be read first.
     mutating func pop() -> QueuedItem? {
         if let next {
             self.next = nil
@@ -246,7 +248,7 @@ struct SubscriptionQueue: Sendable {
     /// Puts back the item that ``pop()`` returned last.
     mutating func putBack(_ item: QueuedItem) { next = item }
 
-    /// Returns whether there is room for an item, and charges it if there is.
+    /// Returns whether there is space for an item, and charges it if there is.
     private func admits(_ item: inout QueuedItem, _ room: QueueRoom) -> Bool {
         guard count < limit else { return false }
         let queued = room.others + bytes

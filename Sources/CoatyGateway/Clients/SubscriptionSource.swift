@@ -3,17 +3,17 @@ struct SubscriptionSource: Sendable {
     private var snapshot: ObjectSnapshot?
     private var replay: Replay?
 
-    /// Nil if there is neither.
+    /// Creates a source; nil if there is neither a snapshot nor a replay.
     init?(snapshot: ObjectSnapshot?, replay: Replay?) {
         guard snapshot != nil || replay != nil else { return nil }
         self.snapshot = snapshot
         self.replay = replay
     }
 
-    /// Whether everything is read.
+    /// Whether all items are read.
     var isEmpty: Bool { snapshot?.isEmpty ?? true && replay?.isEmpty ?? true }
 
-    /// Upper bound of the number of events left, with the replay up to a position.
+    /// Returns an upper bound of the number of events left, with the replay up to a position.
     func count(upTo end: UInt64?) -> Int {
         var replay = replay
         if let end { replay?.extend(upTo: end) }
@@ -36,7 +36,7 @@ struct SubscriptionSource: Sendable {
     mutating func takeDropped() -> Int { replay?.takeDropped() ?? 0 }
 }
 
-/// A source that is being read, outside of the lock of its queue.
+/// A source that is being read, outside the lock of its queue.
 struct SubscriptionReading: Sendable {
     let subscription: ClientSubscription
     let generation: Int
@@ -77,7 +77,7 @@ struct SubscriptionReading: Sendable {
         dropped += source.takeDropped()
     }
 
-    /// Puts a gap in place of an event for which there is no memory. Several in a row are one gap.
+    /// Replaces an event for which there is no memory by a gap. Consecutive gaps become one.
     private mutating func drop(_ item: QueuedItem) {
         dropped += 1
         guard case .gap(let count?, _)? = items.last else { return items.append(.gap(1, item.cursor)) }

@@ -6,6 +6,6 @@ struct SubscriptionStart: Sendable {
     var gap: QueuedItem?
     /// Objects currently in the network.
     var snapshot: ObjectSnapshot?
-    /// Events from before the subscription started, or from the time in which the snapshot is delivered.
+    /// Events from before the start of the subscription, or from the time of the snapshot's delivery.
     var replay: Replay?
 }

@@ -1,29 +1,29 @@
 import DequeModule
 
-/// Rate limiter that passes at most one event of an object per interval. It holds back the last of the events that arrive
-/// meanwhile, and releases it when the interval is over.
+/// Rate limiter that passes at most one event of an object per interval. It holds back the last of the events that
+/// arrive in an interval, and releases it when the interval is over.
 ///
-/// An event that passes while others are held back gets an earlier cursor than its own, so that a client that resumes after it
-/// also receives those.
+/// An event that passes while other events are held back gets an earlier cursor than its own, so that a client that
+/// resumes after it also receives them.
 struct Throttle: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     let interval: Duration
-    /// Maximum number of throttled objects; events of further objects pass at once.
+    /// Maximum number of throttled objects; events of further objects pass immediately.
     private let maximumObjects: Int
-    /// Maximum bytes of events held back; further events pass at once.
+    /// Maximum number of bytes of held events; further events pass immediately.
     private let maximumBytes: Int
-    /// Events held back, by key. There is an entry for each object with a running interval; it is nil if no event has arrived
-    /// since the interval began.
+    /// Events held back, by key. There is an entry for each object with a running interval; it is nil if no event has
+    /// arrived since the interval began.
     private var held: [KeyedDigest: QueuedItem?] = [:]
-    /// Ends of the running intervals, in order, as all intervals have the same length. All events held back in an interval come
-    /// after its cursor.
+    /// Ends of the running intervals, in order, as all intervals have the same length. All events held back in an
+    /// interval come after its cursor.
     private var due: Deque<(time: Instant, key: KeyedDigest, cursor: FeedCursor?)> = []
-    /// Bytes held back; 0 if nothing is.
+    /// Bytes of held events.
     private var bytes = 0
     /// Cursor of the last item taken.
     private var last: FeedCursor?
-    /// The charge of the running intervals, taken for several at once; nil if there are none.
+    /// The charge of the running intervals, taken for several together; nil if there are none.
     private var charge: Charge?
 
     init(
@@ -38,19 +38,19 @@ struct Throttle: Sendable {
 
     /// Approximate memory of one running interval, in bytes.
     private static let intervalBytes = 200
-    /// Number of intervals that are charged at once.
+    /// Number of intervals that are charged together.
     private static let chargedIntervals = 64
 
     /// Approximate memory of the throttle, in bytes.
     var footprint: Int { bytes + due.count * Self.intervalBytes }
 
-    /// Time at which the next interval ends and ``release(at:)`` has to be called; nil if no interval is running.
+    /// Time at which the next interval ends and ``release(at:)`` must be called; nil if no interval is running.
     var next: Instant? { due.first?.time }
 
     /// Passes an item or holds it back.
     ///
-    /// - Parameter memory: is charged the intervals; without room for another one, events of further objects pass at once. The items
-    ///   are charged already.
+    /// - Parameter memory: the account that is charged for the intervals. If it has no memory for another interval,
+    ///   events of further objects pass immediately. The items are already charged.
     /// - Returns: the item to deliver now; nil if there is none.
     mutating func take(_ item: QueuedItem, at now: Instant, charging memory: MemoryAccount) -> QueuedItem? {
         last = item.cursor ?? last
@@ -99,7 +99,7 @@ struct Throttle: Sendable {
 
     /// Charges one more interval.
     ///
-    /// - Returns: false if there is no room.
+    /// - Returns: false if there is no memory for it.
     private mutating func chargeInterval(to memory: MemoryAccount) -> Bool {
         let charged = charge?.bytes ?? 0
         guard (due.count + 1) * Self.intervalBytes > charged else { return true }

@@ -2,8 +2,8 @@ import HTTPServer
 import Synchronization
 import WebSocketServer
 
-/// WebSocket endpoints: `GET /v1/ws` carries many subscriptions and requests on one connection, `GET /v1/ws/{event}` a single
-/// subscription. `docs/websocket.md` describes the frames.
+/// WebSocket endpoints: `GET /v1/ws` carries many subscriptions and requests on one connection, `GET /v1/ws/{event}` a
+/// single subscription. `docs/websocket.md` describes the frames.
 final class WebSocketEndpoint: WebSocketHandler {
     static let path = "/v1/ws"
     /// WebSocket subprotocol name of the frames.
@@ -12,7 +12,7 @@ final class WebSocketEndpoint: WebSocketHandler {
     /// Handler of one connection.
     protocol Client: Sendable {
         var outbound: OutboundQueue { get }
-        /// Nil if the client has not authenticated.
+        /// Nil until the client has authenticated.
         var principal: Principal? { get }
         func received(_ message: WebSocketMessage)
         func closed()
@@ -88,15 +88,15 @@ final class WebSocketEndpoint: WebSocketHandler {
         }
     }
 
-    /// The address of the client.
+    /// Returns the address of the client.
     private func address(of request: borrowing WebSocketHandshake) -> String {
         let peer = ConnectionOrigin.of(request.context)?.peer ?? request.peer
         guard let field = addressing.fieldName(forPeer: peer) else { return peer }
         return addressing.client(behind: peer, request.header(field))
     }
 
-    /// Returns the principal of a handshake; nil if the client has to authenticate in its first frame, as a page in a browser must,
-    /// which can't send the header field.
+    /// Returns the principal of a handshake; nil if the client must authenticate in its first frame. A page in a
+    /// browser must do so, because it can't send the header field.
     private func principal(
         of request: borrowing WebSocketHandshake,
         _ parameters: QueryParameters
@@ -121,19 +121,20 @@ final class WebSocketEndpoint: WebSocketHandler {
             try browserPolicy.checkHost(host)
             return Principal(.anonymous, address: address(of: request), under: policy)
         } catch {
-            // A foreign page can't authenticate. Pages of a public name that can must do so before anything else.
+            // A foreign page can't authenticate. Pages of a public name that can authenticate must do so first.
             if policy.isOpen || request.path != Self.path { throw error }
             return nil
         }
     }
 
-    /// Registers the response to requests for these paths without a WebSocket handshake on connections for other requests: status 426.
+    /// Registers the response to requests for these paths without a WebSocket handshake on connections for other
+    /// requests: status 426.
     static func registerPlain(in router: inout GatewayRouter) {
         router.onPublic(.get, path) { .response(upgradeRequired(at: $0.path).response()) }
         router.onPublic(.get, path + "/{event}") { .response(upgradeRequired(at: $0.path).response()) }
     }
 
-    /// The answer to a request for a path that is no WebSocket handshake.
+    /// Returns the answer to a request for this path that is not a WebSocket handshake.
     static func upgradeRequired(at path: String) -> Problem {
         let event = path.split(separator: "/").last.flatMap { Observation.Event(rawValue: String($0)) }
         let stream = event.map { EventStreamResource.path.replacing("{event}", with: $0.rawValue) }
@@ -164,7 +165,7 @@ final class WebSocketEndpoint: WebSocketHandler {
     }
 
     private func add(_ client: some Client, _ connection: WebSocketConnection, _ record: SocketRecord) {
-        // Before its first message.
+        // Before the connection's first message.
         connection.budget = client.outbound.memory
         clients.withLock { $0[connection.id] = (client, record) }
     }
@@ -198,7 +199,7 @@ private struct SocketStream: WebSocketEndpoint.Client {
 }
 
 extension WebSocketMessage {
-    /// The bytes of the message.
+    /// The length of the message, in bytes.
     fileprivate var size: Int {
         switch self {
         case .text(let text): text.utf8.count
