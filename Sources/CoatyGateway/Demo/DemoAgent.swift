@@ -2,20 +2,20 @@ import Coaty
 import Coordination
 import Logging
 
-/// The agent of `--demo true`: something to look at in a network without agents.
+/// The agent of `--demo true`, which provides example objects in a network without agents.
 ///
-/// It is an agent like any other, with its own broker session and identity. Its name says that it is a demo, and so do the
-/// names of its objects and the object types, which begin with `com.example.demo.`.
+/// It is a normal agent with its own broker session and identity. Its name, the names of its objects, and the object
+/// types, which begin with `com.example.demo.`, mark it as a demo.
 struct DemoAgent: Component {
     static let name = "Demo agent (coaty-gateway --demo)"
 
     private let container: Container
 
-    /// Puts the agent together; it joins when it is started.
+    /// Creates the agent; it joins when it is started.
     @ControllerActor
     init(communication: CommunicationOptions, logger: Logger) throws {
         var logger = logger
-        // Its session logs what the gateway's session logs, too.
+        // Its session has the same log messages as the gateway's session.
         logger[metadataKey: "agent"] = "demo"
         let points = DemoPoints()
         container = try Container.resolve(
@@ -39,7 +39,7 @@ struct DemoAgent: Component {
         )
     }
 
-    /// Begins to join. Does not wait for the broker.
+    /// Starts to join. Does not wait for the broker.
     func start() async { container.communicationManager.start() }
 
     func stop() async { await container.shutdown() }

@@ -1,13 +1,13 @@
 import Coaty
 
-/// The IO context of the demo, which the gateway routes like a context of its configuration.
+/// The IO context of the demo, which the gateway routes like a configured context.
 enum DemoContext {
     static let name = "Demo greenhouse"
     /// The value types of the demo's IO sources and actors.
     static let temperature = "com.example.demo.Temperature[Celsius]"
     static let humidity = "com.example.demo.Humidity[Percent]"
 
-    /// The same at each start, so that a changed context can be kept in the state directory.
+    /// Constant, so that a changed context can be kept in the state directory.
     static let objectId = CoatyUUID(wire: "3c9d2f0e-6b14-4f9e-8a57-d0c4e7b1a962")
 
     private static let json = """
@@ -31,9 +31,9 @@ enum DemoContext {
 }
 
 extension GatewaySettings {
-    /// Adds the demo's context to those that the gateway routes.
+    /// Adds the demo's context to the routed contexts of the gateway.
     ///
-    /// - Throws: ``ConfigurationError`` if the configuration has a context of this id or name.
+    /// - Throws: ``ConfigurationError`` if the configuration already has a context with this id or name.
     mutating func addDemoContext() throws(ConfigurationError) {
         let isTaken = routing.contexts.contains {
             $0.objectId == DemoContext.objectId || WireName($0.name) == WireName(DemoContext.name)

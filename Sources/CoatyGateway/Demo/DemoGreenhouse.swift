@@ -2,7 +2,8 @@ import Coaty
 import Foundation
 import Logging
 
-/// The demo's living objects: a thermometer, a light that can be switched, and a display that shows what is routed to it.
+/// The demo's dynamic objects: a thermometer, a light that can be switched, and a display of the values that are routed
+/// to it.
 final class DemoGreenhouse: ObjectLifecycleController {
     private let thermometer = DemoGreenhouse.object("Thermometer", "Demo thermometer")
     private let lightObject = DemoGreenhouse.object("Light", "Demo light")
@@ -55,7 +56,7 @@ final class DemoGreenhouse: ObjectLifecycleController {
             }
             attempt {
                 let found = try ObjectMatcher.objects(candidates, matching: asked.objectFilter)
-                // An empty answer would count like that of an agent that has found something.
+                // An empty answer would count as the answer of an agent that has found objects.
                 if !found.isEmpty { try query.retrieve(.with(objects: found)) }
             }
         }
@@ -78,7 +79,7 @@ final class DemoGreenhouse: ObjectLifecycleController {
                 show(lightObject, light.properties)
                 attempt { try sources.publish(source: points.humidity, value: .double(humidity(at: second))) }
             }
-            // The latest value of an actor, if values are routed to it.
+            // Returns the latest value of an actor, if values are routed to it.
             func latest(_ actor: IoActor) -> AnyCodable {
                 actors.isAssociated(actor: actor) ? actors.getIoValue(actor: actor) ?? .null : .null
             }
@@ -92,14 +93,15 @@ final class DemoGreenhouse: ObjectLifecycleController {
         }
     }
 
-    /// Advertises an object with other properties. Without a connection nothing is queued: what counts is the latest state.
+    /// Advertises an object with changed properties. Without a connection, nothing is queued, because only the latest
+    /// state matters.
     private func show(_ object: CoatyObject, _ properties: [String: AnyCodable]) {
         object.custom.merge(properties) { $1 }
         guard communicationManager.isConnected else { return }
         attempt { try readvertiseDiscoverableObject(object: object) }
     }
 
-    /// The demo goes on if one event can't be published, such as when the connection is lost.
+    /// Ignores errors of publishing, for example when the connection is lost, so that the demo continues.
     private func attempt(_ publish: () throws -> Void) {
         do {
             try publish()

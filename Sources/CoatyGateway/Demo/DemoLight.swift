@@ -10,15 +10,15 @@ struct DemoLight {
     /// The energy that the light has used, in watt seconds.
     private(set) var energy = 0.0
 
-    /// Lets time pass.
+    /// Simulates the passing of time.
     mutating func run(seconds: Double) {
         if isOn { energy += seconds * brightness / 10 }
     }
 
-    /// Carries out a call.
+    /// Executes a call.
     ///
     /// - Returns: the new state, as the result for the caller.
-    /// - Throws: `ReturnError` that names the parameter that is wrong; the state has not changed then.
+    /// - Throws: `ReturnError` that names the invalid parameter; then the state has not changed.
     mutating func perform(_ call: CallEventData) throws(ReturnError) -> AnyCodable {
         guard let parameters = call.parameterDictionary else {
             throw .invalidParameter("parameters must be an object such as {\"on\": true, \"brightness\": 50}")

@@ -2,9 +2,9 @@ import Coaty
 
 /// The IO sources and actors of the demo.
 struct DemoPoints {
-    /// How often a temperature is published, in milliseconds.
+    /// Interval of published temperatures, in milliseconds.
     static let temperatureInterval = 1000
-    /// How often a humidity is published, in milliseconds.
+    /// Interval of published humidities, in milliseconds.
     static let humidityInterval = 2000
 
     let temperature = Self.source("Demo temperature source", DemoContext.temperature, temperatureInterval)
@@ -13,7 +13,7 @@ struct DemoPoints {
     let nightDisplay = Self.actor("Demo night display", DemoContext.temperature, operatingState: "night")
     let humidityDisplay = Self.actor("Demo humidity display", DemoContext.humidity)
 
-    /// What the agent contributes to the demo's context.
+    /// The agent's contribution to the demo's context.
     var node: IoNodeDefinition {
         IoNodeDefinition(ioSources: [temperature, humidity], ioActors: [dayDisplay, nightDisplay, humidityDisplay])
     }
@@ -22,7 +22,7 @@ struct DemoPoints {
         IoSource(valueType: valueType, updateStrategy: .None, updateRate: interval, name: name)
     }
 
-    /// - Parameter operatingState: the state of the context in which the actor gets values, for the rule that asks for it.
+    /// - Parameter operatingState: the state of the context in which the actor gets values, for the rule that tests it.
     private static func actor(_ name: String, _ valueType: String, operatingState: String? = nil) -> IoActor {
         let actor = IoActor(valueType: valueType, name: name)
         if let operatingState { actor.custom["operatingState"] = .string(operatingState) }
