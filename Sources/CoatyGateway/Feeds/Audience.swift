@@ -2,45 +2,48 @@ import Coaty
 
 /// The subscriptions of a feed, in groups with equal filters, and the record that is being delivered to them.
 ///
-/// Groups whose filter can match only certain values are found by these values; all others are evaluated for each event. A filter
-/// is evaluated once for its group, and a view once for all clients with the same permissions. Each member of the group is charged for
-/// the filter, and for its deliveries. Only the turns of a feed or of a slow lane use it.
+/// Groups whose filter can match only certain values are found by these values; all other filters are evaluated for
+/// each event. A filter is evaluated once for its group, and a view once for all clients with the same permissions.
+/// Each member of the group is charged for the filter and for its deliveries. Only the turns of a feed or of a slow
+/// lane use the audience.
 struct Audience: Sendable {
-    /// Number of events in a row for which a filter may be too expensive; then its subscriptions end.
+    /// Number of consecutive events for which a filter may be too expensive; then its subscriptions end.
     static let maximumLeftOut = 100
-    /// The length of an event's data, in bytes, up to which it counts for this.
+    /// Maximum length of an event's data, in bytes, for which the event counts in ``maximumLeftOut``.
     static let maximumCountedLength = 64 << 10
     /// Number of steps for one event from which a filter counts as expensive.
     static let expensiveSteps = 1000
-    /// Number of steps for one event from which a client counts as expensive: those of its filters, texts and deliveries.
+    /// Number of steps for one event from which a client counts as expensive: those of its filters, texts and
+    /// deliveries.
     private static let expensiveClientSteps = 5000
-    /// The same for an overdrawn client. A client with fewer steps does not wait, even if it has caused much work in other feeds.
+    /// The same for an overdrawn client. A client with fewer steps is not held back, even if it has caused much work in
+    /// other feeds.
     private static let overdrawnClientSteps = 250
-    /// Number of deliveries of an event to a client whose bytes do not count for this: a large event is no reason to serve each of its
-    /// receivers by itself.
+    /// Number of deliveries of an event to a client whose bytes do not count for this limit: a large event is no reason
+    /// to serve each of its receivers separately.
     private static let lightDeliveries = 16
-    /// Steps that it takes to look at a group, besides its filter.
+    /// Number of steps for visiting a group, without its filter.
     private static let groupSteps = 10
-    /// Steps for each member of a group from which they are charged: charging takes some steps, too.
+    /// Minimum number of steps per group member that is charged immediately: charging itself takes some steps.
     private static let chargedSteps = 16
-    /// Number of subscriptions between two looks at the clock.
+    /// Number of subscriptions between two checks of the clock.
     private static let stride = 16
 
     private struct Key: Hashable {
         let filter: ClientCondition?
         let kind: Observation.ObjectKind?
 
-        /// Values of which an object that matches has at least one; nil if there are none.
+        /// Values of which a matching object has at least one; nil if there are none.
         var accessKeys: [AccessKey]? { filter?.condition.accessKeys ?? kind.flatMap(\.accessKeys) }
     }
 
     private struct Member {
         let subscription: ClientSubscription
-        /// Pays for the subscription.
+        /// The client that is charged for the subscription.
         let client: WorkRate?
         /// Records up to this position are not delivered.
         let start: UInt64
-        /// The current row of events for which the filter was too expensive, and how many of them count.
+        /// The current series of events for which the filter was too expensive, and the number of them that count.
         var row = 0
         var leftOut = 0
     }
@@ -51,16 +54,17 @@ struct Audience: Sendable {
         /// In the order in which they joined; nil for those that have left.
         var members: [Member?] = []
         var count = 0
-        /// Numbers the rows of events for which the filter is too expensive. An event for which it is not ends the row.
+        /// The number of the current series of events for which the filter is too expensive. An event for which it is
+        /// not ends the series.
         var row = 1
         /// Steps of verdicts that are not charged yet.
         var steps = 0
     }
 
-    /// A subscription that was removed here and continues in another queue.
+    /// A subscription that was removed here and continues in another audience.
     struct Departure: Sendable {
         let subscription: ClientSubscription
-        /// The last record that it has received: that of a new snapshot may be later than the last one that was delivered.
+        /// The last record that it has received. For a new snapshot, it may be later than the last delivered record.
         let position: UInt64
     }
 
@@ -71,19 +75,19 @@ struct Audience: Sendable {
         var reading: EventReading?
         /// The groups that have not received the record; the last of them is next.
         var groups: [Int]
-        /// Of the last of the groups: its verdict, and the number of members that have received the record.
+        /// For the last of the groups: its verdict, and the number of members that have received the record.
         var verdict: EventReading.Verdict?
         var delivered = 0
     }
 
     /// The work of one record for a client.
     private struct Work {
-        /// Without those for the bytes of deliveries.
+        /// Without the steps for the bytes of deliveries.
         var steps = 0
         var deliveries = 0
         /// Steps for the bytes of deliveries.
         var bytes = 0
-        /// Whether the client has to wait.
+        /// Whether the client must be held back.
         var isExpensive = false
 
         static func += (sum: inout Work, other: Work) {
@@ -114,10 +118,10 @@ struct Audience: Sendable {
     private var expensive: Set<ObjectIdentifier> = []
     /// The work of the record, by client.
     private var work: [ObjectIdentifier: Work] = [:]
-    /// Whether one of them has to wait.
+    /// Whether one of them must be held back.
     private var hasExpensiveClient = false
-    /// The clients for which the record has got a text that it did not have. The first one does not count against a client, because the
-    /// next client may want the same.
+    /// The clients for which a new text of the record was built. The first text does not count against a client,
+    /// because the next client may need the same.
     private var writers: Set<ObjectIdentifier> = []
     /// The steps of one client that are not charged yet, and the work of the record for it.
     private var bill: (client: WorkRate, steps: Int, work: Work)?
@@ -153,7 +157,7 @@ struct Audience: Sendable {
         return lastNumber
     }
 
-    /// - Returns: whether the subscription was there.
+    /// - Returns: whether the subscription was found.
     @discardableResult
     mutating func remove(_ subscription: ClientSubscription) -> Bool {
         guard let (number, place) = places.removeValue(forKey: ObjectIdentifier(subscription)) else { return false }
@@ -177,7 +181,7 @@ struct Audience: Sendable {
     /// Whether a filter or a client was expensive for the last record, or a client overdrawn.
     var wasExpensive: Bool { !expensive.isEmpty || hasExpensiveClient }
 
-    /// Removes the subscriptions that have to wait for others from now on.
+    /// Removes the subscriptions that must be held back from now on.
     ///
     /// - Parameter position: the last record that was delivered.
     mutating func removeExpensive(behind position: UInt64) -> [Departure] {
@@ -190,7 +194,7 @@ struct Audience: Sendable {
                     || member.client.flatMap { work[ObjectIdentifier($0)]?.isExpensive } ?? false
             }
         }
-        // Others have left meanwhile.
+        // Some may have left meanwhile.
         let members = expensive.compactMap { places[$0] }.compactMap { groups[$0.group]?.members[$0.index] }
         return remove(members, position)
     }
@@ -213,7 +217,8 @@ struct Audience: Sendable {
 
     mutating func removeAll() { self = Audience() }
 
-    /// Removes the places of members that have left. Never while a record is being delivered, which counts the places.
+    /// Removes the places of members that have left. Never called while a record is being delivered, because the
+    /// delivery counts the places.
     private mutating func compact(_ group: inout Group, _ number: Int) {
         group.members.removeAll { $0 == nil }
         for (index, member) in group.members.enumerated() {
@@ -224,7 +229,7 @@ struct Audience: Sendable {
 
     // MARK: - Delivery
 
-    /// Begins to deliver a record. The one before must be delivered.
+    /// Begins to deliver a record. The previous record must be delivered.
     mutating func begin(_ record: EventRecord, at position: UInt64) {
         forgetWork()
         guard !groups.isEmpty else { return }
@@ -246,7 +251,7 @@ struct Audience: Sendable {
         hasExpensiveClient = false
     }
 
-    /// Returns the groups that may receive a record, in the order in which they came, the next one last.
+    /// Returns the groups that may receive a record, in the order in which they were added, with the next one last.
     private func candidates(_ reading: EventReading?) -> [Int] {
         guard let objects = reading?.indexedObjects else { return groups.keys.sorted(by: >) }
         guard !index.isEmpty else { return unindexed.reversed() }
@@ -309,8 +314,9 @@ struct Audience: Sendable {
         return true
     }
 
-    /// Charges the steps of a verdict to each member of a group: the cost of a filter does not depend on other members. Few steps for many members
-    /// are collected first, and then charged to the members at that time.
+    /// Charges the steps of a verdict to each member of a group: the cost of a filter does not depend on other members.
+    /// If there are few steps for many members, they are collected first, and later charged to the members at that
+    /// time.
     private mutating func charge(_ steps: Int, to number: Int, isRowOver: Bool) {
         guard var group = groups[number] else { return }
         let taken = steps > 0 ? Self.groupSteps + steps : 0
@@ -355,13 +361,13 @@ struct Audience: Sendable {
         if sum.isExpensive { hasExpensiveClient = true }
     }
 
-    /// Notes that an event was left out for a member of a group.
+    /// Records that an event was left out for a member of a group.
     ///
     /// - Returns: whether there were too many of them.
     private mutating func note(_ length: Int, _ row: Int, _ group: Int, _ place: Int) -> Bool {
         guard var member = groups[group]?.members[place] else { return false }
         if member.row != row { (member.row, member.leftOut) = (row, 0) }
-        // Filters must not end because somebody publishes large events.
+        // Filters must not end because another client or agent publishes large events.
         if length <= Self.maximumCountedLength { member.leftOut += 1 }
         groups[group]?.members[place] = member
         return member.leftOut >= Self.maximumLeftOut
@@ -388,7 +394,7 @@ struct Audience: Sendable {
         let (pass, bytes) = (WorkRate.steps(toPass: 0), WorkRate.steps(toPass: item.size))
         let taken = Work(steps: steps + (isFirst ? 0 : shared) + pass, deliveries: 1, bytes: bytes - pass)
         charge(steps + shared + bytes, taken, to: member)
-        // Only the first of a row is reported: a client that resumes after it gets the others again.
+        // Only the first of a series is reported: a client that resumes after it gets the others again.
         if case .leftOut = item, member.row == group.row { return item }
         subscription.take(item, seenBy: view)
         return item
@@ -396,7 +402,7 @@ struct Audience: Sendable {
 }
 
 extension Observation.ObjectKind {
-    /// The longest name that is a key, in bytes.
+    /// Maximum length of a name that is a key, in bytes.
     private static var maximumKeyLength: Int { 256 }
 
     /// The values that objects of this kind have in the index; nil if they can't be looked up.

@@ -6,18 +6,20 @@ enum EventAccess: Sendable {
     case objects(AccessPattern)
     case channel(WireName)
     case call(WireName)
-    /// The types that a Discover or Query event asks for, and its payload.
+    /// The requested types of a Discover or Query event, and its payload.
     case types(AccessPattern)
-    /// A Deadvertise event by the last known versions of its objects, as they were when the event came, and whether it has ids of others.
+    /// A Deadvertise event: the last versions of its objects that were known when the event was received, and whether
+    /// it contains unknown ids.
     case deadvertise([AliveObject], hasUnknown: Bool)
     /// An event without objects, by a name.
     case named(AccessPattern, AccessTarget)
 }
 
 extension EventAccess {
-    /// Reads an event of any type, as it is on the wire and unchecked.
+    /// Creates the access data of an event of any type, unchecked as on the wire.
     ///
-    /// The answer to a call names neither the operation nor any object, so only a grant for all operations covers it. A value of an
+    /// The answer to a call contains neither the operation nor any object, so only a grant for all operations covers
+    /// it. A value of an IO source that is not registered here is in an unknown IO context.
     /// IO source that is not registered here is in an unknown IO context.
     init(_ event: TrafficEvent, _ objects: ObjectRegistry, _ ioNodes: IoNodeRegistry) {
         let name = event.address.name.map { WireName($0.text) }
@@ -50,7 +52,7 @@ extension EventAccess {
         self = .deadvertise(known, hasUnknown: known.count < data.count)
     }
 
-    /// The bytes of objects that it holds.
+    /// The size of the objects that it references, in bytes.
     var size: Int {
         guard case .deadvertise(let objects, _) = self else { return 0 }
         return objects.reduce(0) { $0 + $1.size } + objects.count * MemoryLayout<AliveObject>.stride
@@ -58,7 +60,8 @@ extension EventAccess {
 }
 
 extension ObservedEvent {
-    /// The requests that must all be allowed for a principal to see the event. Empty if they can't be determined: the event is then hidden.
+    /// The requests that must all be allowed for a principal to see the event. Empty if they can't be determined: the
+    /// event is then hidden.
     var accessRequests: [AccessRequest] {
         guard case .json(let payload) = data else {
             guard case .named(let pattern, let target) = access else { return [] }
@@ -85,8 +88,8 @@ extension ObservedEvent {
     enum Visibility {
         case nothing
         case everything
-        /// A Deadvertise event with the objects that the view may see: it is only a list of ids. All other events are visible
-        /// entirely or not at all, because their bytes go out unchanged.
+        /// A Deadvertise event, which is only a list of ids, with the objects that the view may see. All other events
+        /// are visible entirely or not at all, because their bytes are sent unchanged.
         case part(ObservedEvent)
     }
 
@@ -97,7 +100,7 @@ extension ObservedEvent {
         guard !objects.isEmpty || hasUnknown else { return .nothing }
         let seen = objects.filter { view.allows([.deadvertised($0)]) }
         if seen.count == objects.count, !hasUnknown || view.allows([.deadvertisedUnknown]) { return .everything }
-        // A view that may see unknown ids may see all.
+        // A view that may see unknown ids may see all ids.
         let ids = seen.map { object in
             var json: [UInt8] = []
             JSONText.append(object.objectId.string, to: &json)

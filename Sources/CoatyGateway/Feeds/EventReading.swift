@@ -18,7 +18,7 @@ struct EventReading: Sendable {
     private enum Visible {
         case nothing
         case whole
-        /// The part of the event that is visible.
+        /// The visible part of the event.
         case part(ObservedEvent)
         case change(ObservedChange.Visibility)
     }
@@ -36,7 +36,8 @@ struct EventReading: Sendable {
         case part(permissions: UInt64)
     }
 
-    /// Maximum bytes of texts with selected fields that are kept for other subscriptions. They are not charged to a client.
+    /// Maximum bytes of texts with selected fields that are kept for other subscriptions. They are not charged to a
+    /// client.
     private static let maximumKeptBytes = 1 << 20
     /// Number of objects of an event whose values are kept for other filters.
     private static let maximumCaches = 4
@@ -45,17 +46,17 @@ struct EventReading: Sendable {
     let event: ObservedEvent
     /// The objects that filters test.
     private let subjects: [JSONView]
-    /// The values of the first subjects that filters have asked for.
+    /// The values of the first subjects that filters have read.
     private var caches: [ValueCache]
     /// The visible parts, by the serial numbers of the views' permissions.
     private var visible: [UInt64: Visible] = [:]
-    /// The text that most subscriptions receive.
+    /// The text for most subscriptions.
     private var plain: EventBody?
     private var bodies: [Projection: EventBody] = [:]
     private var keptBytes = 0
-    /// The steps that were taken since the last ``takeSteps()``.
+    /// The steps since the last ``takeSteps()``.
     private var steps = 0
-    /// The steps for texts that other clients get too, since the last ``takeSharedSteps()``.
+    /// The steps for texts that other clients also receive, since the last ``takeSharedSteps()``.
     private var sharedSteps = 0
 
     init(_ record: EventRecord, _ event: ObservedEvent) {
@@ -69,7 +70,7 @@ struct EventReading: Sendable {
         caches = Array(repeating: ValueCache(), count: min(subjects.count, Self.maximumCaches))
     }
 
-    /// The objects of which at least one must match a filter, or the filter does not select the event. Nil if the event may match
+    /// The objects of which at least one must match a filter for the event to be selected. Nil if the event may match
     /// although none of them does.
     var indexedObjects: [JSONView]? {
         // A view may see only a part of a Deadvertise event, and the filter then tests that part.
@@ -77,19 +78,19 @@ struct EventReading: Sendable {
         return subjects
     }
 
-    /// Returns the steps that were taken since the last call.
+    /// Returns the number of steps since the last call.
     mutating func takeSteps() -> Int {
         defer { steps = 0 }
         return steps
     }
 
-    /// Returns the steps that were taken since the last call for texts that other subscriptions get too.
+    /// Returns the number of steps since the last call for texts that other subscriptions also receive.
     mutating func takeSharedSteps() -> Int {
         defer { sharedSteps = 0 }
         return sharedSteps
     }
 
-    /// Judges a filter and a kind of objects.
+    /// Evaluates a filter and a kind of objects.
     mutating func verdict(_ filter: ClientCondition?, _ kind: Observation.ObjectKind?) -> Verdict {
         guard let change = event.change else {
             guard let filter else { return .matches }
@@ -141,8 +142,8 @@ struct EventReading: Sendable {
         return holds
     }
 
-    /// Whether no subscription with this verdict receives the event. A view may see only a part of a Deadvertise event, and the filter
-    /// then tests that part.
+    /// Returns whether no subscription with this verdict receives the event. A view may see only a part of a
+    /// Deadvertise event, and the filter then tests that part.
     func isNothing(_ verdict: Verdict) -> Bool {
         switch verdict {
         case .doesNotMatch: if case .deadvertise = event.access { false } else { true }
@@ -155,14 +156,14 @@ struct EventReading: Sendable {
     ///
     /// - Parameters:
     ///   - verdict: the verdict on the subscription's filter and kind.
-    ///   - view: what the client may see; nil for everything.
+    ///   - view: the part of the events that the client may see; nil for all of them.
     mutating func item(_ verdict: Verdict, _ options: SubscriptionOptions, _ view: AccessView?) -> QueuedItem? {
         guard let view else { return item(verdict, options, event, .whole) }
         switch visible(to: view) {
         case .nothing: return nil
         case .whole: return item(verdict, options, event, .whole)
         case .part(let part):
-            // Few events are seen in part, so that nothing is kept for them.
+            // Few events are partly visible, so nothing is cached for them.
             var reading = EventReading(record, part)
             let verdict = reading.verdict(options.filter, nil)
             steps += reading.takeSteps() + reading.takeSharedSteps()
@@ -200,11 +201,12 @@ struct EventReading: Sendable {
         guard kind == .removed, change.kind != .removed, !visibility.after else {
             return .event(queued(event, .whole, kind, options))
         }
-        // The client must not see the new version, not even as the last of an object that is gone for it.
+        // The client must not see the new version, not even as the last version of a removed object.
         return change.departure(from: event).map { .event(queued($0, .departure, kind, options)) }
     }
 
-    /// Translates a change into what a filtered view sees: an object that starts to match is added, one that stops is removed.
+    /// Translates a change into what a filtered view sees: an object that starts to match is added, one that stops is
+    /// removed.
     ///
     /// - Returns: nil if the object matched neither before nor after the change.
     private static func kind(_ before: Bool, _ after: Bool) -> ObjectChange.Kind? {

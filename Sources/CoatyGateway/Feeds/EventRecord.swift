@@ -4,12 +4,12 @@ import Synchronization
 
 /// An event of a feed, created once for all subscriptions of the feed.
 ///
-/// The broker's thread only creates the record. Its content is made when a worker reads it first.
+/// The broker's thread only creates the record. Its content is created when a worker first reads it.
 final class EventRecord: Sendable {
     /// The content of a record.
     enum Content: Sendable {
         case event(ObservedEvent)
-        /// An unknown number of events, possibly none, is missing here.
+        /// An unknown number of events, possibly zero, is missing here.
         case gap
         /// The event could not be read. Not expected: its JSON was checked when it was received.
         case nothing
@@ -47,7 +47,8 @@ final class EventRecord: Sendable {
         state = Mutex(.pending(event))
     }
 
-    /// The content, which the first call makes. If two threads are the first, both make it, and one of the results is kept.
+    /// The content, which is created by the first call. If two threads call it first, both create it, and one of the
+    /// results is kept.
     var content: Content {
         let pending: PendingEvent
         switch state.withLock(\.self) {
@@ -65,7 +66,7 @@ final class EventRecord: Sendable {
     private static let overhead = 200
 }
 
-/// A received event that a worker still has to read.
+/// A received event that a worker has not yet read.
 struct PendingEvent: Sendable {
     /// The approximate size of the event in memory, in bytes.
     let size: Int
@@ -79,8 +80,8 @@ extension PendingEvent {
         event.payload.footprint + size(ofNames: event.sourceId?.string)
     }
 
-    /// Returns the approximate size of names of an event, which it holds and repeats in its text. They come from topics, and may have
-    /// 64 KiB.
+    /// Returns the approximate size of an event's names, which are in its memory and repeated in its text. They come
+    /// from topics, and may be up to 64 KiB.
     static func size(ofNames names: String?...) -> Int {
         2 * names.reduce(0) { $0 + ($1?.utf8.count ?? 0) }
     }
@@ -93,7 +94,7 @@ extension PendingEvent {
     }
 }
 
-/// An observed event, as it is delivered to clients.
+/// An observed event in the form that is delivered to clients.
 struct ObservedEvent: Sendable {
     enum Data: Sendable {
         case json(Payload)
@@ -115,12 +116,14 @@ struct ObservedEvent: Sendable {
         }
     }
 
-    /// The JSON members before the value of `data`: `"event":…`, the sender, correlation id, topic and the like, and the name `data`.
+    /// The JSON members before the value of `data`: `"event":…`, the sender, correlation id, topic and so on, and the
+    /// name `data`.
     let head: [UInt8]
     let data: Data
     /// Counts `head` and the text or octets of `data` for the clients for which the event is queued.
     let shared: SharedBytes
-    /// Identifies the value that the event updates, for throttling and `latest`; nil if no later event replaces this one.
+    /// Identifies the value that the event updates, for throttling and `latest`; nil if no later event replaces this
+    /// one.
     let key: KeyedDigest?
     /// The part of the data that filters test and projections apply to.
     let subject: Subject
@@ -137,7 +140,7 @@ struct ObservedEvent: Sendable {
         case objects
         /// The data as a whole.
         case data
-        /// No part: the data are octets.
+        /// No part: the data is octets.
         case none
     }
 
@@ -156,7 +159,7 @@ struct ObservedEvent: Sendable {
         key = subject == .objects ? event.payload.json["object"]?["objectId"]?.string.map { Self.key($0) } : nil
     }
 
-    /// Creates an event from a message on a topic that is not Coaty's.
+    /// Creates an event from a message on a topic that Coaty does not use.
     init(_ event: RawEvent) {
         head = Self.head("raw", [("topic", event.topic)])
         data = .octets(event.payload)
@@ -169,7 +172,7 @@ struct ObservedEvent: Sendable {
     /// Creates an event from a value received for an IO actor.
     init(_ event: IoValueEvent, actor: CoatyUUID) {
         head = Self.head("iovalue", [("ioActorId", actor.string), ("ioSourceId", event.ioSourceId?.string)])
-        // Which clients may observe an actor is decided when they subscribe.
+        // Access to an actor is decided when a client subscribes.
         access = .named(.iovalue, .anyContext)
         key = Self.key(actor.string)
         // A value that is not raw was checked to be JSON when it was received.
@@ -183,7 +186,7 @@ struct ObservedEvent: Sendable {
         shared = Self.shared(head, data)
     }
 
-    /// Creates an event from a Coaty event of any type, as it is on the wire.
+    /// Creates an event from a Coaty event of any type, unchecked as on the wire.
     ///
     /// - Parameter access: the result of ``EventAccess/init(_:_:)``.
     init(_ event: TrafficEvent, _ access: EventAccess) {
@@ -217,7 +220,7 @@ struct ObservedEvent: Sendable {
 
     /// Creates an event of the gateway about the IO point or IO context with an id.
     init(_ name: String, _ idName: String, _ id: CoatyUUID, data payload: Payload) {
-        // Which clients may observe the point or the context is decided when they subscribe.
+        // Access to the point or the context is decided when a client subscribes.
         access = .named(.routing, .anyContext)
         head = Self.head(name, [(idName, id.string)])
         data = .json(payload)
@@ -248,7 +251,7 @@ struct ObservedEvent: Sendable {
 
     /// Creates a copy with other data.
     ///
-    /// - Parameter head: nil for the same.
+    /// - Parameter head: the new head; nil keeps the old one.
     init(_ other: ObservedEvent, head: [UInt8]? = nil, data payload: Payload, access: EventAccess) {
         self.head = head ?? other.head
         data = .json(payload)
@@ -276,7 +279,7 @@ struct ObservedEvent: Sendable {
         )
     }
 
-    /// - Parameter more: JSON members that are no strings, each with a comma before it.
+    /// - Parameter more: JSON members that are not strings, each with a comma before it.
     private static func head(_ name: String, _ members: [(String, String?)], _ more: String = "") -> [UInt8] {
         var text = Array(#""event":"\#(name)""#.utf8)
         for case (let name, let value?) in members {

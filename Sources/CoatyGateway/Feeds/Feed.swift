@@ -2,19 +2,19 @@ import Coaty
 import HTTPServer
 import Synchronization
 
-/// A feed: delivers each event, in order, to all subscriptions to the same observation, and adds it to the replay buffer.
+/// Delivers each event, in order, to all subscriptions to the same observation, and adds it to the replay buffer.
 ///
-/// Callers that add an event, a subscription or a status only append it to the feed's intake. The feed's turns, on the threads of
-/// the pool and one at a time, apply the intake in its order: they evaluate filters and views, build texts and fill the outbound
-/// queues.
+/// Callers that add an event, a subscription or a status only append it to the feed's intake. The feed's turns, on the
+/// threads of the pool and one at a time, apply the intake in its order: they evaluate filters and views, build texts
+/// and fill the outbound queues.
 ///
-/// There are two lock orders: object registry, feed's intake, replay buffer; and outbound queue, subscription's view, connection.
-/// No thread takes a lock of one chain while it holds one of the other. The locks of pools are leaves. A turn's own lock, `turns`,
-/// is never contended; turns take the others while they hold it. Nothing of a client is evaluated, parsed or built under a lock
-/// that the broker's thread or an I/O thread takes.
+/// There are two lock orders: object registry, feed's intake, replay buffer; and outbound queue, subscription's view,
+/// connection. No thread takes a lock of one chain while it holds one of the other. The locks of pools are leaves. A
+/// turn's own lock, `turns`, is never contended; turns take the other locks while they hold it. No filter, parsing or
+/// text building for clients runs under a lock that the broker's thread or an I/O thread takes.
 final class Feed: Job {
-    /// Returns the objects to deliver first, and the feed's cursor at that moment: `now` must be called while no change can be
-    /// appended to the feed.
+    /// Returns the objects to deliver first, and the feed's cursor at that moment: `now` must be called while no change
+    /// can be appended to the feed.
     typealias Snapshot = @Sendable (_ now: () -> FeedCursor) -> ObjectSnapshot?
 
     private enum Status {
@@ -31,16 +31,18 @@ final class Feed: Job {
         /// The position of the last record that was applied.
         var position: UInt64 = 0
         var audience = Audience()
-        /// Subscriptions that wait for the broker's acknowledgement, with the position and the snapshot at their arrival.
+        /// Subscriptions that are queued until the broker's acknowledgement, with the position and the snapshot at
+        /// their arrival.
         var pending: [(subscription: ClientSubscription, arrival: FeedCursor, snapshot: ObjectSnapshot?)] = []
         /// By client; nil for subscriptions that are not charged to a client.
         var slowLanes: [ObjectIdentifier?: SlowLane] = [:]
-        /// The record that is being delivered, which the slow lanes get afterwards.
+        /// The record that is being delivered, which the slow lanes receive afterwards.
         var undelivered: EventRecord?
     }
 
     let ticket = JobTicket()
-    /// Distinguishes the cursors of this feed from those of other feeds, including earlier feeds for the same observation.
+    /// Distinguishes the cursors of this feed from those of other feeds, including earlier feeds for the same
+    /// observation.
     private let epoch = UInt64.random(in: .min ... .max)
     private let isResumable: Bool
     private let replayBuffer: ReplayBuffer
@@ -84,17 +86,17 @@ final class Feed: Job {
     /// Delivers a gap to every subscription: events may have been missed.
     func noteGap() {
         intake.withLock { intake in
-            // Gaps in a row are one.
+            // Consecutive gaps become one.
             guard !intake.isOver, !intake.endsWithGap else { return }
             append(&intake) { EventRecord(.gap, cursor: $0) }
         }
         workers.schedule(self)
     }
 
-    /// Delivers an event to every subscription. Returns at once, whatever the subscriptions are.
+    /// Delivers an event to every subscription. Returns immediately, however many subscriptions there are.
     func deliver(_ event: PendingEvent) { deliver { EventRecord(event, cursor: $0) } }
 
-    /// Delivers an event that is made already.
+    /// Delivers an event that is already created.
     func deliver(_ event: ObservedEvent) { deliver { EventRecord(.event(event), cursor: $0) } }
 
     private func deliver(_ record: (FeedCursor?) -> EventRecord) {
@@ -108,7 +110,7 @@ final class Feed: Job {
 
     /// Appends a record.
     ///
-    /// - Returns: whether older ones were dropped.
+    /// - Returns: whether older records were dropped.
     @discardableResult
     private func append(_ intake: inout FeedIntake, _ record: (FeedCursor?) -> EventRecord) -> Bool {
         intake.advance()
@@ -140,7 +142,7 @@ final class Feed: Job {
         workers.schedule(self)
     }
 
-    /// Closes the feed when no subscription is left.
+    /// Closes the feed when no subscriptions are left.
     func close() {
         let onClose = intake.withLock { intake in
             defer { intake.onClose = [] }
@@ -158,8 +160,8 @@ final class Feed: Job {
 
     // MARK: - Subscriptions
 
-    /// Adds a subscription. When the broker has acknowledged the feed, the subscription receives `ok`, the events since its
-    /// cursor, and then each new event.
+    /// Adds a subscription. When the broker has acknowledged the feed, the subscription receives `ok`, the events since
+    /// its cursor, and then each new event.
     ///
     /// - Parameter snapshot: returns the objects to deliver first if the subscription can't resume. Called on a worker.
     func add(_ subscription: ClientSubscription, snapshot: Snapshot? = nil) {
@@ -174,7 +176,7 @@ final class Feed: Job {
         if let end { subscription.refuse(end) } else { workers.schedule(self) }
     }
 
-    /// Removes a subscription, whose queue must be closed already, so that it receives nothing more.
+    /// Removes a subscription. Its queue must be closed already, so that it receives no more events.
     func remove(_ subscription: ClientSubscription) {
         subscription.leave()
         intake.withLock { $0.leaves.append(subscription) }
@@ -215,7 +217,7 @@ final class Feed: Job {
         turns.slowLanes[subscription.work.map(ObjectIdentifier.init)]?.remove(subscription)
     }
 
-    /// Moves the subscriptions that have to wait for others to the slow lanes of their clients, after the last record.
+    /// Moves the subscriptions that must be held back to the slow lanes of their clients, after the last record.
     private func moveExpensive(_ turns: inout Turns) {
         for departure in turns.audience.removeExpensive(behind: turns.position) {
             let client = departure.subscription.work
@@ -238,7 +240,7 @@ final class Feed: Job {
         for lane in turns.slowLanes.values { lane.append(record, at: turns.position, gap(upTo:)) }
     }
 
-    /// Moves the subscriptions back that need not wait any longer.
+    /// Moves the subscriptions back that need not be held back any longer.
     private func moveBack(_ turns: inout Turns) {
         for (key, lane) in turns.slowLanes where lane.hasRecovered {
             guard let returning = lane.removeRecovered(behind: turns.position) else { continue }
@@ -318,7 +320,8 @@ final class Feed: Job {
             if start.snapshot != nil {
                 start.gap = .gap(nil, nil)
             } else {
-                // After an unknown cursor, only later events: otherwise any text would give access to the replay buffer.
+                // After an unknown cursor, only later events: otherwise any cursor text would give access to the replay
+                // buffer.
                 let resumption = isKnown ? since : arrival
                 if !isKnown { start.gap = .gap(nil, resumption) }
                 start.replay = replay(behind: resumption, now)
@@ -335,8 +338,8 @@ final class Feed: Job {
         }
         var first = now
         if let snapshot = start.snapshot {
-            // The snapshot may be newer than the last record that was applied. Events that occur while it is being delivered
-            // follow it.
+            // The snapshot may be newer than the last record that was applied. Events that occur while it is being
+            // delivered follow it.
             first = FeedCursor(epoch: epoch, position: max(now.position, snapshot.cursor.position))
             start.replay = Replay(behind: snapshot.cursor, upTo: first.position, in: replayBuffer)
         }

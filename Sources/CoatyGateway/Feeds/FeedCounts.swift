@@ -4,7 +4,7 @@ import Synchronization
 
 /// The memory for the events that feeds have not delivered yet, and counts of the events that feeds drop.
 final class FeedCounts: Sendable {
-    /// How a subscription resumes.
+    /// The way in which a subscription resumes.
     enum Replay: Int, CaseIterable {
         /// With all events after its cursor.
         case complete
@@ -16,18 +16,18 @@ final class FeedCounts: Sendable {
 
     private let logger: Logger
     private let replays = InlineArray<3, Atomic<Int>> { _ in Atomic(0) }
-    /// How long events wait until a turn applies them.
+    /// The time that events are queued until a turn applies them.
     let waits = DurationHistogram()
     private let backlogs = Atomic(0)
     private let slowLanes = Atomic(0)
     private let slowLaneOverflows = Atomic(0)
     private let memory: MemoryAccount
-    /// For the events of one feed.
+    /// The memory for the queued events of one feed.
     let backlogMemory: BacklogMemory
 
     /// - Parameters:
     ///   - memory: the bytes for all feeds.
-    ///   - maximumEvents: the maximum number of events that wait in one intake.
+    ///   - maximumEvents: the maximum number of queued events in one intake.
     init(memory: Int, maximumEvents: Int, logger: Logger) {
         self.logger = logger
         self.memory = MemoryAccount(Quota(total: memory, perClient: memory, guaranteed: 0, reserve: memory / 10))
@@ -42,26 +42,27 @@ final class FeedCounts: Sendable {
     /// The bytes of all events that have not been delivered yet.
     var usedMemory: Int { memory.used }
 
-    /// For the events that wait for a single client. A quarter of what a feed has: they count in full for each client, though several may
-    /// wait for the same ones.
+    /// Returns the memory for the events that are queued for a single client. A quarter of a feed's memory: each client
+    /// is charged for them in full, although several clients may have the same events queued.
     func backlogMemory(of client: MemoryAccount) -> BacklogMemory {
         BacklogMemory(client, limit: backlogMemory.limit / 4, maximumEvents: backlogMemory.maximumEvents)
     }
 
-    /// How often older events of a feed were replaced by a gap for a single client, because it takes more work than its share.
+    /// Number of times that older events of a feed were replaced by a gap for a single client, because the client
+    /// exceeded its share of work.
     var droppedForClients: Int { slowLaneOverflows.load(ordering: .relaxed) }
 
-    /// How often older events of a feed were replaced by a gap, because the workers did not keep up.
+    /// Number of times that older events of a feed were replaced by a gap, because the workers did not keep up.
     var droppedBacklogs: Int { backlogs.load(ordering: .relaxed) }
 
     func replays(_ outcome: Replay) -> Int { replays[outcome.rawValue].load(ordering: .relaxed) }
 
-    /// Records how long an entry has waited.
+    /// Records how long an entry was queued.
     func noteWait(since begin: ContinuousClock.Instant) { waits.record(.now - begin) }
 
     func note(_ outcome: Replay) { replays[outcome.rawValue].add(1, ordering: .relaxed) }
 
-    /// The slow lanes that there are.
+    /// The number of current slow lanes.
     var currentSlowLanes: Int { slowLanes.load(ordering: .relaxed) }
 
     func countSlowLane(_ change: Int) { slowLanes.add(change, ordering: .relaxed) }
@@ -71,8 +72,8 @@ final class FeedCounts: Sendable {
         logger.notice("events were dropped for a client, because its subscriptions take more work than its share")
     }
 
-    /// - Parameter waitingSince: when a worker last took an event of the feed. A short time since then means that the workers are too
-    ///   slow, a long time that they worked for other feeds.
+    /// - Parameter waitingSince: when a worker last took an event of the feed. If that was recently, the workers are
+    ///   too slow; if it was long ago, they worked for other feeds.
     func noteBacklog(waitingSince: ContinuousClock.Instant?) {
         backlogs.add(1, ordering: .relaxed)
         let milliseconds = waitingSince.map { ($0.duration(to: .now)) / .milliseconds(1) } ?? 0
@@ -83,7 +84,7 @@ final class FeedCounts: Sendable {
     }
 }
 
-/// The memory for the records that wait in one intake.
+/// The memory for the queued records of one intake.
 struct BacklogMemory: Sendable {
     private let all: MemoryAccount
     /// Maximum bytes.
@@ -93,8 +94,8 @@ struct BacklogMemory: Sendable {
     let maximumEvents: Int
 
     /// - Parameters:
-    ///   - all: the account that pays.
-    ///   - guaranteed: the bytes that are available even if others have used up the rest, as long as the reserve lasts.
+    ///   - all: the account that is charged.
+    ///   - guaranteed: the bytes that are available even if the rest is used up, as long as the reserve lasts.
     init(_ all: MemoryAccount, limit: Int, guaranteed: Int = 0, maximumEvents: Int) {
         (self.all, self.limit, self.guaranteed, self.maximumEvents) = (all, limit, guaranteed, maximumEvents)
     }
@@ -102,6 +103,6 @@ struct BacklogMemory: Sendable {
     /// Creates the account of an intake.
     func account() -> MemoryAccount { MemoryAccount(within: all, limit: limit, guaranteed: guaranteed) }
 
-    /// Whether the account that pays has anything left.
+    /// Whether the charged account has memory left.
     var hasRoom: Bool { all.hasRoom }
 }

@@ -1,8 +1,8 @@
 /// A position in a feed after which a client can resume: `<epoch>-<position>`.
 ///
-/// A feed has one epoch for its lifetime. If the epoch differs from that of the current feed, the number of events between the
-/// two is unknown. The position is enciphered in the text: clients must not learn how many events their filter or the access
-/// policy hides from them. A cursor is a bookmark and gives no access.
+/// A feed has one epoch for its lifetime. If the epoch differs from that of the current feed, the number of events
+/// between the two is unknown. The position is enciphered in the text: clients must not learn how many events their
+/// filter or the access policy hides from them. A cursor is a bookmark and gives no access.
 struct FeedCursor: Sendable, Hashable, CustomStringConvertible {
     let epoch: UInt64
     /// The number of the record in its feed, from 1; 0 is before the first record.
@@ -30,8 +30,8 @@ struct FeedCursor: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A permutation of positions, by a key that lives as long as the process: a Feistel network of four rounds, whose round function
-/// is the standard library's keyed SipHash.
+/// A permutation of positions with a key that lives as long as the process: a Feistel network of four rounds, whose
+/// round function is the standard library's keyed SipHash.
 private enum PositionCipher {
     private static let key = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
     private static let rounds: ClosedRange<UInt8> = 1...4

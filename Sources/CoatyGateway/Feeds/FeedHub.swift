@@ -8,10 +8,11 @@ import Synchronization
 ///
 /// A feed whose last subscription has ended stays for the resume window, so that its clients can resume.
 final class FeedHub: Sendable {
-    /// Maximum number of unused feeds that keep a separate session: each such session may receive all events of the network.
+    /// Maximum number of unused feeds that keep a separate session: each such session may receive all events of the
+    /// network.
     static let maximumUnusedTrafficFeeds = 2
-    /// Traffic feeds have a separate replay buffer, with the total size divided by this. In a shared buffer, traffic would
-    /// evict the events of all other feeds.
+    /// Traffic feeds have a separate replay buffer, with the total size divided by this. In a shared buffer, traffic
+    /// would evict the events of all other feeds.
     static let trafficPart = 4
 
     private struct Entry {
@@ -29,18 +30,19 @@ final class FeedHub: Sendable {
         /// Maximum number of feeds in use that have their own broker session.
         let maximumTrafficFeeds: Int
         var entries: [Observation: Entry] = [:]
-        /// Unused feeds with the time when they are closed, in order of that time. May hold stale
-        /// entries of feeds that are used again or were removed.
+        /// Unused feeds with the time when they are closed, in order of that time. May contain stale entries of feeds
+        /// that are used again or were removed.
         var leaving: Deque<(request: Observation, absence: Int, deadline: ContinuousClock.Instant)> = []
         /// Number of feeds without users.
         var unused = 0
-        /// Counts over all feeds: a stale entry of a removed feed must not match a later feed for the same observation.
+        /// Increases over all feeds: a stale entry of a removed feed must not match a later feed for the same
+        /// observation.
         var lastAbsence = 0
         var isTimed = false
 
-        /// Returns the problem if a subscription needs one more feed and there is no room for it; otherwise nil.
+        /// Returns the problem if a subscription needs one more feed and the limit is reached; otherwise nil.
         ///
-        /// - Parameter sessions: those that observe traffic.
+        /// - Parameter sessions: the sessions that observe traffic.
         func refusal(of request: Observation, sessions: TrafficSessions) -> Problem? {
             guard entries[request].map({ $0.users == 0 && request.isTraffic }) ?? true else { return nil }
             guard request.isTraffic else {
@@ -83,7 +85,7 @@ final class FeedHub: Sendable {
     /// The requests that were observed recently, for answers.
     let requests: ObservedRequests
 
-    /// Judge events for subscriptions and responses for requests.
+    /// The threads that evaluate events for subscriptions and responses for requests.
     let workers: WorkerPool
     let counts: FeedCounts
     /// The connections of clients that have subscriptions.
@@ -103,10 +105,10 @@ final class FeedHub: Sendable {
 
     /// - Parameters:
     ///   - resumeWindow: how long an unused feed stays.
-    ///   - limits: bound the feeds, the replay buffers, and the events that have not been delivered yet.
+    ///   - limits: the limits of feeds, replay buffers and queued events.
     ///   - sessions: counts the sessions that observe traffic.
-    ///   - rawSessions: observe raw events.
-    ///   - workers: evaluate filters and access of events and responses, and deliver them.
+    ///   - rawSessions: the sessions that observe raw events.
+    ///   - workers: the threads that evaluate filters and access of events and responses, and deliver them.
     init(
         manager: CommunicationManager,
         ioNodes: IoNodeRegistry,
@@ -206,7 +208,7 @@ final class FeedHub: Sendable {
     /// - Throws: `Problem` if there is no memory for the snapshot.
     private func add(_ subscription: ClientSubscription, to feed: Feed, _ request: Observation) throws(Problem) {
         guard case .objects = request else { return feed.add(subscription) }
-        // Before the snapshot is taken, so that nothing that is replaced in between goes uncounted.
+        // Before the snapshot is taken, so that every object that is replaced afterwards is counted.
         let pin = try pins.pin(objects.content, for: subscription)
         feed.add(subscription) { [objects] now in
             objects.withContent { ObjectSnapshot($0, cursor: now(), pin: pin) }
@@ -215,7 +217,7 @@ final class FeedHub: Sendable {
 
     /// Returns the feed for an observation, creating it if needed, and counts a user.
     ///
-    /// - Throws: `Problem` if there is no room, even if ``refusal(of:)`` returned nil before.
+    /// - Throws: `Problem` if the limit is reached, even if ``refusal(of:)`` returned nil before.
     private func use(_ request: Observation, by client: ClientKey) throws(Problem) -> Feed {
         let (feed, upstream, displaced) = try state.withLock { state throws(Problem) in
             if let problem = state.refusal(of: request, sessions: trafficSessions) { throw problem }
@@ -233,7 +235,8 @@ final class FeedHub: Sendable {
                 counts: counts
             )
             if case .objects = request {
-                // Under the lock: no other subscription may take a snapshot of this feed before the feed observes changes.
+                // Under the lock: no other subscription may take a snapshot of this feed before the feed observes
+                // changes.
                 feed.hold(objects.observeChanges { [weak feed] change in feed?.deliver(PendingEvent(change)) })
             }
             state.entries[request] = Entry(feed: feed, users: 1)
@@ -264,7 +267,7 @@ final class FeedHub: Sendable {
             entry.absence = state.lastAbsence
             state.entries[request] = entry
             state.unused += 1
-            // Clients that come and go quickly leave many stale entries.
+            // Clients that connect and disconnect quickly leave many stale entries.
             if state.leaving.count >= 2 * state.entries.count {
                 state.leaving.removeAll { state.entries[$0.request]?.isAbsent($0.absence) != true }
             }

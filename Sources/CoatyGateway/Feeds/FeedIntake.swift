@@ -2,7 +2,7 @@ import Coaty
 import DequeModule
 import HTTPServer
 
-/// The records, subscriptions and status changes that the turns of a feed have not applied yet, in order.
+/// The queue of records, subscriptions and status changes that the turns of a feed have not applied yet, in order.
 ///
 /// If there are too many records, or no memory for the last one, the oldest half is replaced by a gap.
 struct FeedIntake: Sendable {
@@ -36,9 +36,9 @@ struct FeedIntake: Sendable {
     var isOver = false
     /// Whether the broker has refused the subscription.
     var isRefused = false
-    /// The problem for subscriptions that are added after the end.
+    /// The problem that is returned for subscriptions that are added after the end.
     var end = Problems.withdrawn
-    /// Cancel the upstream subscriptions.
+    /// The functions that cancel the upstream subscriptions.
     var onClose: [@Sendable () -> Void] = []
 
     mutating func advance() { position += 1 }
@@ -70,7 +70,7 @@ struct FeedIntake: Sendable {
     /// Removes the subscriptions that have left, and the next entry.
     ///
     /// - Parameter withEntry: whether an entry can be applied now.
-    /// - Returns: also the time since which an entry has waited, if it was not returned before.
+    /// - Returns: also the time since which an entry has been queued, if it was not returned before.
     mutating func next(
         withEntry: Bool
     ) -> (leaves: [ClientSubscription], entry: Entry?, waitingSince: ContinuousClock.Instant?) {
@@ -87,13 +87,13 @@ struct FeedIntake: Sendable {
     /// Charges the records. While there are too many, or no memory for them, replaces the oldest half by a gap.
     ///
     /// - Parameters:
-    ///   - memory: the same each time.
+    ///   - memory: the memory of the intake, the same in each call.
     ///   - gap: returns the record of the gap with the position of the last record that it replaces.
     /// - Returns: whether records were replaced.
     mutating func trim(_ memory: BacklogMemory, _ gap: (UInt64) -> EventRecord) -> Bool {
         var isTrimmed = false
         while records > memory.maximumEvents || !isCharged(memory) {
-            // Of a gap and one event, both: otherwise a gap would replace the gap.
+            // If there are only a gap and one event, both: otherwise a gap would replace the gap.
             replaceOldest(records == 2 && events < 2 ? 2 : (records + 1) / 2, gap)
             isTrimmed = true
         }
@@ -102,20 +102,21 @@ struct FeedIntake: Sendable {
 
     /// Charges the records.
     ///
-    /// - Returns: false if there is no memory. A single event may exceed the limit, as long as there is any memory; gaps always have
-    ///   memory.
+    /// - Returns: false if there is no memory. A single event may exceed the limit, as long as there is any memory;
+    ///   gaps always have memory.
     private mutating func isCharged(_ memory: BacklogMemory) -> Bool {
         let (current, account) = charge ?? { ($0.chargeAnyway(0), $0) }(memory.account())
         charge = (current, account)
         if current.resize(to: bytes) { return true }
         let events = events
         guard events == 0 || events == 1 && memory.hasRoom else { return false }
-        // Not more than the share, so that others still have memory. While it is parsed, the event belongs to another part.
+        // At most the share, so that other intakes still have memory. While the event is parsed, it is charged
+        // elsewhere.
         charge = (account.chargeAnyway(min(bytes, memory.limit)), account)
         return true
     }
 
-    /// The number of records that are events.
+    /// Number of records that are events.
     private var events: Int {
         entries.count { if case .record(let record, _) = $0 { !record.isGap } else { false } }
     }
@@ -130,7 +131,7 @@ struct FeedIntake: Sendable {
                 continue
             }
             surplus -= 1
-            // Subscriptions that were added before the last dropped record get the gap.
+            // Subscriptions that were added before the last dropped record receive the gap.
             if surplus == 0 { append(.record(gap(position), position: position)) }
         }
     }

@@ -43,7 +43,7 @@ struct FeedUpstream {
         onGap = { [weak feed] in feed?.noteGap() }
         onStatus = { [weak feed] status in
             feed?.update(status)
-            // The next subscription makes a new feed, which asks the broker again.
+            // The next subscription creates a new feed, which sends the request to the broker again.
             if status == .refused { onEnd() }
         }
     }
@@ -62,7 +62,7 @@ struct FeedUpstream {
             hold(
                 manager.subscribe(.deadvertise, onStatus: onStatus, onGap: onGap, onEnd: onEnd) {
                     [weak feed, objects] event in
-                    // The objects as they are now. They stay as long as the event.
+                    // The current objects. They are kept as long as the event.
                     let access = EventAccess(event.data, objects)
                     let size = PendingEvent.size(of: event) + access.size
                     feed?.deliver(PendingEvent(size: size) { ObservedEvent(event, .data, access) })
@@ -160,8 +160,8 @@ struct FeedUpstream {
     /// Subscribes to Coaty events; ends the feed if there is no observation.
     ///
     /// - Parameters:
-    ///   - size: returns the bytes that are held for an event besides its payload and its sender.
-    ///   - observed: called on the session's thread; returns what a worker does with the event.
+    ///   - size: returns the number of bytes that are kept for an event in addition to its payload and its sender.
+    ///   - observed: called on the session's thread; returns the function that a worker calls for the event.
     private func observe<Event: CommunicationEvent>(
         _ observation: EventObservation<Event>?,
         size: @escaping @Sendable (Event) -> Int = { _ in 0 },
@@ -190,7 +190,7 @@ struct FeedUpstream {
     ) {
         observe(observation, size: { PendingEvent.size(ofNames: $0.correlationId?.string) }) { [requests] event in
             requests.insert(request(event), event)
-            // The time counts from now.
+            // The time for answers starts now.
             let delivered = event.correlationId.map {
                 DeliveredRequest(correlationId: $0, isDiscover: Event.eventType == .discover)
             }

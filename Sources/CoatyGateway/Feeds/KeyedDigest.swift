@@ -1,6 +1,6 @@
-/// 128 bits that stand for a value of any size: equal values have equal digests.
+/// A 128-bit digest of a value of any size: equal values have equal digests.
 ///
-/// Keyed with random numbers of this process, so that nobody can choose different values with the same digest.
+/// Keyed with random numbers of this process, so that different values with the same digest can't be constructed.
 struct KeyedDigest: Hashable, Sendable {
     private static let keys = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
 

@@ -1,20 +1,20 @@
 import Coaty
 import DequeModule
 
-/// The objects in the object registry when a subscription began. They are sorted when the first one is needed, and filtered only
-/// as the client reads.
+/// The objects in the object registry when a subscription began. They are sorted when the first one is needed, and
+/// filtered only as the client reads.
 struct ObjectSnapshot: Sendable {
     /// The listed objects; nil once ``objects`` are taken from them.
     private var listed: ObjectIndex?
     private var objects: Deque<AliveObject>
     /// The cursor of the feed of their changes at that moment.
     let cursor: FeedCursor
-    /// Charges the client for the replaced versions that the snapshot keeps in memory; nil once all is read.
+    /// Charges the client for the replaced versions that the snapshot keeps in memory; nil once all objects are read.
     private var pin: SnapshotPin?
     /// The item to return next, held back until it is known whether it is the last one.
     private var held: QueuedItem?
 
-    /// Takes constant time.
+    /// Creates a snapshot in constant time.
     init(_ content: RegisteredObjects, cursor: FeedCursor, pin: SnapshotPin? = nil) {
         listed = content.listed
         objects = []
@@ -28,8 +28,8 @@ struct ObjectSnapshot: Sendable {
         self.cursor = cursor
     }
 
-    /// Returns the next object that the subscription's filter matches; nil after the last one, or when the turn is over. Reads at
-    /// least one object.
+    /// Returns the next object that the subscription's filter matches; nil after the last one, or when the turn is
+    /// over. Reads at least one object.
     mutating func next(for subscription: ClientSubscription, until limit: TurnLimit) -> QueuedItem? {
         if let listed {
             objects = Deque(listed.objects(of: subscription.kind))
@@ -45,7 +45,7 @@ struct ObjectSnapshot: Sendable {
         pin = nil
         guard let last = held else { return nil }
         held = nil
-        // Only the last object has the cursor: a client that did not receive the whole snapshot can't resume after it.
+        // Only the last object has the cursor: a client that did not receive the whole snapshot can't resume.
         return last.resumable(behind: cursor)
     }
 

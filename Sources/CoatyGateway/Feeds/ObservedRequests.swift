@@ -30,7 +30,8 @@ final class ObservedRequests: Sendable {
         // A correlation id can be as long as a topic.
         let size = event.payload.footprint + id.string.utf8.count
         state.withLock { state in
-            // An Update event is received on two topics. A later request with the same id must not replace the first one.
+            // An Update event is received on two topics. A later request with the same id must not replace the first
+            // one.
             guard state.requests[id] == nil else { return }
             state.requests[id] = request
             state.order.append((id, size))

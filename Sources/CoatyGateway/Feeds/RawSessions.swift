@@ -4,13 +4,14 @@ import Synchronization
 
 /// The broker sessions over which the gateway observes raw events, so that a flood of them does not delay Coaty events.
 ///
-/// Clients are distributed over the sessions, so that a client that observes a flood disturbs few others. Sessions are opened when they
-/// are needed, and stay until the gateway's main session ends: clients that connect and disconnect open no further ones.
+/// Clients are distributed over the sessions, so that a client that observes a flood disturbs few others. Sessions are
+/// opened on demand, and stay until the gateway's main session ends, so that connecting and disconnecting clients open
+/// no further ones.
 final class RawSessions: Component {
     private struct State {
         /// The opened sessions; nil for a session that could not be opened.
         var sessions: [RawSession?]
-        /// The session of each client that has feeds on it, and how many.
+        /// The session of each client that has feeds on it, and the number of these feeds.
         var clients: [ClientKey: (session: Int, feeds: Int)] = [:]
         /// Number of clients of each session.
         var loads: [Int]

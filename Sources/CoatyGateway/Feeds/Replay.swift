@@ -1,4 +1,4 @@
-/// The events of a feed that one client still has to receive from the replay buffer.
+/// The events of a feed that one client has not yet received from the replay buffer.
 ///
 /// They are read from the buffer only as the client reads, so that few copies are kept for the client.
 struct Replay: Sendable {
@@ -22,7 +22,8 @@ struct Replay: Sendable {
     /// Adds the records up to a later position.
     mutating func extend(upTo end: UInt64) { self.end = end }
 
-    /// Returns the next item for the client; nil after the last one, or when the turn is over. Reads at least one record.
+    /// Returns the next item for the client; nil after the last one, or when the turn is over. Reads at least one
+    /// record.
     mutating func next(for subscription: ClientSubscription, until limit: TurnLimit) -> QueuedItem? {
         while !isEmpty {
             switch buffer.next(behind: cursor, upTo: end) {

@@ -1,10 +1,10 @@
 import DequeModule
 import Synchronization
 
-/// The replay buffer of several feeds: recent events for clients that resume or are behind.
+/// The replay buffer of several feeds: recent events for clients that resume or are slow.
 ///
-/// Bounded in bytes: the oldest records are removed first, whichever feed they belong to. Its lock is the last in the lock
-/// order, as the buffer calls no other component.
+/// Bounded in bytes: the oldest records are removed first, whichever feed they belong to. Its lock is the last in the
+/// lock order, because the buffer calls no other component.
 final class ReplayBuffer: Sendable {
     /// The result of looking for the record after a cursor.
     enum Next {
@@ -43,7 +43,8 @@ final class ReplayBuffer: Sendable {
         self.limit = limit
     }
 
-    /// A record larger than the limit divided by this is not kept, as it would evict too many records of other feeds.
+    /// A record larger than the limit divided by this number is not kept, because it would evict too many records of
+    /// other feeds.
     private static let maximumRecordDivisor = 8
 
     /// Adds a record of a feed. The positions of a feed are consecutive.
@@ -85,7 +86,8 @@ final class ReplayBuffer: Sendable {
 }
 
 extension ReplayBuffer.State {
-    /// Adds a record without evicting others. A log held in a variable during eviction would be copied with all its records.
+    /// Adds a record without evicting others. A log that is held in a variable during eviction would be copied with all
+    /// its records.
     fileprivate mutating func keep(_ record: EventRecord, at cursor: FeedCursor, mayKeep: Bool) {
         var log = logs.removeValue(forKey: cursor.epoch) ?? ReplayBuffer.Log(first: cursor.position)
         if record.isGap { log.gaps.append(cursor.position) }

@@ -2,13 +2,13 @@ import Coaty
 import HTTPServer
 import Synchronization
 
-/// The subscriptions of one client to a feed that wait for others: their filters are expensive, or the client is overdrawn. They receive
-/// the feed's records after the others, in separate turns, so that they delay only each other. The client is charged for the records
-/// that wait.
+/// The subscriptions of one client to a feed that are held back: their filters are expensive, or the client is
+/// overdrawn. They receive the feed's records after the other subscriptions, in separate turns, so that they delay only
+/// each other. The client is charged for its queued records.
 ///
-/// The feed's turns append to its intake. Its locks are used as those of ``Feed``.
+/// The feed's turns append to its intake. Its locks are used like those of ``Feed``.
 final class SlowLane: Job {
-    /// Number of records in a row that were not expensive, after which the subscriptions return.
+    /// Number of consecutive records that were not expensive, after which the subscriptions return.
     static let recovery = 100
 
     private struct Turns {
@@ -30,9 +30,9 @@ final class SlowLane: Job {
     private let turns = Mutex(Turns())
     private let isRecovered = Atomic(false)
 
-    /// Creates the lane of a subscription's client.
+    /// Creates the slow lane of a subscription's client.
     ///
-    /// - Parameter onRecovery: called when the subscriptions need not wait any longer, or all have left.
+    /// - Parameter onRecovery: called when the subscriptions need not be held back any longer, or all have left.
     init(
         of subscription: ClientSubscription,
         workers: WorkerPool,
@@ -57,12 +57,13 @@ final class SlowLane: Job {
     /// Whether ``removeRecovered(behind:)`` can have a result.
     var hasRecovered: Bool { isRecovered.load(ordering: .relaxed) }
 
-    /// Removes all subscriptions if they have received everything and need not wait any longer; nothing must be appended meanwhile.
+    /// Removes all subscriptions if they have received all records and need not be held back any longer. No record may
+    /// be appended meanwhile.
     ///
     /// - Parameter position: the last record that was appended.
     /// - Returns: nil if they stay; empty if all have left.
     func removeRecovered(behind position: UInt64) -> [Audience.Departure]? {
-        // A turn that is running has work.
+        // If a turn is running, there is work, so the subscriptions stay.
         let removed = turns.withLockIfAvailable { turns -> [Audience.Departure]? in
             guard turns.hasRecovered, intake.withLock(\.isEmpty),
                 turns.audience.isEmpty || ticket.client?.isOverdrawn != true
@@ -100,7 +101,8 @@ final class SlowLane: Job {
         let (end, hasRecovered, isEmpty) = turns.withLock { turns in
             (turn(&turns, limit), turns.hasRecovered, turns.audience.isEmpty)
         }
-        // Only once: the feed looks for itself at each further event. An empty lane gets none before it is gone.
+        // Reported only once: the feed checks at each further event. An empty slow lane gets no events before it is
+        // removed.
         let isNews = isRecovered.exchange(hasRecovered, ordering: .relaxed) != hasRecovered
         if hasRecovered, isNews || isEmpty { onRecovery() }
         return end
@@ -108,7 +110,8 @@ final class SlowLane: Job {
 
     private func turn(_ turns: inout Turns, _ limit: TurnLimit) -> TurnEnd {
         while true {
-            // The time that its entries wait is not measured: it would hide how long the feed's events wait.
+            // The time that its entries are queued is not measured, because it would hide the queueing time of the
+            // feed's events.
             let (leaves, entry, _) = intake.withLock { $0.next(withEntry: !turns.audience.isDelivering) }
             for subscription in leaves { turns.audience.remove(subscription) }
             if let entry {

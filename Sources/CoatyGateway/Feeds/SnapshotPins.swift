@@ -1,12 +1,13 @@
 import HTTPServer
 import Synchronization
 
-/// Charges clients for the versions of objects that only their unread snapshots still hold, because they were replaced or removed since.
+/// Charges clients for the versions of objects that only their unread snapshots still reference, because they were
+/// replaced or removed since.
 ///
-/// Otherwise a client that does not read could keep a whole version of the object registry for each of its snapshots. If its account has
-/// no room for these versions, the rest of the snapshot is dropped, with a gap.
+/// Otherwise a client that does not read could keep a whole version of the object registry in memory for each of its
+/// snapshots. If its account has no memory for these versions, the rest of the snapshot is dropped, with a gap.
 final class SnapshotPins: Job {
-    /// The bytes of replaced objects after which the charges are brought up to date.
+    /// The bytes of replaced objects after which the charges are updated.
     private static let interval = 1 << 20
     /// The bytes that a snapshot needs for each object in its list.
     private static let bytesPerObject = 16
@@ -31,7 +32,7 @@ final class SnapshotPins: Job {
 
     /// Charges a subscription for its snapshot of some content, until the pin is released.
     ///
-    /// - Throws: `Problem` with status 429 or 503 if there is no room.
+    /// - Throws: `Problem` with status 429 or 503 if there is no memory for it.
     func pin(_ content: RegisteredObjects, for subscription: ClientSubscription) throws(Problem) -> SnapshotPin {
         let count = content.listed.count
         let pin = SnapshotPin(
@@ -69,7 +70,7 @@ final class SnapshotPins: Job {
     }
 }
 
-/// The charge for one snapshot, which holds it as long as it has unread objects.
+/// The charge for one snapshot, which keeps it as long as it has unread objects.
 final class SnapshotPin: Sendable {
     private let charge: Charge
     private let list: Int
@@ -86,7 +87,7 @@ final class SnapshotPin: Sendable {
         self.subscription = subscription
     }
 
-    /// Charges for all versions that were replaced up to now. Not for two threads at a time.
+    /// Charges for all versions that were replaced up to now. Only one thread at a time may call it.
     fileprivate func update(_ replaced: Int) {
         if !charge.resize(to: list + min(maximum, replaced - since)) { subscription?.discardSnapshot() }
     }

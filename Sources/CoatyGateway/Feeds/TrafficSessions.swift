@@ -5,7 +5,8 @@ import Synchronization
 ///
 /// A thread blocked in the resolver or in connect(2) can outlive its subscriptions by minutes.
 final class TrafficSessions: Component {
-    /// How long ``stop()`` waits for sessions to close. Longer than an orderly close, which the binding limits to 2 s.
+    /// Maximum time that ``stop()`` waits for sessions to close. Longer than an orderly close, which the binding limits
+    /// to 2 s.
     static let leaveTimeout = Duration.milliseconds(600)
     private static let pollInterval = Duration.milliseconds(20)
 
@@ -18,7 +19,8 @@ final class TrafficSessions: Component {
         deinit { sessions.current.subtract(1, ordering: .relaxed) }
     }
 
-    /// Maximum number of sessions, including those that are closing. At the maximum, no further set of events can be observed.
+    /// Maximum number of sessions, including those that are closing. At the maximum, no further set of events can be
+    /// observed.
     let maximum: Int
     private let current = Atomic(0)
 
@@ -38,7 +40,8 @@ final class TrafficSessions: Component {
 
     func start() async {}
 
-    /// Waits until the sessions have closed, for at most ``leaveTimeout``. They close when the gateway's main session ends.
+    /// Waits until the sessions have closed, for at most ``leaveTimeout``. They close when the gateway's main session
+    /// ends.
     func stop() async {
         let deadline = ContinuousClock.now + Self.leaveTimeout
         while count > 0, .now < deadline { try? await Task.sleep(for: Self.pollInterval) }

@@ -1,15 +1,15 @@
 import Coaty
 import DequeModule
 
-/// Jobs that may wait, and whose clients take turns: however many jobs one client has, each other client with jobs has a turn
-/// before the next one of the former.
+/// Jobs with low priority, whose clients take turns: however many jobs one client has, each other client with jobs gets
+/// a turn before the first client's next one.
 ///
-/// The jobs of an overdrawn client are held back until it has paid.
+/// The jobs of an overdrawn client are held back until its debt is paid.
 struct ClientTurns {
     /// The jobs of one client, or of no single one.
     private struct Line {
         var jobs: Deque<any Job> = []
-        /// Brings the client back into the order; nil until it is set, and while the client is not held back.
+        /// Returns the client to the order; nil until it is set, and while the client is not held back.
         var deadline: Deadline?
     }
 
@@ -29,7 +29,7 @@ struct ClientTurns {
         lines[key, default: Line()].jobs.append(job)
     }
 
-    /// Takes the next job of the client whose turn it is.
+    /// Removes and returns the next job of the client whose turn it is.
     ///
     /// - Parameter held: receives the clients that are held back from now on. Call ``hold(_:until:)`` for each of them.
     mutating func popFirst(at now: Int64, holding held: inout [WorkRate]) -> (any Job)? {
@@ -45,12 +45,12 @@ struct ClientTurns {
         return nil
     }
 
-    /// Keeps the deadline at which a client that is held back may have turns again.
+    /// Stores the deadline at which a client that is held back may have turns again.
     mutating func hold(_ client: WorkRate, until deadline: Deadline) {
         lines[ObjectIdentifier(client)]?.deadline = deadline
     }
 
-    /// Brings a client that was held back into the order again.
+    /// Returns a client that was held back to the order.
     ///
     /// - Returns: the number of its jobs.
     mutating func release(_ client: WorkRate) -> Int {

@@ -11,25 +11,25 @@ protocol Job: AnyObject, Sendable {
 
 /// The result of a turn.
 enum TurnEnd: Sendable {
-    /// There is no work until the job is scheduled again.
+    /// The job has no work until it is scheduled again.
     case idle
-    /// There is more work.
+    /// The job has more work.
     case again
 }
 
-/// The time that one turn may take.
+/// The maximum time of one turn.
 struct TurnLimit {
     static let duration = Duration.milliseconds(1)
 
     private let end = ContinuousClock.now + duration
 
-    /// Whether the turn has to end.
+    /// Whether the turn must end.
     var isOver: Bool { .now >= end }
 }
 
 /// The state of a job in its pool.
 ///
-/// Every transition is an atomic read-modify-write. So a turn sees everything that was done before a call of
+/// Every transition is an atomic read-modify-write. Therefore a turn sees all changes that were made before a call of
 /// ``WorkerPool/schedule(_:)`` that found the job queued already.
 final class JobTicket: Sendable {
     private static let isScheduled: UInt8 = 1
@@ -47,23 +47,23 @@ final class JobTicket: Sendable {
         payer = Mutex(client)
     }
 
-    /// Notes for which client the job works from now on. It has no turns while that client is overdrawn.
+    /// Sets the client for which the job works from now on. It gets no turns while that client is overdrawn.
     func charge(to client: WorkRate) { payer.withLock { $0 = client } }
 
     /// The client for which the job works; nil if it works for several.
     var client: WorkRate? { payer.withLock(\.self) }
 
-    /// Notes that the job has work.
+    /// Records that the job has work.
     ///
-    /// - Returns: whether it has to be queued: it is neither queued nor running.
+    /// - Returns: whether it must be queued: it is neither queued nor running.
     func schedule() -> Bool { state.bitwiseOr(Self.isScheduled, ordering: .acquiringAndReleasing).oldValue == 0 }
 
-    /// Notes that a thread begins a turn.
+    /// Records that a thread begins a turn.
     func begin() { _ = state.exchange(Self.isRunning, ordering: .acquiringAndReleasing) }
 
-    /// Notes that the turn is over.
+    /// Records that the turn is over.
     ///
-    /// - Returns: whether the job has to be queued again.
+    /// - Returns: whether the job must be queued again.
     func end(_ end: TurnEnd) -> Bool {
         guard end == .idle else {
             _ = state.exchange(Self.isScheduled, ordering: .acquiringAndReleasing)
@@ -72,6 +72,6 @@ final class JobTicket: Sendable {
         return state.bitwiseAnd(~Self.isRunning, ordering: .acquiringAndReleasing).newValue != 0
     }
 
-    /// Whether the job waits behind others: it is not urgent, or its client is overdrawn.
+    /// Whether the job has low priority: it is not urgent, or its client is overdrawn.
     var mayWait: Bool { !isUrgent || client?.isOverdrawn ?? false }
 }

@@ -7,14 +7,14 @@ import Synchronization
 
 /// A fixed number of threads that run jobs in turns.
 ///
-/// There are two queues. Jobs that are not urgent, and jobs of overdrawn clients, wait in the second one, which gets every fourth turn
-/// and is served round-robin by client: they delay each other, and hardly the others. While a client is overdrawn, its jobs there have no
-/// turns at all, even if a thread is free: the processors are shared with the threads that read and write. The lock is a leaf: nothing
-/// else is locked while it is held.
+/// There are two queues. Jobs that are not urgent, and jobs of overdrawn clients, are in the second queue, which gets
+/// every fourth turn and is served round-robin by client: they delay each other, but hardly the other jobs. While a
+/// client is overdrawn, its jobs there get no turns at all, even if a thread is free, because the processors are shared
+/// with the threads that read and write. The lock is a leaf: no other lock is taken while it is held.
 final class WorkerPool: Component {
-    /// Every such turn belongs to the second queue.
+    /// The interval of turns that belong to the second queue.
     static let turnOfSecondQueue = 4
-    /// How long ``stop()`` waits for running turns.
+    /// Maximum time that ``stop()`` waits for running turns.
     static let stopTimeout = DispatchTimeInterval.seconds(1)
 
     private struct State {
@@ -39,7 +39,7 @@ final class WorkerPool: Component {
             return first.popFirst() ?? second.popFirst(at: now, holding: &held)
         }
 
-        /// Returns how many of the waiting threads are needed for some new jobs, and notes that they are woken.
+        /// Returns how many of the waiting threads are needed for some new jobs, and records that they are woken.
         mutating func wake(for jobs: Int) -> Int {
             let count = min(jobs, waiting)
             waiting -= count
@@ -65,8 +65,8 @@ final class WorkerPool: Component {
         self.threads = threads
     }
 
-    /// Schedules a turn of a job, from any thread. A job that is queued already is not queued again; one that is running gets
-    /// another turn. Jobs that are scheduled before ``start()`` wait for it.
+    /// Schedules a turn of a job, from any thread. A job that is queued already is not queued again; one that is
+    /// running gets another turn. Jobs that are scheduled before ``start()`` wait for it.
     func schedule(_ job: any Job) {
         if job.ticket.schedule() { append(job) }
     }
@@ -82,7 +82,7 @@ final class WorkerPool: Component {
                 exited.leave()
             }
             thread.name = name
-            // As the main thread has: JSON may be nested deeply.
+            // The size of the main thread's stack: JSON may be nested deeply.
             thread.stackSize = 8 << 20
             thread.start()
         }
@@ -95,7 +95,7 @@ final class WorkerPool: Component {
             return (state.first, state.second)
         }
         signal(threads)
-        // Outside the lock: a job that nothing else holds is destroyed here.
+        // Outside the lock: a job without other references is destroyed here.
         withExtendedLifetime((first, second)) {}
         await onBlockingThread { [exited] in _ = exited.wait(timeout: .now() + Self.stopTimeout) }
     }
@@ -122,7 +122,7 @@ final class WorkerPool: Component {
                 job.ticket.begin()
                 let isQueued = job.ticket.end(job.turn())
                 if isQueued { append(job) }
-                // Last, so that a job with more work never seems to be idle.
+                // Last, so that a job with more work never appears to be idle.
                 state.withLock { $0.running -= 1 }
             case .wait: wake.wait()
             case .exit: return
@@ -146,10 +146,10 @@ final class WorkerPool: Component {
         return step
     }
 
-    /// Lets a client have turns again when it has paid.
+    /// Allows a client to have turns again when its debt is paid.
     private func hold(_ client: WorkRate, for nanoseconds: Int64) {
         state.withLock { state in
-            // Under the lock: it may be over before it is kept, and must not replace the one that follows then.
+            // Under the lock: the deadline may fire before it is stored, and must not replace the following one.
             let deadline = Deadline(after: .nanoseconds(nanoseconds)) { [weak self] in self?.release(client) }
             state.second.hold(client, until: deadline)
         }
