@@ -4,7 +4,7 @@ import Foundation
 
 /// A new token, for `coaty-gateway token create`.
 public struct NewToken: Sendable {
-    /// The token, which nothing stores.
+    /// The token, which is not stored anywhere.
     public let token: String
     /// The YAML of its element of `access.tokens`.
     public let line: String
@@ -12,8 +12,8 @@ public struct NewToken: Sendable {
     /// Creates a token.
     ///
     /// - Parameters:
-    ///   - name: its name in the audit log.
-    ///   - roles: the names of its roles.
+    ///   - name: the token's name in the audit log.
+    ///   - roles: the names of the token's roles.
     public init(name: String, roles: [String]) {
         token = RandomSecret.token()
         func quoted(_ text: String) -> String {
@@ -28,13 +28,13 @@ public struct NewToken: Sendable {
 
 /// Explains decisions without a server, for `coaty-gateway access explain`.
 public enum AccessExplainer {
-    /// Returns which grant allows an operation, or which one is missing.
+    /// Returns the grant that allows an operation, or the one that is missing.
     ///
     /// - Parameters:
     ///   - file: the path of the configuration file.
     ///   - subject: names of roles separated by commas, `token:NAME`, `certificate:NAME` or `anonymous`.
     ///   - operation: the operation as JSON, as in `POST /v1/access/check`.
-    /// - Throws: ``ConfigurationError``, or an error that says what is wrong with the operation.
+    /// - Throws: ``ConfigurationError``, or an error that describes what is wrong with the operation.
     public static func explanation(file: String, subject: String, operation: String) throws -> String {
         let settings = try GatewaySettings(flags: [:], environment: [:], file: file)
         let question = try AccessQuestion(Payload(Array(operation.utf8)).json)

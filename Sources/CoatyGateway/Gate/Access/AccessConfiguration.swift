@@ -13,20 +13,20 @@ struct AccessConfiguration: Sendable, Equatable {
     static let maximumAttributes = 4 << 10
     /// Maximum size of the name of a token or role, in bytes.
     static let maximumName = 256
-    /// The role that may do everything. It has no grants.
+    /// The role with all permissions. It has no grants.
     static let admin = "admin"
 
-    /// A token: its name, and how to recognize it.
+    /// A token: its name, and the digests that identify it.
     struct Token: Sendable, Equatable {
         let name: String
-        /// A token can have several, so that it can be replaced without an interruption.
+        /// A token can have several digests, so that it can be replaced without an interruption.
         let digests: [TokenDigest]
         let roles: [String]
         /// The JSON text of an object.
         let attributes: [UInt8]
     }
 
-    /// The client certificates with a name, or with one of many names.
+    /// The client certificates with a given name, or with a name that begins with a given prefix.
     struct Certificate: Sendable, Equatable {
         let name: NamePattern
         let roles: [String]
@@ -37,12 +37,12 @@ struct AccessConfiguration: Sendable, Equatable {
     private(set) var tokens: [Token] = []
     /// Longer names first.
     private(set) var certificates: [Certificate] = []
-    /// The roles of clients without a token; empty if they may do nothing.
+    /// The roles of clients without a token; empty if they have no permissions.
     private(set) var anonymous: [String] = []
     private(set) var roles: [String: [Grant]] = [:]
-    /// Whose tokens are valid besides; nil if nobody's.
+    /// The identity provider whose tokens are valid too; nil if there is none.
     private(set) var jwt: JWTConfiguration?
-    /// How much clients may do in a time; nil if nothing limits that.
+    /// The rate limits of clients; nil if there are none.
     private(set) var limits: RateConfiguration?
 
     /// Returns a configuration with a further token.
@@ -69,7 +69,7 @@ struct AccessConfiguration: Sendable, Equatable {
 
     /// Reads the mapping.
     ///
-    /// - Throws: `PayloadError` with a pointer to what is wrong.
+    /// - Throws: `PayloadError` with a pointer to the error.
     init(_ view: JSONView) throws(PayloadError) {
         try view.refuseMembers(besides: ["tokens", "certificates", "anonymous", "jwt", "roles", "limits"])
         try view.refuseDuplicates()
@@ -156,12 +156,12 @@ struct AccessConfiguration: Sendable, Equatable {
                 )
             )
         }
-        // So that the order in the file does not matter. A whole name goes before the prefix that is equal to it.
+        // The order in the file must not matter. A whole name comes before the equal prefix.
         func rank(_ name: NamePattern) -> Int { 2 * name.name.text.utf8.count + (name.isWhole ? 1 : 0) }
         certificates.sort { rank($0.name) > rank($1.name) }
     }
 
-    /// Returns the entry of the longest name or prefix that a certificate's name has; nil if there is none.
+    /// Returns the entry with the longest name or prefix that matches a certificate's name; nil if there is none.
     func certificate(named name: String) -> Certificate? {
         let name = WireName(name)
         return certificates.first { $0.name.covers(name) }
@@ -207,7 +207,7 @@ struct AccessConfiguration: Sendable, Equatable {
         return try checkName(text, view)
     }
 
-    /// The name is written to logs and shown in the console.
+    /// Returns a valid name. Names are written to logs and shown in the console.
     private static func checkName(_ name: String, _ view: JSONView) throws(PayloadError) -> String {
         guard isName(name) else {
             throw view.invalid("must have a name of 1 to \(maximumName) bytes without control characters")
@@ -231,7 +231,7 @@ extension JSONView {
         return elements
     }
 
-    /// Returns the elements of an array of strings; neither it nor they are empty.
+    /// Returns the elements of an array of strings. The array and the strings must not be empty.
     func nonEmptyStrings() throws(PayloadError) -> [(element: JSONView, text: String)] {
         var strings: [(JSONView, String)] = []
         for element in try nonEmptyElements(atMost: Grant.maximumNames, "elements") {
@@ -241,7 +241,7 @@ extension JSONView {
         return strings
     }
 
-    /// Checks that no member of an object is there twice.
+    /// Checks that an object has no duplicate members.
     func refuseDuplicates() throws(PayloadError) {
         var keys: Set<String> = []
         for (key, value) in members where !keys.insert(key.string ?? "").inserted {

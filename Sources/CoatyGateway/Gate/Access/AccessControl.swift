@@ -4,7 +4,7 @@ import Synchronization
 
 /// The access policy in force, and the rules for web pages.
 ///
-/// Its lock is never held while another one is taken: changes are reported outside of it.
+/// Its lock is never held while another lock is taken: changes are reported outside it.
 final class AccessControl: Sendable {
     private struct State {
         var policy: Policy
@@ -20,23 +20,24 @@ final class AccessControl: Sendable {
     }
 
     var policy: Policy { state.withLock(\.policy) }
-    /// Which web pages and host names may be used.
+    /// The web pages and host names that may be used.
     var browserPolicy: BrowserPolicy { state.withLock(\.browserPolicy) }
 
-    /// Returns what a principal may do now.
+    /// Returns the current permissions of a principal.
     ///
-    /// - Throws: `Problem` with status 401 if its token has expired or been removed, or anonymous clients may do nothing.
+    /// - Throws: `Problem` with status 401 if its token has expired or been removed, or if anonymous clients have no
+    ///   permissions.
     func permissions(of principal: Principal) throws(Problem) -> Permissions {
         guard principal.isValid else { throw Problems.tokenExpired }
         let policy = policy
         guard let permissions = principal.permissions(under: policy) else {
-            // Under another configuration of the identity provider a new token may be valid.
+            // A new token may be valid under the changed configuration of the identity provider.
             throw principal.issuer != nil && policy.verifier != nil ? Problems.tokenExpired : Problems.unauthorized
         }
         return permissions
     }
 
-    /// Puts other policies in force, both at once, and reports the change to all observers.
+    /// Puts both policies in force together, and reports the change to all observers.
     func replace(_ policy: Policy, browserPolicy: BrowserPolicy? = nil) {
         let observers = state.withLock { state in
             state.policy = policy
@@ -55,7 +56,7 @@ final class AccessControl: Sendable {
     /// Reports each change of the policy. Add an observer first and then read the policy, so that no change is missed.
     ///
     /// - Parameter observer: called on the thread that changes the policy, with no lock held.
-    /// - Returns: a function that ends this.
+    /// - Returns: a function that ends the observation.
     func observe(_ observer: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         let id = state.withLock { state in
             state.lastObserver += 1
@@ -67,7 +68,7 @@ final class AccessControl: Sendable {
 
     /// Reports each change of the policy, and the expiry of a principal.
     ///
-    /// - Returns: a function that ends this.
+    /// - Returns: a function that ends the observation.
     func observe(_ principal: Principal, _ observer: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         let ignore = observe(observer)
         guard let deadline = Self.expiry(of: principal, observer) else { return ignore }
@@ -80,10 +81,10 @@ final class AccessControl: Sendable {
     /// Calls a handler when a principal has expired.
     ///
     /// - Parameter handler: must not block.
-    /// - Returns: nil if it does not expire.
+    /// - Returns: nil if the principal does not expire.
     static func expiry(of principal: Principal, _ handler: @escaping @Sendable () -> Void) -> Deadline? {
         principal.validity.map { validity in
-            // The timer has another clock: it must not be early.
+            // The timer uses another clock and must not fire early.
             let rest = max(.zero, validity.end - .now) + .milliseconds(20)
             return Deadline(after: rest, handler: handler)
         }

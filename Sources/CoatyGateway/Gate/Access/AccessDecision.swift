@@ -7,16 +7,16 @@ enum AccessDecision: Sendable {
     case denied(Denial)
 }
 
-/// The answer of a policy to a standing subscription, or to a request whose answers are judged one by one.
+/// The answer of a policy to a subscription, or to a request whose answers are checked one by one.
 enum Admission: Sendable {
-    /// Every event with these names is allowed.
+    /// All events with these names are allowed.
     case everything
-    /// Each event must be decided.
+    /// Each event must be checked.
     case conditional
     case denied(Denial)
 }
 
-/// Why a request is denied.
+/// The reason why a request is denied.
 struct Denial: Sendable {
     let request: AccessRequest
     /// The names of the grants that cover the names of the request, but whose `where` is not true.
@@ -24,7 +24,7 @@ struct Denial: Sendable {
 
     /// YAML of a role's grant that would allow the request.
     ///
-    /// It has names from the client: each is escaped, so that it stands for itself only. Made when it is asked for, because
+    /// It contains names from the client, each escaped so that it matches only itself. It is created on access, because
     /// events are denied more often than reported.
     var missing: String {
         let dimension = request.target.dimension
@@ -41,7 +41,7 @@ struct Denial: Sendable {
         return lines.joined(separator: "\n  ") + "\n"
     }
 
-    /// The entry that covers the target and nothing else, as far as there is one.
+    /// The entry that covers only the target, as far as there is one.
     private var missingName: String {
         switch request.target {
         case .none, .anyObject, .anyOperation, .anyContext, .client: "*"
@@ -56,7 +56,7 @@ struct Denial: Sendable {
         }
     }
 
-    /// An object type that is spelled like a core type would grant all objects of that core type.
+    /// An object type with the same text as a core type would grant access to all objects of that core type.
     private var missingCondition: String? {
         guard request.verb.rule(of: request.pattern)?.root == .object else { return nil }
         switch request.target {

@@ -1,17 +1,18 @@
 import Coaty
 
-/// Why permissions allow or deny a request.
+/// The reason why permissions allow or deny a request.
 struct AccessExplanation: Sendable, Equatable {
     enum Decision: String, Sendable {
         case allowed
-        /// The names are allowed. Whether the `where` of a grant is true depends on the payload, which the request does not have.
+        /// The names are allowed. Whether the `where` of a grant is true depends on the payload, which the request does
+        /// not have.
         case conditional
         case denied
     }
 
     let decision: Decision
-    /// The grants that decide, such as `viewer#1`: the one that allows the request, or those whose `where` is not true. Empty
-    /// if no grant covers the names, or if the permissions are unrestricted.
+    /// The grants that decide, such as `viewer#1`: the one that allows the request, or those whose `where` is not true.
+    /// Empty if no grant covers the names, or if the permissions are unrestricted.
     let grants: [String]
     /// YAML of a role's grant that would allow the request; nil if it is not denied.
     let missing: String?
@@ -30,7 +31,7 @@ struct AccessExplanation: Sendable, Equatable {
         }
     }
 
-    /// Lines for a terminal.
+    /// The explanation as lines for a terminal.
     var text: String {
         let names = grants.joined(separator: ", ")
         switch decision {
@@ -55,10 +56,10 @@ struct AccessExplanation: Sendable, Equatable {
 }
 
 extension Permissions {
-    /// Returns the JSON of `GET /v1/access`: `{"name", "credentials"?, "expires"?, "roles", "attributes", "unrestricted", "grants"}`,
-    /// each grant as configured and with its role.
+    /// Returns the JSON of `GET /v1/access`: `{"name", "credentials"?, "expires"?, "roles", "attributes",
+    /// "unrestricted", "grants"}`, each grant as configured and with its role.
     ///
-    /// - Parameter principal: the one that has these permissions.
+    /// - Parameter principal: the principal with these permissions.
     func json(of principal: Principal) -> [UInt8] {
         var bytes = Array("{\"name\":".utf8)
         if let name = principal.name { JSONText.append(name, to: &bytes) } else { bytes += "null".utf8 }

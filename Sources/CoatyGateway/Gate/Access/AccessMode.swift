@@ -1,26 +1,28 @@
 import CoatyMQTT
 import Logging
 
-/// How the gateway finds out who may do what.
+/// The way in which the gateway controls access.
 enum AccessMode: Sendable, Equatable {
-    /// Everybody may do everything. A reason to warn, if there is one.
+    /// All clients have all permissions. Contains a reason to warn, if there is one.
     case open(warning: String?)
-    /// One token with the role `admin`. It is made at start if none is configured.
+    /// One token with the role `admin`. It is created at start if none is configured.
     case token(String, isGenerated: Bool)
-    /// The policy of the configuration file, and perhaps a further token with the role `admin`.
+    /// The policy of the configuration file and, optionally, a further token with the role `admin`.
     case configured(AccessConfiguration, token: String?)
 
-    /// The name of the token that is configured by itself or made at start.
+    /// The name of the token that is configured outside the configuration file or created at start.
     static let tokenName = "COATY_GATEWAY_TOKEN"
 
-    /// Decides by the settings.
+    /// Selects the mode for the settings.
     ///
-    /// Without configured access the gateway is open only where no more can be reached through it than is there anyway: on
-    /// loopback addresses for local clients, and elsewhere if the broker is embedded and only this gateway reaches it. Otherwise
+    /// Without configured access, the gateway is open only if that makes nothing reachable that clients could not reach
+    /// anyway: on loopback addresses for local clients, and elsewhere if the broker is embedded and only this gateway
+    /// reaches it. Otherwise clients need a token.
     /// clients need a token.
     ///
-    /// - Parameter generate: makes a token.
-    /// - Throws: ``ConfigurationError`` if certificates have roles, and the gateway asks for none.
+    /// - Parameter generate: creates a token.
+    /// - Throws: ``ConfigurationError`` if certificates have roles but the gateway does not request client
+    ///   certificates.
     init(_ settings: GatewaySettings, generate: () -> String) throws(ConfigurationError) {
         let isLocal = settings.host == "localhost" || HostName.isLoopback(settings.host)
         let isBrokerPrivate =
@@ -48,7 +50,7 @@ enum AccessMode: Sendable, Equatable {
     ///
     /// - Parameters:
     ///   - verifier: verifies the tokens of the configured identity provider.
-    ///   - old: the policy that it will replace.
+    ///   - old: the policy to replace.
     func policy(
         _ settings: GatewaySettings,
         verifier: TokenVerifier? = nil,
@@ -69,14 +71,14 @@ enum AccessMode: Sendable, Equatable {
         }
     }
 
-    /// How tokens of an identity provider are verified; nil if none is configured.
+    /// The configuration for verifying the tokens of an identity provider; nil if none is configured.
     var jwt: JWTConfiguration? {
         if case .configured(let configuration, _) = self { configuration.jwt } else { nil }
     }
 }
 
 extension AccessConfiguration {
-    /// A configuration with one token of the role `admin`.
+    /// Creates a configuration with one token of the role `admin`.
     init(admin token: String) {
         self.init(tokens: [Self.adminToken(token)], anonymous: [], roles: [:])
     }
@@ -86,7 +88,7 @@ extension AccessConfiguration {
         adding(Self.adminToken(token))
     }
 
-    /// Returns a configuration with a nameless token of some roles, which nobody can present.
+    /// Returns a configuration with a token of some roles that has no name and that no client can present.
     func adding(roles names: [String]) -> AccessConfiguration {
         adding(Token(name: "", digests: [], roles: names, attributes: Array("{}".utf8)))
     }

@@ -4,7 +4,8 @@ import CoatyMQTT
 /// An operation to check without performing it:
 /// `{"<verb>":"<pattern>","type"|"coreType"|"channel"|"operation"|"topic"|"context"?,"object"?,"data"?,"others"?,"retain"?}`.
 ///
-/// `data` is the payload of a request, which conditions test as `request`: the name `request` is a verb.
+/// `data` is the payload of a request, which conditions test as `request`: the member can't be called `request`,
+/// because that is a verb.
 struct AccessQuestion: Sendable {
     let request: AccessRequest
 
@@ -23,7 +24,7 @@ struct AccessQuestion: Sendable {
         guard let pattern = view.string.flatMap(AccessPattern.init(rawValue:)), patterns.contains(pattern) else {
             throw view.invalid("must be one of \(patterns.map(\.rawValue).joined(separator: ", "))")
         }
-        // Also those that the pattern does not have.
+        // Also the names that the pattern does not have.
         for key in Self.names { _ = try Self.name(key, json) }
         let coreType = try Self.coreType(json)
         request = AccessRequest(

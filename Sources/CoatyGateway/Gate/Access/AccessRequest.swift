@@ -15,7 +15,7 @@ enum AccessPattern: String, Sendable, CaseIterable {
     case clients, gateway
 }
 
-/// The names that an operation touches, compared with the names of a grant.
+/// The names that an operation affects, compared with the names of a grant.
 enum AccessTarget: Sendable, Hashable {
     /// The pattern has no names.
     case none
@@ -39,28 +39,30 @@ enum AccessTarget: Sendable, Hashable {
     case context(WireName)
     /// An IO context that the gateway does not know.
     case anyContext
-    /// Another client, which the audit log names. No grant has names of clients.
+    /// Another client, by its name in the audit log. Grants have no names of clients.
     case client(String)
 }
 
-/// One thing that an operation needs: it is allowed if one grant covers all of it.
+/// One permission that an operation needs: it is allowed if a single grant covers all of it.
 struct AccessRequest: Sendable {
     let verb: Verb
     let pattern: AccessPattern
     var target = AccessTarget.none
-    /// The object that conditions test as `object`; nil if there is none, which conditions on it deny.
+    /// The object that conditions test as `object`; nil if there is none. Then conditions on it deny the request.
     var object: JSONView?
     /// The object as JSON text, which is parsed only if there is a condition on it.
     var objectText: [UInt8]?
-    /// The payload of the event that conditions test as `request`; nil if there is none, which conditions on it deny.
+    /// The payload of the event that conditions test as `request`; nil if there is none. Then conditions on it deny the
+    /// request.
     var request: JSONView?
     /// The object of ``objectText``, parsed on each call; nil if there is none.
     var parsedObject: JSONView? { objectText.flatMap { try? Payload($0).json } }
-    /// Whether conditions on what it is about can be judged now.
+    /// Whether conditions on its object or payload can be evaluated now.
     var isJudgeable: Bool { object != nil || objectText != nil || request != nil }
-    /// Whether it touches what another principal owns.
+    /// Whether it affects something that another principal owns.
     var isOfOthers = false
-    /// Whether it is about something in the network that the client has only named by its id. The problem must not describe it.
+    /// Whether it is about something in the network of which the client only knows the id. The problem must not
+    /// describe it.
     var isAboutExisting = false
     /// Whether the broker keeps a raw message for later subscribers.
     var isRetained = false
@@ -83,7 +85,7 @@ extension AccessTarget {
         }
     }
 
-    /// The name as a grant spells it; nil if there is none.
+    /// The name as written in a grant; nil if there is none.
     var name: String? {
         switch self {
         case .none: nil

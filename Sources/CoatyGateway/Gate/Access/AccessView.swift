@@ -1,8 +1,8 @@
-/// What a principal may see of a stream of events or answers.
+/// The part of a stream of events or answers that a principal may see.
 struct AccessView: Sendable, Equatable {
     let permissions: Permissions
 
-    /// Returns whether everything that an event or answer needs is allowed. Nothing to judge is not allowed.
+    /// Returns whether all requests of an event or answer are allowed. An empty list is not allowed.
     func allows(_ requests: [AccessRequest]) -> Bool {
         !requests.isEmpty && requests.allSatisfy { permissions.decide($0).denial == nil }
     }

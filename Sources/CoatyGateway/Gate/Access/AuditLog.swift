@@ -6,17 +6,17 @@ import Synchronization
 
 /// Records denials, failed authentications and administrative operations, as JSON lines without payloads and secrets.
 ///
-/// A line is written by a queue, so that no operation waits for a disk. Equal denials within a second are one line, with their
-/// number.
+/// Lines are written on a queue, so that no operation waits for a disk. Equal denials within a second become one line
+/// with their count.
 final class AuditLog: Sendable {
-    /// Where the lines go.
+    /// The destination of the lines.
     enum Destination: Sendable, Equatable {
         case none
         case standardOutput
         case file(String)
     }
 
-    /// Maximum number of different denials that are counted at a time; others get a line each.
+    /// Maximum number of different denials that are counted at the same time; further ones get a line each.
     static let maximumCounted = 10_000
     private static let interval = Duration.seconds(1)
 
@@ -46,7 +46,7 @@ final class AuditLog: Sendable {
     }
 
     private let destination: Destination
-    /// Maximum number of lines that wait for the disk; further ones are dropped and counted.
+    /// Maximum number of queued lines; further ones are dropped and counted.
     private let maximumQueued: Int
     /// Maximum number of lines about one client within ``interval``; further ones are dropped and counted.
     private let maximumLines: Int
@@ -62,9 +62,9 @@ final class AuditLog: Sendable {
         try reopen()
     }
 
-    /// Opens the file again, because it may have been renamed to rotate it.
+    /// Opens the file again, because it may have been renamed for rotation.
     ///
-    /// - Throws: if the file can't be opened; the former one stays in use.
+    /// - Throws: if the file can't be opened; the old one stays in use.
     func reopen() throws {
         let handle: FileHandle
         switch destination {
@@ -99,7 +99,7 @@ final class AuditLog: Sendable {
         write("authentication-failed", nil, address, [], repetitions: repetitions)
     }
 
-    /// A text that no other principal has; nil for anonymous clients.
+    /// Returns a text that identifies the principal; nil for anonymous clients.
     private static func client(_ principal: Principal) -> String? {
         guard let name = principal.name else { return nil }
         return "\(principal.credentials ?? "")\u{0}\(principal.issuer ?? "")\u{0}\(name)"
@@ -107,7 +107,8 @@ final class AuditLog: Sendable {
 
     /// Counts an event of a kind.
     ///
-    /// - Returns: nil if one was recorded within the interval; otherwise the number of unrecorded ones since then.
+    /// - Returns: nil if an event was recorded within the interval; otherwise the number of unrecorded events since
+    ///   then.
     private func count(_ key: String) -> Int? {
         state.withLock { state in
             let now = ContinuousClock.now

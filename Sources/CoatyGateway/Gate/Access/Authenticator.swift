@@ -13,7 +13,7 @@ final class Authenticator: Sendable {
     private let log: AuditLog
     /// The tokens of an identity provider that were presented.
     let tokens = TokenCounts()
-    /// Its lock is a leaf.
+    /// This lock is a leaf.
     private let state: Mutex<State>
 
     init(access: AccessControl, log: AuditLog, limits: Limits) {
@@ -27,15 +27,16 @@ final class Authenticator: Sendable {
         )
     }
 
-    /// Returns the principal of an `Authorization` field, of a ticket, or of the connection's certificate, in this order.
+    /// Returns the principal of an `Authorization` field, of a ticket, or of the connection's certificate, in this
+    /// order.
     ///
     /// - Parameters:
     ///   - authorization: the value of the field; nil if there is none.
     ///   - ticket: a ticket in the URL; nil if there is none.
     ///   - certificate: the verified certificate of the client; nil if it has sent none.
-    ///   - origin: the origin of the page that sends the request; nil for the gateway's own.
-    /// - Returns: nil if the client presents no credentials, its certificate has no role, or access is open, so that credentials do
-    ///   not matter.
+    ///   - origin: the origin of the page that sends the request; nil for the gateway's own page.
+    /// - Returns: nil if the client presents no credentials, its certificate has no role, or access is open, so that
+    ///   credentials are ignored.
     /// - Throws: `Problem` with status 401 or 429.
     func principal(
         authorization: String?,
@@ -48,7 +49,7 @@ final class Authenticator: Sendable {
         guard !policy.isOpen else { return nil }
         guard let authorization else {
             guard let ticket else { return certificate.flatMap { Self.principal(of: $0, address, under: policy) } }
-            // Not counted: an EventSource that reconnects by itself presents its ticket again.
+            // Not counted: an EventSource that reconnects automatically presents its ticket again.
             guard let found = state.withLock({ $0.tickets.redeem(ticket, origin: origin, at: .now) }) else {
                 throw Problems.unauthorized
             }
@@ -56,7 +57,7 @@ final class Authenticator: Sendable {
             guard principal.isValid else { throw Problems.tokenExpired }
             return principal
         }
-        // In bytes: this runs for each request.
+        // Compares bytes, because this runs for each request.
         let space = UInt8(ascii: " ")
         let parts = authorization.utf8.split(separator: space, maxSplits: 1, omittingEmptySubsequences: true)
         guard parts.count == 2, parts[0].map({ $0 | 0x20 }).elementsEqual("bearer".utf8) else {
@@ -67,7 +68,7 @@ final class Authenticator: Sendable {
 
     /// Returns the principal of a token of the configuration, or of the configured identity provider.
     ///
-    /// - Throws: `Problem` with status 401 or 429; 503 while there are no keys to verify the token.
+    /// - Throws: `Problem` with status 401 or 429; 503 while no keys are loaded to verify the token.
     func principal(token: some StringProtocol, address: String) throws(Problem) -> Principal {
         let policy = access.policy
         let token = String(token)
@@ -86,7 +87,7 @@ final class Authenticator: Sendable {
         tokens.count(TokenCounts.Outcome(refusal))
         switch refusal {
         case .invalid(let reason): throw failed(from: address, Problems.invalidToken(reason))
-        // No failed attempts: the client has, or may have, a token of the provider.
+        // These are not failed attempts: the client has, or may have, a token of the provider.
         case .expired: throw Problems.tokenExpired
         case .keysNotLoaded: throw Problems.keysNotLoaded(retryAfter: .seconds(1))
         case .keyUnknown(let id, let fetched, let pause):
@@ -98,7 +99,7 @@ final class Authenticator: Sendable {
         }
     }
 
-    /// - Returns: nil if no certificate of this name has a role.
+    /// - Returns: nil if no certificate with this name has a role.
     private static func principal(
         of certificate: ClientCertificate,
         _ address: String,
@@ -111,11 +112,11 @@ final class Authenticator: Sendable {
             address: address,
             under: policy
         )
-        // It has looked up the entry that fits its name, and remembers what that gives.
+        // The principal has looked up the entry for its name, and caches the permissions.
         return principal.permissions(under: policy) == nil ? nil : principal
     }
 
-    /// - Parameter problem: the answer unless there are too many failures.
+    /// - Parameter problem: the answer, unless there are too many failures.
     private func failed(from address: String, _ problem: Problem = Problems.unauthorized) -> Problem {
         log.failedAuthentication(from: address)
         let seconds = state.withLock { $0.failures.retryAfter(failureFrom: address, at: .now) }

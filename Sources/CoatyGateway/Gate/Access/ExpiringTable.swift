@@ -1,6 +1,7 @@
 import DequeModule
 
-/// A dictionary of at most `capacity` entries, each of which expires after the same time. A further entry replaces the oldest.
+/// A dictionary of at most `capacity` entries, each of which expires after the same time. A further entry replaces the
+/// oldest.
 struct ExpiringTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -14,7 +15,8 @@ struct ExpiringTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let lifetime: Duration
     private let capacity: Int
     private var entries: [Key: Entry] = [:]
-    /// The keys in the order of insertion. May contain keys of entries that were removed or replaced; `number` identifies the current entry.
+    /// The keys in the order of insertion. May contain keys of entries that were removed or replaced; `number`
+    /// identifies the current entry.
     private var order: Deque<(key: Key, number: UInt64)> = []
     private var lastNumber: UInt64 = 0
 
@@ -32,7 +34,7 @@ struct ExpiringTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return entry
     }
 
-    /// Changes the value of an entry, which keeps its time of expiry.
+    /// Changes the value of an entry, which keeps its expiry time.
     mutating func update(_ key: Key, _ value: Value) {
         entries[key]?.value = value
     }
@@ -45,7 +47,7 @@ struct ExpiringTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         lastNumber += 1
         entries[key] = Entry(value: value, expires: now + lifetime, number: lastNumber)
         order.append((key, lastNumber))
-        // Entries that are inserted again and again would otherwise leave their old places behind.
+        // Otherwise entries that are inserted repeatedly would leave their old places behind.
         if order.count > 2 * capacity { order.removeAll { entries[$0.key]?.number != $0.number } }
     }
 

@@ -1,16 +1,16 @@
 /// Throttles failed authentications by client address.
 ///
-/// An address whose clients have failed `limit` times within a minute gets another answer until the minute is over. Valid tokens are
-/// accepted all the time: behind a proxy all clients have one address, and must not be able to lock each other out. Guessing a token
-/// of 256 random bits is hopeless at any rate.
+/// An address whose clients have failed `limit` times within a minute gets another answer until the minute is over.
+/// Valid tokens are always accepted: behind a proxy, all clients have one address, and must not be able to lock each
+/// other out. Guessing a token of 256 random bits is infeasible at any rate.
 struct FailedAttempts: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Time in which failures are counted, from the first one on.
+    /// The period in which failures are counted, starting with the first one.
     static let period = Duration.seconds(60)
 
-    /// Number of keys that clients of an address may wait for within the period. More than one, so that one client with a bad token
-    /// does not take the place of all others behind a proxy.
+    /// Maximum number of keys that clients of an address may wait for within the period. More than one, so that a
+    /// single client with a bad token does not block all others behind a proxy.
     private static let maximumWaits = 4
 
     /// Number of failures after which an address is refused.
@@ -24,17 +24,19 @@ struct FailedAttempts: Sendable {
         let fetched: Instant?
     }
 
-    /// - Parameter maximumAddresses: the maximum number of addresses whose failures are counted; a further one replaces the oldest.
+    /// - Parameter maximumAddresses: the maximum number of addresses whose failures are counted; a further one replaces
+    ///   the oldest.
     init(limit: Int, maximumAddresses: Int) {
         self.limit = limit
         failures = ExpiringTable(lifetime: Self.period, capacity: maximumAddresses)
         waits = ExpiringTable(lifetime: Self.period, capacity: maximumAddresses)
     }
 
-    /// Returns whether a token that no key fits may wait for the next keys, rather than count as a failure.
+    /// Returns whether a token that matches no key may wait for the next keys, rather than count as a failure.
     ///
-    /// After a provider has changed its key, all clients of an address wait for that key until the keys are fetched again. So within a
-    /// minute an address may wait for few keys, and for one fetch each; everything else is a failure.
+    /// After a provider has changed its key, all clients of an address wait for that key until the keys are fetched
+    /// again. Therefore an address may wait for few keys within a minute, and for one fetch each; everything else is a
+    /// failure.
     ///
     /// - Parameters:
     ///   - id: the key id of the token.

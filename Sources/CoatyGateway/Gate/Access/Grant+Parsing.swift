@@ -11,7 +11,7 @@ extension Grant {
 
     /// Reads an element of a role's list of grants.
     ///
-    /// - Throws: `PayloadError` with a pointer to what is unknown, missing, or without a meaning.
+    /// - Throws: `PayloadError` with a pointer to an entry that is unknown, missing, or has no effect.
     init(_ view: JSONView, role: String, number: Int) throws(PayloadError) {
         let verb = try Self.verb(view)
         guard let list = view.member(named: verb.rawValue) else { throw view.invalid("must be an object") }
@@ -171,7 +171,7 @@ extension Grant {
 }
 
 extension ObjectFilterCondition {
-    /// Whether there is an `and` or `or` without conditions, which is always true or never.
+    /// Whether there is an `and` or `or` without conditions, which is always true or always false.
     fileprivate var hasEmptyList: Bool {
         switch self {
         case .property: false

@@ -1,7 +1,7 @@
 import Coaty
 import CoatyMQTT
 
-/// One grant of a role: what it allows, on which names, under which condition.
+/// One grant of a role: the operation that it allows, the names, and the condition.
 struct Grant: Sendable {
     /// The role that has the grant.
     let role: String
@@ -14,10 +14,10 @@ struct Grant: Sendable {
     let channels: NameSet?
     let operations: NameSet?
     let contexts: NameSet?
-    /// The topic filters, wildcards of names resolved.
+    /// The topic filters, with resolved wildcards of names.
     let topics: [String]
     let condition: CompiledCondition?
-    /// Whether it applies to what other principals own.
+    /// Whether it also applies to what other principals own.
     let includesOthers: Bool
     /// Whether it allows to publish retained messages.
     let includesRetained: Bool
@@ -26,7 +26,7 @@ struct Grant: Sendable {
     /// The grant's JSON text, as configured.
     let source: [UInt8]
 
-    /// The name in the audit log and in explanations, such as `viewer#1`.
+    /// The grant's name in the audit log and in explanations, such as `viewer#1`.
     var name: String { "\(role)#\(number)" }
 
     /// Returns whether the grant is for a pattern, whatever its names.
@@ -66,14 +66,15 @@ struct Grant: Sendable {
                 return types.contains(objectType)
             }
             return types.contains(literally: coreType)
-        // An object type of a reserved core type: agents that observe the object type take it for one.
+        // An object type of a reserved core type: agents that observe the object type treat the object as one of that
+        // core type.
         case .object(_, let objectType) where request.protectsReservedTypes && objectType.isOfReservedType:
             return CoreType(objectType: objectType.text).map(types.contains(literally:)) ?? false
         case .object(let coreType, let objectType):
             return types.contains(objectType) || types.contains(literally: coreType)
         case .coreType(let coreType): return types.containsAll || types.contains(literally: coreType)
         case .objectType(let objectType): return types.contains(objectType)
-        // A condition cannot be judged on objects that nobody knows.
+        // A condition cannot be evaluated for unknown objects.
         case .anyObject: return types.containsAll && (condition == nil || request.verb != .publish)
         default: return false
         }

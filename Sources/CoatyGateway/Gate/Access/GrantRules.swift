@@ -5,22 +5,22 @@ enum GrantDimension: String, CaseIterable {
     case types, channels, operations, topics, contexts
 }
 
-/// What a `where` can test. Raw values are the first names of properties.
+/// The roots that a `where` can test. Raw values are the first names of properties.
 enum GrantRoot: String, CaseIterable {
     case object, request, principal
 }
 
-/// What a grant for one pattern of a verb can hold.
+/// The allowed content of a grant for one pattern of a verb.
 struct GrantRule {
     /// The names that a grant must have; nil if the pattern has no names.
     var dimension: GrantDimension?
-    /// What a `where` can test besides the principal; nil if it can test nothing.
+    /// The root that a `where` can test in addition to the principal; nil if there is none.
     var root: GrantRoot?
-    /// Whether the pattern touches things that principals own, so that `others` has a meaning.
+    /// Whether the pattern affects things that principals own, so that `others` is allowed.
     var hasOwners = false
-    /// Whether `retain` has a meaning.
+    /// Whether `retain` is allowed.
     var isRetainable = false
-    /// Whether the names become levels of topics, so that entries which no topic can hold are refused.
+    /// Whether the names become levels of topics, so that entries that are invalid in a topic are refused.
     var isOnTopic = false
 }
 
@@ -28,7 +28,7 @@ extension Verb {
     /// The patterns of grants of the verb, in the order of error messages.
     var patterns: [AccessPattern] { AccessPattern.allCases.filter { rule(of: $0) != nil } }
 
-    /// Returns what a grant for a pattern can hold; nil if the verb does not have the pattern.
+    /// Returns the allowed content of a grant for a pattern; nil if the verb does not have the pattern.
     func rule(of pattern: AccessPattern) -> GrantRule? {
         switch (self, pattern) {
         case (.publish, .advertise):
@@ -83,7 +83,8 @@ extension AccessTarget {
 }
 
 extension CoreType {
-    /// Whether objects of the core type belong to agents and to IO routing. A wildcard does not allow to publish or update them.
+    /// Whether objects of the core type belong to agents and to IO routing. A wildcard does not allow clients to
+    /// publish or update them.
     var isReserved: Bool {
         switch self {
         case .Identity, .IoNode, .IoSource, .IoActor, .IoContext: true
@@ -93,6 +94,6 @@ extension CoreType {
 }
 
 extension AccessRequest {
-    /// Whether a grant must spell out reserved core types.
+    /// Whether a grant must list reserved core types explicitly.
     var protectsReservedTypes: Bool { verb == .publish || verb == .request && pattern == .update }
 }

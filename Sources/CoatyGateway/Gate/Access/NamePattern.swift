@@ -1,14 +1,15 @@
 import Coaty
 
-/// An entry of a grant's list of names: a name, or the beginning of names.
+/// An entry of a grant's list of names: a name, or a prefix of names.
 ///
-/// In text a prefix ends in `*`, and `*` is every name. `\*` is an asterisk and `\\` a backslash. Compared byte by byte.
+/// In text, a prefix ends in `*`, and `*` matches every name. `\*` is an asterisk and `\\` a backslash. Compared byte
+/// by byte.
 enum NamePattern: Sendable, Equatable {
     case name(WireName)
-    /// The names that begin with these bytes; the empty prefix is every name.
+    /// The names that begin with these bytes; the empty prefix matches every name.
     case prefix(WireName)
 
-    /// What is wrong with the text of an entry.
+    /// The reason why the text of an entry is not valid.
     struct Malformed: Error {
         let reason: String
     }
@@ -29,12 +30,12 @@ enum NamePattern: Sendable, Equatable {
         }
     }
 
-    /// Whether only one name fits.
+    /// Whether the entry matches only one name.
     var isWhole: Bool {
         if case .name = self { true } else { false }
     }
 
-    /// Returns whether a name fits.
+    /// Returns whether the entry matches a name.
     func covers(_ name: WireName) -> Bool {
         switch self {
         case .name(let whole): name == whole
@@ -84,7 +85,7 @@ struct NameSet: Sendable {
     let containsAll: Bool
     private let names: Set<WireName>
     private let prefixes: [WireName]
-    /// The core types that are spelled out.
+    /// The core types that are listed explicitly.
     private let coreTypes: Set<CoreType>
 
     init(_ patterns: [NamePattern]) {
@@ -106,6 +107,6 @@ struct NameSet: Sendable {
         names.contains(name) || prefixes.contains(where: name.hasPrefix)
     }
 
-    /// Returns whether the name of a core type is spelled out.
+    /// Returns whether a core type is listed explicitly.
     func contains(literally coreType: CoreType) -> Bool { coreTypes.contains(coreType) }
 }

@@ -2,10 +2,10 @@ import Coaty
 import CoatyMQTT
 import Synchronization
 
-/// What one subject may do: the grants of its roles, and its attributes.
+/// The permissions of one subject: the grants of its roles, and its attributes.
 ///
-/// Interned: equal permissions of a policy, and of the policy that a reload replaces, are the same object, so comparing
-/// identities detects every change.
+/// Interned: equal permissions of a policy, and of the policy that a reload replaces, are the same object. Therefore
+/// comparing object identities detects every change.
 final class Permissions: Sendable {
     /// A missing attribute must not allow anything, so `Exists` and `NotExists` are unknown for it.
     private static let openRoots: Set<String> = [GrantRoot.principal.rawValue]
@@ -19,15 +19,15 @@ final class Permissions: Sendable {
     let grants: [Grant]
     /// The attributes of the token: the JSON text of an object.
     let attributes: [UInt8]
-    /// For each grant its topic filters.
+    /// The topic filters of each grant.
     private let topics: [[TopicPattern]]
     private let dialect: TopicDialect
-    /// Maximum number of evaluation steps of one grant's `where`. One that needs more is not true.
+    /// Maximum number of evaluation steps of one grant's `where`. A `where` that needs more is not true.
     private let maximumSteps: Int
-    /// What conditions test as `principal`.
+    /// The value that conditions test as `principal`.
     private let principal: JSONView?
 
-    /// Allows everything. The permissions of everybody if no access is configured.
+    /// All permissions. Used for all clients if no access is configured.
     static let unrestricted = Permissions(isUnrestricted: true)
 
     private static let lastSerial = Atomic<UInt64>(0)
@@ -46,7 +46,7 @@ final class Permissions: Sendable {
     /// - Parameters:
     ///   - grants: the grants of the roles.
     ///   - attributes: the JSON text of an object.
-    ///   - name: the name of the token if a condition tests it.
+    ///   - name: the name of the token, if a condition tests it.
     ///   - maximumSteps: the maximum number of evaluation steps of one grant's `where`.
     init(
         roles: [String],
@@ -63,15 +63,15 @@ final class Permissions: Sendable {
         self.attributes = attributes
         self.dialect = dialect
         topics = grants.map { grant in grant.topics.map { TopicPattern($0, dialect) } }
-        // Everything about a principal that cannot be written is unknown.
+        // If the principal's JSON can't be written, all conditions on it are unknown.
         principal = try? JSONDocument(Self.principal(name, roles, attributes)).root
     }
 
-    /// Decides one request: one grant must cover its names, and its `where` must be true.
+    /// Decides on one request: a single grant must cover its names, and its `where` must be true.
     func decide(_ request: AccessRequest) -> AccessDecision {
         if isUnrestricted { return .allowed(grant: nil) }
         var failed: [String] = []
-        // A span: an element of an array would be copied, with all its names.
+        // A span, because accessing an array would copy an element with all its names.
         let stored = grants
         let grants = stored.span
         for index in grants.indices where grants[index].covers(request, topics: topics[index], dialect) {
@@ -81,9 +81,9 @@ final class Permissions: Sendable {
         return .denied(Denial(request: request, failed: failed))
     }
 
-    /// Decides requests, all of which must be allowed.
+    /// Decides on requests, which must all be allowed.
     ///
-    /// - Returns: the first one that is denied, and why; nil if none is.
+    /// - Returns: the first denied request with the reason; nil if none is denied.
     func firstDenial(of requests: [AccessRequest]) -> (request: AccessRequest, denial: Denial)? {
         var unconditional: AccessRequest?
         for request in requests {
@@ -98,8 +98,8 @@ final class Permissions: Sendable {
         return nil
     }
 
-    /// Decides whether a subscription, or a request whose answers are judged one by one, may start: one grant must cover its
-    /// names. The `where` of that grant is not evaluated.
+    /// Decides whether a subscription, or a request whose answers are checked one by one, may start: a single grant
+    /// must cover its names. The `where` of that grant is not evaluated.
     func admit(_ request: AccessRequest) -> Admission {
         if isUnrestricted { return .everything }
         var isConditional = false
@@ -117,7 +117,8 @@ final class Permissions: Sendable {
         isUnrestricted || grants.contains { $0.applies(to: verb, pattern) }
     }
 
-    /// Each grant has its own budget, so that a costly one does not deny what another one allows.
+    /// Returns whether a condition holds. Each grant has its own budget, so that an expensive one does not affect
+    /// others.
     private func holds(_ condition: CompiledCondition?, _ request: AccessRequest) -> Bool {
         guard let condition else { return true }
         let rule = request.verb.rule(of: request.pattern)
@@ -133,7 +134,7 @@ final class Permissions: Sendable {
         return (try? condition.truth(openRoots: Self.openRoots, roots: root, &budget)) == true
     }
 
-    /// Attributes are properties of `principal` too, unless they have the name of one of its own.
+    /// Attributes are properties of `principal` too, unless their name is that of a built-in property.
     private static func principal(_ name: String?, _ roles: [String], _ attributes: [UInt8]) throws -> [UInt8] {
         var bytes = Array("{".utf8)
         for (key, value) in try JSONDocument(attributes).root.members {

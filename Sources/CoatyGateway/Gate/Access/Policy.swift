@@ -2,16 +2,16 @@ import Coaty
 import CoatyMQTT
 import Synchronization
 
-/// Who may do what, as configured. Immutable: a reload makes a new one.
+/// The configured access policy. Immutable: a reload creates a new one.
 final class Policy: Sendable {
-    /// No configured access: everybody may do everything.
+    /// The policy without configured access: all clients have all permissions.
     static let open = Policy()
 
-    /// What permissions depend on, besides the grants of roles.
+    /// The values that permissions depend on, in addition to the grants of roles.
     fileprivate struct Identity: Hashable {
         let roles: [WireName]
         let attributes: [UInt8]
-        /// Only if a condition tests it; otherwise tokens share permissions.
+        /// Set only if a condition tests it; otherwise tokens share permissions.
         let name: WireName?
     }
 
@@ -27,9 +27,9 @@ final class Policy: Sendable {
     private let tokens: [TokenDigest: AccessConfiguration.Token]
     /// Verifies the tokens of an identity provider; nil if none is configured.
     let verifier: TokenVerifier?
-    /// How much clients may do in a time; nil if nothing limits that.
+    /// The rate limits of clients; nil if there are none.
     let limits: RateConfiguration?
-    /// The permissions that users of the identity provider and certificates have. Its lock is a leaf.
+    /// The permissions of users of the identity provider and of certificates. Its lock is a leaf.
     private let granted: Mutex<GrantedPermissions>
 
     private init() {
@@ -46,8 +46,8 @@ final class Policy: Sendable {
 
     /// - Parameters:
     ///   - maximumSteps: the maximum number of evaluation steps of a `where`.
-    ///   - verifier: verifies tokens as `configuration.jwt` describes them.
-    ///   - old: the policy that this one replaces. Permissions that do not change stay the same objects.
+    ///   - verifier: verifies tokens as configured in `configuration.jwt`.
+    ///   - old: the policy that this one replaces. Unchanged permissions stay the same objects.
     init(
         _ configuration: AccessConfiguration,
         dialect: TopicDialect,
@@ -85,17 +85,18 @@ final class Policy: Sendable {
         granted = Mutex(kept ?? GrantedPermissions())
     }
 
-    /// Whether everybody may do everything.
+    /// Whether all clients have all permissions.
     var isOpen: Bool { configuration == nil }
 
     /// Returns the token with a digest; nil if there is none.
     func token(digest: TokenDigest) -> AccessConfiguration.Token? { tokens[digest] }
 
-    /// Returns what a subject of the configuration may do; nil if the token does not exist, or if clients without a token have no role.
+    /// Returns the permissions of a subject of the configuration; nil if the token does not exist, or if clients
+    /// without a token have no role.
     func permissions(of subject: Principal.Subject) -> Permissions? { isOpen ? .unrestricted : subjects[subject] }
 
-    /// Returns what an authenticated client may do; nil if its token does not exist or was verified under another configuration,
-    /// its certificate has no role, or clients without a token have none.
+    /// Returns the permissions of an authenticated client; nil if its token does not exist or was verified under
+    /// another configuration, its certificate has no role, or it has no token and clients without a token have no role.
     func permissions(of authenticated: Principal.Authenticated) -> Permissions? {
         guard let configuration else { return .unrestricted }
         switch authenticated.subject {
@@ -117,7 +118,8 @@ final class Policy: Sendable {
         guard let jwt = configuration.jwt, jwt == granted.configuration else { return nil }
         var roles: [String] = []
         for role in granted.roles {
-            // The built-in role only by the name that the configuration gives: a provider may have an `admin` of its own.
+            // The built-in role is granted only by the configured name, because a provider may have its own role
+            // `admin`.
             let name = role == jwt.admin ? AccessConfiguration.admin : role
             guard role == jwt.admin || configuration.roles[name] != nil, !roles.contains(name) else { continue }
             roles.append(name)
@@ -125,7 +127,7 @@ final class Policy: Sendable {
         return permissions(roles, granted.attributes, name, under: configuration)
     }
 
-    /// Returns the permissions of a principal that has no entry of its own in the configuration.
+    /// Returns the permissions of a principal that the configuration does not list individually.
     private func permissions(
         _ roles: [String],
         _ attributes: [UInt8],
@@ -136,7 +138,7 @@ final class Policy: Sendable {
         return granted.withLock { $0.permissions(identity, make) }
     }
 
-    /// Returns what identifies permissions, and how to make them.
+    /// Returns the identity of permissions, and a function that creates them.
     private static func identity(
         _ configuration: AccessConfiguration,
         _ dialect: TopicDialect,
@@ -163,7 +165,7 @@ final class Policy: Sendable {
         )
     }
 
-    /// Returns the roles that grant the same under both policies.
+    /// Returns the roles that have the same grants under both policies.
     private static func unchangedRoles(
         _ old: Policy?,
         _ new: AccessConfiguration,
@@ -175,9 +177,9 @@ final class Policy: Sendable {
     }
 }
 
-/// Permissions that exist as long as a principal has them, so that equal ones are the same object.
+/// Permissions that exist as long as a principal uses them, so that equal ones are the same object.
 ///
-/// There is any number of users and certificates, so their permissions are removed again.
+/// The number of users and certificates is unlimited, so unused permissions are removed.
 private struct GrantedPermissions: Sendable {
     private static let minimumSweep = 64
 
@@ -200,7 +202,7 @@ private struct GrantedPermissions: Sendable {
         return permissions
     }
 
-    /// Returns the entries that another policy may use too.
+    /// Returns the entries that another policy can use too.
     func kept(_ isUnchanged: (Permissions) -> Bool) -> GrantedPermissions {
         var kept = GrantedPermissions()
         kept.entries = entries.filter { $0.value.permissions.map(isUnchanged) ?? false }

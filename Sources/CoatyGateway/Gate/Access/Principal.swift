@@ -1,21 +1,24 @@
 import Synchronization
 
-/// A client of the gateway: who asks for an operation. Found once per request or connection.
+/// A client of the gateway on whose behalf an operation is performed. It is determined once per request or connection.
 ///
-/// What it may do depends on the policy in force, so that a change of the access configuration applies to open connections too.
+/// Its permissions depend on the policy in force, so that a change of the access configuration also applies to open
+/// connections.
 final class Principal: Sendable {
-    /// Who owns what a client creates.
+    /// The owner of what a client creates.
     enum Subject: Hashable, Sendable {
-        /// All clients without credentials. They share what they own.
+        /// All clients without credentials. They share everything they own.
         case anonymous
         /// The clients with the token of this name.
         case token(String)
-        /// The clients with a token of an identity provider for this user. Two providers may give the same name to different users.
+        /// The clients with a token of an identity provider for this user. Two providers may use the same name for
+        /// different users.
         case user(issuer: String, name: String)
         /// The clients with a certificate of this name.
         case certificate(String)
 
-        /// Whether a browser presents it, or nothing, for every page that it shows, so that a foreign page could use it.
+        /// Whether a browser presents the credentials, or none, for every page that it shows, so that a foreign page
+        /// could use them.
         var isAmbient: Bool {
             switch self {
             case .anonymous, .certificate: true
@@ -24,20 +27,21 @@ final class Principal: Sendable {
         }
     }
 
-    /// What an identity provider states about a user. The policy knows nothing else about it.
+    /// The roles and attributes of a user from an identity provider. The policy has no other information about the
+    /// user.
     struct Granted: Sendable {
         /// The names of roles, including those that the configuration does not define.
         let roles: [String]
         /// The JSON text of an object.
         let attributes: [UInt8]
-        /// The configuration under which the token was verified. Under another one the token has to be presented again.
+        /// The configuration under which the token was verified. Under another one, the token must be presented again.
         let configuration: JWTConfiguration
     }
 
-    /// The result of an authentication, without the place it came from.
+    /// The result of an authentication, without the client's address.
     struct Authenticated: Sendable {
         let subject: Subject
-        /// Nil if the configuration has the roles and attributes of the subject.
+        /// Nil if the configuration contains the roles and attributes of the subject.
         var granted: Granted?
         /// Nil if the credentials do not expire.
         var validity: Validity?
@@ -47,14 +51,15 @@ final class Principal: Sendable {
     /// The IP address of the client, or of the last proxy; empty if it has none.
     let address: String
 
-    /// What it may do under the policy with this ``Policy/serial``. It saves looking that up for each operation, and keeps
-    /// permissions that only this principal has. Its lock may be held while that of a policy is taken.
+    /// The permissions under the policy with this ``Policy/serial``. They are cached to avoid a lookup for each
+    /// operation, and to keep permissions alive that only this principal uses. Its lock may be held while that of a
+    /// policy is taken.
     private let known: Mutex<Known>
 
     private struct Known: Sendable {
         let serial: UInt64
         let permissions: Permissions?
-        /// Nil if nothing is limited.
+        /// Nil if there are no rate limits.
         let rates: Rates?
 
         init(_ authenticated: Authenticated, _ policy: Policy) {
@@ -88,8 +93,8 @@ final class Principal: Sendable {
     /// Whether its credentials have neither expired nor been revoked.
     var isValid: Bool { validity?.isValid ?? true }
 
-    /// Returns what it may do as long as it is valid; nil if its token does not exist, its issuer is not configured, or clients without
-    /// a token have no role.
+    /// Returns its permissions as long as it is valid; nil if its token does not exist, its issuer is not configured,
+    /// or clients without a token have no role.
     func permissions(under policy: Policy) -> Permissions? {
         known.withLock { known in
             if known.serial != policy.serial { known = Known(authenticated, policy) }
@@ -97,7 +102,7 @@ final class Principal: Sendable {
         }
     }
 
-    /// Returns how much it may do in a time; nil if nothing is limited.
+    /// Returns its rate limits; nil if there are none.
     func rates(under policy: Policy) -> Rates? {
         guard policy.limits != nil else { return nil }
         return known.withLock { known in
@@ -114,7 +119,7 @@ final class Principal: Sendable {
         }
     }
 
-    /// What it has authenticated with, as the audit log and `/v1/access` name it; nil for anonymous clients.
+    /// The kind of its credentials in the audit log and in `/v1/access`; nil for anonymous clients.
     var credentials: String? {
         switch subject {
         case .anonymous: nil
@@ -124,28 +129,28 @@ final class Principal: Sendable {
         }
     }
 
-    /// The identity provider that the name is from; nil if it is from the configuration.
+    /// The identity provider that defines the name; nil if the configuration does.
     var issuer: String? {
         if case .user(let issuer, _) = subject { issuer } else { nil }
     }
 }
 
-/// How long credentials are valid.
+/// The validity period of credentials.
 struct Validity: Sendable {
-    /// The end of credentials that name a later one, in seconds from now.
+    /// Maximum remaining validity, in seconds. Credentials with a later expiry end then.
     private static let maximumRest = 10 * 366 * 86_400.0
 
     /// When they expire, in milliseconds since 1970.
     let expires: Int
-    /// When the gateway no longer accepts them: later by the leeway for clocks that differ.
+    /// When the gateway stops accepting them: later than ``expires`` by the leeway for different clocks.
     let end: ContinuousClock.Instant
     private let revocation: Revocation?
 
     /// - Parameters:
     ///   - expires: when the credentials expire, in seconds since 1970.
-    ///   - leeway: how much longer the gateway accepts them, in seconds.
-    ///   - now: in seconds since 1970.
-    ///   - revocation: of the key that has signed them; nil if nobody revokes it.
+    ///   - leeway: the additional time for which the gateway accepts them, in seconds.
+    ///   - now: the current time, in seconds since 1970.
+    ///   - revocation: the state of the key that has signed them; nil if it can't be revoked.
     init(until expires: Double, leeway: Double = 0, at now: Double, _ revocation: Revocation? = nil) {
         let expires = min(expires, now + Self.maximumRest)
         self.expires = Int(expires * 1000)

@@ -3,21 +3,21 @@ import Coaty
 /// The `access.limits` mapping of the configuration file: `{roles?, anonymous?, address?}`.
 struct RateConfiguration: Sendable, Equatable {
     private var roles: [String: Rates] = [:]
-    /// The rates of each address of clients without credentials, instead of those of their roles.
+    /// The rates of each address of clients without credentials, instead of the rates of their roles.
     private var anonymous: Rates?
-    /// The requests from one address, whoever sends them; nil for no limit.
+    /// The rate of requests from one address, for all clients together; nil for no limit.
     private(set) var address: Rate?
 
     /// Reads the mapping.
     ///
-    /// - Parameter isRole: whether there is a role of a name.
-    /// - Throws: `PayloadError` with a pointer to what is wrong.
+    /// - Parameter isRole: returns whether there is a role with a name.
+    /// - Throws: `PayloadError` with a pointer to the error.
     init(_ view: JSONView, isRole: (String) -> Bool) throws(PayloadError) {
         try view.refuseMembers(besides: ["roles", "anonymous", "address"])
         try view.refuseDuplicates()
         if let anonymous = view["anonymous"] { self.anonymous = try Self.rates(anonymous) }
         if let address = view["address"] {
-            // Before a client is authenticated, nothing else is known of it.
+            // Before authentication, only the address of a client is known.
             try address.refuseMembers(besides: [Rate.Kind.requests.name])
             self.address = try Self.rates(address)[.requests]
         }
@@ -46,7 +46,7 @@ struct RateConfiguration: Sendable, Equatable {
         return rates
     }
 
-    /// Returns the rates of a client with some roles: for each kind the largest that one of them has.
+    /// Returns the rates of a client with some roles: for each kind, the largest rate among the roles.
     func rates(roles names: [String], isAnonymous: Bool) -> Rates {
         if isAnonymous, let anonymous { return anonymous }
         var rates = Rates()

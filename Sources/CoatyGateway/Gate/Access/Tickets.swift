@@ -1,12 +1,13 @@
 import DequeModule
 
-/// Single-use tickets, which stand for a principal where a browser can't send a token: in the URL of an EventSource or WebSocket.
+/// Single-use tickets, which represent a principal where a browser can't send a token: in the URL of an EventSource or
+/// WebSocket.
 ///
 /// A URL may end up in a log, so a ticket is valid once, for a short time, and for pages of one origin.
 struct Tickets: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Time in which a ticket must be used.
+    /// Time within which a ticket must be used.
     static let lifetime = Duration.seconds(30)
 
     private struct Ticket: Sendable {
@@ -32,7 +33,8 @@ struct Tickets: Sendable {
 
     /// Issues a ticket.
     ///
-    /// - Parameter origin: the origin of the page that asks for the ticket; nil for the gateway's own, or a client that is no page.
+    /// - Parameter origin: the origin of the page that requests the ticket; nil for the gateway's own page, or a client
+    ///   that is not a page.
     mutating func issue(
         for holder: Principal.Authenticated,
         origin: WebOrigin?,
@@ -52,10 +54,10 @@ struct Tickets: Sendable {
         return (ticket, expires)
     }
 
-    /// Returns who a ticket stands for. The ticket is used up whatever the result.
+    /// Returns the principal of a ticket. The ticket is used up whatever the result.
     ///
-    /// - Parameter origin: the origin of the page that uses the ticket; nil for the gateway's own. An EventSource of a page of the
-    ///   gateway sends no `Origin`, so a request without one counts as such.
+    /// - Parameter origin: the origin of the page that uses the ticket; nil for the gateway's own page. An EventSource
+    ///   of a page of the gateway sends no `Origin`, so a request without one counts as such.
     /// - Returns: nil if there is no such ticket, or it has expired or is for another origin.
     mutating func redeem(_ ticket: String, origin: WebOrigin?, at now: Instant) -> Principal.Authenticated? {
         removeExpired(at: now)

@@ -1,14 +1,16 @@
 import COpenSSL
 import Foundation
 
-/// The SHA-256 digest of a token or ticket. The gateway stores only digests, so a copy of its configuration grants no access.
+/// The SHA-256 digest of a token or ticket. The gateway stores only digests, so a copy of its configuration grants no
+/// access.
 ///
 /// Digests are compared in constant time.
 struct TokenDigest: Hashable, Sendable {
     /// Length in bytes.
     static let length = 32
 
-    /// The algorithm. `EVP_sha256()` would look it up for each digest. Invariant: OpenSSL does not change what it has fetched.
+    /// The algorithm. `EVP_sha256()` would look it up for each digest. Invariant: OpenSSL does not change a fetched
+    /// algorithm.
     nonisolated(unsafe) static let sha256 = EVP_MD_fetch(nil, "SHA256", nil)
 
     /// ``length`` bytes.
@@ -57,7 +59,7 @@ struct TokenDigest: Hashable, Sendable {
 
 /// Secrets that can't be guessed.
 enum RandomSecret {
-    /// Start of every token, by which secret scanners find tokens that were published by mistake.
+    /// Prefix of every token. Secret scanners use it to find tokens that were published by mistake.
     static let tokenPrefix = "coaty_"
 
     private static let length = 32

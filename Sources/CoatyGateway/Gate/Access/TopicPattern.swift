@@ -1,6 +1,6 @@
 import CoatyMQTT
 
-/// A topic filter of a grant: `+` is one level, `#` all levels at the end (MQTT 3.1.1, section 4.7).
+/// A topic filter of a grant: `+` matches one level, `#` all remaining levels (MQTT 3.1.1, section 4.7).
 struct TopicPattern: Sendable {
     private enum Level: Equatable {
         case name(ArraySlice<UInt8>)
@@ -25,20 +25,20 @@ struct TopicPattern: Sendable {
     }
 
     private func covers(_ other: [Level]) -> Bool {
-        // A wildcard does not stand for a first level of the broker's own.
+        // A wildcard does not match a first level that is reserved for the broker.
         if levels.first == .one || levels.first == .all, case .name(let name) = other.first,
             name.first == UInt8(ascii: "$")
         {
             return false
         }
         for (index, level) in levels.enumerated() {
-            // Also for the level above, where the other ends here.
+            // It also matches the level above, where the other filter ends here.
             if level == .all { return true }
             guard index < other.count else { return false }
             switch (level, other[index]) {
             case (.name(let own), .name(let name)) where own == name: continue
             case (.one, .name), (.one, .one): continue
-            // Every topic has a first level, so `+/#` matches as much as `#`.
+            // Every topic has a first level, so `+/#` matches the same topics as `#`.
             case (.one, .all) where index == 0: return levels.dropFirst().first == .all
             default: return false
             }

@@ -1,7 +1,7 @@
-/// Writes YAML that people read and paste.
+/// Writes YAML for people to read and paste.
 enum YAMLText {
-    /// Returns a double-quoted scalar (YAML 1.2, section 7.3.1). Characters that do not show are escaped, among them those
-    /// that change the direction of the text around them.
+    /// Returns a double-quoted scalar (YAML 1.2, section 7.3.1). Invisible characters are escaped, including those that
+    /// change the direction of the surrounding text.
     static func quoted(_ text: String) -> String {
         var quoted = "\""
         for scalar in text.unicodeScalars {

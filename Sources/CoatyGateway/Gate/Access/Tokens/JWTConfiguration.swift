@@ -1,8 +1,8 @@
 import Coaty
 
-/// The `access.jwt` mapping of the configuration file: whose tokens are valid, and what their claims give.
+/// The `access.jwt` mapping of the configuration file: the issuer of valid tokens, and the use of their claims.
 struct JWTConfiguration: Sendable, Equatable {
-    /// Where the keys are.
+    /// The location of the keys.
     enum Keys: Sendable, Hashable {
         /// PEM, or a JWK Set.
         case file(String)
@@ -10,33 +10,33 @@ struct JWTConfiguration: Sendable, Equatable {
         case url(String, authorities: String?)
     }
 
-    /// A claim, by the names of the members that lead to it.
+    /// A claim, as the names of the members on the path to it.
     typealias Path = [String]
 
     private static let maximumAudiences = 10
     private static let maximumText = 2048
     private static let maximumAttributes = 100
-    /// Claims that are about the token rather than the user. As attributes they would make the permissions of each token different ones.
+    /// Claims about the token rather than the user. As attributes, they would give each token different permissions.
     static let tokenClaims: Set<String> = [
         "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "session_state", "auth_time", "nonce", "at_hash",
         "c_hash",
     ]
 
     let issuer: String
-    /// The token must be for one of these.
+    /// The accepted audiences.
     let audiences: [String]
     let keys: Keys
     let algorithms: Set<SignatureAlgorithm>
-    /// The claim with the names of roles; nil if all have no role.
+    /// The claim that contains the names of roles; nil if no token has roles.
     let roles: Path?
     /// The claims that conditions test as attributes; nil for all except ``tokenClaims``.
     let attributes: [String]?
-    /// The name in the claim of roles that gives the built-in role `admin`; nil if none does.
+    /// The name in the claim of roles that grants the built-in role `admin`; nil if none does.
     let admin: String?
 
     /// Reads the mapping.
     ///
-    /// - Throws: `PayloadError` with a pointer to what is wrong.
+    /// - Throws: `PayloadError` with a pointer to the error.
     init(_ view: JSONView) throws(PayloadError) {
         try view.refuseMembers(besides: [
             "issuer", "audience", "keys", "keys-ca-file", "algorithms", "roles", "attributes", "admin",
@@ -91,7 +91,7 @@ struct JWTConfiguration: Sendable, Equatable {
         return .url(location, authorities: try authorities.map(text))
     }
 
-    /// Reads `claims.a.b`, or a list of names, which may have dots.
+    /// Reads `claims.a.b`, or a list of names, which may contain dots.
     private static func readPath(_ view: JSONView) throws(PayloadError) -> Path {
         if view.kind == .array { return try texts(view, atMost: 10) }
         let names = try text(view).split(separator: ".", omittingEmptySubsequences: false).map(String.init)
@@ -117,12 +117,12 @@ struct JWTConfiguration: Sendable, Equatable {
     }
 }
 
-/// A URL that keys may come from.
+/// A URL from which keys are fetched.
 struct KeyURL: Sendable {
     let scheme: String
     let isLoopback: Bool
 
-    /// Returns nil if it is neither HTTPS, nor HTTP at a loopback address.
+    /// Returns nil if the URL is neither HTTPS, nor HTTP at a loopback address.
     init?(_ text: String) {
         guard let end = text.range(of: "://") else { return nil }
         scheme = text[..<end.lowerBound].lowercased()

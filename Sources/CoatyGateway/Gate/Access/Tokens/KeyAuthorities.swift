@@ -3,9 +3,9 @@ import Foundation
 
 /// The authorities that sign the certificate of a key URL.
 enum KeyAuthorities {
-    /// Checks that a PEM file has at least one certificate.
+    /// Checks that a PEM file contains at least one certificate.
     ///
-    /// Otherwise no key could be fetched, which only the log would show.
+    /// Otherwise no key could be fetched, and only the log would show it.
     ///
     /// - Throws: ``ConfigurationError``
     static func check(_ path: String) throws(ConfigurationError) {
@@ -15,7 +15,8 @@ enum KeyAuthorities {
         let store = X509_STORE_new()
         defer {
             X509_STORE_free(store)
-            // On a thread that also writes to a TLS connection, OpenSSL would report it as an error of that connection.
+            // On a thread that also writes to a TLS connection, OpenSSL would report a remaining error as an error of
+            // that connection.
             ERR_clear_error()
         }
         guard X509_STORE_load_file(store, path) == 1 else {

@@ -4,24 +4,24 @@ import Synchronization
 
 /// One GET request for a JWK Set. Blocks its thread for at most ``timeout``.
 struct KeyFetch: Sendable {
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     struct Failure: Error {
         let reason: String
     }
 
     /// Maximum size of all header lines, in bytes.
     private static let maximumHead = 64 << 10
-    /// libcurl wants this once, before its first use.
+    /// libcurl requires one call of this before its first use.
     private static let isReady = ccurl_start() == CURLE_OK
 
     let url: String
-    /// PEM file of the authorities that sign the server's certificate; nil for the system's.
+    /// PEM file of the authorities that sign the server's certificate; nil for the system's authorities.
     let authorities: String?
     var timeout = Duration.seconds(10)
 
-    /// - Parameter isCancelled: asked about once a second.
-    /// - Returns: the body, and how long the server allows to keep it.
-    /// - Throws: ``Failure``; a redirect and any other status than 200 are failures.
+    /// - Parameter isCancelled: called about once a second.
+    /// - Returns: the body, and the time for which the server allows clients to cache it.
+    /// - Throws: ``Failure``; a redirect and any status other than 200 are failures.
     func run(isCancelled: @escaping () -> Bool) throws(Failure) -> (body: [UInt8], maximumAge: Duration?) {
         guard Self.isReady, let handle = curl_easy_init(), let location = KeyURL(url) else {
             throw Failure(reason: "libcurl can't be used")
@@ -74,7 +74,7 @@ struct KeyFetch: Sendable {
         return nil
     }
 
-    /// What the server sends. Used by one thread.
+    /// The server's response. Used by one thread.
     private final class Answer {
         var body: [UInt8] = []
         var head: [UInt8] = []

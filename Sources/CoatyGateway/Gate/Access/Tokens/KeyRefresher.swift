@@ -4,9 +4,9 @@ import Foundation
 import Logging
 import Synchronization
 
-/// Loads the keys for tokens when they are due, on a thread that may wait for the network.
+/// Loads the keys for tokens when they are due, on a thread that may block on the network.
 final class KeyRefresher: Component {
-    /// How often it looks for keys that a reload has configured.
+    /// Interval of the checks for keys that a reload has configured.
     private static let idlePause = Duration.seconds(1)
 
     private let wake = DispatchSemaphore(value: 0)
@@ -19,9 +19,9 @@ final class KeyRefresher: Component {
     private let logger: Logger
 
     /// - Parameters:
-    ///   - limits: bound the tokens and how many verified ones are remembered.
+    ///   - limits: the limits of tokens and of cached verified tokens.
     ///   - current: returns the keys in use; nil if there are none.
-    ///   - onRevocation: called when a key is no longer among them.
+    ///   - onRevocation: called when a key was revoked, because it is no longer among the loaded keys.
     init(
         limits: Limits,
         current: @escaping @Sendable () -> KeyStore?,
@@ -48,11 +48,12 @@ final class KeyRefresher: Component {
         guard hasStarted.load(ordering: .relaxed) else { return }
         isStopping.store(true, ordering: .relaxed)
         wake.signal()
-        // A request that is under way ends within a second; nothing depends on it.
+        // A running request ends within a second; nothing depends on it.
         await onBlockingThread { [ended] in _ = ended.wait(timeout: .now() + .milliseconds(50)) }
     }
 
-    /// Returns what verifies the tokens of an identity provider: with the keys of a file, or with those of a URL once they are fetched.
+    /// Returns a verifier for the tokens of an identity provider: with the keys of a file, or with those of a URL once
+    /// they are fetched.
     ///
     /// - Throws: ``ConfigurationError`` if a file can't be used.
     func verifier(_ configuration: JWTConfiguration) throws(ConfigurationError) -> TokenVerifier {
@@ -60,15 +61,15 @@ final class KeyRefresher: Component {
         return TokenVerifier(configuration, keys: keys, limits: limits)
     }
 
-    /// Returns what verifies the tokens of an identity provider after a reload. A file is read again.
+    /// Returns a verifier for the tokens of an identity provider after a reload. A file is read again.
     ///
-    /// Keys at another place than before are fetched first, in ten seconds at most: a wrong URL must not lock out all users.
+    /// Keys from a new location are fetched first, within ten seconds: a wrong URL must not lock out all users.
     ///
     /// - Parameters:
-    ///   - old: the one in use. If nothing else changes it stays, with the tokens that it has verified.
-    ///   - isCancelled: asked about once a second while keys are fetched.
-    /// - Returns: the verifier, and a function that puts the keys in use. The policy with the verifier is to replace the former one after it:
-    ///   that ends the principals of keys that are no longer there.
+    ///   - old: the verifier in use. If nothing else changes, it stays in use, with the tokens that it has verified.
+    ///   - isCancelled: called about once a second while keys are fetched.
+    /// - Returns: the verifier, and a function that puts the keys in use. Call the function first, and then replace the
+    ///   policy by the one with the verifier: that ends the principals of revoked keys.
     /// - Throws: ``ConfigurationError`` if a file can't be used, or there are no keys at a new URL.
     func prepare(
         _ configuration: JWTConfiguration?,
@@ -90,7 +91,7 @@ final class KeyRefresher: Component {
         return (verifier, { _ = use() })
     }
 
-    /// Has due keys loaded at once.
+    /// Triggers the loading of due keys.
     private func check() { wake.signal() }
 
     /// - Returns: the time until the next turn.

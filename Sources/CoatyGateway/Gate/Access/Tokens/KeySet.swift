@@ -6,11 +6,12 @@ struct KeySet: Sendable {
     /// Maximum size of a PEM file or a JWK Set, in bytes.
     static let maximumSize = 1 << 20
     static let maximumKeys = 100
-    /// Maximum number of keys that are tried for a token, and of those with the same algorithm and the same id, or none.
+    /// Maximum number of keys that are tried for a token, and of keys with the same algorithm and the same id, or
+    /// without an id.
     static let maximumCandidates = 4
     private static let maximumId = 256
 
-    /// Why a text has no keys.
+    /// The reason why a text contains no usable keys.
     struct Failure: Error, Equatable {
         let reason: String
     }
@@ -19,15 +20,15 @@ struct KeySet: Sendable {
 
     /// Reads PEM, or a JWK Set (RFC 7517), or a single JWK.
     ///
-    /// - Parameter isPublic: whether others can read the text, so that it must not have secrets.
-    /// - Throws: ``Failure`` if there is no key that can be used.
+    /// - Parameter isPublic: whether others can read the text, so that it must not contain secrets.
+    /// - Throws: ``Failure`` if there is no usable key.
     init(_ text: [UInt8], isPublic: Bool = false) throws(Failure) {
         guard text.count <= Self.maximumSize else { throw Failure(reason: "is larger than \(Self.maximumSize) bytes") }
         keys = try text.starts(with: "-----BEGIN ".utf8) ? Self.readPEM(text) : Self.readJWKs(text, isPublic: isPublic)
         try checkThatAllAreTried()
     }
 
-    /// A key that is never tried would make good tokens bad ones.
+    /// Refuses keys that would never be tried: their valid tokens would be refused.
     private func checkThatAllAreTried() throws(Failure) {
         struct Kind: Hashable {
             let id: String?
@@ -42,9 +43,10 @@ struct KeySet: Sendable {
         )
     }
 
-    /// Replaces another set: keys that are in both stay the same objects, those that are not in this one are revoked.
+    /// Replaces another set: keys in both sets stay the same objects, and keys that are only in the other set are
+    /// revoked.
     ///
-    /// - Returns: the keys to use from now on, and those that were revoked.
+    /// - Returns: the keys to use from now on, and the revoked keys.
     func replacing(_ old: KeySet?) -> (keys: KeySet, revoked: [VerificationKey]) {
         guard let old else { return (self, []) }
         let kept = keys.map { key in old.keys.first { $0.isSame(as: key) } ?? key }
@@ -55,9 +57,10 @@ struct KeySet: Sendable {
 
     private init(keys: [VerificationKey]) { self.keys = keys }
 
-    /// Returns the keys that a token may be signed with: those with its id, or else those without one. If the token names no id, keys
-    /// without one come first; others are tried as far as ``maximumCandidates`` allows.
+    /// Returns the keys that may have signed a token: those with its id, or if there are none, those without an id. If
+    /// the token has no id, keys without an id come first; others are tried as far as ``maximumCandidates`` allows.
     ///
+    /// - Parameter id: the key id of the token; nil if it has none.
     /// - Parameter id: the key id that the token names; nil if it names none.
     func candidates(_ id: String?, _ algorithm: SignatureAlgorithm) -> ArraySlice<VerificationKey> {
         let fitting = keys.filter { $0.algorithm == algorithm }
@@ -79,7 +82,7 @@ struct KeySet: Sendable {
         var unusable: String?
         for view in views {
             do throws(VerificationKey.Unusable) {
-                // Providers publish keys for other purposes, too.
+                // Providers also publish keys for other purposes.
                 if let key = try jwk(view, isPublic: isPublic) { keys.append(key) }
             } catch {
                 unusable = error.reason
@@ -106,7 +109,7 @@ struct KeySet: Sendable {
         let parts: VerificationKey.Parts
         switch (view["kty"]?.string, view["crv"]?.string) {
         case ("RSA", _):
-            // Without leading zeros, which some publish, so that equal keys are equal.
+            // Without leading zeros, which some providers publish, so that equal keys compare equal.
             parts = .rsa(
                 modulus: Array(bytes(view["n"]).drop { $0 == 0 }),
                 exponent: Array(bytes(view["e"]).drop { $0 == 0 })

@@ -5,28 +5,29 @@ import Synchronization
 
 /// The current keys of an identity provider, from a file or a URL.
 ///
-/// The last good keys stay in use if they can't be loaded again. Its lock is a leaf, and never held while keys are loaded.
+/// If new keys can't be loaded, the last valid keys stay in use. The lock is a leaf, and is never held while keys are
+/// loaded.
 final class KeyStore: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// How long keys of a URL are used without `Cache-Control`, and the bounds of what it can state.
+    /// The time for which keys of a URL are used without `Cache-Control`, and the bounds of its value.
     static let defaultAge = Duration.seconds(300)
     static let ages = Duration.seconds(60)...Duration.seconds(3600)
-    /// Minimum time between two requests because of tokens that no key fits, from start to start.
+    /// Minimum time between the starts of two requests that are caused by tokens that match no key.
     static let minimumPause = Duration.seconds(10)
-    /// How often it is checked whether a file has changed.
+    /// Interval of the checks whether a file has changed.
     static let filePeriod = Duration.seconds(5)
-    /// The longest time until a failed request is repeated.
+    /// Maximum time until a failed request is repeated.
     private static let longestRetry = Duration.seconds(60)
-    /// Maximum number of questions that are remembered, and for how long.
+    /// Maximum number of stored questions, and the time for which they are stored.
     static let maximumQuestions = 1_000
     private static let questionLifetime = Duration.seconds(60)
 
-    /// Whether the next answer of the URL may have the key of a token.
+    /// A question whether the next response of the URL contains the key of a token.
     enum Question: Hashable, Sendable {
         /// No key has this id.
         case id(String)
-        /// No key verifies the token: another one may have replaced it under the same id, or without one.
+        /// No key verifies the token: a new key may have the same id as the old one, or no id.
         case token(TokenDigest)
     }
 
@@ -38,9 +39,10 @@ final class KeyStore: Sendable {
         var failures = 0
         /// When the last successful request for the keys of a URL began; nil before, and for a file.
         var fetched: Instant?
-        /// When a question was first asked. Keys that were fetched later have answered it.
+        /// When each question was first asked. Keys that were fetched later have answered it.
         ///
-        /// If it is forgotten, because of too many others, the token waits once more: a flood can't have a good token refused.
+        /// If a question is removed because there are too many others, the token waits once more: a flood of bad tokens
+        /// can't cause the refusal of a valid one.
         var questions = ExpiringTable<Question, Instant>(
             lifetime: KeyStore.questionLifetime,
             capacity: KeyStore.maximumQuestions
@@ -57,9 +59,10 @@ final class KeyStore: Sendable {
     private let minimumPause: Duration
     private let state: Mutex<State>
 
-    /// Creates a store. That of a file loads it; that of a URL has no keys yet.
+    /// Creates a store. With a file, the keys are loaded immediately; with a URL, there are no keys yet.
     ///
-    /// - Throws: ``ConfigurationError`` if the file has no keys, or the file of authorities no certificate.
+    /// - Throws: ``ConfigurationError`` if the file contains no keys, or the file of authorities contains no
+    ///   certificate.
     init(
         _ location: JWTConfiguration.Keys,
         logger: Logger,
@@ -79,9 +82,10 @@ final class KeyStore: Sendable {
         }
     }
 
-    /// Fetches the keys of a URL for a store that is not in use yet. Blocks for at most ten seconds. The keys of a file are there.
+    /// Fetches the keys of a URL for a store that is not in use yet. Blocks for at most ten seconds. Does nothing for a
+    /// file, whose keys are already loaded.
     ///
-    /// - Parameter isCancelled: asked about once a second.
+    /// - Parameter isCancelled: called about once a second.
     /// - Throws: ``ConfigurationError`` if there are no keys at the URL, or it can't be reached.
     func loadFirst(isCancelled: @escaping () -> Bool) throws(ConfigurationError) {
         guard case .url(let url, let authorities) = location else { return }
@@ -105,13 +109,16 @@ final class KeyStore: Sendable {
         state.withLock { state in state.keys.map { ($0, state.fetched) } }
     }
 
-    /// When the request began that fetched the keys of a URL; nil before, and for those of a file, which is checked all the time.
+    /// When the last successful request for the keys of a URL began; nil before, and for a file, which is checked
+    /// continuously.
     var fetched: Instant? { state.withLock(\.fetched) }
 
-    /// Has the keys of a URL fetched because no key fits a token: once within the minimum pause, for all tokens.
+    /// Requests the keys of a URL again because a token matches no key: at most once within the minimum pause, for all
+    /// tokens together.
     ///
-    /// - Parameter fetched: when the keys were fetched that do not fit.
-    /// - Returns: the time after which the token may be presented again; nil if these keys were fetched after it was first presented.
+    /// - Parameter fetched: when the keys were fetched that do not match.
+    /// - Returns: the time after which the token may be presented again; nil if these keys were fetched after it was
+    ///   first presented.
     func ask(_ question: Question, fetched: Instant?, at now: Instant = .now) -> Duration? {
         guard case .url = location else { return nil }
         let (pause, isEarlier) = state.withLock { state -> (Duration?, Bool) in
@@ -129,10 +136,11 @@ final class KeyStore: Sendable {
         return pause
     }
 
-    /// Reads a file again, now. Keys of a URL stay.
+    /// Reads a file again immediately. Keys of a URL are kept.
     ///
     /// - Returns: a function that puts the keys in use, and returns whether a key was revoked.
-    /// - Throws: ``ConfigurationError`` if the file has no keys, or the file of authorities no certificate; the former keys stay.
+    /// - Throws: ``ConfigurationError`` if the file contains no keys, or the file of authorities contains no
+    ///   certificate; the old keys are kept.
     func reload() throws(ConfigurationError) -> @Sendable () -> Bool {
         let path: String
         switch location {
@@ -150,7 +158,7 @@ final class KeyStore: Sendable {
         }
     }
 
-    /// Loads the keys if it is time to. Called by one thread.
+    /// Loads the keys if they are due. Called by one thread.
     ///
     /// - Returns: whether a key was revoked, and when to call this again.
     func refresh(at now: Instant = .now, isCancelled: @escaping () -> Bool) -> (hasRevoked: Bool, next: Instant) {
@@ -169,7 +177,7 @@ final class KeyStore: Sendable {
         let stamp = FileStamp(path)
         let hasChanged = state.withLock { state in
             state.due = now + Self.filePeriod
-            // Also if it can't be used: it is read again, and logged again, once it has changed.
+            // Even if the file can't be used: it is read and logged again only after it has changed.
             defer { state.stamp = stamp }
             return state.stamp != stamp
         }
@@ -196,7 +204,7 @@ final class KeyStore: Sendable {
                 state.failures = 0
                 state.fetched = now
                 let hasRevoked = state.replace(keys)
-                // Questions asked during the request are not answered yet.
+                // Questions that were asked during the request are not answered yet.
                 let isAnswered = state.asked.map { $0 <= now } ?? true
                 state.due = isAnswered ? .now + lifetime : now + minimumPause
                 return (hasRevoked, isFirst)
@@ -210,7 +218,7 @@ final class KeyStore: Sendable {
                 state.due = .now + (state.keys == nil ? retry : max(retry, minimumPause))
                 return state.failures
             }
-            // At 1, 2, 4, … failures in a row.
+            // At 1, 2, 4, … consecutive failures.
             if failures & (failures - 1) == 0, !isCancelled() {
                 logger.warning(
                     "the keys for tokens could not be loaded",
@@ -221,7 +229,7 @@ final class KeyStore: Sendable {
         }
     }
 
-    /// - Returns: the keys, and how long they are used.
+    /// - Returns: the keys, and how long to use them.
     private static func fetch(
         _ fetch: KeyFetch,
         _ isCancelled: @escaping () -> Bool
@@ -239,7 +247,7 @@ final class KeyStore: Sendable {
     }
 
     private static func load(_ path: String) throws(ConfigurationError) -> (KeySet, FileStamp?) {
-        // Before the file is read: a change meanwhile is noticed.
+        // Before the file is read, so that a change meanwhile is noticed.
         let stamp = FileStamp(path)
         guard stamp?.size ?? 0 <= KeySet.maximumSize, let data = FileManager.default.contents(atPath: path) else {
             throw ConfigurationError(description: "access.jwt.keys: \(path): cannot be read")
@@ -257,13 +265,13 @@ extension KeyStore.State {
     fileprivate mutating func replace(_ new: KeySet) -> Bool {
         let (keys, revoked) = new.replacing(keys)
         self.keys = keys
-        // Nobody needs to wait for them.
+        // Tokens need not wait for revoked keys.
         if let fetched { for id in revoked.compactMap(\.id) { questions.insert(.id(id), fetched, at: .now) } }
         return !revoked.isEmpty
     }
 }
 
-/// What shows that a file has changed, also if it was replaced through a symbolic link.
+/// A stamp that changes with a file, even if the file is replaced through a symbolic link.
 private struct FileStamp: Equatable, Sendable {
     let size: Int
     private let inode: UInt64

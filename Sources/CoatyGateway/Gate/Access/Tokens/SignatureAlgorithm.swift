@@ -3,9 +3,9 @@ enum SignatureAlgorithm: String, CaseIterable, Sendable {
     case rs256 = "RS256"
     case es256 = "ES256"
     case edDSA = "EdDSA"
-    /// Only with a secret from a file: who verifies such a token can make one, too.
+    /// Only with a secret from a file: whoever can verify such a token can also create one.
     case hs256 = "HS256"
 
-    /// Those that are allowed unless the configuration names others.
+    /// The algorithms that are allowed by default.
     static let asymmetric: Set<SignatureAlgorithm> = [.rs256, .es256, .edDSA]
 }

@@ -1,14 +1,15 @@
 import Synchronization
 
-/// Counts the tokens of an identity provider by outcome, from any thread and without a lock. A connection presents its token once.
+/// Counts the tokens of an identity provider by outcome, from any thread and without a lock. A connection presents its
+/// token once.
 final class TokenCounts: Sendable {
     enum Outcome: String, CaseIterable {
         case accepted
         case invalid
         case expired
-        /// There were no keys yet.
+        /// No keys were loaded yet.
         case keysNotLoaded = "keys_not_loaded"
-        /// No key fitted it, and the keys were about to be fetched again.
+        /// No key matched, and the keys were about to be fetched again.
         case keyUnknown = "key_unknown"
 
         init(_ refusal: TokenVerifier.Refusal) {

@@ -5,20 +5,21 @@ import Synchronization
 
 /// Verifies JSON Web Tokens (RFC 7519, RFC 9068) and derives principals from their claims.
 final class TokenVerifier: Sendable {
-    /// How much the clocks of the gateway and of the provider may differ, in seconds.
+    /// Maximum difference between the clocks of the gateway and of the provider, in seconds.
     static let leeway = 30.0
     /// The types of tokens (RFC 7519, section 5.1; RFC 9068, section 2.1), in lower case.
     private static let types: Set<String> = ["jwt", "at+jwt", "application/at+jwt"]
     private static let maximumKeyId = 256
 
-    /// Why a token is refused.
+    /// The reason why a token is refused.
     enum Refusal: Error, Equatable {
         case invalid(String)
-        /// Valid, but too old.
+        /// The token is valid, but has expired.
         case expired
-        /// There are no keys yet.
+        /// No keys are loaded yet.
         case keysNotLoaded
-        /// No key fits it, and the keys are fetched again. `id` is its key id, `fetched` the time of the keys that do not fit.
+        /// No key matches, and the keys are fetched again. `id` is the token's key id, `fetched` the time of the keys
+        /// that do not match.
         case keyUnknown(id: String?, fetched: KeyStore.Instant?, retryAfter: Duration)
     }
 
@@ -26,7 +27,7 @@ final class TokenVerifier: Sendable {
     let keys: KeyStore
     /// Maximum size of a token, in bytes.
     private let maximumSize: Int
-    /// Its lock is a leaf.
+    /// This lock is a leaf.
     private let verified: Mutex<ExpiringTable<TokenDigest, Principal.Authenticated>>
 
     /// - Parameter keys: the keys of the provider.
@@ -37,9 +38,9 @@ final class TokenVerifier: Sendable {
         verified = Mutex(ExpiringTable(lifetime: .seconds(3600), capacity: limits.verifiedTokens))
     }
 
-    /// Returns whom a token is for.
+    /// Returns the principal of a token.
     ///
-    /// - Parameter now: in seconds since 1970.
+    /// - Parameter now: the current time, in seconds since 1970.
     /// - Throws: ``Refusal``
     func authenticate(
         _ token: String,
@@ -67,7 +68,7 @@ final class TokenVerifier: Sendable {
     /// - Returns: the key that has signed the token.
     private func verify(_ token: CompactToken, _ digest: TokenDigest) throws(Refusal) -> VerificationKey {
         let header = try Self.document(token.header, "header")
-        // Nothing else of the header is read: `jku`, `x5u`, `jwk` and `x5c` would let the token choose its key.
+        // No other member of the header is read: `jku`, `x5u`, `jwk` and `x5c` would let the token choose its key.
         guard header["crit"] == nil else { throw .invalid("The header has crit, which the gateway does not know.") }
         if let type = header["typ"] {
             guard let text = type.string, Self.types.contains(text.lowercased()) else {
@@ -85,10 +86,10 @@ final class TokenVerifier: Sendable {
             id = text
         }
         guard let (set, fetched) = keys.loaded else { throw .keysNotLoaded }
-        // By the type of the key: a token can't have a public key used as a secret.
+        // The type of the key determines the algorithm: a token can't make the gateway use a public key as a secret.
         let candidates = set.candidates(id, algorithm)
         if let key = candidates.first(where: { $0.verifies(token) }) { return key }
-        // Not every provider gives a new key a new id.
+        // Some providers give a new key the id of the old one.
         var question = KeyStore.Question.token(digest)
         if let id, candidates.isEmpty, !set.keys.contains(where: { $0.id == id }) { question = .id(id) }
         if let pause = keys.ask(question, fetched: fetched) {
@@ -103,7 +104,7 @@ final class TokenVerifier: Sendable {
         guard let text = Base64URL.decode(part), let view = try? JSONDocument(text).root, view.kind == .object else {
             throw .invalid("The \(name) is no JSON object in base64url.")
         }
-        // Others may take another one than the gateway.
+        // Other receivers may use a different duplicate than the gateway.
         guard view.duplicateMember == nil else { throw .invalid("The \(name) has a member twice.") }
         return view
     }
@@ -142,7 +143,7 @@ final class TokenVerifier: Sendable {
         )
     }
 
-    /// Returns the names in the claim of roles: a list, or a text of names separated by spaces as `scope` is.
+    /// Returns the names in the claim of roles: a list, or a text of names separated by spaces, like `scope`.
     private func roles(_ claims: JSONView) -> [String] {
         guard let path = configuration.roles else { return [] }
         var view: JSONView? = claims
@@ -174,7 +175,8 @@ final class TokenVerifier: Sendable {
 }
 
 extension Problems {
-    /// The keys of the identity provider are not there, or do not have the key of a new token yet.
+    /// Returns the problem if the keys of the identity provider are not loaded, or do not contain a new token's key
+    /// yet.
     static func keysNotLoaded(retryAfter pause: Duration) -> Problem {
         Problem(
             type: typePrefix + "keys-not-loaded",

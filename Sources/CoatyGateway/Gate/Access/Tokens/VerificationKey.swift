@@ -3,9 +3,9 @@ import COpenSSL
 
 /// A public key, or a shared secret, that verifies the signatures of tokens.
 ///
-/// Each key is for one algorithm, which its type decides: a token can't choose another one.
+/// Each key is for one algorithm, which the key's type determines: a token can't choose another one.
 final class VerificationKey: Sendable {
-    /// The parts of a key, as JWKs (RFC 7518, 8037) have them.
+    /// The parts of a key, as in JWKs (RFC 7518, 8037).
     enum Parts: Sendable, Hashable {
         case rsa(modulus: [UInt8], exponent: [UInt8])
         /// On the curve P-256.
@@ -14,7 +14,7 @@ final class VerificationKey: Sendable {
         case secret([UInt8])
     }
 
-    /// Why a key can't be used.
+    /// The reason why a key can't be used.
     struct Unusable: Error, Equatable {
         let reason: String
     }
@@ -23,7 +23,7 @@ final class VerificationKey: Sendable {
     static let maximumModulus = 8192
     static let minimumSecret = 32
 
-    /// Names the key in tokens; nil for a key of a PEM file.
+    /// The key id in tokens; nil for a key of a PEM file.
     let id: String?
     let parts: Parts
     let algorithm: SignatureAlgorithm
@@ -35,13 +35,14 @@ final class VerificationKey: Sendable {
         case openSSL(OpaquePointer)
     }
 
-    /// Invariant: the handle is owned by this object alone and only read after `init`. libcjose and OpenSSL verify with one key on
-    /// several threads; libcjose counts references without atomics, so this reference is never shared.
+    /// Invariant: only this object owns the handle, and it is only read after `init`. libcjose and OpenSSL verify with
+    /// one key on several threads; libcjose counts references without atomics, so this reference is never shared.
     private nonisolated(unsafe) let handle: Handle
 
     /// - Throws: ``Unusable``
     init(id: String?, _ parts: Parts) throws(Unusable) {
-        // On a thread that also writes to a TLS connection, OpenSSL would report an error that is left behind as one of that connection.
+        // On a thread that also writes to a TLS connection, OpenSSL would report a remaining error as an error of that
+        // connection.
         defer { ERR_clear_error() }
         self.id = id
         self.parts = parts
@@ -106,15 +107,15 @@ final class VerificationKey: Sendable {
         }
     }
 
-    /// Whether both have the same parts and the same id.
+    /// Returns whether both keys have the same parts and the same id.
     func isSame(as other: VerificationKey) -> Bool { id == other.id && parts == other.parts }
 
     /// Returns whether the signature of a token is valid.
     ///
-    /// - Parameter token: in the compact serialization, whose header names ``algorithm``.
+    /// - Parameter token: a token in the compact serialization, whose header contains ``algorithm``.
     func verifies(_ token: CompactToken) -> Bool {
         defer { ERR_clear_error() }
-        // libcjose takes padding and other alphabets, too.
+        // libcjose also accepts padding and other alphabets.
         guard let signature = Base64URL.decode(token.signature) else { return false }
         switch handle {
         case .jose(let key):
@@ -143,7 +144,7 @@ struct CompactToken: Sendable {
     let payload: ArraySlice<UInt8>
     let signature: ArraySlice<UInt8>
 
-    /// Returns nil if the text has not exactly three parts.
+    /// Returns nil if the text does not have exactly three parts.
     init?(_ text: [UInt8]) {
         let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
@@ -151,16 +152,16 @@ struct CompactToken: Sendable {
         (header, payload, signature) = (parts[0], parts[1], parts[2])
     }
 
-    /// What the signature is about.
+    /// The signed part of the text.
     var signed: ArraySlice<UInt8> { text[..<payload.endIndex] }
 
-    /// Whether a text may be one, rather than an opaque token.
+    /// Returns whether a text may be a compact token, rather than an opaque token.
     static func isLikely(_ text: String) -> Bool { text.utf8.count { $0 == UInt8(ascii: ".") } == 2 }
 }
 
 /// Base64 with the URL alphabet and without padding (RFC 7515, appendix C).
 enum Base64URL {
-    /// Returns nil if the text has other characters, or a length that no bytes have.
+    /// Returns nil if the text contains other characters, or has an impossible length.
     static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         guard text.count % 4 != 1 else { return nil }
         var bytes: [UInt8] = []
