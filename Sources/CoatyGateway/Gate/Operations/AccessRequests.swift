@@ -1,8 +1,8 @@
 import Coaty
 
-/// What events need, read from their payloads.
+/// The access requests of events, read from their payloads.
 extension AccessRequest {
-    /// The target of an object: its types, or any if they are missing.
+    /// Returns the target of an object: its types, or any if they are missing.
     static func target(of object: JSONView) -> AccessTarget {
         guard let coreType = object["coreType"]?.string.flatMap(CoreType.init(rawValue:)),
             let objectType = object["objectType"]?.string
@@ -10,13 +10,13 @@ extension AccessRequest {
         return .object(coreType, WireName(objectType))
     }
 
-    /// One request for each object.
+    /// Returns one request for each object.
     static func objects(_ verb: Verb, _ pattern: AccessPattern, _ objects: [JSONView]) -> [AccessRequest] {
         objects.map { AccessRequest(verb: verb, pattern: pattern, target: target(of: $0), object: $0) }
     }
 
-    /// One request for each type that a Discover or Query event asks for; for objects of any type if it names none, or joins
-    /// others.
+    /// Returns one request for each type in a Discover or Query event; a request for objects of any type if it contains
+    /// no types, or joins other objects.
     static func types(_ verb: Verb, _ pattern: AccessPattern, in payload: Payload) -> [AccessRequest] {
         let json = payload.json
         var targets: [AccessTarget] = []
@@ -30,7 +30,7 @@ extension AccessRequest {
         return targets.map { AccessRequest(verb: verb, pattern: pattern, target: $0) }
     }
 
-    /// A Channel event: one request for each of its objects.
+    /// Returns the requests of a Channel event: one for each of its objects.
     static func channel(_ verb: Verb, _ channelId: WireName, _ payload: Payload) -> [AccessRequest] {
         let objects = payload.allObjects
         let target = AccessTarget.channel(channelId)
@@ -48,7 +48,7 @@ extension Payload {
 }
 
 extension AliveObject {
-    /// A request about the object in its last known version.
+    /// Returns a request about the object in its last known version.
     func request(_ verb: Verb, _ pattern: AccessPattern, isOfOthers: Bool = false) -> AccessRequest {
         AccessRequest(
             verb: verb,

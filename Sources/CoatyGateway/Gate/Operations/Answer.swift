@@ -4,12 +4,12 @@ import HTTPServer
 /// Answers a request that was delivered to the client.
 struct Answer: Operation {
     let correlationId: CoatyUUID
-    /// The answering event.
+    /// The type of the answer.
     let event: CommunicationEventType
     let content: Payload
     /// The requests that the client may answer.
     let rights: AnswerRights
-    /// The identity that publishes; nil for the gateway's.
+    /// The identity that publishes; nil for the gateway's identity.
     var identity: ClientIdentity?
 
     var payload: Payload? { content }
@@ -23,7 +23,7 @@ struct Answer: Operation {
         }
     }
 
-    /// A request that another client was sent is unknown here, too.
+    /// Returns the request. A request that was delivered only to another client is unknown here, too.
     func resolve(in network: Network) -> EventRequest? {
         rights.contains(correlationId) ? network.feeds.requests.request(correlationId) : nil
     }
@@ -46,14 +46,14 @@ struct Answer: Operation {
         }
     }
 
-    /// The objects of the answer have to be allowed; without any, what the request asks for.
+    /// Returns the claims for the objects of the answer; if there are none, the claims for the content of the request.
     private func claims(_ pattern: AccessPattern, _ asked: [AccessRequest]) -> [AccessRequest] {
         let objects = content.allObjects
         return objects.isEmpty ? asked : AccessRequest.objects(.answer, pattern, objects)
     }
 
-    /// - Throws: `Problem` if the right is used up or the client has its share of the outbox, `PayloadError` if the response is invalid or does not match the request,
-    ///   `CommunicationError` if it can't be published.
+    /// - Throws: `Problem` if the right is used up or the client has reached its share of the outbox, `PayloadError` if
+    ///   the response is invalid or does not match the request, `CommunicationError` if it can't be published.
     func execute(on target: EventRequest, in network: Network, under permit: Permit) throws -> Delivery {
         guard rights.take(correlationId) else { throw unknown }
         do {

@@ -18,7 +18,7 @@ struct ReadConnections: Operation {
 
 /// Ends a connection of a client.
 struct Disconnect: Operation {
-    /// The number of the connection; nil if the client has given none.
+    /// The number of the connection; nil if the client has sent none.
     let number: Int?
 
     var kind: OperationKind { OperationKind(verb: .administer, pattern: .clients) }

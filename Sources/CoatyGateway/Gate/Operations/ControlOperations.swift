@@ -1,7 +1,8 @@
 import Coordination
 import HTTPServer
 
-/// An operation on the gateway as a whole. It goes on while the gateway is paused, or nobody could resume it.
+/// An operation on the gateway as a whole. It works even while the gateway is paused, so that the gateway can be
+/// resumed.
 protocol ControlOperation: ControlledOperation where Target == Void {}
 
 extension ControlOperation {

@@ -2,7 +2,7 @@ import Coaty
 import HTTPServer
 
 extension IoNodeRegistry {
-    /// A registered IO node with its lease and its owner, as of the moment at which it was looked up.
+    /// A registered IO node with its lease and its owner, at the time of the lookup.
     struct Owned: Sendable {
         let node: LeasedIoNode
         let lease: Lease
@@ -28,7 +28,8 @@ struct RegisterIoNode: AsyncOperation {
 
     var isAudited: Bool { true }
 
-    /// A node publishes on the external routes of its sources, and receives what a router associates its actors with.
+    /// Returns the claims: a node publishes on the external routes of its sources, and receives the values that a router
+    /// associates its actors with.
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
         let context = AccessTarget.context(WireName(request.node.name))
         let object = try? AdvertiseEvent.with(object: request.node).payload.json["object"]
@@ -42,13 +43,14 @@ struct RegisterIoNode: AsyncOperation {
         return claims
     }
 
-    /// - Throws: ``IoNodeRegistry/Refusal``; `CommunicationError` if the gateway is offline; errors of the agent's creation.
+    /// - Throws: ``IoNodeRegistry/Refusal``; `CommunicationError` if the gateway is offline; errors of the agent's
+    ///   creation.
     func execute(
         on target: Void,
         in network: Network,
         under permit: Permit
     ) async throws -> (node: LeasedIoNode, lease: Lease) {
-        // An id that something else in the network has would be deadvertised together with the node.
+        // If another object in the network had the same id, it would be deadvertised together with the node.
         for (id, pointer) in request.ids where permit.isRestricted {
             guard network.objects.object(id) == nil, !network.objects.hasDependents(id),
                 !network.owners.isForeign(id, to: permit.principal.subject, network.ioNodes)
@@ -122,7 +124,7 @@ struct ReadIoNode: Operation, IoNodeOperation {
 struct RenewIoNode: Operation, IoNodeOperation {
     static let verb = Verb.register
     let id: CoatyUUID?
-    /// Nil for the duration that the lease has.
+    /// Nil keeps the lease's duration.
     let duration: Duration?
 
     var isNewWork: Bool { false }

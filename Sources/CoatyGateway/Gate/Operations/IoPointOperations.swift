@@ -9,7 +9,7 @@ protocol IoPointOperation: Operation where Target == (point: Point, node: IoNode
     var id: CoatyUUID? { get }
     /// The verb that the operation needs.
     static var verb: Verb { get }
-    /// What the point is called in problems.
+    /// The name of the point in problems.
     static var name: String { get }
 
     /// Looks up the point; nil if it is not registered.

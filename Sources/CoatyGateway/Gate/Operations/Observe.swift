@@ -3,11 +3,11 @@ import HTTPServer
 
 /// Subscribes to events.
 struct Observe: Operation {
-    /// The bytes that a subscription holds besides its filter and its queue.
+    /// The memory of a subscription without its filter and its queue, in bytes.
     static let cost = 2 << 10
 
     let observation: Observation
-    /// The bytes of the subscription's options.
+    /// The memory of the subscription's options, in bytes.
     var footprint = 0
 
     /// The IO node of an observed IO point, or the name of an observed IO context.
@@ -74,7 +74,7 @@ struct Observe: Operation {
         case (.routing, .context(let name)): return request(.routing, .context(name))
         case (.ioValue, .node(let node)): return [node.request(.observe, .iovalue, by: subject)]
         case (.ioState, .node(let node)): return [node.request(.observe, .iostate, by: subject)]
-        // These are filtered.
+        // The events of these observations are filtered.
         case (.deadvertise, _), (.discover, _), (.query, _), (.objects(nil), _), (.traffic, _): return []
         case (.routing, _), (.ioValue, _), (.ioState, _): return []
         }
@@ -103,14 +103,14 @@ struct Observe: Operation {
     }
 }
 
-/// An observation that is allowed and not yet started.
+/// An observation that is allowed but not yet started.
 struct PermittedObservation: Sendable {
     let observation: Observation
-    /// What the client may see of the events; nil for all of them.
+    /// The part of the events that the client may see; nil for all of them.
     let view: AccessView?
-    /// Who pays for the subscription.
+    /// The account that is charged for the subscription.
     let account: ClientAccount
-    /// The client's places for the subscription, and the charge for it.
+    /// The client's reserved places for the subscription, and its charge.
     fileprivate let holdings: [any AnyObject & Sendable]
     fileprivate let feeds: FeedHub
 

@@ -4,7 +4,7 @@ import HTTPServer
 /// Publishes a one-way event.
 struct Publish: Operation {
     let publication: PublicationRequest
-    /// The identity that publishes; nil for the gateway's.
+    /// The identity that publishes; nil for the gateway's identity.
     var identity: ClientIdentity?
 
     var kind: OperationKind { OperationKind(verb: .publish, pattern: publication.pattern) }
@@ -38,10 +38,11 @@ struct Publish: Operation {
         }
     }
 
-    /// The bytes of an object that its agent keeps to advertise it again, with those of its topics.
+    /// Returns the memory of an object that its agent keeps to advertise it again, including its topics, in bytes.
     private static func cost(ofKept event: AdvertiseEvent) -> Int { event.payload.bytes.count + 1024 }
 
-    /// - Throws: `Problem` if the principal has too many objects in the network, or no memory for another one; `CommunicationError`.
+    /// - Throws: `Problem` if the principal has too many objects in the network, or no memory for another one;
+    ///   `CommunicationError`.
     func execute(on target: Void, in network: Network, under permit: Permit) throws -> Delivery {
         let manager = identity?.manager ?? network.manager
         let account = permit.account
@@ -66,8 +67,8 @@ struct Publish: Operation {
 }
 
 extension Network {
-    /// Returns what publishing or updating an object needs: both its new and its last known version must be allowed, so that
-    /// nobody can move an object into the part of the network that a condition covers.
+    /// Returns the requests for publishing or updating an object: both its new and its last known version must be
+    /// allowed, so that no client can move an object into the part of the network that a condition covers.
     func versions(
         of object: ObjectHeader,
         _ verb: Verb,
@@ -89,10 +90,10 @@ extension Network {
         if let known = registered.known {
             requests.append(known.request(verb, pattern, isOfOthers: isForeign))
         } else if isForeign || owners.owner(id) == nil && !registered.isComplete {
-            // The registry may have forgotten the last version: no condition can be judged on it.
+            // The registry may no longer have the last version, so no condition can be evaluated for it.
             requests.append(AccessRequest(verb: verb, pattern: pattern, target: new.target, isOfOthers: isForeign))
         }
-        // An object with the id of an agent: what the agent owns would depend on it.
+        // An object with the id of an agent: it would affect the ownership of the agent's objects.
         if verb == .publish, registered.hasDependents, object.coreType != .Identity {
             requests.append(AccessRequest(verb: verb, pattern: pattern, target: .coreType(.Identity)))
         }
@@ -100,7 +101,8 @@ extension Network {
         return requests
     }
 
-    /// Returns what the deadvertisement of an id needs, and of all objects that leave with it. The types of an unknown id are unknown.
+    /// Returns the requests for deadvertising an id and all objects that are withdrawn with it. The types of an unknown
+    /// id are unknown.
     fileprivate func deadvertise(_ id: CoatyUUID, by subject: Principal.Subject) -> [AccessRequest] {
         let isForeign = owners.isForeign(id, to: subject, ioNodes)
         var requests = [
@@ -126,7 +128,7 @@ extension PublicationRequest {
         }
     }
 
-    /// The bytes of the payload.
+    /// The size of the payload, in bytes.
     fileprivate var size: Int {
         switch self {
         case .advertise(let event): event.payload.bytes.count

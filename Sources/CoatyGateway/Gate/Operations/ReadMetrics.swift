@@ -1,6 +1,6 @@
 import Coaty
 
-/// Reads the metrics. Needs the grant for the status, because the metrics are the status in numbers.
+/// Reads the metrics. Needs the grant for the status, because the metrics contain the same data as numbers.
 struct ReadMetrics: Operation {
     var kind: OperationKind { OperationKind(verb: .read, pattern: .status) }
 

@@ -6,18 +6,18 @@ struct ReadObjects: AsyncOperation {
     var kind: OperationKind { OperationKind(verb: .read, pattern: .objects) }
 
     let selection: ObjectSelection
-    /// Whether the client still waits.
+    /// Returns whether the client still waits for the response.
     let isWanted: @Sendable () -> Bool
 
     struct Outcome: Sendable {
         /// The objects of the page.
         let objects: [AliveObject]
-        /// How many objects match.
+        /// Number of matching objects.
         let total: Int
         let isComplete: Bool
         /// Whether there may be objects that the client must not see.
         let isFiltered: Bool
-        /// Held until the client has the objects.
+        /// Kept until the objects are sent to the client.
         let place: Place
     }
 
@@ -72,7 +72,7 @@ struct ReadAgents: AsyncOperation {
 
     /// Whether to list the agents that are online, or those that are not; nil for all.
     let isOnline: Bool?
-    /// Whether the client still waits.
+    /// Returns whether the client still waits for the response.
     let isWanted: @Sendable () -> Bool
 
     struct Outcome: Sendable {
@@ -80,7 +80,7 @@ struct ReadAgents: AsyncOperation {
         let isComplete: Bool
         /// Whether there may be agents that the client must not see.
         let isFiltered: Bool
-        /// Held until the client has the agents.
+        /// Kept until the agents are sent to the client.
         let place: Place
     }
 

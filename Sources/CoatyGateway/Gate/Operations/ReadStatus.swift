@@ -6,7 +6,7 @@ struct ReadStatus: Operation {
     var kind: OperationKind { OperationKind(verb: .read, pattern: .status) }
 
     struct Outcome {
-        /// Whether the gateway takes no new work.
+        /// Whether the gateway refuses new work.
         let isPaused: Bool
         let session: CommunicationStatistics
         /// The messages of all sessions.
@@ -14,15 +14,15 @@ struct ReadStatus: Operation {
         let otherNamespaces: [OtherNamespaces.Namespace]
         let streams: ClientConnections.Statistics
         let memory: MemoryStatus
-        /// How often the oldest events of a feed were replaced by a gap.
+        /// Number of times that the oldest events of a feed were replaced by a gap.
         let feedOverflows: Int
         let pendingRequests: Int
         let totalRequests: Int
         let http: HTTPUse.Figures
-        /// How long events waited in feeds.
+        /// The time that events were queued in feeds.
         let waits: DurationHistogram.Snapshot
         let refusals: [Refusals.Reason: Int]
-        /// What clients cost; nil if the principal may not know of other clients.
+        /// The costs of clients; nil if the principal may not know of other clients.
         let topClients: [ClientCost]?
     }
 
@@ -80,11 +80,11 @@ struct MemoryStatus: Sendable {
     let resident, maximumResident: Int
     /// Bytes held for clients, and their maximum.
     let charged, maximumCharged: Int
-    /// Bytes of events that wait for the workers, and their maximum.
+    /// Bytes of events that are queued for the workers, and their maximum.
     let feeds, maximumFeeds: Int
     /// Connections that were closed because the memory was used up.
     let closed: Int
-    /// What clients were refused at their own limit, and at that of all clients.
+    /// Number of refusals at a client's own limit, and at the limit of all clients.
     let refusedOwn, refusedAll: Int
 
     init(_ accounts: Accounts, _ memory: ResidentMemory?, _ counts: FeedCounts) {

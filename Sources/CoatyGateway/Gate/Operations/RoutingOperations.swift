@@ -25,7 +25,7 @@ struct ReadContexts: AsyncOperation {
     }
 }
 
-/// An operation on one IO context. The grants name contexts; clients give ids.
+/// An operation on one IO context. Grants contain the names of contexts; clients send ids.
 protocol ContextOperation: AsyncOperation where Target == WireName {
     var id: CoatyUUID { get }
     static var verb: Verb { get }
@@ -57,7 +57,7 @@ struct ReadContext: ContextOperation {
     }
 }
 
-/// Updates an IO context, which may also be one that the gateway has not heard of.
+/// Updates an IO context, including one that is unknown to the gateway.
 struct UpdateContext: AsyncOperation {
     var kind: OperationKind { OperationKind(verb: .route, pattern: .contexts) }
 
@@ -71,7 +71,7 @@ struct UpdateContext: AsyncOperation {
     var concealment: AccessRequest? { .context(.route, .anyContext) }
     var unknown: Problem { Problems.unknownContext(id) }
 
-    /// The known name and the new one. They can differ only if the update will be refused.
+    /// Returns the known name and the new one. They can differ only if the update will be refused.
     func resolve(in network: Network) -> [WireName]? {
         var names = network.routing.contextName(id).map { [$0] } ?? []
         if case .put(let context) = change, let name = context["name"]?.string { names.append(WireName(name)) }
@@ -121,7 +121,8 @@ struct ReplaceRules: ContextOperation {
     }
 }
 
-/// Returns what another context or other rules would change. Reads the context and its nodes, and changes nothing.
+/// Returns the changes that another context or other rules would make. Reads the context and its nodes, and changes
+/// nothing.
 struct EvaluateRules: ContextOperation {
     static let verb = Verb.read
     let id: CoatyUUID
@@ -137,7 +138,7 @@ struct EvaluateRules: ContextOperation {
     }
 }
 
-/// Returns why an IO source and an IO actor are associated, or are not.
+/// Explains why an IO source and an IO actor are associated or not.
 struct ExplainAssociation: ContextOperation {
     static let verb = Verb.read
     let id: CoatyUUID

@@ -4,12 +4,13 @@ import Synchronization
 
 /// Publishes a request event, whose responses follow.
 struct SendRequest: Operation {
-    /// The bytes that a pending request holds besides its payload: timers, the subscription to its responses, queues.
+    /// The memory of a pending request without its payload, in bytes: timers, the subscription to its responses, and
+    /// queues.
     static let cost = 4 << 10
 
     let request: EventRequest
     let options: RequestOptions
-    /// The identity that publishes; nil for the gateway's.
+    /// The identity that publishes; nil for the gateway's identity.
     var identity: ClientIdentity?
 
     var kind: OperationKind { OperationKind(verb: .request, pattern: request.pattern) }
@@ -25,8 +26,8 @@ struct SendRequest: Operation {
         }
     }
 
-    /// - Throws: `Problem` if the client has its share of requests, memory or the outbox; `CommunicationError` if the gateway is offline: a client
-    ///   must not wait until the broker is available.
+    /// - Throws: `Problem` if the client has reached its limit of requests, memory or the outbox; `CommunicationError`
+    ///   if the gateway is offline: a client must not wait until the broker is available.
     func execute(on target: Void, in network: Network, under permit: Permit) throws -> PermittedRequest {
         let manager = identity?.manager ?? network.manager
         guard manager.isConnected else {
@@ -48,9 +49,10 @@ struct SendRequest: Operation {
         )
     }
 
-    /// What the client may see of the answers. An agent may add related objects of other types than the client asks for.
+    /// Returns the part of the answers that the client may see. An agent may add related objects of other types than
+    /// the requested ones.
     func view(_ permit: Permit) -> AccessView? {
-        // A Return event has no object. It belongs to the call, whose parameters were judged.
+        // A Return event has no object. It belongs to the call, whose parameters were checked.
         if case .call = request { return nil }
         return permit.view(
             unlessEntirely: AccessRequest(verb: .request, pattern: request.pattern, target: .anyObject)
@@ -58,11 +60,11 @@ struct SendRequest: Operation {
     }
 }
 
-/// A request that is allowed. Keep it as long as the request is pending: it has the client's place for it.
+/// A request that is allowed. Keep it as long as the request is pending: it contains the client's reserved place.
 struct PermittedRequest: Sendable {
     let operation: SendRequest
     let view: AnswerView
-    /// Who pays for the request.
+    /// The account that is charged for the request.
     let account: ClientAccount
     fileprivate let place: Place
     fileprivate let charge: Charge
@@ -70,7 +72,8 @@ struct PermittedRequest: Sendable {
     fileprivate let manager: CommunicationManager
     fileprivate let network: Network
 
-    /// Publishes the request and passes its responses to the sink until it ends. Call it once: the place in the outbox is for one publication.
+    /// Publishes the request and passes its responses to the sink until it ends. Call it only once: the place in the
+    /// outbox is for one publication.
     ///
     /// - Throws: `CommunicationError` if the request can't be published. The sink's `end` is then not called.
     func start(into sink: any ResponseSink) throws -> RequestRun {
@@ -104,8 +107,8 @@ struct PermittedRequest: Sendable {
     }
 }
 
-/// The place of a permitted request in the outbox, until the request is published. Taken before, because the status of a stream can't
-/// change after its start.
+/// The place of a permitted request in the outbox, until the request is published. It is reserved earlier, because the
+/// status of a stream can't change after its start.
 private final class OutboxPlace: Sendable {
     private let place: Mutex<Place?>
 
@@ -115,7 +118,7 @@ private final class OutboxPlace: Sendable {
 }
 
 extension AccessRequest {
-    /// A Call event, whose payload conditions test as `request`.
+    /// Returns the request for a Call event, whose payload conditions test as `request`.
     static func call(_ verb: Verb, _ event: CallEvent) -> AccessRequest {
         AccessRequest(
             verb: verb,
