@@ -1,7 +1,8 @@
 import Coaty
 import Synchronization
 
-/// What a client may see of the answers to its request. It changes with the access policy while the request is pending.
+/// The part of the answers to a request that the client may see. It changes with the access policy while the request is
+/// pending.
 final class AnswerView: Sendable {
     private let view: Mutex<AccessView?>
 
@@ -9,11 +10,11 @@ final class AnswerView: Sendable {
 
     func change(_ view: AccessView?) { self.view.withLock { $0 = view } }
 
-    /// Whether answers are judged.
+    /// Whether answers are checked.
     var isRestricted: Bool { view.withLock { $0 != nil } }
 
-    /// Returns the visible part of an answer: its payload without the objects that the client must not see; nil if there is nothing
-    /// to see. An answer that is hidden entirely because of one object would reveal that this object matches.
+    /// Returns the visible part of an answer: its payload without the objects that the client must not see; nil if
+    /// nothing is visible. Hiding an answer entirely because of one object would reveal that this object matches.
     func visible(_ payload: Payload, of pattern: AccessPattern) -> Payload? {
         guard let view = view.withLock(\.self) else { return payload }
         func isVisible(_ object: JSONView) -> Bool { view.allows(AccessRequest.objects(.request, pattern, [object])) }
@@ -22,7 +23,7 @@ final class AnswerView: Sendable {
         if let object = payload.json["object"], !isVisible(object) { return nil }
         var json = Array("{".utf8)
         for (key, value) in payload.json.members {
-            // What is not an object can't be judged.
+            // Only objects can be checked.
             guard let name = key.string, ["object", "objects", "relatedObjects"].contains(name) else { continue }
             if json.count > 1 { json.append(UInt8(ascii: ",")) }
             json += key.bytes + ":".utf8

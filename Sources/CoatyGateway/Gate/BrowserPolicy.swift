@@ -2,34 +2,34 @@ import HTTPServer
 
 /// Protects a gateway that its users' browsers can reach from the web pages that they visit.
 ///
-/// - A page of another origin may send requests only if its origin is allowed (the Fetch Standard's CORS protocol). Browsers
-///   send `Origin` with requests that change something, with those whose answers a page could read, and with WebSocket
-///   handshakes. With others, such as for images and frames, they send `Sec-Fetch-Site`, but only over TLS and to loopback
-///   addresses.
-/// - A page whose own DNS name resolves to the gateway's address (DNS rebinding) has the gateway's origin, as browsers see it.
-///   Therefore the host name must be one that can't be in the public DNS, or one that is allowed.
+/// - A page of another origin may send requests only if its origin is allowed (the Fetch Standard's CORS protocol).
+///   Browsers send `Origin` with requests that change state, with those whose answers a page could read, and with
+///   WebSocket handshakes. With other requests, such as for images and frames, they send `Sec-Fetch-Site`, but only
+///   over TLS and to loopback addresses.
+/// - For browsers, a page whose DNS name resolves to the gateway's address (DNS rebinding) has the gateway's origin.
+///   Therefore the host name must be one that can't be in the public DNS, or an allowed one.
 struct BrowserPolicy: Sendable {
-    /// The origins, besides the gateway's own, whose pages may use the gateway.
+    /// The origins, in addition to the gateway's own, whose pages may use the gateway.
     var allowedOrigins: Set<WebOrigin> = []
     /// The public host names under which clients may reach the gateway.
     var allowedHosts: Set<HostName> = []
 
-    /// Paths that answer under every host name: probes may use any.
+    /// Paths that are served under every host name: probes may use any.
     private static let anyHost: Set = ["/healthz", "/readyz"]
     /// Request fields that pages of allowed origins may send.
     private static let requestFields =
         "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Traceparent, X-Request-Id"
-    /// Response fields that they may read.
+    /// Response fields that pages of allowed origins may read.
     private static let responseFields =
         "ETag, Idempotency-Replayed, Io-Source-Id, Io-Value-Timestamp, Location, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id"
     /// For paths that do not exist, so that the page can read the 404.
     private static let allMethods = HTTPMethod.allCases.map(\.rawValue).joined(separator: ", ")
-    /// How long a browser may keep the answer to a preflight, in seconds.
+    /// The time for which a browser may cache the answer to a preflight, in seconds.
     private static let preflightMaximumAge = 600
 
-    /// The origin of a request that may be sent.
+    /// The origin of an accepted request.
     enum Sender {
-        /// The gateway's own page, or a client that is no page.
+        /// The gateway's own page, or a client that is not a page.
         case own
         /// A page of an allowed origin.
         case page(WebOrigin)
@@ -45,8 +45,8 @@ struct BrowserPolicy: Sendable {
         return try check(origin: origin, host: head.header("Host")).map(Sender.page) ?? .own
     }
 
-    /// Checks that no public DNS name leads to the gateway under the host of a request. Needed only for requests without
-    /// credentials: a page of a foreign name has none.
+    /// Checks that no public DNS name leads to the gateway under the host of a request. Needed only for requests
+    /// without credentials: a page of a foreign name has none.
     func checkHost(_ head: borrowing HTTPRequestHead) throws(Problem) {
         guard !Self.anyHost.contains(head.pathTemplate ?? "") else { return }
         if let refused = refusedHost(head.header("Host")) ?? refusedHost(head.targetAuthority) {
@@ -54,8 +54,8 @@ struct BrowserPolicy: Sendable {
         }
     }
 
-    /// Returns the response to the preflight of a page; nil if the request is none. A preflight carries no credentials; the request
-    /// that follows it is judged for itself.
+    /// Returns the response to the preflight of a page; nil if the request is not a preflight. A preflight has no
+    /// credentials; the following request is checked separately.
     func preflight(_ head: borrowing HTTPRequestHead, from sender: Sender) -> HTTPResponse? {
         guard case .page(let origin) = sender, head.method == .options,
             head.header("Access-Control-Request-Method") != nil
@@ -63,7 +63,8 @@ struct BrowserPolicy: Sendable {
         return preflight(for: origin, allow: head.allow)
     }
 
-    /// Whether a page of another origin loads something as part of itself. Following a link is not that.
+    /// Returns whether a page of another origin loads the resource as a part of itself. Following a link does not
+    /// count.
     private func isEmbedded(_ head: borrowing HTTPRequestHead) -> Bool {
         guard let site = head.header("Sec-Fetch-Site"), site == "cross-site" || site == "same-site" else {
             return false
@@ -82,7 +83,7 @@ struct BrowserPolicy: Sendable {
         if let refused = refusedHost(host) { throw Problems.hostNotAllowed(refused) }
     }
 
-    /// - Returns: the origin that the answer is to name; nil for the gateway's own.
+    /// - Returns: the origin for the header fields of the answer; nil for the gateway's own origin.
     private func check(origin text: String, host: String?) throws(Problem) -> WebOrigin? {
         guard let origin = WebOrigin(text) else { throw Problems.originNotAllowed(nil) }
         if let host, origin.isSame(asHost: host) { return nil }
@@ -90,7 +91,7 @@ struct BrowserPolicy: Sendable {
         return origin
     }
 
-    /// Returns the host if it is not allowed. A request without one, of HTTP/1.0, comes from no browser.
+    /// Returns the host if it is not allowed. A request without a host (HTTP/1.0) does not come from a browser.
     private func refusedHost(_ host: String?) -> String? {
         guard let host else { return nil }
         guard let name = HostName(authority: host), name.isPrivate || allowedHosts.contains(name) else { return host }

@@ -1,8 +1,8 @@
-/// Finds the address of a client behind proxies.
+/// Determines the address of a client behind proxies.
 ///
-/// A client can send any header field, and a proxy appends to it. So the field is read from its end, as long as the addresses are those of
-/// trusted proxies: the first other one is the client's, for a trusted proxy has written it. Only one field is ever read: a proxy
-/// passes on the others as the client has sent them.
+/// A client can send any header field, and a proxy appends to it. Therefore the field is read from its end, as long as
+/// the addresses are those of trusted proxies: the first other address is the client's, because a trusted proxy has
+/// written it. Only one field is ever read: a proxy forwards the others as sent by the client.
 struct ClientAddressing: Sendable, Equatable {
     /// The field that the proxies write.
     enum Field: String, Sendable, CaseIterable {
@@ -17,18 +17,18 @@ struct ClientAddressing: Sendable, Equatable {
 
     func isTrusted(_ address: String) -> Bool { trustedProxies.contains { $0.contains(address) } }
 
-    /// The name of the field that names the client; nil if the peer is the client.
+    /// Returns the name of the field that contains the client's address; nil if the peer is the client.
     func fieldName(forPeer peer: String) -> String? { field != .none && isTrusted(peer) ? field.rawValue : nil }
 
     /// Returns the address of the client.
     ///
     /// - Parameters:
     ///   - peer: the address of a trusted proxy.
-    ///   - value: the value of the field, all lines of it joined by commas; nil if the request has none.
+    ///   - value: the value of the field, with all its lines joined by commas; nil if the request has none.
     func client(behind peer: String, _ value: String?) -> String {
         var address = peer
         for element in (value ?? "").split(separator: ",", omittingEmptySubsequences: false).reversed() {
-            // Hidden or malformed: the last proxy that is known counts as the client.
+            // Hidden or malformed: the last known proxy counts as the client.
             guard let next = Self.address(field == .forwarded ? Self.forwardedNode(element) : element) else { break }
             address = next
             if !isTrusted(next) { break }
@@ -36,7 +36,7 @@ struct ClientAddressing: Sendable, Equatable {
         return address
     }
 
-    /// The value of the parameter `for`.
+    /// Returns the value of the parameter `for`.
     private static func forwardedNode(_ element: Substring) -> Substring {
         for pair in element.split(separator: ";") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

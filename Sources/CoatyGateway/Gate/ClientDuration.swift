@@ -4,7 +4,7 @@ import Coaty
 enum ClientDuration {
     /// Returns the milliseconds of a text; nil if it is not a duration.
     ///
-    /// - Parameter needsUnit: whether a number without a unit is refused, as in JSON, which has numbers.
+    /// - Parameter needsUnit: whether a number without a unit is refused, as in JSON, where it should be a number.
     static func milliseconds(_ text: String, needsUnit: Bool) -> Int? {
         let digits = text.prefix { "0"..."9" ~= $0 }
         guard let number = Int(digits) else { return nil }
@@ -18,7 +18,7 @@ enum ClientDuration {
         }
     }
 
-    /// Returns why a value is refused.
+    /// Returns the reason for refusing a value.
     static func refusal(_ range: ClosedRange<Int>) -> String {
         "must be a duration from \(range.lowerBound) to \(range.upperBound) milliseconds, such as 2s, 500ms or 500"
     }

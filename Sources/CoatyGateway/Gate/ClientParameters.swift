@@ -6,15 +6,15 @@ import HTTPServer
 /// The functions return nil if the parameter is absent, unless it is required. They throw ``InvalidParameter`` or
 /// `PayloadError` with the name of an invalid parameter and the reason.
 protocol ClientParameters {
-    /// Bound the values.
+    /// The limits of the values.
     var limits: Limits { get }
     func text(_ name: String) throws -> String?
     func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int?
     /// Returns a duration in milliseconds. See ``ClientDuration``.
     func milliseconds(_ name: String, in range: ClosedRange<Int>) throws -> Int?
     func boolean(_ name: String) throws -> Bool?
-    /// Returns a filter condition, given as JSON. In a query, an error refers to the parameter, because there is no JSON
-    /// document for a pointer.
+    /// Returns a filter condition, given as JSON. In a query, an error refers to the parameter, because there is no
+    /// JSON document for a pointer.
     func condition(_ name: String) throws -> ClientCondition?
     /// Returns a list of names, which a query separates with commas.
     func texts(_ name: String) throws -> [String]?

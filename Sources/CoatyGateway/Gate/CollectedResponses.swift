@@ -5,7 +5,7 @@ import Synchronization
 /// Collects the responses to one request and sends them to the client in one HTTP response:
 /// `{"responses":[{"sourceId":…,"ms":…,"data":…},…],"reason":…}`.
 final class CollectedResponses: ResponseSink {
-    /// More than the braces and the comma that a response needs.
+    /// An upper bound of the braces and the comma that a response needs.
     private static let punctuation = 4
 
     private struct State {
@@ -26,7 +26,7 @@ final class CollectedResponses: ResponseSink {
 
     /// - Parameters:
     ///   - answer: called with the HTTP response. Only the first call counts.
-    ///   - charge: resized to the size of the body.
+    ///   - charge: the charge, which is resized to the size of the body.
     ///   - maximumBytes: the maximum size of the responses; the request ends there.
     ///   - unanswered: the problem if no response was received before the timeout; nil to send an empty list.
     init(
@@ -59,7 +59,7 @@ final class CollectedResponses: ResponseSink {
         }
     }
 
-    /// Keeps a closure that is called once the request has ended.
+    /// Stores a closure that is called once the request has ended.
     func hold(_ onEnd: @escaping @Sendable () -> Void) {
         let isEnded = state.withLock { state in
             if !state.isEnded { state.onEnd = onEnd }

@@ -26,7 +26,7 @@ enum EventRequest: Sendable {
         }
     }
 
-    /// The pattern that grants name.
+    /// The pattern in grants.
     var pattern: AccessPattern {
         switch self {
         case .discover: .discover
@@ -41,8 +41,8 @@ enum EventRequest: Sendable {
     /// - Parameters:
     ///   - operation: the remote operation of a Call event; nil for other events.
     ///   - payload: the payload. The operators of its filter may be names.
-    /// - Throws: ``PayloadError`` with a pointer into the payload; ``CommunicationError/invalidName(_:)`` if the operation is
-    ///   not allowed in a topic.
+    /// - Throws: ``PayloadError`` with a pointer into the payload; ``CommunicationError/invalidName(_:)`` if the
+    ///   operation is not allowed in a topic.
     init?(event name: String, operation: String?, payload: Payload) throws {
         switch name {
         case "discover": self = .discover(try DiscoverEvent(payload: payload))

@@ -1,10 +1,10 @@
 import Coaty
 import HTTPServer
 
-/// The only way from a client to the network: every operation of every transport passes here.
+/// The only path from a client to the network: every operation of every transport passes through it.
 ///
-/// It looks up what the operation is about, decides, executes and audits. Nothing else holds a ``Network``, and nothing else can
-/// make a ``Permit``.
+/// It resolves the target of the operation, decides, executes and audits. No other component holds a ``Network``, and
+/// none can create a ``Permit``.
 final class Gate: Sendable {
     let access: AccessControl
     private let network: Network
@@ -29,16 +29,16 @@ final class Gate: Sendable {
     /// The first answers to requests that clients may repeat.
     var idempotency: IdempotencyTable { network.idempotency }
 
-    /// What a principal holds.
+    /// Returns the account of a principal.
     func account(of principal: Principal) -> ClientAccount { network.accounts.account(of: principal) }
 
-    /// The bounds of what a request may hold.
+    /// The limits of a request.
     var limits: Limits { network.accounts.limits }
 
     /// Performs an operation, on the caller's thread.
     ///
-    /// - Throws: `Problem` with status 401, 403 or 404 if it is not allowed, with 503 if the gateway is paused, with 429 if it
-    ///   comes too early; the operation's own errors.
+    /// - Throws: `Problem` with status 401, 403 or 404 if it is not allowed, with 503 if the gateway is paused, with
+    ///   429 if it arrives too early; the operation's own errors.
     func perform<Performed: Operation>(_ operation: Performed, by principal: Principal) throws -> Performed.Outcome {
         let (target, permit, claims) = try admitNow(operation, principal)
         do {
@@ -51,7 +51,7 @@ final class Gate: Sendable {
         }
     }
 
-    /// Performs an operation that waits. The decision is made before the first wait.
+    /// Performs an asynchronous operation. The decision is made before the first suspension.
     ///
     /// - Throws: as ``perform(_:by:)-(Operation,_)``.
     func perform<Performed: AsyncOperation>(
@@ -95,7 +95,7 @@ final class Gate: Sendable {
         return admitted
     }
 
-    /// An operation was executed, or has thrown an error.
+    /// Called when an operation was executed or has thrown an error.
     private func end(
         _ operation: some ControlledOperation,
         _ claims: [AccessRequest],
@@ -106,14 +106,14 @@ final class Gate: Sendable {
         if operation.isAudited { audit.performed(claims, by: principal, error: error) }
     }
 
-    /// Returns what a principal may see now of the answers to a request.
+    /// Returns the part of the answers to a request that a principal may see now.
     ///
     /// - Throws: `Problem` if it is no longer allowed.
     func answerView(of operation: SendRequest, by principal: Principal) throws(Problem) -> AccessView? {
         operation.view(try admit(operation, principal).permit)
     }
 
-    /// Returns how a standing operation of a principal is to be filtered now.
+    /// Returns the filter for a subscription or pending request of a principal now.
     ///
     /// - Throws: `Problem` if it is no longer allowed.
     func view(of operation: some ControlledOperation, by principal: Principal) throws(Problem) -> AccessView? {
@@ -131,14 +131,15 @@ final class Gate: Sendable {
             guard operation.isAudited else { return (target, permit, []) }
             return (target, permit, operation.claims(on: target, in: network, by: principal.subject))
         }
-        // What does not exist and what a client must not know of look the same. Without any grant both are forbidden.
+        // A target that does not exist and a target that the client must not know of get the same answer. Without any
+        // grant, both are forbidden.
         if let needed = operation.concealment ?? operation.admission.neededGrant,
             !permissions.hasGrant(needed.verb, needed.pattern)
         {
             throw denied(needed, permissions.decide(needed).denial, permissions, principal)
         }
         guard let target = operation.resolve(in: network) else { throw operation.unknown }
-        // Agents may take another one of several members with the same name than the one that is judged.
+        // Of several members with the same name, agents may use another one than the one that was checked.
         if let problem = operation.payload.flatMap(Problems.duplicates(in:)) { throw problem }
         let view: AccessView?
         let claims: [AccessRequest]
@@ -184,7 +185,7 @@ final class Gate: Sendable {
     ) -> Problem {
         audit.denied(claim, by: principal)
         if claim.isAboutExisting, !permissions.wouldAllowAsOwn(claim) {
-            // The client may not know the object. The problem must not depend on its types, its contents or its owner.
+            // The client may not know the object. The problem must not depend on its types, content or owner.
             let all = AccessRequest(verb: claim.verb, pattern: claim.pattern, target: .anyObject)
             return Problems.forbidden(all, Denial(request: all, failed: []))
         }
@@ -193,7 +194,7 @@ final class Gate: Sendable {
 }
 
 extension Permissions {
-    /// Returns whether a request would be allowed if the principal owned what it touches.
+    /// Returns whether a request would be allowed if the principal owned the affected object.
     fileprivate func wouldAllowAsOwn(_ request: AccessRequest) -> Bool {
         var own = request
         own.isOfOthers = false
@@ -206,7 +207,7 @@ extension AdmissionRule {
         if case .standing = self { true } else { false }
     }
 
-    /// What some grant is needed for.
+    /// The request that needs some grant.
     fileprivate var neededGrant: AccessRequest? {
         switch self {
         case .decided, .standing: nil
@@ -224,7 +225,7 @@ extension Admission {
 /// The proof that the gate has allowed an operation.
 struct Permit: Sendable {
     let principal: Principal
-    /// What the principal may see of the events or answers that follow; nil for all of them.
+    /// The part of the following events or answers that the principal may see; nil for all of them.
     let view: AccessView?
     private let permissions: Permissions
     private let accounts: Accounts
@@ -236,18 +237,18 @@ struct Permit: Sendable {
         self.accounts = accounts
     }
 
-    /// What the principal holds. Looked up each time, since most operations hold nothing.
+    /// The account of the principal. Looked up on each access, since most operations do not use it.
     var account: ClientAccount { accounts.account(of: principal) }
 
-    /// Returns what the principal may see of things that a request covers entirely; nil if it may see all.
+    /// Returns the view of a principal on items that a request covers; nil if the principal may see all of them.
     func view(unlessEntirely request: AccessRequest) -> AccessView? {
         permissions.admit(request).isEntire ? nil : AccessView(permissions: permissions)
     }
 
-    /// Whether the principal may not do everything.
+    /// Whether the principal does not have all permissions.
     var isRestricted: Bool { !permissions.isUnrestricted }
 
-    /// Returns whether the principal may also have something that is optional in the outcome.
+    /// Returns whether the principal may also have an optional part of the outcome.
     func allows(_ request: AccessRequest) -> Bool { permissions.decide(request).denial == nil }
 }
 
@@ -266,7 +267,8 @@ extension Problems {
         detail: "No grant of your roles allows this."
     )
 
-    /// Returns the problem of a payload in which an object has two members with the same name; nil if none has.
+    /// Returns the problem of a payload in which an object has two members with the same name; nil if there is no such
+    /// object.
     static func duplicates(in payload: Payload) -> Problem? {
         payload.json.duplicateMember.map {
             of(.invalid(pointer: $0.pointer, reason: "has the same name as another member"))

@@ -1,15 +1,15 @@
 import Glibc
 
-/// The host of a `Host` field or an origin (RFC 3986, section 3.2.2), in lower case, without the dot that may end a name.
+/// The host of a `Host` field or an origin (RFC 3986, section 3.2.2), in lower case, without a final dot.
 struct HostName: Hashable, Sendable {
     let text: String
-    /// Whether no public DNS name can be this host: a loopback name, an IP address, a name without a dot, or one under a domain
-    /// that is reserved for local use (RFC 6761, RFC 6762, RFC 8375 and ICANN's `internal`).
+    /// Whether no public DNS name can be this host: a loopback name, an IP address, a name without a dot, or a name
+    /// under a domain that is reserved for local use (RFC 6761, RFC 6762, RFC 8375 and ICANN's `internal`).
     let isPrivate: Bool
 
     /// Returns nil if the text is not a host with an optional port.
     init?(authority: some StringProtocol) {
-        // In bytes: this runs for each request.
+        // Processes bytes, because this runs for each request.
         let authority = authority.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
         var host = authority[...]
         if let colon = authority.lastIndex(of: UInt8(ascii: ":")), !authority[colon...].contains(UInt8(ascii: "]")) {
@@ -19,7 +19,7 @@ struct HostName: Hashable, Sendable {
             else { return nil }
             host = authority[..<colon]
         }
-        // With the dot of the root a name without another one is a top-level domain, and public.
+        // With a final dot, a name without other dots is a top-level domain, and therefore public.
         let isRooted = host.last == UInt8(ascii: ".")
         if isRooted { host.removeLast() }
         let text = String(decoding: host, as: UTF8.self)

@@ -12,9 +12,9 @@ struct Network: Sendable {
     let ioNodes: IoNodeRegistry
     let routing: RoutingAdmin
     let identities: ClientIdentities
-    /// What each client holds.
+    /// The accounts of the clients.
     let accounts: Accounts
-    /// Nil if nothing watches the resident memory.
+    /// Nil if the resident memory is not monitored.
     var residentMemory: ResidentMemory?
     /// Nil if agents of other namespaces are not observed.
     var otherNamespaces: OtherNamespaces?
@@ -24,7 +24,7 @@ struct Network: Sendable {
     let http = HTTPUse()
     /// The first answers to requests with an `Idempotency-Key`.
     let idempotency = IdempotencyTable()
-    /// What operators can do with the gateway.
+    /// The operators' control of the gateway.
     var control = GatewayControl(root: nil)
 
     /// The messages of all sessions with the broker.

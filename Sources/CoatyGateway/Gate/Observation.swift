@@ -28,7 +28,7 @@ enum Observation: Sendable, Hashable {
     case ioState(point: CoatyUUID)
     /// The associations of an IO context.
     case routing(context: CoatyUUID)
-    /// All events of some event types, as they are on the wire.
+    /// All events of some event types, unchecked as on the wire.
     case traffic(Set<CommunicationEventType>)
 
     /// The events that can be observed, by their names in frames and paths.
@@ -56,9 +56,9 @@ enum Observation: Sendable, Hashable {
         }
     }
 
-    /// Parses an observation from an event name and parameters. Nil if no event has this name.
+    /// Parses an observation from an event name and parameters. Returns nil if no event has this name.
     ///
-    /// - Throws: an error with the parameter that is missing or invalid.
+    /// - Throws: an error with the missing or invalid parameter.
     init?(event name: String, _ parameters: some ClientParameters) throws {
         guard let event = Event(rawValue: name) else { return nil }
         switch event {

@@ -1,48 +1,50 @@
 import Coaty
 import HTTPServer
 
-/// Something that a client asks for, already parsed and valid. The gate decides about it before it is executed.
+/// An operation of a client, already parsed and valid. The gate decides on it before it is executed.
 protocol ControlledOperation: Sendable {
-    /// What the operation is about, looked up before the decision: a registered node, a known request, or nothing.
+    /// The object of the operation, resolved before the decision: a registered node, a known request, or nothing.
     associatedtype Target: Sendable = Void
 
-    /// What the operation counts as.
+    /// The kind for counting the operation.
     var kind: OperationKind { get }
 
-    /// Looks up what the operation is about. Has no effect.
+    /// Resolves the target of the operation. Has no effect.
     ///
     /// - Returns: nil if it does not exist.
     func resolve(in network: Network) -> Target?
 
-    /// Returns what has to be allowed: all of it. An operation that needs nothing is denied.
+    /// Returns the requests that must all be allowed. An operation without requests is denied.
     ///
     /// - Parameter subject: the owner to compare with.
     func claims(on target: Target, in network: Network, by subject: Principal.Subject) -> [AccessRequest]
 
     /// The payload that grants are compared with; nil if there is none.
     var payload: Payload? { get }
-    /// How the gate decides.
+    /// The rule by which the gate decides.
     var admission: AdmissionRule { get }
-    /// What a client needs to learn whether the target exists: some grant for this. Nil if existence is no secret.
+    /// The request for which a client needs some grant to learn whether the target exists. Nil if existence is not
+    /// secret.
     var concealment: AccessRequest? { get }
     /// The problem for a target that does not exist, or that the principal must not know of.
     var unknown: Problem { get }
     /// Whether the audit log records the operation even if it is allowed.
     var isAudited: Bool { get }
-    /// Whether a paused gateway refuses the operation. Reading, and what belongs to earlier operations, goes on.
+    /// Whether a paused gateway refuses the operation. Reading, and operations that belong to earlier ones, continue.
     var isNewWork: Bool { get }
 }
 
-/// How the gate decides about an operation.
+/// The rule by which the gate decides on an operation.
 enum AdmissionRule: Sendable {
     /// All claims are decided now.
     case decided
-    /// The claims' names are compared now. Events or answers follow that are judged one by one if a condition applies.
+    /// The claims' names are compared now. If a condition applies, the following events or answers are checked one by
+    /// one.
     case standing
-    /// Some grant for the request is needed, and each item of a collection or stream is judged. If the request itself is covered
-    /// without a condition, no item is.
+    /// Some grant for the request is needed, and each item of a collection or stream is checked. If a grant without a
+    /// condition covers the request itself, no item is checked.
     case filtered(AccessRequest)
-    /// Some grant for the request is needed, and each item is always judged by the grants for its own event.
+    /// Some grant for the request is needed, and each item is always checked against the grants for its own event.
     case filteredByEvent(AccessRequest)
 }
 
@@ -56,7 +58,7 @@ protocol Operation: ControlledOperation {
     func execute(on target: Target, in network: Network, under permit: Permit) throws -> Outcome
 }
 
-/// An operation that waits.
+/// An asynchronous operation.
 protocol AsyncOperation: ControlledOperation {
     associatedtype Outcome: Sendable
 

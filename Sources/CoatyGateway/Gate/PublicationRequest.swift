@@ -4,8 +4,8 @@ import Foundation
 
 /// A publication of a client, as one JSON object: `{"event":…,"channelId"?,"topic"?,"retain"?,"data":…}`.
 ///
-/// `data` is the payload of an Advertise, Deadvertise or Channel event, whose bytes are published unchanged. The `data` of a
-/// raw event is `{"encoding":"base64"|"utf8","value":…}`.
+/// `data` is the payload of an Advertise, Deadvertise or Channel event, whose bytes are published unchanged. The `data`
+/// of a raw event is `{"encoding":"base64"|"utf8","value":…}`.
 enum PublicationRequest: Sendable {
     case advertise(AdvertiseEvent)
     case deadvertise(DeadvertiseEvent)
@@ -20,8 +20,8 @@ enum PublicationRequest: Sendable {
     /// Parses a publication.
     ///
     /// - Parameters:
-    ///   - limits: bounds the ids of a Deadvertise event.
-    ///   - others: further members that the JSON object may have.
+    ///   - limits: the maximum number of ids of a Deadvertise event.
+    ///   - others: further allowed members of the JSON object.
     /// - Throws: ``PayloadError`` with a pointer into the view's document.
     init(_ view: JSONView, _ limits: Limits, besides others: Set<String> = []) throws {
         guard view.kind == .object else { throw view.invalid("must be an object") }
@@ -102,7 +102,7 @@ enum PublicationRequest: Sendable {
 }
 
 extension JSONView {
-    /// Checks the id of an object that a client publishes. Agents in the field use other ids, which clients may refer to.
+    /// Checks the id of an object that a client publishes. Existing agents use other ids, which clients may refer to.
     fileprivate func checkNewId() throws(PayloadError) {
         guard let id = self["objectId"], id.string.flatMap(UUID.init(uuidString:)) == nil else { return }
         throw id.invalid("must be a UUID, 8-4-4-4-12 hexadecimal digits, which no other object has")

@@ -1,15 +1,16 @@
-/// The names of the query parameters that a resource takes.
+/// The allowed names of a resource's query parameters.
 ///
-/// It refuses others: if it ignored a misspelt `filter`, the client would get everything and take it for what it has asked for.
+/// Other names are refused: if a misspelled `filter` were ignored, the client would get all objects and mistake them
+/// for the filtered result.
 enum QueryNames: Sendable, ExpressibleByArrayLiteral {
-    /// These.
+    /// Only these names.
     case only(Set<String>)
-    /// Those of a stream with one subscription to the event that the path names.
+    /// The names for a stream with one subscription to the event in the path.
     case stream
-    /// Any, which the resource ignores.
+    /// Any names, which the resource ignores.
     case any
 
-    /// Names that begin with these are ignored. Campaigns, caches and proxies add them.
+    /// Prefixes of names that are ignored. Campaigns, caches and proxies add such parameters.
     private static let ignoredPrefixes = ["utm_", "_"]
 
     /// The name of a ticket, which authenticates the client of a stream.
@@ -24,7 +25,7 @@ enum QueryNames: Sendable, ExpressibleByArrayLiteral {
 
     /// Checks the names of a query.
     ///
-    /// - Parameter event: the name of the event that the path names; nil if it names none.
+    /// - Parameter event: the name of the event in the path; nil if there is none.
     /// - Throws: ``InvalidParameter`` with the first unknown name, and the nearest known one.
     func check(_ names: some Sequence<String>, event: String?) throws(InvalidParameter) {
         // A stream of an unknown event is not found.

@@ -1,23 +1,23 @@
 import COpenSSL
 import HTTPServer
 
-/// Decides about each HTTP request by its head, and finds the principal that it comes from.
+/// Decides on each HTTP request by its head, and determines its principal.
 struct RequestAdmission: Sendable {
     let authenticator: Authenticator
     let accounts: Accounts
-    /// Templates of the routes that everybody may use.
+    /// Templates of the routes that need no permission.
     let publicPaths: Set<String>
     /// Templates of the routes that pages of every origin may load.
     let sharedPaths: Set<String>
     /// In seconds; 0 sends no `Strict-Transport-Security`.
     var hstsMaxAge = 0
-    /// Finds clients behind proxies.
+    /// Determines the addresses of clients behind proxies.
     var addressing = ClientAddressing()
 
     func admit(_ head: borrowing HTTPRequestHead) -> HTTPAdmission {
         let origin = ConnectionOrigin.of(head.connectionContext)
         var headers: [(name: String, value: String)] = []
-        // Over http browsers ignore it (RFC 6797, section 8.1).
+        // Browsers ignore it over HTTP (RFC 6797, section 8.1).
         if hstsMaxAge > 0, origin?.isEncrypted == true {
             headers.append(("Strict-Transport-Security", "max-age=\(hstsMaxAge)"))
         }
@@ -34,7 +34,7 @@ struct RequestAdmission: Sendable {
                 try accounts.takeArrival(from: address, under: access)
             }
             let principal = try isPublic ? nil : self.principal(of: head, from: address, sender, under: access)
-            // Where a client may do nothing without a token, a foreign page that reaches the gateway can't, either.
+            // If clients without a token have no permissions, a foreign page that reaches the gateway has none, either.
             if principal?.subject.isAmbient ?? (access.permissions(of: .anonymous) != nil) {
                 try browserPolicy.checkHost(head)
             }
@@ -62,10 +62,10 @@ struct RequestAdmission: Sendable {
         }
     }
 
-    /// Counts a request. Its body and that of its response count when they are there, so a client that has sent or got too much has to
-    /// wait with the next one.
+    /// Counts a request. Its body and the body of its response are counted after they are transferred, so a client that
+    /// has exceeded its rate is refused with its next request.
     ///
-    /// - Throws: `Problem` with status 429 if it comes too early.
+    /// - Throws: `Problem` with status 429 if it arrives too early.
     private func limit(_ head: borrowing HTTPRequestHead, _ principal: Principal, under policy: Policy) throws(Problem)
     {
         guard head.method != .options, let rates = principal.rates(under: policy) else { return }
@@ -78,19 +78,20 @@ struct RequestAdmission: Sendable {
         if let rate = rates[.requests] { try account.take(.requests, 1, at: rate) }
     }
 
-    /// The address of the client.
+    /// Returns the address of the client.
     private func address(of head: borrowing HTTPRequestHead) -> String {
         let peer = ConnectionOrigin.of(head.connectionContext)?.peer ?? head.peer
         guard let field = addressing.fieldName(forPeer: peer) else { return peer }
         return addressing.client(behind: peer, head.combinedHeader(field))
     }
 
-    /// The address of the client for the request log; nil if it is that of the connection.
+    /// Returns the address of the client for the request log; nil if it is that of the connection.
     private func unknownClient(_ address: String, of head: borrowing HTTPRequestHead) -> UnknownClient? {
         address == head.peer ? nil : UnknownClient(address)
     }
 
-    /// The memory for the request's body: that of the client that the connection is counted for, or of its address.
+    /// Returns the memory account for the request's body: that of the client to which the connection is charged, or of
+    /// its address.
     private func budget(of head: borrowing HTTPRequestHead, from address: String) -> MemoryAccount {
         if let state = head.connectionState as? ConnectionState { return state.memory }
         return accounts.account(ofAddress: address).connection()
@@ -121,14 +122,15 @@ struct RequestAdmission: Sendable {
         return principal
     }
 
-    /// A URL may end up in a log: a ticket opens one stream, and nothing else.
+    /// Returns the ticket in the URL. A URL may be logged, so a ticket can only open one stream.
     private func ticket(of head: borrowing HTTPRequestHead) -> String? {
         head.pathTemplate == EventStreamResource.path ? head.queryValue(QueryNames.ticket) : nil
     }
 
-    /// Keeps a place for the connection of a principal, which counts one connection as long as it sends the requests on it.
+    /// Reserves a place for the connection of a principal. The principal counts one connection as long as it sends the
+    /// requests on it.
     ///
-    /// - Throws: `Problem` if there is none. The connection is closed then.
+    /// - Throws: `Problem` if there is no place. The connection is closed in that case.
     private func hold(
         _ head: borrowing HTTPRequestHead,
         for principal: Principal,
@@ -137,7 +139,8 @@ struct RequestAdmission: Sendable {
     ) throws(Problem) {
         let last = head.connectionState as? ConnectionState
         let held: ConnectionState.Held
-        // Clients without a token are counted by their addresses, of which a proxy brings several on one connection.
+        // Clients without a token are counted by their addresses, and a proxy can send requests of several addresses on
+        // one connection.
         if let last, last.principal.subject == principal.subject,
             principal.subject != .anonymous || last.principal.address == principal.address
         {
@@ -159,12 +162,12 @@ struct RequestAdmission: Sendable {
     }
 }
 
-/// The principal and the credentials of the last request on a connection, and the client's place for it. Most clients send the same
-/// credentials with each request; then the digest of the token is not computed again.
+/// The principal and the credentials of the last request on a connection, and the client's place for it. Most clients
+/// send the same credentials with each request; then the digest of the token is not computed again.
 private final class ConnectionState: Sendable {
-    /// What a client holds for the connection.
+    /// The resources that a client uses for the connection.
     struct Held {
-        /// The bytes of a connection without bodies: libmicrohttpd's memory for it comes on top.
+        /// The memory of a connection without bodies, in bytes. libmicrohttpd's memory for it is added.
         static let cost = 4 << 10
 
         let place: Place
@@ -172,7 +175,7 @@ private final class ConnectionState: Sendable {
         /// Charges the bodies of requests.
         let memory: MemoryAccount
 
-        /// - Parameter encryption: the bytes that its encryption holds.
+        /// - Parameter encryption: the memory of the connection's encryption, in bytes.
         init(_ account: ClientAccount, encryption: Int) throws(Problem) {
             place = try account.take(.connections)
             charge = try account.charge(Self.cost + encryption)
@@ -199,10 +202,11 @@ private final class ConnectionState: Sendable {
         if case .certificate = principal.subject { true } else { false }
     }
 
-    /// Whether the token has not expired, and no other policy has come into force, which may not have it.
+    /// Returns whether the token has not expired and the policy has not been replaced: another policy may not contain
+    /// the token.
     func isCurrent(_ policy: Policy) -> Bool { policySerial == policy.serial && principal.isValid }
 
-    /// Compares in constant time: the next request may be another client's, behind the same proxy.
+    /// Compares in constant time, because the next request may come from another client behind the same proxy.
     func isSame(as other: UnsafeBufferPointer<UInt8>) -> Bool {
         guard let authorization else { return false }
         return other.count == authorization.count
@@ -211,7 +215,7 @@ private final class ConnectionState: Sendable {
 }
 
 extension BrowserPolicy.Sender {
-    /// The origin of the page; nil for the gateway's own and for a client that is no page.
+    /// The origin of the page; nil for the gateway's own page and for a client that is not a page.
     var origin: WebOrigin? {
         if case .page(let origin) = self { origin } else { nil }
     }

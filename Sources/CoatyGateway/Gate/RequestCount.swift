@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Counts the requests of clients: all since the gateway started, and those that still wait for responses.
+/// Counts the requests of clients: all since the gateway started, and the pending ones.
 final class RequestCount: Sendable {
     private let begun = Atomic(0)
     private let ended = Atomic(0)

@@ -7,22 +7,23 @@ struct RequestOptions: Sendable {
 
     static let defaultLimit = 1
     static let limits = 0...Int(Int32.max)
-    /// In milliseconds.
+    /// The default timeout, in milliseconds.
     static let defaultTimeout = 2000
 
     /// The number of responses after which the request ends; 0 for all responses until the timeout.
     let limit: Int
-    /// In milliseconds.
+    /// The timeout, in milliseconds.
     let timeout: Int
     /// The request ends with the first response that matches this condition.
     let until: ClientCondition?
-    /// Maximum number of responses that wait to be judged, and of their bytes. Beyond that, or without memory, the request ends.
+    /// Maximum number of responses that are queued for evaluation, and of their bytes. Beyond that, or without memory,
+    /// the request ends.
     let maximumWaiting: Int
     let maximumWaitingBytes: Int
 
     /// Parses `limit`, `timeout` and `until`.
     ///
-    /// - Throws: an error with the parameter that is invalid.
+    /// - Throws: an error with the invalid parameter.
     init(_ parameters: some ClientParameters) throws {
         let maximumTimeout = parameters.limits.timeout
         timeout =
@@ -34,8 +35,9 @@ struct RequestOptions: Sendable {
         maximumWaitingBytes = parameters.limits.responseBytes
     }
 
-    /// Returns whether a response ends the request: the payload of a Return event matches ``until``, or at least one object of any other
-    /// response does. Nil if that takes too many steps. And the steps that it has taken.
+    /// Returns whether a response ends the request, and the number of evaluation steps. A Return event ends it if its
+    /// payload matches ``until``; any other response ends it if at least one of its objects matches. `isAwaited` is nil
+    /// if the evaluation takes too many steps.
     func isAwaited(_ type: CommunicationEventType, _ payload: Payload) -> (isAwaited: Bool?, steps: Int) {
         guard let until else { return (false, 0) }
         let (isAwaited, steps) = until.evaluate { (budget) throws(WorkExceeded) in

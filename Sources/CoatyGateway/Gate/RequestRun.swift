@@ -7,7 +7,7 @@ import Synchronization
 protocol ResponseSink: Sendable {
     /// Accepts a response. Must not block or call the run, which holds its lock.
     ///
-    /// - Returns: whether there is room for more responses. If not, the request ends.
+    /// - Returns: whether there is space for more responses. If not, the request ends.
     func take(_ frame: ServerFrame) -> Bool
 
     /// Called once, after the last response.
@@ -21,11 +21,12 @@ protocol ResponseSink: Sendable {
 
 /// A published request, which passes its responses to a sink until it ends.
 ///
-/// It ends at its limit or timeout, with a response that matches `until`, when the connection to the broker is lost, when the
-/// sink has no room, or when the client cancels it. The broker's thread only appends a response to the intake; the run's turns
-/// judge the responses and build their texts, in their order. An end that is due waits for the responses that came before it.
+/// It ends at its limit or timeout, with a response that matches `until`, when the broker connection is lost, when the
+/// sink has no space, or when the client cancels it. The broker's thread only appends a response to the intake; the
+/// run's turns evaluate the responses and build their texts, in order. An end takes effect after the responses that
+/// were received before it.
 final class RequestRun: Job {
-    /// A response, as it was received.
+    /// A received response.
     private struct Arrival: Sendable {
         let type: CommunicationEventType
         let sourceId: CoatyUUID?
@@ -39,7 +40,7 @@ final class RequestRun: Job {
         var arrivals: Deque<Arrival> = []
         /// Bytes of the arrivals.
         var bytes = 0
-        /// Why the request ends after the arrivals.
+        /// The reason why the request ends after the arrivals.
         var due: ServerFrame.EndReason?
         /// The number of responses that count toward the limit.
         var counted = 0
@@ -47,7 +48,7 @@ final class RequestRun: Job {
         var deadline: Deadline?
     }
 
-    /// How a response, or the lack of it, ends the request.
+    /// The way in which a response, or its absence, ends the request.
     private enum End {
         case done(ServerFrame.EndReason)
         case failed(Problem)
@@ -96,12 +97,12 @@ final class RequestRun: Job {
     /// - Parameters:
     ///   - place: released when the request is written or given up.
     ///   - count: counts the request, even if it can't be published.
-    ///   - client: the client that pays for judging the responses, which wait while it is overdrawn.
+    ///   - client: the client that is charged for evaluating the responses, which stay queued while it is overdrawn.
     ///   - memory: the account to which queued responses are charged.
-    ///   - workers: judge the responses.
-    ///   - isFiltered: whether the sink is to report that responses may have been withheld.
-    ///   - visible: returns the part of a response that the client may see; nil if it must not see anything. A hidden response
-    ///     does not count and can't end the request.
+    ///   - workers: the threads that evaluate the responses.
+    ///   - isFiltered: whether the sink must report that responses may have been withheld.
+    ///   - visible: returns the part of a response that the client may see; nil if it must not see anything. A hidden
+    ///     response does not count and can't end the request.
     ///   - observe: called with each response, including those that are hidden or arrive too late for the sink.
     /// - Throws: if the request can't be published. The sink's `end` is then not called.
     static func start<Request: RequestEvent>(
@@ -214,7 +215,7 @@ final class RequestRun: Job {
     }
 
     /// Passes a response to the sink.
-    ///
+    /// - Returns: the way in which it ends the request; nil if it does not.
     /// - Returns: how it ends the request; nil if it does not.
     private func judge(_ arrival: Arrival) -> End? {
         guard let payload = visible(arrival.payload) else { return nil }

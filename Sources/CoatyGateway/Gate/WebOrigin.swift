@@ -1,5 +1,5 @@
-/// The origin of a web page as browsers write it: `scheme://host[:port]`, without the scheme's default port (RFC 6454, section
-/// 6.2).
+/// The origin of a web page in the form that browsers send: `scheme://host[:port]`, without the scheme's default port
+/// (RFC 6454, section 6.2).
 struct WebOrigin: Hashable, Sendable {
     let text: String
     /// Host and port.
@@ -21,7 +21,7 @@ struct WebOrigin: Hashable, Sendable {
         self.text = "\(parts[0])://\(authority)"
     }
 
-    /// Whether a page of this origin has reached the server under its own host and port.
+    /// Returns whether a page of this origin has reached the server under its own host and port.
     func isSame(asHost host: String) -> Bool {
         let host = host.lowercased()
         return host == authority || host == authority + defaultPort
