@@ -3,13 +3,13 @@ import Synchronization
 
 /// The accounts of all clients.
 ///
-/// Its lock is a leaf: nothing else is locked while it is held.
+/// Its lock is a leaf: no other lock is taken while it is held.
 final class Accounts: Sendable {
     fileprivate static let minimumSweep = 64
 
     fileprivate struct Table {
         var accounts: [ClientKey: ClientAccount] = [:]
-        /// The shares of new accounts; nil for those at start.
+        /// The shares of new accounts; nil for the initial shares.
         var shares: Limits?
         /// The number of accounts at which unused ones are removed.
         var sweep = Accounts.minimumSweep
@@ -33,7 +33,7 @@ final class Accounts: Sendable {
         totals = Resource.allCases.map { Tally(limits.quota(of: $0)) }
     }
 
-    /// Returns the account of a principal: that of its token, of its user, of its certificate, or of its address.
+    /// Returns the account of a principal: the account of its token, user, certificate or address.
     func account(of principal: Principal) -> ClientAccount {
         switch principal.subject {
         case .token(let name): account(.token(name))
@@ -56,7 +56,8 @@ final class Accounts: Sendable {
         }
     }
 
-    /// Changes how much of each resource one client may have; the totals stay. What clients have more than that stays theirs.
+    /// Changes the shares that one client may have of each resource; the totals stay. Clients keep what they already
+    /// have, even if it exceeds the new share.
     func change(shares: Limits) {
         var shares = shares
         for resource in Resource.allCases { shares[resource].total = limits[resource].total }
@@ -69,15 +70,16 @@ final class Accounts: Sendable {
         }
     }
 
-    /// How much of a resource all clients have.
+    /// Returns the amount of a resource that all clients use.
     func used(_ resource: Resource) -> Int { totals[resource.rawValue].used }
 
-    /// The accounts of the clients that hold something, or did so lately.
+    /// The accounts of the clients that use resources, or did so recently.
     var clients: [ClientAccount] { table.withLock { Array($0.accounts.values) } }
 }
 
 extension Accounts.Table {
-    /// Removes the accounts that hold nothing, owe no work and that nobody else refers to. Nobody can get a reference meanwhile: the table is locked.
+    /// Removes the accounts without resources, unpaid work and other references. No other thread can get a reference
+    /// meanwhile: the table is locked.
     fileprivate mutating func removeUnused() {
         accounts.removeUnused { $0.isEmpty }
         sweep = max(Accounts.minimumSweep, 2 * accounts.count)

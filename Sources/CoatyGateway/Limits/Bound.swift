@@ -1,8 +1,8 @@
-/// One bound of ``Limits`` that can be set.
+/// One configurable bound of ``Limits``.
 ///
-/// Names: `maximum-<things>` in all, `maximum-<things>-per-client` for one client, `maximum-<thing>-size` for the bytes of one,
-/// `minimum-<things>-per-client` for what one client gets in any case, `<kind>-threads` for threads, `<thing>-timeout`,
-/// `<thing>-delay` and `<thing>-spread` for times.
+/// Names: `maximum-<things>` for all clients together, `maximum-<things>-per-client` for one client,
+/// `maximum-<thing>-size` for the bytes of one thing, `minimum-<things>-per-client` for the guaranteed amount of one
+/// client, `<kind>-threads` for threads, `<thing>-timeout`, `<thing>-delay` and `<thing>-spread` for times.
 struct Bound: Sendable {
     enum Unit: String, Sendable {
         case bytes, seconds, milliseconds, number
@@ -10,17 +10,17 @@ struct Bound: Sendable {
 
     /// The name of the setting.
     let name: String
-    /// The name that the setting had before.
+    /// The earlier name of the setting.
     var formerName: String?
     let unit: Unit
     let range: ClosedRange<Int>
-    /// What is bounded.
+    /// The limited amount.
     let help: String
-    /// How the default is derived; nil if it is a number.
+    /// The derivation of the default; nil if it is a number.
     var derivation: String?
-    /// What happens at the bound.
+    /// The behaviour at the bound.
     let atTheBound: String
-    /// Whether a reload puts a change in force.
+    /// Whether a reload applies a change.
     var isReloadable = false
     let value: @Sendable (Limits) -> Int?
     let set: @Sendable (inout Limits, Int) -> Void

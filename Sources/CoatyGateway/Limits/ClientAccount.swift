@@ -1,35 +1,35 @@
 import HTTPServer
 import Synchronization
 
-/// What one client holds: memory, and its share of each resource.
+/// The resources of one client: its memory, and its share of each resource.
 ///
-/// A client is a token, or for clients without one their address. Places and the accounts of connections keep it.
+/// A client is a token or, without a token, an address. Places and the accounts of connections keep a reference to it.
 final class ClientAccount: Sendable {
-    /// Whose account it is.
+    /// The client that the account belongs to.
     let client: ClientKey
     /// The bytes that the gateway holds for the client.
     let memory: MemoryAccount
-    /// The work that is done for the client.
+    /// The work that is performed for the client.
     let work: WorkRate
     private let published = Atomic(0)
     private let publishedSize = Atomic(0)
     private let levels = RateLevels()
-    /// Of the requests from the client's address, also of those with credentials.
+    /// The rate of the requests from the client's address, including those with credentials.
     private let arrivals = RateLevels()
-    /// The outbound queues that wait because of the rate of ``Rate/Kind/bytesOut``.
+    /// The outbound queues that are held back because of the rate of ``Rate/Kind/bytesOut``.
     let line = Mutex(SendLine())
     /// Releases the outbound queues in the line.
     let ticket = JobTicket(isUrgent: false)
     private let tallies: [Tally]
     private let totals: [Tally]
     private let refusals: Refusals
-    /// The least that a publication counts in the outbox.
+    /// Minimum number of bytes that a publication counts in the outbox.
     private let minimumOutbox: Int
-    /// Maximum bytes of the events that one of the client's connections queues.
+    /// Maximum number of bytes of queued events on one of the client's connections.
     let queuedBytes: Int
-    /// Maximum bytes of the responses to one request, and of those that a connection queues.
+    /// Maximum number of bytes of the responses to one request, and of queued responses on a connection.
     let responseBytes: Int
-    /// Maximum number of replies to frames that one of the client's connections queues.
+    /// Maximum number of queued replies on one of the client's connections.
     let queuedReplies: Int
 
     init(
@@ -57,7 +57,7 @@ final class ClientAccount: Sendable {
 
     /// Takes a part of a resource until the place is released.
     ///
-    /// - Throws: `Problem` with status 429 if the client has its share already, or 503 if nothing is left.
+    /// - Throws: `Problem` with status 429 if the client's share is used up, or 503 if the resource is used up.
     func take(_ resource: Resource, _ amount: Int = 1) throws(Problem) -> Place {
         let tally = tallies[resource.rawValue]
         if let reason = tally.take(amount) {
@@ -69,7 +69,7 @@ final class ClientAccount: Sendable {
 
     /// Takes a part of the client's share of a resource whose total is bounded elsewhere.
     ///
-    /// - Throws: `Problem` with status 429 if the client has its share already.
+    /// - Throws: `Problem` with status 429 if the client's share is used up.
     func takeOwn(_ resource: Resource) throws(Problem) -> Place {
         let (tally, total) = (tallies[resource.rawValue], totals[resource.rawValue])
         if let reason = tally.take(1, below: total, finish: { _ in nil }) {
@@ -82,7 +82,7 @@ final class ClientAccount: Sendable {
     /// Takes a part of the outbox for an event.
     ///
     /// - Parameters:
-    ///   - bytes: those of the payload.
+    ///   - bytes: the size of the payload.
     ///   - publications: the number of names that the event is published under, each with the payload.
     /// - Throws: as ``take(_:_:)``.
     func takeOutbox(_ bytes: Int, publications: Int = 1) throws(Problem) -> Place {
@@ -103,7 +103,7 @@ final class ClientAccount: Sendable {
 
     /// Charges memory until the charge is released.
     ///
-    /// - Throws: `Problem` with status 429 if the client holds as much as it may, or 503 if nothing is left.
+    /// - Throws: `Problem` with status 429 if the client's memory limit is reached, or 503 if no memory is left.
     func charge(_ bytes: Int) throws(Problem) -> Charge {
         do throws(MemoryAccount.NoRoom) {
             return try memory.charged(bytes)
@@ -113,18 +113,18 @@ final class ClientAccount: Sendable {
         }
     }
 
-    /// Takes an amount from what the client may do now.
+    /// Takes an amount from the client's current allowance.
     ///
-    /// - Throws: `Problem` with status 429 if it may not do as much now.
+    /// - Throws: `Problem` with status 429 if the allowance is too small.
     func take(_ kind: Rate.Kind, _ amount: Int, at rate: Rate, _ now: Int64 = WorkBucket.now()) throws(Problem) {
         guard let wait = levels.take(kind, amount, at: rate, now) else { return }
         refusals.count(.rate(kind), .own, client)
         throw Problems.rateLimited(kind, rate, wait: wait)
     }
 
-    /// Takes a request from what may come from the client's address, whoever sends it.
+    /// Takes a request from the allowance of the client's address, whoever sends it.
     ///
-    /// - Throws: `Problem` with status 429 if it comes too early.
+    /// - Throws: `Problem` with status 429 if it arrives too early.
     func takeArrival(at rate: Rate, _ now: Int64 = WorkBucket.now()) throws(Problem) {
         guard let wait = arrivals.take(.requests, 1, at: rate, now) else { return }
         refusals.count(.addressRate, .own, client)
@@ -133,29 +133,29 @@ final class ClientAccount: Sendable {
         throw problem
     }
 
-    /// Checks whether the client owes too much for another HTTP request.
+    /// Checks whether the client's debt is too large for another HTTP request.
     ///
-    /// - Throws: `Problem` with status 429 if it owes more than ``RateLevels/requestCredit``.
+    /// - Throws: `Problem` with status 429 if the debt exceeds ``RateLevels/requestCredit``.
     func checkDebt(_ kind: Rate.Kind, at rate: Rate, _ now: Int64 = WorkBucket.now()) throws(Problem) {
         guard let wait = levels.take(kind, 0, at: rate, credit: RateLevels.requestCredit, now) else { return }
         refusals.count(.rate(kind), .own, client)
         throw Problems.rateLimited(kind, rate, wait: wait)
     }
 
-    /// Returns how long the client has to wait because it owes something, in nanoseconds; nil if it does not.
+    /// Returns the time until the client's debt is paid, in nanoseconds; nil if it has none.
     func wait(_ kind: Rate.Kind, at rate: Rate, _ now: Int64 = WorkBucket.now()) -> Int64? {
         levels.take(kind, 0, at: rate, now)
     }
 
-    /// Counts that something was refused that is not taken from the account.
+    /// Counts a refusal of something that is not taken from the account.
     func countRefusal(_ kind: Refusals.Kind, _ exhaustion: Tally.Exhaustion) {
         refusals.count(kind, exhaustion, client)
     }
 
-    /// Counts that events and responses for the client wait.
+    /// Counts that events and responses for the client are held back.
     func countWait(_ kind: Rate.Kind) { refusals.countWait(kind, client) }
 
-    /// Takes an amount from what the client may do, whether it may do as much now or not.
+    /// Takes an amount from the client's allowance, even if the allowance is too small.
     func spend(_ kind: Rate.Kind, _ amount: Int, at rate: Rate, _ now: Int64 = WorkBucket.now()) {
         levels.spend(kind, amount, at: rate, now)
     }
@@ -163,17 +163,17 @@ final class ClientAccount: Sendable {
     /// Creates the account of one of the client's connections.
     func connection() -> MemoryAccount { MemoryAccount(within: memory, limit: .max, owner: self) }
 
-    /// Changes how much of each resource the client may have.
+    /// Changes the client's share of each resource.
     func change(shares limits: Limits) {
         for resource in Resource.allCases {
             tallies[resource.rawValue].change(limit: limits.quota(of: resource).perClient)
         }
     }
 
-    /// How much of a resource the client has.
+    /// Returns the amount of a resource that the client uses.
     func used(_ resource: Resource) -> Int { tallies[resource.rawValue].used }
 
-    /// Whether the client holds nothing, owes no work, and may do as much as ever.
+    /// Whether the client uses no resources, has no unpaid work, and has its full allowance.
     var isEmpty: Bool {
         let now = WorkBucket.now()
         return memory.used == 0 && work.isIdle(at: now) && levels.isIdle(at: now) && arrivals.isIdle(at: now)

@@ -1,6 +1,7 @@
 import Glibc
 
-/// Who shares an account: the clients with one token, those of one user of an identity provider, or those without a token that come from one address.
+/// The key of a shared account: the clients with one token, those of one user of an identity provider, or those without
+/// a token from one address.
 enum ClientKey: Hashable, Sendable, CustomStringConvertible {
     case token(String)
     case user(issuer: String, name: String)

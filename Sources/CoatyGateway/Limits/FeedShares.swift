@@ -3,7 +3,8 @@ import Synchronization
 
 /// Counts for each client the feeds that it has subscriptions to, each feed once.
 ///
-/// The total number of feeds is the hub's: clients share them. Its lock is a leaf: nothing else is locked while it is held.
+/// The hub limits the total number of feeds, which clients share. The lock is a leaf: no other lock is taken while it
+/// is held.
 final class FeedShares: Sendable {
     private struct Key: Hashable, Sendable {
         let client: ClientKey
@@ -17,10 +18,10 @@ final class FeedShares: Sendable {
 
     private let entries = Mutex<[Key: Entry]>([:])
 
-    /// Counts a subscription until what is returned is released.
+    /// Counts a subscription until the returned object is released.
     ///
     /// - Returns: nil if subscriptions of this kind do not share a feed.
-    /// - Throws: `Problem` if the client has its share of feeds.
+    /// - Throws: `Problem` if the client's share of feeds is used up.
     func take(_ observation: Observation, by account: ClientAccount) throws(Problem) -> (any AnyObject & Sendable)? {
         switch observation {
         case .ioState, .routing: return nil
@@ -30,7 +31,7 @@ final class FeedShares: Sendable {
         if addSubscription(key) { return FeedShare(self, key) }
         let place = try account.takeOwn(observation.isTraffic ? .brokerConnections : .feeds)
         entries.withLock { entries in
-            // Another thread may have been faster.
+            // Another thread may have added the entry first.
             if entries[key] == nil { entries[key] = Entry(place: place) } else { entries[key]?.subscriptions += 1 }
         }
         return FeedShare(self, key)

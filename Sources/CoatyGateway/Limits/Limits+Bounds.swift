@@ -1,5 +1,5 @@
 extension Limits {
-    /// All bounds that can be set, in the order of the documentation.
+    /// All configurable bounds, in the order of the documentation.
     static let bounds: [Bound] =
         memoryBounds + Resource.allCases.flatMap(\.bounds) + networkBounds + registryBounds + connectionBounds
         + workBounds
@@ -154,7 +154,7 @@ extension Resource {
             atTheBound: "429 `\(problem.type)`",
             \Limits[self].perClient
         )
-        // A client keeps what it has, even if that is more than its new share.
+        // A client keeps what it has, even if it exceeds the client's new share.
         perClient.isReloadable = true
         return [total, perClient]
     }

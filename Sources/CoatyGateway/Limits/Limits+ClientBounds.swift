@@ -1,5 +1,5 @@
 extension Limits {
-    /// Seconds that a stop needs besides the drain delay.
+    /// Seconds that a stop needs in addition to the drain delay.
     static let minimumStopTime = 8
     private static let maximumStopTimeout = 300
 

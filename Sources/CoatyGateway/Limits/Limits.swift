@@ -1,8 +1,8 @@
 import Foundation
 
-/// The bounds on what clients can make the gateway hold and do. `Limits.bounds` lists them with their settings.
+/// The limits on the resources and work that clients can cause. `Limits.bounds` lists them with their settings.
 struct Limits: Sendable {
-    /// A bound on a count, in all and for one client.
+    /// A limit on a count, for all clients together and for one client.
     struct Count: Sendable {
         var total: Int
         /// Nil for half of the total.
@@ -23,7 +23,7 @@ struct Limits: Sendable {
     var objectSize = 1 << 20
     /// Steps of one query of the object registry.
     var querySteps = 20_000_000
-    /// Bytes of the properties that such a query keeps to order objects by.
+    /// Bytes of the properties that such a query keeps to sort objects.
     var queryMemory = 32 << 20
     /// Objects that one response lists.
     var listedObjects = 1000
@@ -53,20 +53,21 @@ struct Limits: Sendable {
     var timeout = 60_000
     /// Seconds from the first byte of an HTTP request to the end of its body.
     var requestTimeout = 60
-    /// Seconds for each step until a connection has shown its protocol and, over WebSocket, who its client is.
+    /// Seconds for each step until a connection has sent the bytes that identify its protocol and, over WebSocket, has
+    /// authenticated.
     var handshakeTimeout = 10
     /// Seconds that an HTTP connection may make no progress.
     var connectionTimeout = 30
     /// Seconds for which the gateway still serves after a signal to stop.
     var drainDelay = 0
-    /// Events of a feed that may wait until they are judged: about two seconds of a busy network, because a single large event can hold up
-    /// all others for a part of a second.
+    /// Queued events of a feed: about two seconds of a busy network, because a single large event can delay all others
+    /// for a fraction of a second.
     var waitingEvents = 16_384
-    /// Events that a subscription may queue.
+    /// Queued events of a subscription.
     var buffer = 4096
-    /// Bytes of the events that a connection may queue.
+    /// Bytes of the queued events of a connection.
     var queuedBytes = 4 << 20
-    /// Bytes of the responses to a request that are collected, and of the responses that a connection may queue.
+    /// Bytes of the collected responses to a request, and of the queued responses of a connection.
     var responseBytes = 16 << 20
     /// Property conditions of a filter.
     var filterProperties = 100
@@ -74,9 +75,9 @@ struct Limits: Sendable {
     var filterValues = 10_000
     /// Properties that a client can select.
     var fields = 100
-    /// Publications of a batch.
+    /// Publications in a batch.
     var batchPublications = 10_000
-    /// Ids of a client's Deadvertise event: each is looked up, with all objects that leave with it.
+    /// Ids in a client's Deadvertise event: each is looked up, with all objects that are withdrawn with it.
     var deadvertisedIds = 1_000
     /// Bytes of the name of an identity or an IO node. It is sent in response to every Discover event.
     var agentNameSize = 256
@@ -88,51 +89,52 @@ struct Limits: Sendable {
     var agentEventSize = 2 << 20
     /// JSON values of such an event.
     var agentEventValues = 100_000
-    /// Observed requests that are kept to be answered.
+    /// Observed requests that are kept so that clients can answer them.
     var answerableRequests = 10_000
-    /// Bytes of the observed requests that are kept to be answered; nil for a 32nd of ``memory``, at most 16 MiB.
+    /// Bytes of the observed requests that are kept so that clients can answer them; nil for a 32nd of ``memory``, at
+    /// most 16 MiB.
     var answerableRequestBytes: Int?
     /// Delivered requests that one client may answer.
     var answerableRequestsPerClient = 1024
-    /// Failed authentications of an address in a minute.
+    /// Failed authentications of an address per minute.
     var failedAttempts = 10
     /// Addresses whose failed authentications are counted.
     var failingAddresses = 10_000
     /// Bytes of a token of an identity provider.
     var tokenSize = 8 << 10
-    /// Verified tokens of an identity provider that are remembered.
+    /// Cached verified tokens of an identity provider.
     var verifiedTokens = 4096
     /// Unused tickets.
     var tickets = 10_000
     /// Unused tickets of one client.
     var ticketsPerClient = 100
-    /// Lines of the audit log that wait to be written.
+    /// Queued lines of the audit log.
     var auditLines = 10_000
-    /// Lines of the audit log about one client in a second.
+    /// Lines of the audit log about one client per second.
     var auditLinesPerClient = 100
     /// Connections whose protocol is not known yet, and WebSocket handshakes under way.
     var undecidedConnections = 1024
-    /// Replies to frames that a connection queues.
+    /// Queued replies of a connection.
     var queuedReplies = 1024
     /// Steps of a filter for one event, of `until` for one response, and of `where` for one request.
     var filterSteps = 10_000
-    /// Objects for which a subscription keeps when `throttle` last let an event of it pass.
+    /// Objects for which a subscription stores when `throttle` last passed an event.
     var throttledObjects = 10_000
-    /// Responses to a request that wait until they are judged.
+    /// Queued responses to a request.
     var waitingResponses = 1024
     /// Answers of one client to a Discover event.
     var discoverAnswers = 1000
-    /// IO contexts of others that are listed.
+    /// Listed IO contexts of other routers.
     var observedContexts = 1000
-    /// IO nodes in them.
+    /// IO nodes in these contexts.
     var observedIoNodes = 10_000
     /// Bytes of these contexts, nodes and their associations; nil for an eighth of ``memory``, at most 64 MiB.
     var observedContextMemory: Int?
-    /// Changes of one IO context that wait for each other.
+    /// Queued changes of one IO context.
     var waitingContextChanges = 16
-    /// Publications of an identity or IO node that wait for the broker.
+    /// Queued publications of an identity or IO node.
     var agentPublications = 1000
-    /// Bytes that a client gets even if others hold much, as long as the reserve lasts.
+    /// Bytes that a client gets even if others use much memory, as long as the reserve lasts.
     var minimumMemory = 256 << 10
     /// Seconds from a signal to stop until the process has ended.
     var stopTimeout = 10
@@ -140,7 +142,7 @@ struct Limits: Sendable {
     var reconnectSpread = 5
     /// Threads that serve HTTP connections.
     var httpThreads = 2
-    /// Threads that judge events and responses; nil for ``eventWorkers``' default.
+    /// Threads that evaluate events and responses; nil for ``eventWorkers``' default.
     var eventThreads: Int?
     /// Threads that search objects; nil for ``queryWorkers``' default.
     var queryThreads: Int?
@@ -154,47 +156,50 @@ struct Limits: Sendable {
         set { counts[resource.rawValue] = newValue }
     }
 
-    /// The quota of a resource.
+    /// Returns the quota of a resource.
     func quota(of resource: Resource) -> Quota {
         Quota(count: self[resource].total, perClient: self[resource].perClient)
     }
 
-    /// The least that a publication counts in the outbox: a client with half of the bytes has half of the publications.
+    /// Minimum number of bytes that a publication counts in the outbox: a client with half of the bytes has half of the
+    /// publications.
     var outboxBytesPerPublication: Int { self[.outbox].total / max(1, outboxPublications) }
 }
 
 // MARK: - Memory
 
 extension Limits {
-    /// The bytes that are accounted: 70 %. The rest is for fragmentation and for what the C libraries hold.
+    /// The accounted bytes: 70 %. The rest is for fragmentation and for the memory of C libraries.
     var accountedMemory: Int { memory / 10 * 7 }
     /// The part of ``accountedMemory`` for the object registry.
     var registryMemory: Int { objectMemory ?? accountedMemory / 8 }
-    /// The bytes of objects in it. The rest is for what the registry needs for each object, and for objects that were removed lately.
+    /// The bytes of objects in it. The rest is for the registry's overhead for each object, and for recently removed
+    /// objects.
     var registryBytes: Int {
         let rest = registryObjects * ObjectTable.bytesPerObject + ObjectTable.maximumRemovedBytes
         return max(registryMemory / 2, registryMemory - rest)
     }
-    /// The part for events that wait for the fan-out workers.
+    /// The part for events that are queued for the fan-out workers.
     var feedMemory: Int { accountedMemory / 16 }
     /// The part for messages of the broker that are being received and parsed.
     var inboundMemory: Int { accountedMemory / 16 * 3 }
-    /// Bytes of an event that is received from the broker. Parsed, one takes a few times as much.
+    /// Maximum size of an event that is received from the broker, in bytes. A parsed event takes a few times as much
+    /// memory.
     var maximumEventSize: Int { eventSize ?? min(16 << 20, memory / 16) }
     /// The part for the replay buffers.
     var replayBytes: Int { replayMemory ?? min(16 << 20, accountedMemory / 16) }
 
-    /// Bytes of what is listed of other routers, which is not accounted.
+    /// Bytes of the listed contexts of other routers, which are not accounted.
     var contextMemory: Int { observedContextMemory ?? min(64 << 20, memory / 8) }
-    /// Bytes of the requests that clients may answer, which are not accounted either.
+    /// Bytes of the requests that clients may answer, which are not accounted, either.
     var requestMemory: Int { answerableRequestBytes ?? min(16 << 20, memory / 32) }
 
-    /// The part for clients: the rest. The gateway's own parts stay available even if clients use all of theirs.
+    /// The part for clients: the rest. The gateway's own parts stay available even if clients use their entire part.
     var clientMemory: Int {
         accountedMemory - registryMemory - feedMemory - inboundMemory - replayBytes - self[.outbox].total
     }
 
-    /// The least that must be left for clients.
+    /// Minimum number of bytes that must be left for clients.
     var minimumClientMemory: Int { accountedMemory / 4 }
 
     /// The quota of the bytes that are charged to clients.
@@ -234,7 +239,7 @@ extension Resource {
 }
 
 extension Limits {
-    /// At least two threads by default, so that one long turn does not hold up all feeds.
+    /// At least two threads by default, so that one long turn does not delay all feeds.
     var eventWorkers: Int { eventThreads ?? max(2, ProcessInfo.processInfo.activeProcessorCount) }
     var queryWorkers: Int { queryThreads ?? max(1, ProcessInfo.processInfo.activeProcessorCount / 2) }
 }

@@ -2,16 +2,17 @@ import HTTPServer
 import Synchronization
 import WebSocketServer
 
-/// Counts the bytes that are held for all clients, for one of them, or for a part of one such as a connection.
+/// Counts the bytes of all clients, of one client, or of a part of one, such as a connection.
 ///
-/// A charge to an account is a charge to all accounts above it too. Charge allocated capacity, not just the used part.
+/// A charge to an account is also a charge to all accounts above it. Charge the allocated capacity, rather than the
+/// used part.
 final class MemoryAccount: Sendable {
-    /// The bytes that each allocation costs in addition to its capacity.
+    /// The overhead of each allocation, in bytes.
     static let allocation = 32
 
     fileprivate let tally: Tally
     fileprivate let total: Tally
-    /// Keeps the client's account as long as a part of it exists.
+    /// Keeps the client's account alive as long as a part of it exists.
     private let owner: ClientAccount?
 
     /// Creates the account of all clients.
@@ -24,8 +25,8 @@ final class MemoryAccount: Sendable {
     /// Creates the account of one client, or of a part of one.
     ///
     /// - Parameters:
-    ///   - limit: the most bytes that it holds.
-    ///   - guaranteed: the bytes that it gets as long as the reserve lasts.
+    ///   - limit: the maximum number of bytes.
+    ///   - guaranteed: the number of bytes that are available as long as the reserve lasts.
     init(within parent: MemoryAccount, limit: Int, guaranteed: Int = 0, owner: ClientAccount? = nil) {
         tally = Tally(within: parent.tally, limit: limit, guaranteed: guaranteed)
         total = parent.total
@@ -35,9 +36,9 @@ final class MemoryAccount: Sendable {
     /// The bytes that are charged now.
     var used: Int { tally.used }
 
-    /// Charges bytes until they are given back. Prefer ``charge(_:with:)``, which gives back by itself.
+    /// Charges bytes until they are given back. Prefer ``charge(_:with:)``, which gives them back automatically.
     ///
-    /// - Returns: false if there is no room; nothing is charged then.
+    /// - Returns: false if there is no room; then nothing is charged.
     func take(_ bytes: Int) -> Bool { tally.take(bytes) == nil }
 
     /// Gives back bytes that were taken.
@@ -46,28 +47,28 @@ final class MemoryAccount: Sendable {
     /// Whether anything more can be charged.
     var hasRoom: Bool { tally.hasRoom }
 
-    /// Charges bytes that only this account holds, and bytes that others may hold too.
+    /// Charges bytes that only this account uses, and bytes that other accounts may share.
     ///
-    /// - Returns: nil if there is no room; nothing is charged then.
+    /// - Returns: nil if there is no room; then nothing is charged.
     func charge(_ bytes: Int, with shared: SharedBytes? = nil) -> Charge? {
         reason(against: bytes, shared) == nil ? Charge(self, bytes, shared) : nil
     }
 
-    /// Charges bytes, as ``charge(_:with:)``.
+    /// Charges bytes like ``charge(_:with:)``.
     ///
-    /// - Throws: why there is no room.
+    /// - Throws: the reason why there is no room.
     func charged(_ bytes: Int) throws(NoRoom) -> Charge {
         if let reason = reason(against: bytes, nil) { throw NoRoom(reason: reason) }
         return Charge(self, bytes)
     }
 
-    /// Charges bytes without regard to the limits, if they can't be refused and have another bound.
+    /// Charges bytes without regard to the limits. For bytes that can't be refused and have another bound.
     func chargeAnyway(_ bytes: Int) -> Charge {
         tally.addAnyway(bytes)
         return Charge(self, bytes)
     }
 
-    /// Takes bytes unless there is a reason not to.
+    /// Takes bytes, or returns the reason why they can't be taken.
     private func reason(against bytes: Int, _ shared: SharedBytes?) -> Tally.Exhaustion? {
         guard let shared else { return tally.take(bytes) }
         return tally.take(bytes + shared.capacity, below: total) { isGuaranteed in
@@ -87,10 +88,10 @@ final class MemoryAccount: Sendable {
     }
 }
 
-/// The servers charge bodies and messages that are still coming.
+/// The servers charge incomplete bodies and messages.
 extension MemoryAccount: HTTPServer.ByteBudget, WebSocketServer.ByteBudget {}
 
-/// Bytes charged to an account, which are given back when this is released. It takes no lock then.
+/// Bytes that are charged to an account, and given back without a lock when this object is released.
 final class Charge: Sendable {
     private let account: MemoryAccount
     private let own: Atomic<Int>
@@ -110,9 +111,9 @@ final class Charge: Sendable {
     /// The charged bytes, without shared ones.
     var bytes: Int { own.load(ordering: .relaxed) }
 
-    /// Changes the charged bytes, without shared ones. Not for two threads at a time.
+    /// Changes the charged bytes, without shared ones. Only one thread at a time may call it.
     ///
-    /// - Returns: false if there is no room for more; nothing changes then.
+    /// - Returns: false if there is no room for more; then nothing changes.
     func resize(to bytes: Int) -> Bool {
         let current = own.load(ordering: .relaxed)
         if bytes > current {
@@ -125,22 +126,23 @@ final class Charge: Sendable {
     }
 }
 
-/// Bytes that several clients hold at a time, such as the payload of an event.
+/// Bytes that several clients share, such as the payload of an event.
 ///
-/// They count in full for each holder, but only once in the total, as long as anybody holds them.
+/// They count in full for each client, but only once in the total, as long as any client holds them.
 final class SharedBytes: Sendable {
-    /// The bytes, with what their allocation costs.
+    /// The bytes, including the overhead of their allocation.
     let capacity: Int
-    /// Invariant: the total is charged whenever this is above 0. The first holder charges it before it is counted here, and the last
-    /// one gives the bytes back afterwards, so that the total may be too high for a moment, but never too low.
+    /// Invariant: the total is charged whenever this is above 0. The first holder charges it before it is counted here,
+    /// and the last one gives the bytes back afterwards, so that the total may be too high for a moment, but never too
+    /// low.
     private let holders = Atomic(0)
 
     /// - Parameter capacity: the allocated bytes.
     init(capacity: Int) { self.capacity = capacity + MemoryAccount.allocation }
 
-    /// Adds a holder that holds `own` bytes, too.
+    /// Adds a holder, which also holds `own` bytes.
     ///
-    /// - Returns: false if the total has no room; nothing changes then.
+    /// - Returns: false if the total has no room; then nothing changes.
     fileprivate func hold(with own: Int, in total: Tally, isGuaranteed: Bool) -> Bool {
         guard total.add(own, isGuaranteed: isGuaranteed) != nil else { return false }
         var count = holders.load(ordering: .relaxed)
@@ -157,7 +159,7 @@ final class SharedBytes: Sendable {
             total.give(own)
             return false
         }
-        // Another one may have been faster.
+        // Another holder may have charged the total first.
         if holders.add(1, ordering: .relaxed).oldValue > 0 { total.give(capacity) }
         return true
     }

@@ -15,9 +15,10 @@ extension Problems {
         )
     }
 
-    /// The fields `RateLimit` and `RateLimit-Policy` are those of draft-ietf-httpapi-ratelimit-headers-11.
+    /// Returns the problem, with the fields `RateLimit` and `RateLimit-Policy` of
+    /// draft-ietf-httpapi-ratelimit-headers-11.
     ///
-    /// - Parameter wait: the time until the client may do it, in nanoseconds.
+    /// - Parameter wait: the time until the client may send it again, in nanoseconds.
     static func rateLimited(_ kind: Rate.Kind, _ rate: Rate, wait: Int64) -> Problem {
         let milliseconds = Int((wait + 999_999) / 1_000_000)
         let seconds = (milliseconds + 999) / 1000

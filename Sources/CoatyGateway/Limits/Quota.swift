@@ -1,7 +1,7 @@
-/// How much may be taken in all, and by one client. The same rule holds for bytes and for counts.
+/// The maximum amount for all clients, and for one client. The same rules apply to bytes and counts.
 ///
-/// A client never holds more than `perClient`. The last `reserve` of `total` is only for clients that hold at most `guaranteed`, so
-/// that a new client can work while others are greedy.
+/// A client never holds more than `perClient`. The last `reserve` of `total` is only for clients that hold at most
+/// `guaranteed`, so that a new client can work while others use too much.
 struct Quota: Sendable, Hashable {
     let total: Int
     let perClient: Int
@@ -15,10 +15,10 @@ struct Quota: Sendable, Hashable {
         self.reserve = reserve
     }
 
-    /// The quota of a count.
+    /// Creates the quota of a count.
     ///
-    /// A tenth is the reserve, of which a client gets a hundredth, but at least 1. There is none if the total is below 4, or if one
-    /// client may have everything.
+    /// A tenth is the reserve, of which a client gets a hundredth, but at least 1. There is no reserve if the total is
+    /// below 4, or if one client may use the total.
     ///
     /// - Parameter perClient: nil for half of the total.
     init(count total: Int, perClient: Int? = nil) {

@@ -1,8 +1,8 @@
-/// How much a client may do in a time: a bucket of ``burst`` that is filled again at a constant rate.
+/// A rate limit of a client: a bucket of ``burst`` that is filled at a constant rate.
 ///
-/// In the configuration it is a text such as `100/s`, `10/min burst 50` or `1MB/s burst 4MB`.
+/// In the configuration, it is a text such as `100/s`, `10/min burst 50` or `1MB/s burst 4MB`.
 struct Rate: Sendable, Equatable {
-    /// What is counted.
+    /// The counted amount.
     enum Kind: Int, CaseIterable, Sendable {
         /// HTTP requests, WebSocket handshakes and frames.
         case requests
@@ -11,7 +11,7 @@ struct Rate: Sendable, Equatable {
         case subscriptions
         /// The bytes of request bodies and WebSocket messages.
         case bytesIn
-        /// The bytes of response bodies and of what connections are sent.
+        /// The bytes of response bodies and of data sent on connections.
         case bytesOut
 
         /// The name in the configuration and in header fields.
@@ -27,7 +27,7 @@ struct Rate: Sendable, Equatable {
             }
         }
 
-        /// Whether bytes are counted. Their amount is known only when they are there, so a client may owe some.
+        /// Whether bytes are counted. Their number is known only after the transfer, so a client may have a debt.
         var isBytes: Bool { self == .bytesIn || self == .bytesOut }
     }
 
@@ -36,14 +36,14 @@ struct Rate: Sendable, Equatable {
     }
 
     private static let maximumAmount = 1_000_000_000_000
-    /// The longest time in which a bucket is filled, in seconds.
+    /// Maximum time in which a bucket is filled, in seconds.
     private static let maximumFilling = 86_400.0
 
-    /// A few of these can be added to the time of the clock.
+    /// Maximum number of nanoseconds. A few of these can be added to the clock's time without overflow.
     private static let maximumNanoseconds = 1e18
 
     let perSecond: Double
-    /// The most that can be done at once.
+    /// Maximum amount at one moment.
     let burst: Int
 
     /// Creates a rate from valid parts.
@@ -97,8 +97,8 @@ struct Rate: Sendable, Equatable {
         }
     }
 
-    /// The time that it takes to fill a bucket by an amount, in nanoseconds, at most 31 years. Rounded down, so that a burst is
-    /// worth its parts.
+    /// Returns the time in which a bucket is filled by an amount, in nanoseconds, at most 31 years. Rounded down, so
+    /// that a burst takes as long as its parts.
     func nanoseconds(_ amount: Int) -> Int64 {
         Int64(min(Double(amount) / perSecond * 1e9, Self.maximumNanoseconds))
     }
@@ -106,7 +106,7 @@ struct Rate: Sendable, Equatable {
     /// The time in which an empty bucket is filled, in seconds.
     var filling: Int { max(1, Int((Double(burst) / perSecond).rounded(.up))) }
 
-    /// Returns the one that allows more.
+    /// Returns the larger of two rates.
     func larger(_ other: Rate) -> Rate {
         (perSecond, burst) < (other.perSecond, other.burst) ? other : self
     }
@@ -122,7 +122,7 @@ struct Rates: Sendable, Equatable {
         set { rates[kind.rawValue] = newValue }
     }
 
-    /// Takes over those that allow more, and those of kinds that have none yet.
+    /// Replaces each rate by the other one if that is larger or this one is missing.
     mutating func formUnion(_ others: Rates) {
         for kind in Rate.Kind.allCases {
             guard let other = others[kind] else { continue }

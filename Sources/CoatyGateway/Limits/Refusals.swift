@@ -1,9 +1,9 @@
 import Logging
 import Synchronization
 
-/// Counts what clients were refused, or had to wait for, because a limit was reached, and logs it.
+/// Counts and logs refusals and delays of clients because of a limit.
 final class Refusals: Sendable {
-    /// What was refused.
+    /// The kind of a refusal.
     enum Kind: Hashable, Sendable, CustomStringConvertible {
         case memory
         case resource(Resource)
@@ -35,7 +35,7 @@ final class Refusals: Sendable {
 
     init(logger: Logger) { self.logger = logger }
 
-    /// How often clients reached each limit since the gateway started.
+    /// Number of times that clients reached each limit since the gateway started.
     var all: [Reason: Int] { counts.withLock(\.self) }
 
     func count(_ kind: Kind, _ exhaustion: Tally.Exhaustion, _ client: ClientKey) {
@@ -46,7 +46,7 @@ final class Refusals: Sendable {
         count(Reason(kind: kind, exhaustion: exhaustion), client, message)
     }
 
-    /// Counts that the events and responses for a client wait. Nothing is refused.
+    /// Counts that the events and responses for a client are held back. Nothing is refused.
     func countWait(_ kind: Rate.Kind, _ client: ClientKey) {
         let message: Logger.Message = "delayed events and responses for a client: it received more than its rate allows"
         count(Reason(kind: .rate(kind), exhaustion: .own), client, message)

@@ -5,10 +5,11 @@ import Glibc
 import Logging
 import Synchronization
 
-/// Keeps the resident memory of the process within `maximum-memory` beyond what it is at start.
+/// Limits the resident memory of the process to `maximum-memory` above its size at start.
 ///
-/// The account of the clients should see to that. This is for what it does not count: fragmentation, and what C libraries hold.
-/// Above 85 % free memory is returned to the system, above 95 % the connection that holds the most is closed, one at a time.
+/// Normally, the clients' accounts ensure this. This component handles memory that they do not count: fragmentation,
+/// and the memory of C libraries. Above 85 %, free memory is returned to the system; above 95 %, the connection that
+/// uses the most memory is closed, one at a time.
 final class ResidentMemory: Component {
     static let interval = Duration.milliseconds(250)
 
@@ -25,7 +26,8 @@ final class ResidentMemory: Component {
     private let logger: Logger
     private let state: Mutex<State>
 
-    /// - Parameter close: closes the connection of a client that holds the most; returns false if it has none.
+    /// - Parameter close: closes the connection of a client that uses the most memory; returns false if the client has
+    ///   none.
     init(_ accounts: Accounts, logger: Logger, close: @escaping @Sendable (ClientKey) -> Bool) {
         self.accounts = accounts
         self.logger = logger
@@ -33,11 +35,11 @@ final class ResidentMemory: Component {
         state = Mutex(State(watch: MemoryWatch(accounts.limits)))
     }
 
-    /// Limits what the allocator keeps for itself. Call it before the first thread is started.
+    /// Limits the memory that the allocator retains. Call it before the first thread is started.
     static func prepareAllocator() {
-        // Each arena keeps free memory of its own.
+        // Each arena retains free memory separately.
         mallopt(M_ARENA_MAX, 2)
-        // Fixed: otherwise it grows with what is freed, and large payloads stay resident.
+        // Fixed: otherwise the threshold grows with the size of freed blocks, and large payloads stay resident.
         mallopt(M_MMAP_THRESHOLD, 256 << 10)
     }
 
@@ -51,10 +53,10 @@ final class ResidentMemory: Component {
 
     func stop() async { state.withLock { $0.timer = nil } }
 
-    /// The resident memory beyond that at start, in bytes.
+    /// The resident memory above its size at start, in bytes.
     var used: Int { max(0, (Self.resident() ?? 0) - state.withLock(\.baseline)) }
 
-    /// How many connections were closed because the memory was used up.
+    /// Number of connections that were closed because the memory was used up.
     var closed: Int { state.withLock(\.closed) }
 
     private func check(at now: ContinuousClock.Instant) {
@@ -71,7 +73,8 @@ final class ResidentMemory: Component {
         }
     }
 
-    /// Closes one connection: of the client that holds the most, or of the next one. Nobody within the guaranteed share is closed.
+    /// Closes one connection of the client that uses the most memory, or else of the next one. Clients within their
+    /// guaranteed share are not closed.
     private func closeGreediest(_ used: Int) {
         let clients = accounts.clients.map { (client: $0.client, bytes: $0.memory.used) }
             .filter { $0.bytes > accounts.limits.minimumMemory }.sorted { $0.bytes > $1.bytes }
@@ -104,7 +107,8 @@ final class ResidentMemory: Component {
     }
 }
 
-/// Decides what is done about the resident memory: at most one connection is closed per second, and only after free memory was returned.
+/// Decides on actions for the resident memory: closes at most one connection per second, and only after free memory was
+/// returned.
 struct MemoryWatch: Sendable {
     enum Action: Sendable {
         case nothing
@@ -130,8 +134,8 @@ struct MemoryWatch: Sendable {
     }
 
     /// - Parameters:
-    ///   - resident: the resident memory beyond that at start, in bytes.
-    ///   - charged: the bytes that are held for clients.
+    ///   - resident: the resident memory above its size at start, in bytes.
+    ///   - charged: the bytes that are charged to clients.
     mutating func action(resident: Int, charged: Int, at now: ContinuousClock.Instant) -> Action {
         guard resident > trimLevel else { return .nothing }
         guard let trimmed, now - trimmed < Self.pause else {
@@ -144,7 +148,7 @@ struct MemoryWatch: Sendable {
     }
 }
 
-/// Calls a function again and again on a queue of its own, until it is released.
+/// Calls a function repeatedly on a separate queue, until this object is released.
 private final class RepeatingTimer: Sendable {
     private let timer: Mutex<any DispatchSourceTimer>
 

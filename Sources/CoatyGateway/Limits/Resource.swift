@@ -1,4 +1,4 @@
-/// What clients share, and one client can only have a part of.
+/// A resource that clients share, and of which one client can only use a part.
 enum Resource: Int, CaseIterable, Sendable {
     case connections
     /// WebSockets that have not authenticated. Counted by address.
@@ -38,7 +38,7 @@ enum Resource: Int, CaseIterable, Sendable {
     }
 }
 
-/// Something of a resource that a client has, until this is released. It keeps the client's account.
+/// A part of a resource that a client uses until this object is released. It keeps the client's account alive.
 final class Place: Sendable {
     private let account: ClientAccount
     private let tally: Tally

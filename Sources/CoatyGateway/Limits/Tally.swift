@@ -4,19 +4,19 @@ import Synchronization
 ///
 /// It has no lock: each level is an atomic number that never exceeds its limit.
 final class Tally: Sendable {
-    /// Why nothing was taken.
+    /// The reason why nothing was taken.
     enum Exhaustion: Sendable, Hashable {
-        /// The client, or a part of it, holds as much as it may.
+        /// The limit of the client, or of a part of it, is reached.
         case own
-        /// All clients together hold as much as they may.
+        /// The limit of all clients together is reached.
         case all
     }
 
     private let parent: Tally?
     private let maximum: Atomic<Int>
-    /// Up to this amount, the reserve of the levels above may be used.
+    /// Maximum amount for which the reserve of the levels above may be used.
     private let guaranteed: Int
-    /// The part of the limit for those that hold at most their guaranteed amount.
+    /// The part of the limit for holders within their guaranteed amount.
     private let reserved: Atomic<Int>
     private let amount = Atomic(0)
 
@@ -39,25 +39,26 @@ final class Tally: Sendable {
         reserved = Atomic(0)
     }
 
-    /// Changes the limit of a client. What is taken stays taken.
+    /// Changes the limit of a client. Amounts that are already taken stay taken.
     func change(limit: Int) { maximum.store(limit, ordering: .relaxed) }
 
     /// Changes the reserve of the top level.
     func change(reserve: Int) { reserved.store(reserve, ordering: .relaxed) }
 
-    /// What is taken now.
+    /// The amount that is currently taken.
     var used: Int { amount.load(ordering: .relaxed) }
 
     /// Takes an amount at all levels, or at none.
     ///
-    /// - Returns: why nothing was taken; nil if it was.
+    /// - Returns: the reason why nothing was taken; nil if the amount was taken.
     func take(_ amount: Int) -> Exhaustion? {
         take(amount, below: nil, isGuaranteed: false) { _ in nil }
     }
 
     /// Takes an amount at the levels below the top, and then calls `finish`.
     ///
-    /// - Parameter finish: gets whether the client is within its guaranteed amount. If it returns a reason, nothing is taken.
+    /// - Parameter finish: called with whether the client is within its guaranteed amount. If it returns a reason,
+    ///   nothing is taken.
     func take(_ amount: Int, below top: Tally, finish: (_ isGuaranteed: Bool) -> Exhaustion?) -> Exhaustion? {
         take(amount, below: top, isGuaranteed: false, finish)
     }

@@ -1,11 +1,12 @@
 import Coaty
 
-/// A text of any length that others choose, as the key of a table: a short text itself, a digest instead of a longer one.
+/// The key of a table for a text of any length from the network or a client: a short text is stored directly, a longer
+/// one as a digest.
 enum TextKey: Hashable, Sendable {
     case text(WireName)
     case digest(KeyedDigest)
 
-    /// Maximum length in bytes of a text that is kept itself. Most ids are UUIDs, which have 36.
+    /// Maximum length, in bytes, of a text that is stored directly. Most ids are UUIDs, which have 36.
     private static let maximumText = 64
 
     init(_ text: String) {

@@ -1,14 +1,14 @@
-/// What a client costs, for those who may see other clients.
+/// The costs of a client, for principals that may see other clients.
 struct ClientCost: Sendable {
     let client: ClientKey
     /// Steps of work so far.
     let work: Int
     /// Publications so far, and the bytes of their payloads.
     let publications, publishedBytes: Int
-    /// Bytes that are held for it now.
+    /// Bytes that are charged to it now.
     let memory: Int
     let connections, subscriptions, pendingRequests: Int
-    /// Whether its further work waits for that of others.
+    /// Whether its work is currently held back in favour of other clients.
     let isDelayed: Bool
 }
 
@@ -16,11 +16,11 @@ extension Accounts {
     /// Maximum number of clients in ``topClients``.
     static let maximumTopClients = 20
 
-    /// The clients that cost most, by turns in work, memory and publications. In work, those come first that have used more than their
-    /// guaranteed part lately, then those that have used most so far.
+    /// The most expensive clients, in turn by work, memory and publications. For work, clients that have recently
+    /// exceeded their guaranteed part come first, then those with the most work so far.
     var topClients: [ClientCost] {
         let now = WorkBucket.now()
-        // Read once: an order must not change while it is sorted by.
+        // Read once: values must not change while they are sorted.
         let all = clients.map { account in
             (
                 account: account, excess: account.work.excess(at: now), work: account.work.spent,

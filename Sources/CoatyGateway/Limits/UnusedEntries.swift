@@ -1,5 +1,6 @@
 extension Dictionary where Value: AnyObject {
-    /// Removes the values that nobody else refers to and that are empty. The caller keeps others from getting a reference meanwhile.
+    /// Removes the values that are empty and have no other references. The caller prevents other threads from getting a
+    /// reference meanwhile.
     mutating func removeUnused(where isEmpty: (Value) -> Bool) {
         var unused: [Key] = []
         var index = values.startIndex

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// The work that is done for one client, compared with what it may cost.
+/// The work that is performed for one client, compared with its allowance.
 ///
-/// A client is overdrawn if it has used more than half of the rate of all clients, or if they have used it all and the client more than a
-/// 64th. Work is charged after it is done, so a client may owe some, but never more than a second's. While a client is overdrawn, its
-/// further work waits: see ``WorkerPool``.
+/// A client is overdrawn if it has used more than half of the rate of all clients, or if they have used the whole rate
+/// and the client more than a 64th. Work is charged after it is performed, so a client may have a debt, but never more
+/// than one second. While a client is overdrawn, its further work is held back: see ``WorkerPool``.
 final class WorkRate: Sendable {
     private let total: WorkBucket
     private let share: WorkBucket
@@ -17,7 +17,7 @@ final class WorkRate: Sendable {
         guaranteed = WorkBucket(stepsPerSecond: total.stepsPerSecond / 64)
     }
 
-    /// Returns the steps that it takes to pass on an event or a response, besides judging it.
+    /// Returns the steps for passing on an event or a response, without its evaluation.
     ///
     /// - Parameter bytes: the bytes that are read or copied.
     static func steps(toPass bytes: Int) -> Int { 20 + bytes / 256 }
@@ -33,28 +33,29 @@ final class WorkRate: Sendable {
     /// The steps that were spent so far.
     var spent: Int { steps.load(ordering: .relaxed) }
 
-    /// How much more than its guaranteed part the client has used up lately, in nanoseconds; 0 if it has not.
+    /// Returns by how much the client has recently exceeded its guaranteed part, in nanoseconds; 0 if it has not.
     func excess(at now: Int64) -> Int64 { max(0, guaranteed.overdraft(at: now)) }
 
-    /// Whether further work for the client has to wait.
+    /// Whether further work for the client must be held back.
     var isOverdrawn: Bool { isOverdrawn(at: WorkBucket.now()) }
 
     func isOverdrawn(at now: Int64) -> Bool { overdraft(at: now) > 0 }
 
-    /// How long further work for the client has to wait if nothing else is spent, in nanoseconds; 0 or less if it does not have to.
+    /// Returns how long further work for the client must be held back if nothing else is spent, in nanoseconds; 0 or
+    /// less if it need not be.
     func overdraft(at now: Int64) -> Int64 {
         max(share.overdraft(at: now), min(total.overdraft(at: now), guaranteed.overdraft(at: now)))
     }
 
-    /// Whether nothing is left of what was spent.
+    /// Whether all spent steps are paid for.
     var isIdle: Bool { isIdle(at: WorkBucket.now()) }
 
     func isIdle(at now: Int64) -> Bool { guaranteed.isIdle(at: now) }
 }
 
-/// A rate of steps that saves up at most ``burst`` seconds and owes at most ``maximumDebt``.
+/// A rate of steps that saves up at most ``burst`` and has a debt of at most ``maximumDebt``.
 ///
-/// It is one number, without a lock: the time at which everything spent so far is paid for.
+/// It is one number without a lock: the time at which everything spent so far is paid for.
 final class WorkBucket: Sendable {
     /// In nanoseconds.
     static let burst: Int64 = 50_000_000
@@ -66,7 +67,7 @@ final class WorkBucket: Sendable {
 
     init(stepsPerSecond: Int) { self.stepsPerSecond = max(1, stepsPerSecond) }
 
-    /// The time in nanoseconds, from some moment on.
+    /// Returns the current time in nanoseconds, relative to an arbitrary moment.
     static func now() -> Int64 { Int64((ContinuousClock.now - origin) / .nanoseconds(1)) }
     private static let origin = ContinuousClock.now
 
@@ -81,7 +82,7 @@ final class WorkBucket: Sendable {
         }
     }
 
-    /// The time until everything is paid for, in nanoseconds; 0 or less if it is.
+    /// Returns the time until everything is paid for, in nanoseconds; 0 or less if it is.
     func overdraft(at now: Int64) -> Int64 { max(paid.load(ordering: .relaxed), now - Self.burst) - now }
 
     func isIdle(at now: Int64) -> Bool { paid.load(ordering: .relaxed) <= now - Self.burst }
