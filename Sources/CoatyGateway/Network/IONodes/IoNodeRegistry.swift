@@ -5,20 +5,20 @@ import Synchronization
 
 /// The IO nodes that clients have registered, each for as long as its lease is renewed.
 ///
-/// The ids of a node and its points are taken from the beginning of its registration until it has left the network, so that
-/// a Deadvertise event never hits a successor.
+/// The ids of a node and its points are reserved from the start of its registration until it has left the network, so
+/// that a Deadvertise event never affects a successor.
 final class IoNodeRegistry: Component {
-    /// How long a registration waits for the broker.
+    /// Maximum time that a registration waits for the broker.
     static let joinTimeout = Duration.seconds(5)
-    /// How many bodies of the largest size may wait for the broker for one node.
+    /// Number of bodies of the maximum size that may be queued for the broker for one node.
     static let waitingBodies = 4
 
-    /// Calls a function after a time, unless what it returns is released before. The function must not block.
+    /// Calls a function after a delay, unless the returned object is released earlier. The function must not block.
     typealias Timer = @Sendable (Duration, @escaping @Sendable () -> Void) -> any AnyObject & Sendable
 
-    /// Why a node is not registered.
+    /// The reason why a node is not registered.
     enum Refusal: Error, Equatable {
-        /// An id is taken; the pointer is its place in the request.
+        /// An id is already used; the pointer is its place in the request.
         case conflict(pointer: String)
         case tooMany(limit: Int)
         case offline
@@ -35,10 +35,10 @@ final class IoNodeRegistry: Component {
         let node: LeasedIoNode
         /// The principal that registered the node.
         let owner: Principal
-        /// The owner's place, until the node has left.
+        /// The owner's reserved place, until the node has left.
         let place: Place?
         var phase = Phase.joining
-        /// Tells a lease from the one that it was before it was renewed.
+        /// Distinguishes a renewed lease from the earlier one.
         var renewals = 0
     }
 
@@ -52,13 +52,13 @@ final class IoNodeRegistry: Component {
         var entries: [CoatyUUID: Entry] = [:]
         /// The ids of nodes, in the order of their registration.
         var order: [CoatyUUID] = []
-        /// The nodes of all ids that are taken: their own and those of their points.
+        /// The nodes of all reserved ids: their own ids and those of their points.
         var owners: [CoatyUUID: CoatyUUID] = [:]
         var points: [CoatyUUID: Point] = [:]
         var isStopped = false
     }
 
-    /// The messages of the agents of all nodes, also of those that were removed.
+    /// The messages of the agents of all nodes, including removed ones.
     var messageCounts: MessageCounts { options.messageCounts }
 
     private let options: CommunicationOptions
@@ -70,9 +70,9 @@ final class IoNodeRegistry: Component {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - options: how the agents of the nodes take part.
-    ///   - name: the name of an identity where the client gives none.
-    ///   - limit: the most nodes.
+    ///   - options: the communication options of the nodes' agents.
+    ///   - name: the name of an identity if the client sends none.
+    ///   - limit: the maximum number of nodes.
     ///   - clock: measures how long a registration waits.
     ///   - startTimer: measures the leases.
     init(
@@ -93,7 +93,7 @@ final class IoNodeRegistry: Component {
 
     func start() async {}
 
-    /// Lets all nodes leave the network at the same time; each is bounded by its binding.
+    /// Stops all nodes concurrently. The binding bounds the time that each of them takes.
     func stop() async {
         let nodes = state.withLock { state in
             state.isStopped = true
@@ -107,12 +107,12 @@ final class IoNodeRegistry: Component {
 
     // MARK: - Registration
 
-    /// Makes the node of a request, which does nothing yet.
+    /// Creates the node of a request, without starting it.
     func node(_ request: IoNodeRequest) throws -> LeasedIoNode {
         try LeasedIoNode(request, name: name, options: options, logger: logger)
     }
 
-    /// Lets a node join the network; its lease begins when it is advertised.
+    /// Starts a node; its lease begins when it is advertised.
     func register(
         _ node: LeasedIoNode,
         owner: Principal,
@@ -146,7 +146,7 @@ final class IoNodeRegistry: Component {
             state.entries[node.objectId] = Entry(node: node, owner: owner, place: place)
             state.order.append(node.objectId)
             for (id, _) in node.ids { state.owners[id] = node.objectId }
-            // Under the lock, so that whoever lets the node leave finds it started. Starting does not wait.
+            // Under the lock, so that a node that is stopped was started before. Starting does not block.
             node.communicationManager.start()
         }
     }
@@ -154,7 +154,7 @@ final class IoNodeRegistry: Component {
     /// Renews the lease of a node.
     ///
     /// - Parameter duration: nil for the current duration.
-    /// - Returns: nil if the node is no longer registered, also if another node has its id now.
+    /// - Returns: nil if the node is no longer registered, even if another node has its id now.
     func renew(_ node: LeasedIoNode, for duration: Duration?) -> Lease? {
         let nodeId = node.objectId
         return state.withLock { state in
@@ -169,9 +169,9 @@ final class IoNodeRegistry: Component {
         }
     }
 
-    /// Lets a node leave the network, and returns when it has.
+    /// Stops a node, and returns when it has left the network.
     ///
-    /// - Returns: false if the node is no longer registered, also if another node has its id now.
+    /// - Returns: false if the node is no longer registered, even if another node has its id now.
     func withdraw(_ node: LeasedIoNode) async -> Bool {
         let isLeaving = state.withLock { state in
             state.registered(node.objectId)?.node === node && state.leave(node.objectId)
@@ -181,12 +181,13 @@ final class IoNodeRegistry: Component {
         return true
     }
 
-    /// Withdraws the nodes of principals that may no longer have them, at the same time; also those that are being registered.
+    /// Withdraws the nodes of principals that are no longer allowed to have them, concurrently, including nodes that
+    /// are being registered.
     ///
-    /// - Parameter mayStay: whether a node stays.
+    /// - Parameter mayStay: returns whether a node stays.
     func withdraw(unless mayStay: (Owned) -> Bool) {
         let entries = state.withLock { Array($0.entries.values) }
-        // Outside of the lock, because conditions may take long.
+        // Outside the lock, because conditions may take long.
         let unwanted = entries.filter {
             !mayStay(Owned(node: $0.node, lease: Lease($0.node.duration), owner: $0.owner))
         }
@@ -198,7 +199,8 @@ final class IoNodeRegistry: Component {
         for node in leaving { Task { await remove(node) } }
     }
 
-    /// A sleeping task would stay until its time also where it was cancelled: renewals would pile up.
+    /// This is not a sleeping task: it would stay until its time even after cancellation, so that renewals would
+    /// accumulate.
     private func timer(_ node: LeasedIoNode, _ lease: Lease, renewals: Int) -> any AnyObject & Sendable {
         startTimer(lease.duration) { [weak self] in
             guard let self else { return }
@@ -208,7 +210,7 @@ final class IoNodeRegistry: Component {
 
     private func expire(_ node: LeasedIoNode, renewals: Int) async {
         let isExpired = state.withLock { state in
-            // A timer that was cancelled too late must not end a lease that was renewed.
+            // A timer that was cancelled too late must not end a renewed lease.
             state.entries[node.objectId]?.node === node && state.entries[node.objectId]?.renewals == renewals
                 && state.leave(node.objectId)
         }
@@ -217,7 +219,7 @@ final class IoNodeRegistry: Component {
         await remove(node)
     }
 
-    /// Frees the ids of a node when it has left.
+    /// Releases the ids of a node after it has left.
     private func remove(_ node: LeasedIoNode) async {
         await node.communicationManager.stop()
         let removed = state.withLock { state in
@@ -228,7 +230,7 @@ final class IoNodeRegistry: Component {
         withExtendedLifetime(removed) {}
     }
 
-    // MARK: - Looking up
+    // MARK: - Lookup
 
     /// Returns a registered node.
     func registered(_ nodeId: CoatyUUID) -> Owned? { state.withLock { $0.registered(nodeId) } }
@@ -241,8 +243,8 @@ final class IoNodeRegistry: Component {
         }
     }
 
-    /// Returns the principal that registered the node that has this id or a point with this id. Known from the start of the
-    /// registration until the node has left the network.
+    /// Returns the principal that registered the node with this id or with a point of this id. Known from the start of
+    /// the registration until the node has left the network.
     func owner(ofId id: CoatyUUID) -> Principal.Subject? {
         state.withLock { state in state.owners[id].flatMap { state.entries[$0]?.owner.subject } }
     }
@@ -260,7 +262,7 @@ final class IoNodeRegistry: Component {
         if case .actor(let actor) = state.withLock({ $0.points[id] }) { actor } else { nil }
     }
 
-    /// The agent of a point that is registered.
+    /// Returns the agent of a registered point.
     func agent(ofPoint id: CoatyUUID) -> CommunicationManager? {
         state.withLock { state in
             guard state.points[id] != nil, let owner = state.owners[id] else { return nil }
@@ -275,9 +277,9 @@ extension IoNodeRegistry.State {
         return .init(node: entry.node, lease: lease, owner: entry.owner)
     }
 
-    /// Takes a node and its points out of sight.
+    /// Hides a node and its points.
     ///
-    /// - Returns: false where it is not there, or leaves already.
+    /// - Returns: false if it is not registered, or already leaving.
     @discardableResult
     fileprivate mutating func leave(_ nodeId: CoatyUUID) -> Bool {
         guard let entry = entries[nodeId] else { return false }

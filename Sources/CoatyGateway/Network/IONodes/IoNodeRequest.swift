@@ -2,26 +2,27 @@ import Coaty
 import CoatyMQTT
 import Foundation
 
-/// What a client wants to register: `{contextName, ioSources?, ioActors?, characteristics?, objectId?, name?, leaseDuration?}`.
+/// The registration of an IO node by a client: `{contextName, ioSources?, ioActors?, characteristics?, objectId?,
+/// name?, leaseDuration?}`.
 struct IoNodeRequest: Sendable {
-    /// The deepest nesting of the characteristics and of a point, each counted from its own value. What a node costs grows with
-    /// size and depth, and is paid on a thread that serves other requests too; points go through a general decoder, which is
-    /// dearer.
+    /// Maximum nesting depth of the characteristics and of a point, each counted from its own value. The cost of a node
+    /// grows with its size and depth, on a thread that also serves other requests; points are decoded by a general
+    /// decoder, which is more expensive.
     static let maximumDepth = 8
     static let maximumPointDepth = 4
-    /// The longest update rate: in the field rates are integers of 32 bits.
+    /// Maximum update rate: existing agents use 32-bit integers.
     static let maximumUpdateRate = Double(Int32.max)
 
-    /// The node. Invariant: nobody changes it after `init`, so that threads may hand it over.
+    /// The node. Invariant: it is not changed after `init`, so that threads may pass it on.
     nonisolated(unsafe) let node: IoNode
-    /// All ids with their places in the request: that of the node first.
+    /// All ids with their places in the request, the id of the node first.
     let ids: [(id: CoatyUUID, pointer: String)]
-    /// The name of the identity; nil where the request has none.
+    /// The name of the identity; nil if the request has none.
     let name: String?
     let leaseDuration: Duration
 
-    /// - Parameter limits: bound the name and the number of points.
-    /// - Throws: ``PayloadError`` with the place in the request that is wrong.
+    /// - Parameter limits: the limits of the name and the number of points.
+    /// - Throws: ``PayloadError`` with the place of the error in the request.
     init(_ payload: Payload, _ limits: Limits) throws(PayloadError) {
         let body = payload.json
         try body.refuseMembers(
@@ -71,7 +72,7 @@ struct IoNodeRequest: Sendable {
         return Array(view.elements)
     }
 
-    /// The points with all that the request left out.
+    /// Returns the points with all properties that the request left out.
     private static func points(
         _ views: [JSONView],
         _ coreType: CoreType,
@@ -105,7 +106,7 @@ struct IoNodeRequest: Sendable {
         return points
     }
 
-    /// The node that the core reads in an Advertise event of it: so it is checked by the rules of the wire.
+    /// Returns the node as the core decodes it from an Advertise event, so that it is checked by the rules of the wire.
     private static func node(_ object: [String: AnyCodable]) throws(PayloadError) -> IoNode {
         do {
             let text = try PayloadCoder.encode(["object": AnyCodable.object(object)])
@@ -129,7 +130,7 @@ struct IoNodeRequest: Sendable {
         var taken: [(id: CoatyUUID, pointer: String)] = []
         private var known: Set<CoatyUUID> = []
 
-        /// The id at a place, or a fresh one where it is missing.
+        /// Returns the id at a place, or a new one if it is missing.
         mutating func take(_ view: JSONView?, or pointer: String) throws(PayloadError) -> CoatyUUID {
             var id = CoatyUUID()
             if let view {

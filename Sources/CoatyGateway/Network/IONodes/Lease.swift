@@ -1,14 +1,14 @@
 import Coaty
 
-/// For how long an IO node stays, unless it is renewed.
+/// The time for which an IO node stays unless it is renewed.
 struct Lease: Sendable {
-    /// Where a client says nothing else.
+    /// The default if the client sends no duration.
     static let defaultDuration = Duration.milliseconds(30_000)
-    /// In milliseconds.
+    /// The allowed durations, in milliseconds.
     static let durations = 1_000...3_600_000
 
     let duration: Duration
-    /// By the wall clock, for the client; what counts is the gateway's own clock.
+    /// The wall-clock time for the client; the gateway measures the lease with its own clock.
     let expiresAt: CoatyTimestamp
 
     init(_ duration: Duration) {

@@ -2,22 +2,22 @@ import Coaty
 import Logging
 import Synchronization
 
-/// An IO node that a client has registered: an agent of its own, with its own link to the broker and its own will.
+/// An IO node that a client has registered. It is a separate agent, with its own broker session and last will.
 final class LeasedIoNode: Sendable {
     let objectId: CoatyUUID
     /// The name of the IO context.
     let context: String
     /// All ids of the node, and their places in the request.
     let ids: [(id: CoatyUUID, pointer: String)]
-    /// For how long the client wants it.
+    /// The requested duration of the lease.
     let duration: Duration
     let communicationManager: CommunicationManager
     let sources: [LeasedIoSource]
     let actors: [LeasedIoActor]
-    /// The node as it is advertised, but with the names of update strategies.
+    /// The advertised node, but with the names of update strategies.
     let json: [UInt8]
 
-    /// - Throws: ``PayloadError``; what a communication manager throws.
+    /// - Throws: ``PayloadError``; the errors of creating a communication manager.
     init(_ request: IoNodeRequest, name: String, options: CommunicationOptions, logger: Logger) throws {
         let node = request.node
         var logger = logger
@@ -54,12 +54,12 @@ final class LeasedIoNode: Sendable {
         return named + node.bytes[end...]
     }
 
-    /// `"node":…,"identity":…,"lease":…`
+    /// Returns the JSON members `"node":…,"identity":…,"lease":…`.
     func members(_ lease: Lease) -> [UInt8] {
         Array(#""node":"#.utf8) + json + #",""#.utf8 + identityAndLease(lease)
     }
 
-    /// What a list says of the node.
+    /// Returns the node's entry in a list.
     func summary(_ lease: Lease) -> [UInt8] {
         var text = Array(#"{"objectId":"\#(objectId)","contextName":"#.utf8)
         JSONText.append(context, to: &text)
@@ -74,7 +74,7 @@ final class LeasedIoNode: Sendable {
         return Array(#"identity":"#.utf8) + identity + #","lease":\#(lease.json)"#.utf8
     }
 
-    /// The states of all points, a JSON array.
+    /// The states of all points, as a JSON array.
     var states: String {
         let points = sources.map { ($0.objectId, $0.state) } + actors.map { ($0.objectId, $0.state) }
         return "[" + points.map { #"{"ioPointId":"\#($0)",\#($1.members)}"# }.joined(separator: ",") + "]"
@@ -98,9 +98,9 @@ final class LeasedIoSource: Sendable {
     /// Whether values are raw bytes.
     var isRaw: Bool { publisher.isRaw }
 
-    /// Hands a value over to the source's strategy.
+    /// Passes a value to the source's strategy.
     ///
-    /// - Throws: ``PayloadError`` where a value that should be JSON is none; ``CommunicationError``.
+    /// - Throws: ``PayloadError`` if a value that should be JSON is not; ``CommunicationError``.
     func publish(_ value: [UInt8]) throws {
         try publisher.publish(bytes: value)
     }
@@ -120,17 +120,17 @@ final class LeasedIoActor: Sendable {
 
     var state: IoPointState { observed.state }
 
-    /// What came last; nil where nothing has come yet.
+    /// The latest value; nil if none was received yet.
     var latest: ReceivedIoValue? { values.received }
 }
 
-/// How an IO point is associated.
+/// The association state of an IO point.
 struct IoPointState: Sendable {
     var hasAssociations = false
-    /// In milliseconds.
+    /// The update rate, in milliseconds.
     var updateRate: Int?
 
-    /// `"hasAssociations":…` and, where there is one, `"updateRate":…`
+    /// `"hasAssociations":…` and, if there is a rate, `"updateRate":…`
     var members: String {
         #""hasAssociations":\#(hasAssociations)"# + (updateRate.map { #","updateRate":\#($0)"# } ?? "")
     }
@@ -142,7 +142,7 @@ extension IoPointState {
     }
 }
 
-/// The state of a point, as it was told last.
+/// The last reported state of a point.
 private final class ObservedIoState: Sendable {
     private let current: Current
     private let subscription: Subscription
