@@ -10,7 +10,7 @@ struct ClientIdentity: Sendable {
     /// Stops the agent and releases its place within the limit.
     let leave: @Sendable () async -> Void
 
-    /// The client's place for it, until it has left.
+    /// The client's reserved place, until the identity has left.
     let place: Place?
 
     /// The identity object as JSON text.
@@ -29,7 +29,7 @@ final class ClientIdentities: Component {
         var isStopped = false
     }
 
-    /// The messages of all identities, also of those that have left.
+    /// The messages of all identities, including those that have left.
     var messageCounts: MessageCounts { options.messageCounts }
 
     private let options: CommunicationOptions
