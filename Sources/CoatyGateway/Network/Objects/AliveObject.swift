@@ -3,14 +3,14 @@ import Foundation
 
 /// An object in the network, in its last known version.
 ///
-/// It has its own copy of the bytes, so that a small object does not keep a large payload in memory. The bytes are not
-/// parsed: an index would need several times their memory, and most objects are only passed on.
+/// It has a separate copy of the bytes, so that a small object does not keep a large payload in memory. The bytes are
+/// not parsed: an index would need several times their memory, and most objects are only forwarded.
 final class AliveObject: Sendable {
     let objectId: CoatyUUID
     let coreType: CoreType
     let objectType: WireName
     let parentObjectId: CoatyUUID?
-    /// The agent that advertised the object last; if no agent did, the agent that resolved it first.
+    /// The agent that advertised the object last or, if no agent did, the agent that resolved it first.
     let owner: CoatyUUID
     /// The time at which the object was listed, in milliseconds since 1970.
     let since: Int
@@ -76,14 +76,14 @@ final class AliveObject: Sendable {
     /// The object's properties, parsed on each call. Never nil, because the bytes come from a validated event.
     var json: JSONView? { (try? Payload(bytes))?.json }
 
-    /// Whether it is the identity of an agent that has shown it itself, which means that the agent is in the network.
+    /// Whether it is the identity of an agent, received from that agent, which means that the agent is in the network.
     var isPresence: Bool { coreType == .Identity && owner == objectId }
 
-    /// The number of bytes that count towards the registry's bound. A source id can be as long as a topic.
+    /// Number of bytes that count towards the registry's limit. A source id can be as long as a topic.
     var size: Int { bytes.count + owner.string.utf8.count }
 }
 
-/// An object as an event shows it, read before the registry is locked.
+/// An object in an event, read before the registry is locked.
 struct ObjectVersion: Sendable {
     let objectId: CoatyUUID
     let coreType: CoreType
@@ -94,7 +94,7 @@ struct ObjectVersion: Sendable {
 
     /// - Parameters:
     ///   - object: an object of a validated event.
-    ///   - maximumSize: the size up to which objects are listed, in bytes.
+    ///   - maximumSize: the maximum size of listed objects, in bytes.
     /// - Returns: nil if such objects are not listed.
     init?(_ object: ObjectHeader, maximumSize: Int) {
         guard object.coreType != .Log else { return nil }

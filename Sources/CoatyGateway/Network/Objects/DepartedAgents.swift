@@ -2,15 +2,15 @@ import Coaty
 
 /// The agents that have left, in the order in which they left, bounded in number and bytes.
 ///
-/// When there are too many, the agent that left first is forgotten.
+/// If there are too many, the agent that left first is removed.
 struct DepartedAgents: Sendable {
-    /// Maximum bytes of the identities for each agent that may be listed.
+    /// Maximum number of identity bytes for each agent that may be listed.
     static let bytesPerAgent = 4 << 10
 
     private struct Departure: Sendable {
         let identity: AliveObject
         let since: Int
-        /// Whether no Deadvertise event announced it.
+        /// Whether the agent left without a Deadvertise event.
         let isPresumed: Bool
     }
 
@@ -28,9 +28,9 @@ struct DepartedAgents: Sendable {
 
     func contains(_ id: CoatyUUID) -> Bool { ids.contains(id) }
 
-    /// Adds an agent that is not there yet.
+    /// Adds an agent that is not listed yet.
     ///
-    /// - Returns: the agents that are forgotten in its place.
+    /// - Returns: the agents that are removed to make room.
     mutating func add(_ identity: AliveObject, since: Int, isPresumed: Bool) -> [CoatyUUID] {
         departures.append(Departure(identity: identity, since: since, isPresumed: isPresumed))
         ids.insert(identity.objectId)
@@ -45,7 +45,7 @@ struct DepartedAgents: Sendable {
         return forgotten
     }
 
-    /// Removes an agent that is back.
+    /// Removes an agent that has returned.
     ///
     /// - Returns: whether it was only presumed to have left.
     mutating func remove(_ id: CoatyUUID) -> Bool {

@@ -3,14 +3,15 @@ import HashTreeCollections
 
 /// Objects by id, and their ids by owner, parent and type.
 ///
-/// Copies share their storage: a copy takes constant time, and a change to one of two copies costs what it touches.
+/// Copies share their storage: copying takes constant time, and the cost of changing a copy depends only on the changed
+/// entries.
 struct ObjectIndex: Sendable {
-    /// An object and what the table knows about it.
+    /// An object with the registry's information about it.
     struct Entry: Sendable {
         var object: AliveObject
-        /// The serial number of the last event that showed the object. No two entries have the same.
+        /// The serial number of the last event that contained the object. No two entries have the same number.
         var heard: UInt64
-        /// The agent other than the owner that resolved the object last.
+        /// The last agent, other than the owner, that resolved the object.
         var witness: (agent: CoatyUUID, heard: UInt64)?
     }
 
@@ -38,7 +39,7 @@ struct ObjectIndex: Sendable {
 
     subscript(id: CoatyUUID) -> Entry? { entries[id] }
 
-    /// Whether there is an object with an id, or one whose parent or owner has it.
+    /// Returns whether there is an object with an id, or an object whose parent or owner has it.
     func isKnown(_ id: CoatyUUID) -> Bool { entries[id] != nil || byParent[id] != nil || byOwner[id] != nil }
 
     /// The ids for which ``isKnown(_:)`` is true, some of them several times.
@@ -46,10 +47,10 @@ struct ObjectIndex: Sendable {
         [Array(entries.keys), Array(byParent.keys), Array(byOwner.keys)].joined()
     }
 
-    /// Whether an agent owns other objects than one.
+    /// Returns whether an agent owns other objects than the given one.
     func hasOwned(by agent: CoatyUUID, besides id: CoatyUUID) -> Bool { Self.has(byOwner[agent], besides: id) }
 
-    /// Whether a parent has other children than one.
+    /// Returns whether a parent has other children than the given one.
     func hasChildren(of parent: CoatyUUID, besides id: CoatyUUID) -> Bool { Self.has(byParent[parent], besides: id) }
 
     private static func has(_ ids: IDs?, besides id: CoatyUUID) -> Bool {
@@ -66,30 +67,31 @@ struct ObjectIndex: Sendable {
 
     // MARK: - In order
 
-    /// The objects, in the order in which they came.
+    /// The objects, in the order in which they were listed.
     var inOrder: [AliveObject] { objects.sorted { $0.position < $1.position } }
 
-    /// Returns the objects of some types, in the order in which they came. Only objects of one of the types are looked at.
+    /// Returns the objects of some types, in the order in which they were listed. Only objects of one of the types are
+    /// visited.
     func objects(coreType: CoreType?, objectType: WireName?) -> [AliveObject] {
         let some: IDs
         switch (coreType.map(ids), objectType.map(ids)) {
         case (nil, nil): return inOrder
         case (let ids?, nil), (nil, let ids?): return objects(ids)
         case (let ofCoreType?, let ofObjectType?):
-            // Checking the few takes less time than intersecting both.
+            // Checking the smaller set takes less time than intersecting both.
             some = ofCoreType.count < ofObjectType.count ? ofCoreType : ofObjectType
         }
         return objects(some).filter { $0.coreType == coreType && $0.objectType == objectType }
     }
 
-    /// Returns the objects with some ids, in the order in which they came.
+    /// Returns the objects with some ids, in the order in which they were listed.
     func objects(_ ids: IDs) -> [AliveObject] {
         ids.compactMap { entries[$0]?.object }.sorted { $0.position < $1.position }
     }
 
     // MARK: - Changes
 
-    /// Inserts an object that is not there yet.
+    /// Inserts an object that is not listed yet.
     mutating func insert(_ entry: Entry) {
         let object = entry.object
         let id = object.objectId
@@ -105,7 +107,7 @@ struct ObjectIndex: Sendable {
         }
     }
 
-    /// Replaces the entry of an object that is there.
+    /// Replaces the entry of a listed object.
     mutating func replace(_ known: Entry, with entry: Entry) {
         guard known.object.isIndexed(like: entry.object) else {
             remove(known.object.objectId)
@@ -145,21 +147,21 @@ struct ObjectIndex: Sendable {
 }
 
 extension AliveObject {
-    /// Whether two versions of an object are found by the same keys.
+    /// Returns whether two versions of an object have the same keys.
     fileprivate func isIndexed(like other: AliveObject) -> Bool {
         owner == other.owner && parentObjectId == other.parentObjectId && coreType == other.coreType
             && objectType == other.objectType
     }
 }
 
-/// Finds the objects of an index that were heard of longest ago.
+/// Finds the objects of an index whose last event is the oldest.
 struct EvictionOrder: Sendable {
-    /// In descending order of `heard`. Those that have changed since they were sorted are skipped.
+    /// In descending order of `heard`. Entries that have changed since the sorting are skipped.
     private var oldest: [(id: CoatyUUID, heard: UInt64)] = []
 
-    /// Removes the object that was heard of longest ago, of those that may be removed, and returns it.
+    /// Removes and returns the object whose last event is the oldest, among those that may be removed.
     ///
-    /// All entries are sorted once for as many of them as are removed.
+    /// The entries are sorted only once for several removals.
     mutating func removeOldest(
         from index: inout ObjectIndex,
         where mayBeRemoved: (AliveObject) -> Bool = { _ in true }

@@ -2,10 +2,10 @@ import Coaty
 import HTTPServer
 import Synchronization
 
-/// Which principal advertised an object through the gateway.
+/// The principals that advertised objects through the gateway.
 ///
-/// Objects that anonymous clients or agents advertised, and all objects after a restart, are nobody's: then only the conditions of
-/// grants protect them.
+/// Objects of anonymous clients and agents have no owner, and after a restart no object has one. Only the conditions of
+/// grants protect objects without an owner.
 final class ObjectOwners: Sendable {
     private struct Owner {
         let subject: Principal.Subject
@@ -15,10 +15,11 @@ final class ObjectOwners: Sendable {
     /// By the id of the object, which may be long.
     private let owners = Mutex<[TextKey: Owner]>([:])
 
-    /// Notes who advertises an object. The first owner stays, also if another principal may touch its objects.
+    /// Records the principal that advertises an object. The first owner stays, even if other principals may change its
+    /// objects.
     ///
-    /// - Throws: `Problem` if the principal has too many objects, until it deadvertises some: otherwise one principal could fill
-    ///   the object registry, and others' objects would be forgotten.
+    /// - Throws: `Problem` if the principal has too many objects, until it deadvertises some: otherwise one principal
+    ///   could fill the object registry, and objects of others would be removed.
     func insert(_ id: CoatyUUID, _ subject: Principal.Subject, _ account: ClientAccount) throws(Problem) {
         let key = TextKey(id.string)
         guard owners.withLock({ $0[key] == nil }) else { return }
@@ -28,7 +29,7 @@ final class ObjectOwners: Sendable {
         }
     }
 
-    /// Forgets objects that were deadvertised.
+    /// Removes objects that were deadvertised.
     func remove(_ ids: [CoatyUUID]) {
         let keys = ids.map { TextKey($0.string) }
         owners.withLock { owners in
@@ -36,7 +37,7 @@ final class ObjectOwners: Sendable {
         }
     }
 
-    /// The principal that advertised an object; nil if nobody did.
+    /// Returns the principal that advertised an object; nil if there is none.
     func owner(_ id: CoatyUUID) -> Principal.Subject? {
         let key = TextKey(id.string)
         return owners.withLock { $0[key]?.subject }

@@ -5,17 +5,17 @@ import Synchronization
 
 /// The objects currently in the network: those that were advertised or discovered since the gateway joined.
 ///
-/// An object is removed when it or its parent is deadvertised, and when the agent that advertised it leaves. If that agent
-/// returns with the same identity, its objects return with it; see ``ObjectTable``. Log objects are not listed: they record
-/// events, and no agent deadvertises them.
+/// An object is removed when it or its parent is deadvertised, and when the agent that advertised it leaves. If that
+/// agent returns with the same identity, its objects return with it; see ``ObjectTable``. Log objects are not listed:
+/// they record events, and no agent deadvertises them.
 final class ObjectRegistry: Component {
-    /// How long agents may take to show themselves after a reconnect; then they count as gone.
+    /// Maximum time for agents to advertise or resolve their identity after a reconnect; then they count as departed.
     static let confirmationTime = Duration.seconds(10)
-    /// How many ids of a Deadvertise event are removed before others can read.
+    /// Number of ids of a Deadvertise event that are removed before other threads can read.
     private static let idsPerLock = 256
-    /// How often to ask at most.
+    /// Minimum interval between requests.
     static let askInterval = Duration.seconds(1)
-    /// The core types that objects are kept of.
+    /// The core types of listed objects.
     static let coreTypes = CoreType.allCases.filter { $0 != .Log }
 
     private struct Looking: Sendable {
@@ -27,7 +27,7 @@ final class ObjectRegistry: Component {
     private let manager: CommunicationManager
     private let clock: any Clock<Duration>
     private let logger: Logger
-    /// Maximum size of an object, in bytes; a larger one is not kept.
+    /// Maximum size of an object, in bytes; a larger one is not listed.
     private let maximumSize: Int
     private let table: Mutex<ObjectTable>
     private let looking = Mutex(Looking())
@@ -36,8 +36,8 @@ final class ObjectRegistry: Component {
 
     /// - Parameters:
     ///   - manager: the gateway's own agent.
-    ///   - limits: bound the objects. See ``ObjectTable`` for what makes room.
-    ///   - clock: measures the time that agents have to show themselves.
+    ///   - limits: the limits of the objects. See ``ObjectTable`` for the objects that are removed at the limits.
+    ///   - clock: measures ``confirmationTime``.
     init(
         manager: CommunicationManager,
         limits: Limits = Limits(),
@@ -60,54 +60,55 @@ final class ObjectRegistry: Component {
 
     // MARK: - Reading
 
-    /// Everything at this moment. Takes constant time.
+    /// The current content. Takes constant time.
     var content: RegisteredObjects { table.withLock(\.content) }
 
-    /// Whether no object is missing. False, until the gateway is restarted, from the moment at which an object was removed
-    /// for lack of room or ignored for its size, or at which an agent returned whose objects were forgotten.
+    /// Whether no object is missing. It becomes false, until the gateway is restarted, when an object is removed for
+    /// lack of room or ignored because of its size, or when an agent returns whose objects were discarded.
     var isComplete: Bool { content.isComplete }
 
     func object(_ id: CoatyUUID) -> AliveObject? { content.object(id) }
 
-    /// Returns the objects that are removed together with an id: its children, and the objects of the agent with this id.
+    /// Returns the objects that are removed together with an id: its children, and the objects of the agent with this
+    /// id.
     func dependents(of id: CoatyUUID) -> [AliveObject] { content.dependents(of: id) }
 
     /// Returns whether objects are removed together with an id.
     func hasDependents(_ id: CoatyUUID) -> Bool { content.hasDependents(id) }
 
-    /// Returns the last known version of an object, also of one that has been removed lately, or nil if it is unknown; whether
-    /// objects are removed together with the id; and ``isComplete``. All at one moment.
+    /// Returns the last known version of an object, even if it was removed recently, or nil if it is unknown; whether
+    /// objects are removed together with the id; and ``isComplete``. All values are of the same moment.
     func registered(_ id: CoatyUUID) -> (known: AliveObject?, hasDependents: Bool, isComplete: Bool) {
         let content = content
         return (content.known(id), content.hasDependents(id), content.isComplete)
     }
 
-    /// Returns the last known versions of the objects of an event, also of those that have been removed lately.
+    /// Returns the last known versions of the objects of an event, including recently removed ones.
     func known(_ data: DeadvertiseEventData) -> [AliveObject] {
         let content = content
         return content.ids(in: data).compactMap(content.known)
     }
 
-    /// Passes the objects to a function while no change happens: a change is either in them, or the change handler is called
-    /// with it later. The function must not block, search the objects, or call the registry.
+    /// Passes the objects to a function while no change happens: a change is either included, or the change handler is
+    /// called with it later. The function must not block, search the objects, or call the registry.
     func withContent<Result: Sendable>(_ body: (RegisteredObjects) -> Result) -> Result {
         table.withLock { body($0.content) }
     }
 
-    /// Calls a handler with each change from now on, in order, on the thread of the event. It must not block, or call the
-    /// registry.
+    /// Calls a handler with each change from now on, in order, on the thread of the event. The handler must not block
+    /// or call the registry.
     ///
-    /// - Returns: a function that ends this.
+    /// - Returns: a function that ends the observation.
     func observeChanges(_ handler: @escaping @Sendable (ObjectChange) -> Void) -> @Sendable () -> Void {
         let id = table.withLock { table in table.addChangeHandler(handler) }
         return { [weak self] in _ = self?.table.withLock { $0.changeHandlers.removeValue(forKey: id) } }
     }
 
-    // MARK: - Looking
+    // MARK: - Observing
 
-    /// Observes what shows objects. To be called before the communication manager starts.
+    /// Observes the events that contain objects. Call it before the communication manager starts.
     func start() {
-        // Objects may have been missed. Their agents resolve them.
+        // Objects may have been missed. Their agents resolve them again.
         let onGap: @Sendable () -> Void = { [ask] in _ = ask.yield() }
         var observations = Self.coreTypes.map { coreType in
             manager.subscribe(.advertise(withCoreType: coreType), onGap: onGap) { [weak self] event in
@@ -119,7 +120,7 @@ final class ObjectRegistry: Component {
                 self?.deadvertise(event)
             }
         )
-        // Every agent observes these anyway.
+        // Every agent observes these events anyway.
         observations.append(
             manager.subscribe(.discover) { [weak self] event in
                 guard let agent = event.sourceId else { return }
@@ -150,10 +151,10 @@ final class ObjectRegistry: Component {
             return looking
         }
         ended.task?.cancel()
-        // The observations end outside of the lock.
+        // The observations end outside the lock.
     }
 
-    /// Takes the objects of an answer to somebody's request.
+    /// Adds the objects of an answer to a request of another agent.
     func note(_ resolve: ResolveEvent) {
         guard let agent = resolve.sourceId else { return }
         let json = resolve.payload.json
@@ -161,7 +162,7 @@ final class ObjectRegistry: Component {
         if let object = json["object"] { objects.append(object) }
         table.withLock { $0.hear(from: agent) }
         var isBack = false
-        // One at a time, so that nobody waits for all of them.
+        // One at a time, so that other threads need not wait for all of them.
         for version in objects.lazy.compactMap(ObjectHeader.init).compactMap(version) {
             if take(version, from: agent, isAdvertised: false) { isBack = true }
         }
@@ -210,13 +211,13 @@ final class ObjectRegistry: Component {
     }
 
     private func removeUnconfirmed(_ period: Int) {
-        // If the connection was lost meanwhile, agents could not show themselves; the next period gives them time again.
+        // If the connection was lost meanwhile, agents could not answer; the next period gives them time again.
         guard manager.onlinePeriod == period else { return }
         table.withLock { $0.removeUnconfirmed(now: Self.now) }
     }
 
     private func discover() {
-        // The next online period asks.
+        // The next online period sends the request.
         guard manager.isConnected else { return }
         do {
             let event = try DiscoverEvent.with(coreTypes: Self.coreTypes)
@@ -231,6 +232,6 @@ final class ObjectRegistry: Component {
         }
     }
 
-    /// Milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     private static var now: Int { Int(CoatyTimestamp.nowMillis()) }
 }

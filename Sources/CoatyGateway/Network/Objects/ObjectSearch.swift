@@ -1,12 +1,12 @@
 import Coaty
 import HTTPServer
 
-/// Finds the objects of the registry that a client asks for, as far as it may see them.
+/// Finds the objects of the registry that a client requests, as far as it may see them.
 struct ObjectSearch: Query {
     /// A page of the result.
     struct Output: Sendable {
         let objects: [AliveObject]
-        /// How many objects match.
+        /// Number of matching objects.
         let total: Int
     }
 
@@ -16,10 +16,10 @@ struct ObjectSearch: Query {
     private let view: AccessView?
     private let filter: CompiledCondition?
     private let order: ObjectOrder?
-    /// Nil until the first step has picked the candidates.
+    /// Nil until the first step has selected the candidates.
     private var candidates: [AliveObject]?
     private let content: RegisteredObjects
-    /// Maximum size of the properties that are kept for the order, in bytes.
+    /// Maximum size of the properties that are kept for sorting, in bytes.
     private let maximumKeyBytes: Int
     private var next = 0
     private var hits: [Hit] = []
@@ -71,7 +71,7 @@ struct ObjectSearch: Query {
         try budget.spend()
         guard selection.includesTypes(of: object) else { return }
         if let view {
-            // A condition of a grant may have to read the object.
+            // A condition of a grant may need to read the object.
             try budget.spend(1 + object.bytes.count / Self.bytesPerStep)
             guard view.allows([object.request(.read, .objects)]) else { return }
         }
@@ -83,7 +83,7 @@ struct ObjectSearch: Query {
         }
         total += 1
         guard let key else {
-            // Without an order the page is known already.
+            // Without sorting, the page is known already.
             if total > selection.offset, hits.count < selection.limit { hits.append((object, nil)) }
             return
         }
@@ -117,7 +117,8 @@ extension ObjectSelection {
         coreType.map { $0 == object.coreType } ?? true && objectType.map { $0 == object.objectType } ?? true
     }
 
-    /// Returns the ids of all objects that can match, and few others, as an index of the registry has them; nil if no index helps.
+    /// Returns the ids of all objects that can match, and few others, using the indexes of the registry; nil if no
+    /// index helps.
     func indexed(in content: RegisteredObjects) -> ObjectIndex.IDs? {
         var found: [ObjectIndex.IDs] = []
         if let coreType { found.append(content.listed.ids(of: coreType)) }
@@ -133,7 +134,7 @@ extension ObjectSelection {
 }
 
 extension ObjectIndex {
-    /// Returns the objects that have a value; nil if there is no index of such values.
+    /// Returns the objects with a value; nil if there is no index of such values.
     fileprivate func ids(with key: AccessKey) -> IDs? {
         guard key.path.count == 1, case .string(let text) = key.value else { return nil }
         switch key.path[0].text {
@@ -153,7 +154,7 @@ struct AgentSearch: Query {
     private let isOnline: Bool?
     private let view: AccessView?
     private let content: RegisteredObjects
-    /// Nil until the first step has picked them.
+    /// Nil until the first step has selected them.
     private var candidates: [AgentPresence]?
     private var next = 0
     private var agents: [AgentPresence] = []

@@ -3,26 +3,27 @@ import DequeModule
 
 /// The objects of a registry, bounded in number and bytes.
 ///
-/// The table lists the objects that are in the network. It also remembers objects that it has removed only because their
-/// owner left, as long as ``DepartedAgents`` remembers the owner: an agent that reconnects does not advertise them again.
-/// The bounds apply to listed and remembered objects together. When the table is full, it first forgets the objects of the
-/// agent that left first, then removes the listed object that was heard of longest ago. The identities of agents stay as
-/// long as they take at most half of the room; if they take more, the identity that was heard of longest ago is removed.
+/// The table lists the objects that are in the network. It also remembers objects that it has removed only because
+/// their owner left, as long as ``DepartedAgents`` contains the owner: an agent that reconnects does not advertise them
+/// again. The limits apply to listed and remembered objects together. When the table is full, it first removes the
+/// remembered objects of the agent that left first, and then the listed object whose last event is the oldest. The
+/// identities of agents stay as long as they take at most half of the limits; beyond that, the identity whose last
+/// event is the oldest is removed.
 struct ObjectTable: Sendable {
     /// Maximum number of removed objects whose last version is kept, and their maximum size in bytes.
     static let maximumRemoved = 1_000
     static let maximumRemovedBytes = 4 << 20
-    /// What an object needs besides its bytes: ids, types and the entries of indexes.
+    /// The overhead of an object in addition to its bytes: ids, types and the entries of indexes.
     static let bytesPerObject = 512
-    /// Maximum number of departed agents that are known to have forgotten objects.
+    /// Maximum number of departed agents that are recorded as having discarded objects.
     static let maximumIncompleteAgents = 100_000
 
     private let maximumObjects: Int
     private let maximumBytes: Int
-    /// What readers see.
+    /// The content for readers.
     private(set) var content: RegisteredObjects
     private var lastSerial: UInt64 = 0
-    /// Agents that have not shown themselves since the broker connection was lost.
+    /// Agents from which no event was received since the broker connection was lost.
     private(set) var unconfirmed: Set<CoatyUUID> = []
     /// The last serial number before the broker connection was lost.
     private var doubted: UInt64 = 0
@@ -31,13 +32,14 @@ struct ObjectTable: Sendable {
     private var listedByAge = EvictionOrder()
     private var presencesByAge = EvictionOrder()
 
-    /// The ids of removed objects, in the order of removal: the events that report the removal are judged by the last versions.
+    /// The ids of removed objects, in the order of removal. Access to the events that report the removal is decided by
+    /// the last versions.
     private var removalOrder: Deque<CoatyUUID> = []
     private var removedBytes = 0
 
-    /// Hash values of agents with forgotten objects: the list becomes incomplete when one of them returns.
+    /// Hash values of agents with discarded objects: the list becomes incomplete when one of them returns.
     private var incompleteAgents: Set<Int> = []
-    /// The functions that are called with each change.
+    /// The functions to call with each change.
     var changeHandlers: [Int: @Sendable (ObjectChange) -> Void] = [:]
     private var lastHandler = 0
 
@@ -56,7 +58,7 @@ struct ObjectTable: Sendable {
 
     // MARK: - Advertise and Resolve
 
-    /// Notes that an agent is in the network.
+    /// Records that an agent is in the network.
     mutating func hear(from agent: CoatyUUID) {
         if !unconfirmed.isEmpty { unconfirmed.remove(agent) }
     }
@@ -76,11 +78,11 @@ struct ObjectTable: Sendable {
             content.listed.replace(known, with: .init(object: known.object, heard: lastSerial, witness: witness))
             return false
         }
-        // The remembered version is outdated.
+        // The remembered version is out of date.
         if known == nil { content.remembered.remove(id) }
         guard let text = version.bytes else {
             content.isComplete = false
-            // The listed version is outdated.
+            // The listed version is out of date.
             if known != nil { remove(id, now) }
             return false
         }
@@ -118,7 +120,8 @@ struct ObjectTable: Sendable {
             }
             content.isComplete = false
             guard let removed = removeOldestListed() else { return false }
-            // Not as departed: an agent whose identity had to make room may well be there.
+            // Not recorded as departed: an agent whose identity was removed for lack of room may still be in the
+            // network.
             keepRemoved(removed)
             report(ObjectChange(kind: .removed, object: removed, previous: nil))
         }
@@ -135,9 +138,9 @@ struct ObjectTable: Sendable {
 
     /// Lists the remembered objects of an agent again, now that its identity is listed.
     ///
-    /// The total of listed and remembered objects stays the same, so that none of them needs room.
+    /// The total of listed and remembered objects stays the same, so no room is needed.
     ///
-    /// - Returns: whether one of the agents that are back was only presumed to have left.
+    /// - Returns: whether one of the returned agents was only presumed to have left.
     private mutating func restoreObjects(of agent: CoatyUUID, _ now: Int) -> Bool {
         let isPresumed = content.departed.remove(agent)
         if incompleteAgents.remove(agent.hashValue) != nil { content.isComplete = false }
@@ -152,7 +155,7 @@ struct ObjectTable: Sendable {
 
     // MARK: - Deadvertise
 
-    /// Removes objects, their children, and all objects that they own. The owned objects that are not children are
+    /// Removes objects, their children, and all objects that they own. Owned objects that are not children are
     /// remembered.
     mutating func deadvertise(_ ids: some Sequence<CoatyUUID>, now: Int) {
         for id in ids {
@@ -166,7 +169,7 @@ struct ObjectTable: Sendable {
         }
     }
 
-    /// Notes that the broker connection is lost: agents that leave from now on do so unnoticed.
+    /// Records that the broker connection is lost: agents that leave from now on are not noticed.
     mutating func doubt() {
         unconfirmed = content.listed.owners
         doubted = lastSerial
@@ -174,9 +177,9 @@ struct ObjectTable: Sendable {
 
     var isInDoubt: Bool { !unconfirmed.isEmpty }
 
-    /// Removes the agents that have not shown themselves since ``doubt()``, and the objects that they own. The objects that
-    /// are not children are remembered. An object that another agent has resolved since then, except the identity of an agent,
-    /// stays and is owned by that agent.
+    /// Removes the agents from which no event was received since ``doubt()``, and the objects that they own. Objects
+    /// that are not children are remembered. An object that another agent has resolved since then stays and is owned by
+    /// that agent, except the identity of an agent.
     mutating func removeUnconfirmed(now: Int) {
         let gone = unconfirmed
         unconfirmed = []
@@ -201,11 +204,11 @@ struct ObjectTable: Sendable {
             lastSerial += 1
             content.remembered.insert(.init(object: object, heard: lastSerial, witness: nil))
         }
-        // Last, because a departure can make the table forget another agent with its remembered objects.
+        // Last, because a departure can make the table remove another agent with its remembered objects.
         for object in owned { noteRemoved(object, now, isPresumed: isPresumed) }
     }
 
-    // MARK: - Removed and forgotten objects
+    // MARK: - Removed and discarded objects
 
     private mutating func remove(_ id: CoatyUUID, _ now: Int) {
         if let object = content.listed.remove(id)?.object { noteRemoved(object, now) }

@@ -4,19 +4,19 @@ import Foundation
 import HTTPServer
 import Synchronization
 
-/// A search that is performed step by step, so that it can be stopped and others have their turn.
+/// A search that is performed step by step, so that it can be stopped and other searches get turns.
 protocol Query: Sendable {
     associatedtype Output: Sendable
 
     /// Performs a small part of the work, such as one object.
     ///
-    /// - Returns: the result; nil if there is more to do.
+    /// - Returns: the result; nil if there is more work.
     /// - Throws: `WorkExceeded`; a `Problem`.
     mutating func step(_ budget: inout WorkBudget) throws -> Output?
 }
 
-/// Performs queries on workers of their own, so that they hold up neither events nor other requests. Clients take turns there, and
-/// pay for the work: the queries of one that is overdrawn wait.
+/// Performs queries on separate workers, so that they delay neither events nor other requests. Clients take turns and
+/// are charged for the work: the queries of an overdrawn client are held back.
 final class Queries: Component {
     private let pool: WorkerPool
     private let maximumSteps: Int
@@ -24,7 +24,7 @@ final class Queries: Component {
 
     /// - Parameters:
     ///   - threads: the number of threads.
-    ///   - maximumSteps: steps of a query.
+    ///   - maximumSteps: the maximum number of steps of a query.
     ///   - timeout: the maximum time from the request to the result.
     init(
         threads: Int = Limits().queryWorkers,
@@ -43,10 +43,10 @@ final class Queries: Component {
     /// Performs a query.
     ///
     /// - Parameters:
-    ///   - client: the client that pays for the query.
-    ///   - isWanted: whether the client still waits; asked now and then.
-    /// - Throws: `Problem` with status 422 if the query takes too much work, 503 if it takes too long; `CancellationError` if it is
-    ///   no longer wanted.
+    ///   - client: the client that is charged for the query.
+    ///   - isWanted: returns whether the client still waits; called at intervals.
+    /// - Throws: `Problem` with status 422 if the query takes too much work, 503 if it takes too long;
+    ///   `CancellationError` if it is no longer wanted.
     func perform<Performed: Query>(
         _ query: Performed,
         for client: WorkRate,
@@ -79,7 +79,7 @@ private final class QueryJob<Performed: Query>: Job {
     private let client: WorkRate
     private let end: ContinuousClock.Instant
     private let isWanted: @Sendable () -> Bool
-    /// Only turns take it, of which one runs at a time.
+    /// Used only in turns, of which one runs at a time.
     private let state: Mutex<State>
 
     init(
