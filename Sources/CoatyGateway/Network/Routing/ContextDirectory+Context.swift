@@ -6,7 +6,7 @@ extension ContextDirectory {
         let actorId: CoatyUUID
     }
 
-    /// An association as it was published last.
+    /// An association as it was last published.
     struct Association {
         let route: String
         let updateRate: Int?
@@ -17,8 +17,8 @@ extension ContextDirectory {
 
     /// A context, the agents that route it, and their associations.
     ///
-    /// Every association belongs to a router in ``routers``, and every router that is not listed has associations. So the
-    /// context is to be removed when it has no routers.
+    /// Every association belongs to a router in ``routers``, and every router that is not listed has associations.
+    /// Therefore the context must be removed when it has no routers.
     struct Context {
         /// Maximum number of routers of one context. Associations of further ones are ignored.
         static let maximumRouters = 100
@@ -33,7 +33,7 @@ extension ContextDirectory {
         private(set) var associations: [Pair: Association] = [:]
         /// The associations of a source or an actor.
         private var pairsByPoint: [CoatyUUID: Set<Pair>] = [:]
-        /// The size of ids and routes.
+        /// The size of ids and routes, in bytes.
         private var textBytes = 0
 
         init(json: JSONView, name: WireName, serial: Int) {
@@ -44,7 +44,7 @@ extension ContextDirectory {
 
         var byteCount: Int { json.retainedBytes + textBytes }
 
-        /// The routers that are present, those that showed the context most recently last.
+        /// The present routers, in the order in which they last sent the context.
         var listedRouters: [CoatyUUID] {
             routers.values.filter(\.isListed)
                 .sorted { ($0.lastShown ?? 0, $0.firstHeard) < ($1.lastShown ?? 0, $1.firstHeard) }.map(\.id)
@@ -71,7 +71,7 @@ extension ContextDirectory.Context {
 
     // MARK: - Routers
 
-    /// Notes an event by which an agent counts as a router.
+    /// Handles an event by which an agent counts as a router.
     ///
     /// - Returns: false if there are too many routers.
     @discardableResult
@@ -86,7 +86,7 @@ extension ContextDirectory.Context {
         return true
     }
 
-    /// Notes that agents were deadvertised.
+    /// Records that agents were deadvertised.
     mutating func lose(_ agents: Set<CoatyUUID>, until deadline: Duration) {
         for id in routers.keys where agents.contains(id) {
             if routers[id]?.presence == .present { routers[id]?.presence = .lost(until: deadline) }
@@ -94,19 +94,19 @@ extension ContextDirectory.Context {
         }
     }
 
-    /// Removes an agent that doesn't route the context any longer, and its associations.
+    /// Removes an agent that no longer routes the context, and its associations.
     mutating func withdraw(_ agent: CoatyUUID) -> IoAssociationChanges {
         let changes = end(routers[agent]?.pairs ?? [])
         forget(agent)
         return changes
     }
 
-    /// Gives every router time to be heard from after the gateway was offline.
+    /// Sets a deadline for an event from each router, after the gateway was offline.
     mutating func doubt(until deadline: Duration) {
         for id in routers.keys { routers[id]?.presence = .unconfirmed(until: deadline) }
     }
 
-    /// Ends what was not confirmed in time.
+    /// Ends the routers and associations that were not confirmed in time.
     ///
     /// - Parameter isKnown: whether an IO node of this context has the source or actor.
     mutating func expire(at now: Duration, isKnown: (CoatyUUID) -> Bool) -> IoAssociationChanges {
@@ -130,7 +130,7 @@ extension ContextDirectory.Context {
 
     // MARK: - Associations
 
-    /// Notes an association.
+    /// Adds an association.
     ///
     /// - Precondition: its router was heard.
     mutating func associate(_ pair: Pair, _ association: ContextDirectory.Association) -> IoAssociationChanges {
@@ -173,14 +173,14 @@ extension ContextDirectory.Context {
         return changes
     }
 
-    /// Ends the associations of sources and actors that are gone.
+    /// Ends the associations of removed sources and actors.
     mutating func endPoints(_ points: some Collection<CoatyUUID>) -> IoAssociationChanges {
         var changes = IoAssociationChanges()
         for point in points { changes.removed += end(pairsByPoint[point] ?? []).removed }
         return changes
     }
 
-    /// Ends everything.
+    /// Ends all associations.
     mutating func endAll() -> IoAssociationChanges {
         let changes = end(Array(associations.keys))
         for id in Array(routers.keys) { forget(id) }
@@ -189,13 +189,13 @@ extension ContextDirectory.Context {
 
     private mutating func release(_ pair: Pair, of router: CoatyUUID) {
         routers[router]?.pairs.remove(pair)
-        // A router that has left is kept only for its associations.
+        // A departed router is kept only because of its associations.
         if let left = routers[router], !left.isListed, left.pairs.isEmpty { forget(router) }
     }
 }
 
 extension ContextDirectory.Association {
-    /// The size of its ids and its route.
+    /// Returns the size of its ids and its route, in bytes.
     func byteCount(_ pair: ContextDirectory.Pair) -> Int {
         route.utf8.count + pair.sourceId.string.utf8.count + pair.actorId.string.utf8.count
     }

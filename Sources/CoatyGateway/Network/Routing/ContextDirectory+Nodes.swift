@@ -5,13 +5,13 @@ extension ContextDirectory {
         let json: JSONView
         /// The name of the node's context.
         let context: WireName?
-        /// The agent that has the node.
+        /// The agent that owns the node.
         let agent: CoatyUUID?
         /// The ids of the node's sources and actors.
         let points: Set<CoatyUUID>
         /// The position in listings.
         let serial: Int
-        /// The time by which the node must be seen again, after the gateway was offline.
+        /// The time by which the node must be advertised or discovered again, after the gateway was offline.
         var deadline: Duration?
     }
 
@@ -29,18 +29,18 @@ extension ContextDirectory {
 
         subscript(id: CoatyUUID) -> Node? { nodes[id] }
 
-        /// The nodes of a context, in any order.
+        /// Returns the nodes of a context, in any order.
         func nodes(of context: WireName) -> [Node] { idsByContext[context]?.compactMap { nodes[$0] } ?? [] }
 
-        /// Whether a node of the context has this source or actor.
+        /// Returns whether a node of the context has this source or actor.
         func contains(_ point: CoatyUUID, in context: WireName) -> Bool {
             nodeByPoint[point].flatMap { nodes[$0] }?.context == context
         }
 
-        /// The ids with which nodes can be gone, some of them several times.
+        /// The ids whose Deadvertise event removes nodes, some of them several times.
         var knownIds: [CoatyUUID] { nodes.flatMap { [$0.key] + ($0.value.agent.map { [$0] } ?? []) } }
 
-        /// The nodes that are gone when objects and agents are deadvertised.
+        /// Returns the nodes that are removed when objects and agents are deadvertised.
         func ids(deadvertisedBy ids: Set<CoatyUUID>) -> [CoatyUUID] {
             nodes.compactMap { id, node in
                 ids.contains(id) || node.agent.map(ids.contains) ?? false ? id : nil
@@ -51,7 +51,7 @@ extension ContextDirectory {
             nodes.compactMap { id, node in node.deadline.map { $0 <= now } ?? false ? id : nil }
         }
 
-        /// Gives every node time to be seen after the gateway was offline.
+        /// Sets a deadline for each node to be advertised or discovered, after the gateway was offline.
         mutating func doubt(until deadline: Duration) {
             for id in nodes.keys { nodes[id]?.deadline = deadline }
         }
@@ -73,7 +73,7 @@ extension ContextDirectory {
             guard let node = nodes.removeValue(forKey: id) else { return nil }
             byteCount -= node.json.retainedBytes
             pointCount -= node.points.count
-            // Another node may have the same point by now.
+            // Another node may have the same point meanwhile.
             for point in node.points where nodeByPoint[point] == id { nodeByPoint[point] = nil }
             if let context = node.context {
                 idsByContext[context]?.remove(id)

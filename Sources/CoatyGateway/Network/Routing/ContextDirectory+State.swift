@@ -1,7 +1,7 @@
 import Coaty
 
 extension ContextDirectory {
-    /// The contexts and nodes that are known, and how events change them. Time is passed in; effects are collected in
+    /// The known contexts and nodes, and their changes by events. Time is passed in; effects are collected in
     /// ``effects``.
     struct State {
         private let limits: Limits
@@ -11,7 +11,7 @@ extension ContextDirectory {
         private var otherRouters: [CoatyUUID: Set<CoatyUUID>] = [:]
         private var lastSerial = 0
         private(set) var associationCount = 0
-        /// The size of all contexts and associations.
+        /// The size of all contexts and associations, in bytes.
         private var contextBytes = 0
         var effects = Effects()
         var observations: [Subscription] = []
@@ -20,9 +20,9 @@ extension ContextDirectory {
         init(_ limits: Limits) { self.limits = limits }
     }
 
-    /// What a change of the state requires outside of it.
+    /// The external effects of a change of the state.
     struct Effects {
-        /// Changes to report to those who watch a context, in order.
+        /// Changes to report to the watchers of a context, in order.
         var changes: [(contextId: CoatyUUID, changes: IoAssociationChanges)] = []
         /// Subscriptions to end after the lock is released.
         var ended: [Subscription] = []
@@ -32,30 +32,30 @@ extension ContextDirectory {
 extension ContextDirectory.State {
     typealias Context = ContextDirectory.Context
 
-    /// The earliest time at which something ends if it isn't confirmed.
+    /// The earliest deadline of an unconfirmed entry.
     var nextDeadline: Duration? {
         (contexts.values.compactMap(\.nextDeadline) + [nodes.nextDeadline].compactMap { $0 }).min()
     }
 
-    /// Whether nothing is known that an agent could deadvertise.
+    /// Whether nothing is stored that an agent could deadvertise.
     var isEmpty: Bool { contexts.isEmpty && nodes.isEmpty && otherRouters.isEmpty }
 
-    /// The ids whose end changes something, some of them several times.
+    /// The ids whose Deadvertise event changes something, some of them several times.
     var knownIds: [CoatyUUID] {
         Array(otherRouters.keys) + nodes.knownIds + contexts.flatMap { [$0.key] + $0.value.routers.keys }
     }
 
-    /// About as many as ``knownIds``.
+    /// The approximate number of ``knownIds``.
     var knownCount: Int { otherRouters.count + 2 * nodes.count + 2 * contexts.count }
 
-    /// The size of everything that is kept.
+    /// The size of all stored data, in bytes.
     var byteCount: Int { contextBytes + nodes.byteCount }
 
     // MARK: - Contexts
 
-    /// Processes a context that an agent has shown.
+    /// Processes a context that an agent has sent.
     ///
-    /// - Returns: whether the context is new, so that its Associate events are to be observed.
+    /// - Returns: whether the context is new, so that its Associate events must be observed.
     mutating func show(
         _ id: CoatyUUID,
         _ json: JSONView,
@@ -65,7 +65,7 @@ extension ContextDirectory.State {
     ) -> Bool {
         let serial = nextSerial()
         if showing.isByRouter(agent, json) || contexts[id]?.routers[agent] != nil {
-            // Nodes find a context by its name: with another name it is another context.
+            // Nodes refer to a context by its name: with another name, it is another context.
             if let known = contexts[id]?.name, known != name { change(id) { $0.endAll() } }
             guard contexts[id] != nil else {
                 guard contexts.count < limits.observedContexts, hasRoom(for: json.retainedBytes) else {
@@ -84,7 +84,7 @@ extension ContextDirectory.State {
         } else if showing != .completed {
             return false
         }
-        // The completed object of an Update counts, no matter which agent completes it.
+        // The completed object of an Update event is used, whichever agent sends it.
         let isNamed = contexts[id]?.name == name
         guard isNamed, hasRoom(for: json.retainedBytes - (contexts[id]?.json.retainedBytes ?? 0)) else { return false }
         change(id) { context in
@@ -101,9 +101,9 @@ extension ContextDirectory.State {
         contexts[id]?.observation = observation
     }
 
-    /// Notes that an agent answers with a hosted context.
+    /// Records that an agent answers with a hosted context.
     ///
-    /// - Returns: whether this is news.
+    /// - Returns: whether this was not known before.
     mutating func noteOtherRouter(_ agent: CoatyUUID, of id: CoatyUUID) -> Bool {
         guard otherRouters[agent] != nil || otherRouters.count < ContextDirectory.maximumOtherRouters else {
             return false
@@ -137,7 +137,7 @@ extension ContextDirectory.State {
 
     // MARK: - Nodes
 
-    /// Processes a node that was advertised or found.
+    /// Processes a node that was advertised or discovered.
     mutating func show(node json: JSONView, _ id: CoatyUUID, by sender: CoatyUUID?) {
         let points = json.ioPoints
         guard !points.isEmpty else { return removeNode(id) }
@@ -150,7 +150,7 @@ extension ContextDirectory.State {
         let node = ContextDirectory.Node(
             json: json,
             context: json["name"]?.string.map(WireName.init),
-            // An agent that answers with a stored copy doesn't have the node.
+            // An agent that answers with a stored copy does not own the node.
             agent: json["parentObjectId"]?.string.map(CoatyUUID.init(wire:)) ?? sender,
             points: Set(points.compactMap { $0["objectId"]?.string.map(CoatyUUID.init(wire:)) }),
             serial: known?.serial ?? nextSerial()
@@ -199,15 +199,16 @@ extension ContextDirectory.State {
         return isReduced
     }
 
-    /// Gives everything time to show itself: nobody reported what has left while the gateway was offline.
+    /// Sets a deadline for everything to be advertised or discovered: departures while the gateway was offline were not
+    /// reported.
     mutating func doubt(until deadline: Duration) {
-        // Those that are still there answer again.
+        // Routers that are still present answer again.
         otherRouters = [:]
         for id in Array(contexts.keys) { contexts[id]?.doubt(until: deadline) }
         nodes.doubt(until: deadline)
     }
 
-    /// Ends what was not confirmed in time.
+    /// Ends everything that was not confirmed in time.
     mutating func expire(at now: Duration) {
         for id in nodes.ids(expiredAt: now) { removeNode(id) }
         let nodes = nodes

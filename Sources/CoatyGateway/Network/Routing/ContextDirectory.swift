@@ -4,8 +4,8 @@ import Synchronization
 /// The IO contexts that other agents route: the contexts that were advertised or discovered, their nodes, and the
 /// associations that were published since the gateway joined.
 ///
-/// ``Router`` describes which agents count as routers. A context is listed as long as it has a router, or associations that a
-/// lost router left.
+/// ``Router`` describes which agents count as routers. A context is listed as long as it has a router, or associations
+/// that a lost router left.
 final class ContextDirectory: Sendable {
     /// Maximum number of sources and actors, and of associations, for each IO node that may be listed.
     static let pointsPerNode = 10
@@ -13,14 +13,14 @@ final class ContextDirectory: Sendable {
     static let maximumOtherRouters = 100
     /// Minimum time between two Discover events.
     static let askInterval = Duration.seconds(1)
-    /// Time that contexts and nodes have to show themselves after the gateway reconnects, and that a lost router has to come
-    /// back.
+    /// Maximum time for contexts and nodes to be advertised or discovered after the gateway reconnects, and for a lost
+    /// router to return.
     static let confirmationTime = Duration.seconds(10)
 
-    /// A context, and all that is known about it.
+    /// A context with its state.
     struct Entry: Sendable {
         let json: JSONView
-        /// The router that showed the context most recently; nil if none is present.
+        /// The router that sent the context most recently; nil if none is present.
         let router: CoatyUUID?
         let otherRouters: [CoatyUUID]
         let nodes: [JSONView]
@@ -95,7 +95,7 @@ final class ContextDirectory: Sendable {
     /// Returns the JSON text of a context; nil if it is unknown.
     func json(_ id: CoatyUUID) -> JSONView? { state.withLock { $0.contexts[id]?.json } }
 
-    /// Passes the current associations of a context to a handler, then each change.
+    /// Passes the current associations of a context to a handler, followed by each change.
     ///
     /// - Returns: a function that ends this; nil if the context is unknown.
     func watch(_ id: CoatyUUID, _ handler: @escaping RoutingFeed.Handler) -> (@Sendable () -> Void)? {
@@ -105,7 +105,7 @@ final class ContextDirectory: Sendable {
         }
     }
 
-    /// Processes a completed Update of a context: not every router advertises the result.
+    /// Processes the Complete event for an Update of a context: not every router advertises the result.
     func takeCompleted(_ event: CompleteEvent) {
         guard let agent = event.sourceId else { return }
         show(event.payload, by: agent, .completed)
@@ -113,9 +113,9 @@ final class ContextDirectory: Sendable {
 
     // MARK: - Observation
 
-    /// Starts to observe the events that concern contexts. Must be called before the communication manager starts.
+    /// Starts to observe the events that concern contexts. Call it before the communication manager starts.
     ///
-    /// - Returns: the task that asks for contexts and nodes; it ends when it is cancelled.
+    /// - Returns: the task that requests contexts and nodes; it ends when it is cancelled.
     func start() -> Task<Void, Never> {
         let (asks, ask) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let (deadlines, deadline) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -126,7 +126,7 @@ final class ContextDirectory: Sendable {
             manager.subscribe(.advertise(withCoreType: .IoNode)) { [weak self] event in
                 self?.showNode(event.payload, by: event.sourceId)
             },
-            // Some agents in the field advertise only one of their IO nodes when they join.
+            // Some existing agents advertise only one of their IO nodes when they join.
             manager.subscribe(.advertise(withCoreType: .Identity)) { _ in ask.yield() },
             manager.subscribe(.deadvertise) { [weak self] event in
                 if self?.deadvertise(event) ?? false { ask.yield() }
@@ -158,7 +158,7 @@ final class ContextDirectory: Sendable {
     }
 
     private func deadvertise(_ event: DeadvertiseEvent) -> Bool {
-        // Few networks route values.
+        // A fast path, because few networks use IO routing.
         guard !state.withLock(\.isEmpty) else { return false }
         let ids = Set(
             event.data.objectIds(among: state.withLock(\.knownCount)) {
@@ -174,11 +174,11 @@ final class ContextDirectory: Sendable {
         change { $0.doubt(until: deadline) }
     }
 
-    /// Waits for all deadlines, and ends what was not confirmed.
+    /// Waits for all deadlines, and ends unconfirmed routers, nodes and associations.
     private func expire() async {
         while let deadline = state.withLock(\.nextDeadline) {
             guard (try? await clock.sleep(for: deadline - now())) != nil else { return }
-            // Offline nothing can show itself; the next connection sets new deadlines.
+            // While the gateway is offline, nothing can be confirmed; the next connection sets new deadlines.
             guard manager.isOnline else { return }
             let now = now()
             change { $0.expire(at: now) }
@@ -186,7 +186,7 @@ final class ContextDirectory: Sendable {
     }
 
     private func ask() {
-        // The next online period asks.
+        // The next online period sends the request.
         guard manager.isConnected, let event = try? DiscoverEvent.with(coreTypes: [.IoContext, .IoNode]) else { return }
         let request = try? manager.publish(event) { [weak self] resolve in
             switch resolve.payload.json["object"]?["coreType"]?.string {
@@ -212,7 +212,7 @@ final class ContextDirectory: Sendable {
             let name = json["name"]?.string, WireName.isPublishable(name)
         else { return }
         guard !hosted.contains(id) else {
-            // The hosted context's own router observes what is advertised.
+            // The hosted context's own router observes the Advertise events.
             guard showing == .resolved, showing.isByRouter(agent, json) else { return }
             if change({ $0.noteOtherRouter(agent, of: id) }) { foundOtherRouter(id, agent) }
             return
@@ -231,7 +231,7 @@ final class ContextDirectory: Sendable {
     }
 
     private func associate(_ event: AssociateEvent, in id: CoatyUUID) {
-        // A hosted context with the same name is listed by itself.
+        // A hosted context with the same name is listed separately.
         guard let agent = event.sourceId, agent != manager.identityId else { return }
         change { $0.associate(event, by: agent, in: id) }
     }

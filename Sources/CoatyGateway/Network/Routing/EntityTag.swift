@@ -1,11 +1,11 @@
 import Coaty
 
-/// Names a version of something (RFC 9110, section 8.8.3).
+/// The tag of a version of a resource (RFC 9110, section 8.8.3).
 struct EntityTag: Sendable, Hashable {
-    /// With its quotes.
+    /// The tag with its quotes.
     let text: String
 
-    /// The version of a JSON text.
+    /// Creates the tag for a version of a JSON text.
     init(_ bytes: some Sequence<UInt8>) {
         text = "\"\(Fingerprint.of(bytes))\""
     }
@@ -15,7 +15,7 @@ struct EntityTag: Sendable, Hashable {
     }
 }
 
-/// The header field `If-Match` (RFC 9110, section 13.1.1), and what `If-None-Match` lists.
+/// The header field `If-Match` (RFC 9110, section 13.1.1), or the list in `If-None-Match`.
 enum IfMatch: Sendable, Hashable {
     case any
     case oneOf([String])
@@ -49,7 +49,7 @@ enum IfMatch: Sendable, Hashable {
         self = .oneOf(tags)
     }
 
-    /// Whether the condition holds. Weak tags match nothing.
+    /// Returns whether the condition holds. Weak tags match nothing.
     func holds(for current: EntityTag?) -> Bool {
         switch self {
         case .any: current != nil
@@ -57,7 +57,7 @@ enum IfMatch: Sendable, Hashable {
         }
     }
 
-    /// Whether one of them, weak or not, names what is there, as `If-None-Match` asks (RFC 9110, section 13.1.2).
+    /// Returns whether a tag, weak or not, matches the current one, as in `If-None-Match` (RFC 9110, section 13.1.2).
     func holdsWeakly(for current: EntityTag) -> Bool {
         switch self {
         case .any: true

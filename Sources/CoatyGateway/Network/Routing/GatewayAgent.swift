@@ -4,21 +4,21 @@ import Logging
 
 /// The gateway as an agent in the Coaty network, with a router for each context that it hosts.
 struct GatewayAgent: Component {
-    /// How long the start waits for the broker; then the gateway serves and is not ready.
+    /// Maximum time that the start waits for the broker; after that, the gateway serves clients but is not ready.
     static let patience = Duration.seconds(5)
     /// Maximum time for the routers to stop.
     static let routingStopTimeout = Duration.milliseconds(500)
 
     let routing: RoutingAdmin
     private let container: Container
-    /// Held as long as the agent exists.
+    /// Kept as long as the agent exists.
     private let lock: StateLock?
 
     var communicationManager: CommunicationManager { container.communicationManager }
 
-    /// Puts the agent together; it joins when it is started.
+    /// Creates the agent; it joins when it is started.
     ///
-    /// - Throws: what the settings make impossible.
+    /// - Throws: an error if the settings are not valid.
     @ControllerActor
     init(settings: GatewaySettings, communication: CommunicationOptions, logger: Logger) async throws {
         let routingLogger = logger.labelled(.routing)
@@ -28,7 +28,7 @@ struct GatewayAgent: Component {
             try RoutingStore(directory: directory, configuration: settings.routing, logger: routingLogger)
         }
         let contexts = try await store?.load() ?? settings.routing.contexts
-        // Nobody minds what becomes of the demo's.
+        // The state of the demo's context need not be kept.
         if store == nil, contexts.contains(where: { $0.objectId != DemoContext.objectId }) {
             routingLogger.warning(
                 "without a state-directory, contexts and rules changed over REST are forgotten at a restart"
@@ -78,7 +78,7 @@ struct GatewayAgent: Component {
     }
 
     func stop() async {
-        // Routers that are busy must not keep the agent from leaving the network.
+        // Busy routers must not prevent the agent from leaving the network.
         _ = await completes(within: Self.routingStopTimeout) { [routing] in await routing.stop() }
         await container.shutdown()
     }

@@ -3,33 +3,33 @@ import Logging
 
 /// The router of a context that the gateway hosts.
 final class HostedRouter: RuleBasedIoRouter {
-    /// An Update of the gateway's own that is on its way.
+    /// An Update event of the gateway that is not yet received.
     struct Expected {
         let payload: [UInt8]
-        /// The version that it must be made on; nil where it is meant to replace any.
+        /// The version that it must be applied to; nil if it may replace any version.
         let base: EntityTag?
-        /// Called where it was another one by then.
+        /// Called if the version is a different one by then.
         let onRefused: @Sendable () -> Void
     }
 
-    /// Where associations are told, and changes are kept.
+    /// The feed for associations, and the store for changes.
     struct Surroundings {
         let feed: RoutingFeed
         let store: RoutingStore?
-        /// The context as it is configured.
+        /// The configured context.
         var configured: HostedContext
     }
 
     private var expected: Expected?
-    /// What the Update that was expected has changed; nil before it was taken over.
+    /// The changes that the expected Update event has made; nil before it was applied.
     private(set) var changes: IoAssociationChanges?
-    /// Writes down what the latest Update has made of the context.
+    /// Stores the context after the latest Update event.
     private(set) var keeping: Task<Void, any Error>?
     private var surroundings: Surroundings?
 
     func settle(in surroundings: Surroundings) { self.surroundings = surroundings }
 
-    /// Notes other configured rules.
+    /// Sets the changed configuration of the context.
     func reconfigure(_ configured: HostedContext) {
         surroundings?.configured = configured
         surroundings?.store?.reconfigure(configured)
@@ -72,19 +72,19 @@ final class HostedRouter: RuleBasedIoRouter {
         event.sourceId == communicationManager.identityId && event.payload.bytes == expected?.payload
     }
 
-    /// Awaits an Update of the gateway's own.
+    /// Expects an Update event of the gateway.
     func expect(_ update: Expected) {
         expected = update
         changes = nil
     }
 
-    /// Has the context and its rules written down as they are, in the order of the calls.
+    /// Stores the current context and its rules, in the order of the calls.
     ///
-    /// - Returns: the writing; nil where there is no state directory.
+    /// - Returns: the task that writes them; nil if there is no state directory.
     func keep() throws -> Task<Void, any Error>? {
         guard let surroundings, let store = surroundings.store, let json = ioContextJSON else { return nil }
         guard case .object(var members) = AnyCodable(json) else { return nil }
-        // The identity is another one after a restart.
+        // The identity has a different id after a restart.
         if surroundings.configured.context.root["parentObjectId"] == nil { members["parentObjectId"] = nil }
         let document = try JSONDocument(Array(PayloadCoder.encode(AnyCodable.object(members)).utf8))
         return try store.save(HostedContext(context: document.root, rules: rules))

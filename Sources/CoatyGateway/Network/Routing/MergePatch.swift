@@ -7,7 +7,7 @@ enum MergePatch {
         var members: [String: AnyCodable] = [:]
         if case .object(let old) = target { members = old }
         for (name, value) in changes {
-            // Not by assigning nil: as an AnyCodable it is a null.
+            // Assigning nil would not remove the member: as an AnyCodable, it is a null.
             if value == .null {
                 members.removeValue(forKey: name)
             } else {

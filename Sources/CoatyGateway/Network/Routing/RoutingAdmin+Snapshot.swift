@@ -3,7 +3,7 @@ import Coaty
 extension RoutingAdmin {
     /// The state of a context.
     struct Snapshot: Sendable {
-        /// What a context consists of.
+        /// The content of a context.
         enum Content: Sendable {
             case hosted(IoRoutingTable)
             case foreign(nodes: [JSONView], associations: [IoAssociation])
@@ -16,7 +16,7 @@ extension RoutingAdmin {
 
         var isHosted: Bool { if case .hosted = content { true } else { false } }
 
-        /// The IO nodes, in the order in which they came.
+        /// The IO nodes, in the order in which they were added.
         var nodes: [JSONView] {
             switch content {
             case .hosted(let table): table.nodes.map(\.json)
@@ -24,7 +24,7 @@ extension RoutingAdmin {
             }
         }
 
-        /// The associations. They are collected each time, which takes long if there are many.
+        /// The associations. They are collected on each access, which takes long if there are many.
         var associations: [IoAssociation] {
             switch content {
             case .hosted(let table): table.associations

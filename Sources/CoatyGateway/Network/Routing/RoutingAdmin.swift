@@ -1,33 +1,33 @@
 import Coaty
 import HTTPServer
 
-/// What can be seen of and done to the IO contexts that are routed, here and elsewhere.
+/// Reads and changes the IO contexts that this gateway and other agents route.
 @ControllerActor
 final class RoutingAdmin {
-    /// Why something is not done.
+    /// The reason why an operation is not performed.
     enum Failure: Error {
         case notFound(String)
-        /// Nothing was done.
+        /// Nothing was changed.
         case conflict
         case preconditionFailed(EntityTag?)
-        /// In so many milliseconds.
+        /// No router has answered within the given number of milliseconds.
         case noAnswer(Int)
         case notKept
     }
 
-    /// What is to become of a context.
+    /// The requested change of a context.
     enum ContextChange: Sendable {
         case put(JSONView)
         /// A merge patch (RFC 7396).
         case patch(JSONView)
     }
 
-    /// How often an update is made anew where the context was changed at the same time; then it is given up.
+    /// Maximum number of attempts of an update if the context is changed at the same time.
     static let maximumAttempts = 3
 
     nonisolated let directory: ContextDirectory
     nonisolated let feed: RoutingFeed
-    /// The time that each change of a hosted context and its decisions have taken.
+    /// The durations of the changes of hosted contexts, including decisions.
     nonisolated let evaluations = DurationHistogram()
     private let manager: CommunicationManager
     /// In the order of the configuration.
@@ -35,7 +35,7 @@ final class RoutingAdmin {
     private let turns: Turns
     private var looking: Task<Void, Never>?
 
-    /// - Parameter routers: those of the hosted contexts.
+    /// - Parameter routers: the routers of the hosted contexts.
     init(
         manager: CommunicationManager,
         routers: [(id: CoatyUUID, name: WireName, router: HostedRouter)],
@@ -57,23 +57,23 @@ final class RoutingAdmin {
         for (_, _, router) in routers { router.onEvaluated = { [weak self] in self?.evaluations.record($0) } }
     }
 
-    /// Begins to look for the contexts of others. To be called before the communication manager starts.
+    /// Starts to observe the contexts of other routers. Call it before the communication manager starts.
     func start() { looking = directory.start() }
 
     func stop() { looking?.cancel() }
 
-    /// The router of a hosted context.
+    /// Returns the router of a hosted context.
     nonisolated func router(_ id: CoatyUUID) -> HostedRouter? { routers.first { $0.id == id }?.router }
 
-    /// Whether there is such a context.
+    /// Returns whether a context is known.
     nonisolated func isKnown(_ id: CoatyUUID) -> Bool { router(id) != nil || directory.contains(id) }
 
-    /// The name of a context, which never changes; nil if the context is unknown.
+    /// Returns the name of a context, which never changes; nil if the context is unknown.
     nonisolated func contextName(_ id: CoatyUUID) -> WireName? {
         routers.first { $0.id == id }?.name ?? directory.json(id)?["name"]?.string.map { WireName($0) }
     }
 
-    // MARK: - Seeing
+    // MARK: - Reading
 
     func snapshots() -> [Snapshot] {
         routers.compactMap { snapshot($0.router) } + directory.entries.map(snapshot)
@@ -113,9 +113,9 @@ final class RoutingAdmin {
         return router
     }
 
-    /// Watches the associations of a context: as they are, then each change.
+    /// Observes the associations of a context: the current ones, then each change.
     ///
-    /// - Returns: what ends the watching; nil where there is no such context.
+    /// - Returns: a function that ends the observation; nil if there is no such context.
     func watch(_ id: CoatyUUID, _ handler: @escaping RoutingFeed.Handler) -> (@Sendable () -> Void)? {
         guard let router = router(id) else { return directory.watch(id, handler) }
         return feed.watch(id, from: router.associations, handler)
@@ -123,10 +123,10 @@ final class RoutingAdmin {
 
     // MARK: - Changing
 
-    /// Updates a context over the network, whoever routes it.
+    /// Updates a context over the network, whichever agent routes it.
     ///
-    /// - Parameter timeout: how long to wait for the router, in milliseconds.
-    /// - Returns: the context as its router took it over and, where it is hosted, what that changed.
+    /// - Parameter timeout: the maximum time to wait for the router, in milliseconds.
+    /// - Returns: the context as its router has accepted it and, if it is hosted, the resulting changes.
     /// - Throws: ``Failure``, `PayloadError`, `CommunicationError`, ``Turns/Full``
     func update(
         _ id: CoatyUUID,
@@ -140,7 +140,7 @@ final class RoutingAdmin {
                 let current = router(id).map(\.ioContextJSON) ?? directory.json(id)
                 let version = current.map(EntityTag.init)
                 if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
-                // PUT without a condition is meant to overwrite whatever there is.
+                // PUT without a condition overwrites any version.
                 var isConditional = ifMatch != nil
                 if case .patch = change { isConditional = true }
                 let event = try event(id, change, current)
@@ -165,14 +165,14 @@ final class RoutingAdmin {
 
     /// Replaces the rules of a hosted context.
     ///
-    /// - Returns: the JSON text of the rules, and what changed.
+    /// - Returns: the JSON text of the rules, and the changes.
     func replaceRules(
         _ id: CoatyUUID,
         _ rules: [IoAssociationRule],
         ifMatch: IfMatch?
     ) async throws -> (text: [UInt8], changes: IoAssociationChanges) {
         let router = try hosted(id)
-        // First: what can't be said must not be in force.
+        // First: rules that JSON can't represent must not be applied.
         let text = try Self.json(rules)
         return try await turns.take(id) {
             let version = EntityTag(try Self.json(router.rules))
@@ -183,9 +183,9 @@ final class RoutingAdmin {
         }
     }
 
-    /// Puts the rules of a reloaded configuration in force, and forgets what was kept of the rules before.
+    /// Applies the rules of a reloaded configuration, and discards the stored changes of the earlier rules.
     ///
-    /// - Throws: if that can't be written to the state directory; the rules are in force then.
+    /// - Throws: if this can't be written to the state directory; then the rules are applied nevertheless.
     func reconfigure(_ configured: HostedContext) async throws {
         let router = try hosted(configured.objectId)
         try await turns.take(configured.objectId) {
@@ -195,7 +195,7 @@ final class RoutingAdmin {
         }
     }
 
-    /// Returns what another context or other rules would change.
+    /// Returns the changes that another context or other rules would make.
     func evaluate(
         _ id: CoatyUUID,
         context: JSONView?,
@@ -211,7 +211,7 @@ final class RoutingAdmin {
     /// Returns the rules of a hosted context as JSON text.
     func rules(_ id: CoatyUUID) throws -> [UInt8] { try Self.json(hosted(id).rules) }
 
-    /// Returns why a source and an actor of a hosted context are associated, or are not.
+    /// Explains why a source and an actor of a hosted context are associated or not.
     func explain(_ id: CoatyUUID, source: CoatyUUID, actor: CoatyUUID) throws(Failure) -> IoAssociationExplanation {
         let router = try hosted(id)
         guard let explanation = router.explain(ioSourceId: source, ioActorId: actor) else {
@@ -221,7 +221,7 @@ final class RoutingAdmin {
         return explanation
     }
 
-    /// The JSON text of rules.
+    /// Returns the JSON text of rules.
     nonisolated static func json(_ rules: [IoAssociationRule]) throws -> [UInt8] {
         Array(try PayloadCoder.encode(rules).utf8)
     }
@@ -234,7 +234,7 @@ final class RoutingAdmin {
         }
     }
 
-    /// The Update that a change makes.
+    /// Returns the Update event for a change.
     private func event(_ id: CoatyUUID, _ change: ContextChange, _ current: JSONView?) throws -> UpdateEvent {
         let object: [UInt8]
         switch change {
@@ -246,14 +246,14 @@ final class RoutingAdmin {
         let event: UpdateEvent
         do {
             let payload = try Payload(object: object)
-            // First, because another core type asks for other properties.
+            // First, because another core type requires other properties.
             guard payload.json["object"]?["coreType"]?.string == CoreType.IoContext.rawValue else {
                 throw PayloadError.invalid(pointer: "/object/coreType", reason: "must be IoContext")
             }
             event = try UpdateEvent(payload: payload)
             try check(event, id, current)
         } catch PayloadError.invalid(let pointer, let reason) {
-            // The body is the object itself.
+            // The request body is the object itself.
             throw PayloadError.invalid(pointer: String(pointer.dropFirst("/object".count)), reason: reason)
         }
         return event
@@ -270,17 +270,17 @@ final class RoutingAdmin {
         }
     }
 
-    /// What becomes of an Update.
+    /// The outcome of an Update event.
     private enum Answer: Sendable {
         case completed(CompleteEvent)
-        /// The context is hosted, and was another one by then.
+        /// The context is hosted, and was changed meanwhile.
         case refused
-        /// The link was lost before.
+        /// The connection was lost before the request was sent.
         case unsent
     }
 
-    /// - Parameter base: the version that the Update must be made on where the context is hosted; nil is any.
-    /// - Returns: nil where nobody answers in time, or the gateway stops.
+    /// - Parameter base: the version that the Update must be applied to if the context is hosted; nil for any version.
+    /// - Returns: nil if no agent answers in time, or the gateway stops.
     private func firstAnswer(
         to event: UpdateEvent,
         _ id: CoatyUUID,
@@ -301,7 +301,7 @@ final class RoutingAdmin {
                 try await Task.sleep(until: deadline)
                 continuation.finish()
             } catch {
-                // Cancelled: the answer has come.
+                // Cancelled: the answer has arrived.
             }
         }
         defer {
@@ -310,7 +310,7 @@ final class RoutingAdmin {
         }
         if request.delivery == .deferred, request.withdraw() { return .unsent }
         for await answer in answers {
-            // A stop ends every request, whether it went out or not.
+            // A stop ends every request, whether it was sent or not.
             if case .unsent = answer, looking?.isCancelled ?? false { return nil }
             return answer
         }

@@ -1,17 +1,17 @@
 import Coaty
 
-/// What the gateway routes: `{contexts?: [{context, rules?}]}`.
+/// The contexts that the gateway routes: `{contexts?: [{context, rules?}]}`.
 struct RoutingConfiguration: Sendable {
-    /// How many contexts one gateway routes at most; more are refused.
+    /// Maximum number of contexts of a gateway; more are refused.
     static let maximumContexts = 32
 
-    /// No two have the same id or name.
+    /// The contexts, with unique ids and names.
     var contexts: [HostedContext] = []
 
-    /// Routes nothing.
+    /// Creates a configuration without contexts.
     init() {}
 
-    /// - Throws: `PayloadError` with the place of what is wrong.
+    /// - Throws: `PayloadError` with the place of the error.
     init(_ view: JSONView) throws(PayloadError) {
         try view.refuseMembers(besides: ["contexts"])
         guard let list = view["contexts"] else { return }
@@ -42,12 +42,12 @@ struct RoutingConfiguration: Sendable {
 struct HostedContext: Sendable {
     let objectId: CoatyUUID
     let name: String
-    /// The IoContext object, as it was given.
+    /// The IoContext object, unchanged.
     let context: JSONDocument
     var rules: [IoAssociationRule]
 
-    /// - Throws: `PayloadError` where the object is no IoContext, its id no UUID in lower case, or its name none that can
-    ///   stand in a topic.
+    /// - Throws: `PayloadError` if the object is not an IoContext, its id is not a UUID in lower case, or its name is
+    ///   not valid in a topic.
     init(context view: JSONView, rules: [IoAssociationRule]) throws(PayloadError) {
         let payload = try Payload(object: view.bytes)
         let event: AdvertiseEvent
@@ -63,7 +63,7 @@ struct HostedContext: Sendable {
         guard view["coreType"]?.string == CoreType.IoContext.rawValue else {
             throw invalid("coreType", "must be IoContext")
         }
-        // One spelling, because ids are compared byte by byte on the wire.
+        // Only lower case, because ids are compared byte by byte on the wire.
         guard let text = view["objectId"]?.string, let objectId = CoatyUUID(uuidString: text), objectId.string == text
         else { throw invalid("objectId", "must be a UUID in lower case") }
         guard let name = view["name"]?.string, WireName.isPublishable(name) else {

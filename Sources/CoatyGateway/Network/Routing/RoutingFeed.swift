@@ -1,12 +1,12 @@
 import Coaty
 import Synchronization
 
-/// Tells those who watch a context which associations change.
+/// Reports changes of a context's associations to its watchers.
 final class RoutingFeed: Sendable {
-    /// Takes `{"associations":{"added":[…],"removed":[…],"changed":[…]}}`, in several pieces where it is much.
+    /// Receives `{"associations":{"added":[…],"removed":[…],"changed":[…]}}`, in several pieces if there are many.
     typealias Handler = @Sendable ([Payload]) -> Void
 
-    /// How many associations a piece has at most of each kind.
+    /// Maximum number of associations of each kind in a piece.
     static let associationsPerPiece = 1_000
 
     private struct State {
@@ -16,11 +16,11 @@ final class RoutingFeed: Sendable {
 
     private let state = Mutex(State())
 
-    /// Hands over the associations as they are, as if they were new, then each change. To be called where no change can come
-    /// in between.
+    /// Passes the current associations to a handler, as if they were new, followed by each change. Call it while no
+    /// change can occur.
     ///
-    /// - Parameter handler: must not block, nor come back.
-    /// - Returns: what ends the watching.
+    /// - Parameter handler: must not block or call this object.
+    /// - Returns: a function that ends this.
     func watch(
         _ contextId: CoatyUUID,
         from current: [IoAssociation],
@@ -42,7 +42,7 @@ final class RoutingFeed: Sendable {
         }
     }
 
-    /// Every change is to be told, watched or not.
+    /// Reports a change. Call it for every change, even if there are no watchers.
     func tell(_ contextId: CoatyUUID, _ changes: IoAssociationChanges) {
         guard let watchers = state.withLock({ $0.watchers[contextId] }) else { return }
         let pieces = Self.pieces(changes)
@@ -59,7 +59,7 @@ final class RoutingFeed: Sendable {
             piece.added = part(changes.added)
             piece.removed = part(changes.removed)
             piece.changed = part(changes.changed)
-            // Ids and rates can always be said in JSON.
+            // JSON can always represent ids and rates.
             return try? Payload(Array(#"{"associations":\#(try PayloadCoder.encode(piece))}"#.utf8))
         }
     }

@@ -4,32 +4,33 @@ import Glibc
 import Logging
 import Synchronization
 
-/// Keeps over a restart what was changed over REST: one file a context, in the state directory.
+/// Stores changes that were made over REST across restarts: one file per context, in the state directory.
 ///
-/// What is kept goes before the configuration, unless the configuration has changed since: it tells so by a fingerprint of
-/// what it replaced. A context's object and its rules count as two parts.
+/// Stored changes override the configuration, unless the configuration has changed since. This is detected with a
+/// fingerprint of the replaced configuration. A context's object and its rules are compared separately.
 final class RoutingStore: Sendable {
     private let directory: String
     private let order: [CoatyUUID]
     private let logger: Logger
-    /// Files are read and written here alone, because that blocks.
+    /// The only queue that reads and writes the files, because this blocks.
     private let queue = DispatchQueue(label: "routing store")
     private let state: Mutex<State>
 
     private struct State {
         var configured: [CoatyUUID: HostedContext]
-        /// What is to be written next, and what writes it. At most one a context: a later one takes the place of an earlier.
+        /// The next content to write, and the task that writes it. At most one per context: a later one replaces an
+        /// earlier one.
         var pending: [CoatyUUID: (context: HostedContext, writing: Task<Void, any Error>)] = [:]
-        /// What the current files hold, as far as this process has written them. The same is not written twice: the previous
-        /// file stays another one.
+        /// The content of the current files, as far as this process has written them. The same content is not written
+        /// twice, so that the previous file stays different.
         var written: [CoatyUUID: String] = [:]
-        /// Whose current file is not whole, and must not become the previous one.
+        /// The contexts whose current file is damaged and must not become the previous one.
         var damaged: Set<CoatyUUID> = []
     }
 
-    /// Makes the directory, with access for nobody else, where there is none.
+    /// Creates the directory, accessible only to its owner, if it does not exist.
     ///
-    /// - Throws: ``RoutingStoreError`` where nothing can be written there.
+    /// - Throws: ``RoutingStoreError`` if files can't be written there.
     init(directory: String, configuration: RoutingConfiguration, logger: Logger) throws(RoutingStoreError) {
         self.directory = directory.hasSuffix("/") ? directory : directory + "/"
         order = configuration.contexts.map(\.objectId)
@@ -48,10 +49,10 @@ final class RoutingStore: Sendable {
         unlink(probe)
     }
 
-    /// The contexts as they are to be routed: those of the configuration, with what is kept of them. What can't be read, or
-    /// no longer counts, is logged. Files of an older version are written in the current one.
+    /// Returns the contexts to route: those of the configuration, with their stored changes. Changes that can't be read
+    /// or no longer apply are logged. Files of an older version are written again in the current version.
     ///
-    /// - Throws: ``RoutingStoreError`` if a newer gateway has written a file; no file has changed then.
+    /// - Throws: ``RoutingStoreError`` if a newer gateway has written a file; then no file has changed.
     func load() async throws -> [HostedContext] {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { [self] in
@@ -66,14 +67,15 @@ final class RoutingStore: Sendable {
         }
     }
 
-    /// Notes that the configuration has changed. What is kept from now on replaces the new one.
+    /// Records that the configuration of a context has changed. Changes that are stored from now on replace the new
+    /// configuration.
     func reconfigure(_ context: HostedContext) { state.withLock { $0.configured[context.objectId] = context } }
 
-    /// Keeps a context that the configuration has, and its rules; what is as configured is not kept. Of several calls the
-    /// last one counts.
+    /// Stores a configured context and its rules; parts that are as configured are not stored. Of several calls, the
+    /// last one wins.
     ///
-    /// - Returns: what ends when it is on the disk, or something later is. It throws `SystemCallError`, or
-    ///   ``RoutingStoreError`` where the configuration has no such context.
+    /// - Returns: a task that ends when this or later content is on the disk. It throws `SystemCallError`, or
+    ///   ``RoutingStoreError`` if the configuration has no such context.
     func save(_ context: HostedContext) -> Task<Void, any Error> {
         let id = context.objectId
         return state.withLock { state in
@@ -114,8 +116,8 @@ final class RoutingStore: Sendable {
         }
     }
 
-    /// - Throws: ``RoutingStoreError`` if one of a context's files has a newer version. Also the previous one counts: the next write
-    ///   would replace it.
+    /// - Throws: ``RoutingStoreError`` if one of a context's files has a newer version. The previous file is checked
+    ///   too, because the next write would replace it.
     private func refuseNewer(_ id: CoatyUUID) throws {
         let file = file(id)
         for path in [file.path, file.previousPath] {
@@ -125,7 +127,7 @@ final class RoutingStore: Sendable {
                 let flaw = StateFile.Flaw.newer(version: version)
                 throw RoutingStoreError(directory: directory, reason: "can't be used: \(path) \(flaw)")
             } catch {
-                // Reported when it is loaded.
+                // The error is reported when the file is loaded.
             }
         }
     }
@@ -158,7 +160,7 @@ final class RoutingStore: Sendable {
             )
         }
         do {
-            // Else what was dropped would come back with the earlier configuration.
+            // Otherwise, the dropped changes would return with the earlier configuration.
             try write(context)
         } catch {
             logger.error("the stored state can't be updated: \(error)", metadata: metadata)
@@ -166,7 +168,7 @@ final class RoutingStore: Sendable {
         return context
     }
 
-    /// The current file or, where it is not whole, the previous one.
+    /// Reads the current file or, if it is damaged, the previous one.
     private func read(_ id: CoatyUUID) -> (kept: KeptContext, version: Int)? {
         let file = file(id)
         var isFlawed = false
@@ -179,7 +181,7 @@ final class RoutingStore: Sendable {
                 }
                 return (kept, content.version)
             } catch .missing {
-                // Nothing was ever kept, or the gateway was killed before the new file was in place.
+                // Nothing was ever stored, or the gateway was killed before the new file was in place.
                 continue
             } catch {
                 isFlawed = true
@@ -194,7 +196,7 @@ final class RoutingStore: Sendable {
     }
 }
 
-/// Why the state directory can't be used.
+/// The reason why the state directory can't be used.
 struct RoutingStoreError: Error, CustomStringConvertible {
     let directory: String
     let reason: String
@@ -202,11 +204,12 @@ struct RoutingStoreError: Error, CustomStringConvertible {
     var description: String { "state-directory \(directory) \(reason)" }
 }
 
-/// What a file of the store says:
-/// `{"objectId", "context"?: {"configured": fingerprint, "value": {…}}, "rules"?: {"configured": fingerprint, "value": […]}}`.
+/// The content of a file of the store:
+/// `{"objectId", "context"?: {"configured": fingerprint, "value": {…}}, "rules"?: {"configured": fingerprint, "value":
+/// […]}}`.
 private struct KeptContext: Encodable {
     struct Part: Encodable {
-        /// The fingerprint of what the configuration had when it was replaced.
+        /// The fingerprint of the replaced configuration.
         let configured: String
         let value: AnyCodable
     }
@@ -237,7 +240,8 @@ private struct KeptContext: Encodable {
         rules = try part(root["rules"])
     }
 
-    /// The configuration with what still counts, the parts that it has changed since, and those that are none any more.
+    /// Returns the configuration with the stored parts that still apply, the parts whose configuration has changed
+    /// since, and the parts that are no longer valid.
     func applied(
         to configured: HostedContext
     ) throws -> (context: HostedContext, dropped: [String], unusable: [(part: String, error: any Error)]) {
@@ -273,7 +277,7 @@ private struct KeptContext: Encodable {
         AnyCodable(try JSONDocument(Array(PayloadCoder.encode(rules).utf8)).root)
     }
 
-    /// Of the value, however it is written.
+    /// Returns the fingerprint of the value, independent of its notation.
     private static func fingerprint(_ json: AnyCodable) throws -> String {
         try Fingerprint.of(PayloadCoder.encode(json).utf8)
     }

@@ -1,16 +1,17 @@
 import Glibc
 
-/// Two files of one state, the current one and the one before it, each with a header that has the version of the format and a
-/// checksum.
+/// Two files of one state, the current one and the previous one, each with a header that contains the version of the
+/// format and a checksum.
 ///
-/// A text is written to a third file, which then takes the place of the current one, so that at any moment a whole file is
-/// there. All calls block.
+/// A text is written to a third file, which then replaces the current one, so that there is a complete file at any
+/// moment. All calls block.
 ///
-/// The header is `coaty-gateway state <version> <checksum>`, since version 2 followed by the version of the gateway that wrote it.
+/// The header is `coaty-gateway state <version> <checksum>`, since version 2 followed by the version of the gateway
+/// that wrote it.
 struct StateFile: Sendable {
-    /// The version of the format that is written. Older ones are upgraded when they are read.
+    /// The written version of the format. Older versions are upgraded when they are read.
     static let version = 2
-    /// A larger text is refused: two of the largest request bodies fit.
+    /// Maximum size of a text, in bytes; a larger one is refused. Two of the largest request bodies fit.
     static let maximumSize = 32 << 20
 
     let path: String
@@ -18,7 +19,7 @@ struct StateFile: Sendable {
     var previousPath: String { path + ".previous" }
     var temporaryPath: String { path + ".new" }
 
-    /// Why a file can't be used.
+    /// The reason why a file can't be used.
     enum Flaw: Error, CustomStringConvertible {
         case missing
         case damaged
@@ -38,7 +39,7 @@ struct StateFile: Sendable {
         }
     }
 
-    /// What one of the two files holds.
+    /// The content of one of the two files.
     struct Content {
         /// The text in the current version.
         let text: [UInt8]
@@ -46,7 +47,7 @@ struct StateFile: Sendable {
         let version: Int
     }
 
-    /// Returns what one of the two files holds.
+    /// Returns the content of one of the two files.
     static func read(_ path: String) throws(Flaw) -> Content {
         let bytes: [UInt8]
         do throws(SystemCallError) {
@@ -62,14 +63,14 @@ struct StateFile: Sendable {
         guard let field = fields.first, let version = Int(field), version >= 1, field == "\(version)" else {
             throw .damaged
         }
-        // Nothing is known about what follows, not even a checksum.
+        // The format of the rest is unknown, so even the checksum can't be checked.
         guard version <= Self.version else { throw .newer(version: version) }
         let writer = version == 1 ? nil : fields.last.map(String.init)
         guard header == Self.header(text, version: version, writer: writer) else { throw .damaged }
         return Content(text: upgraded(text, from: version), version: version)
     }
 
-    /// Returns a text of an older version as one of the current version.
+    /// Converts a text of an older version to the current version.
     private static func upgraded(_ text: [UInt8], from version: Int) -> [UInt8] {
         // Version 1 differs only in its header, which has no writer.
         text
@@ -77,8 +78,8 @@ struct StateFile: Sendable {
 
     /// Makes a text the current one.
     ///
-    /// - Parameter keepingCurrent: whether the current file becomes the previous one; false where it is not whole, so that the
-    ///   previous one stays.
+    /// - Parameter keepingCurrent: whether the current file becomes the previous one; false if it is damaged, so that
+    ///   the previous one is kept.
     func write(_ text: [UInt8], keepingCurrent: Bool) throws(SystemCallError) {
         guard text.count <= Self.maximumSize else { throw SystemCallError(call: "write", code: EFBIG) }
         unlink(temporaryPath)

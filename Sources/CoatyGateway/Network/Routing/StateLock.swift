@@ -1,17 +1,17 @@
 import Glibc
 
-/// The lock of a state directory, so that no two processes write the same files. The kernel releases it with the object, and when the
-/// process ends, however that happens.
+/// The lock of a state directory, so that only one process writes the files. The kernel releases it when the object is
+/// released or the process ends in any way.
 final class StateLock: Sendable {
     private let descriptor: Int32
 
-    /// Takes the lock. Creates the directory, with access for nobody else, if it does not exist.
+    /// Takes the lock. Creates the directory, accessible only to its owner, if it does not exist.
     ///
     /// - Throws: ``RoutingStoreError`` with the other process's id if it has the lock.
     init(directory: String) throws(RoutingStoreError) {
         func error(_ reason: String) -> RoutingStoreError { RoutingStoreError(directory: directory, reason: reason) }
         if mkdir(directory, 0o700) != 0, errno != EEXIST { throw error("cannot be made: \(errorText(errno))") }
-        // The file stays: if the holder removed it, two processes could lock two files of this name.
+        // The file is kept: if the holder removed it, two processes could lock two files with this name.
         let descriptor = open(directory + "/.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw error("cannot be locked: \(errorText(errno))") }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
@@ -23,7 +23,7 @@ final class StateLock: Sendable {
                 "is used by process \(holder.isEmpty ? "(unknown)" : holder): stop it first, or set another directory"
             )
         }
-        // For the message of a second process; what counts is the lock.
+        // For the error message of a second process; the lock itself is what prevents access.
         let identifier = Array("\(getpid())\n".utf8)
         _ = ftruncate(descriptor, 0)
         _ = pwrite(descriptor, identifier, identifier.count, 0)
@@ -32,7 +32,7 @@ final class StateLock: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The process id that the holder has written; empty if there is none.
+    /// Returns the process id that the holder has written; empty if there is none.
     private static func text(_ descriptor: Int32) -> String {
         var buffer = [UInt8](repeating: 0, count: 20)
         let count = pread(descriptor, &buffer, buffer.count, 0)

@@ -1,16 +1,16 @@
 import Coaty
 
-/// Lets changes of one context happen one after the other.
+/// Serializes the changes of each context.
 @ControllerActor
 final class Turns {
-    /// Why nobody may wait.
+    /// The error if too many changes are queued.
     struct Full: Error {}
 
     private let maximumWaiting: Int
-    /// Who waits, for each context that has a change under way.
+    /// The queued changes, for each context with a running change.
     private var waiting: [CoatyUUID: [CheckedContinuation<Void, Never>]] = [:]
 
-    /// - Parameter maximumWaiting: how many changes of a context may wait for their turn.
+    /// - Parameter maximumWaiting: maximum number of queued changes of a context.
     init(maximumWaiting: Int) { self.maximumWaiting = maximumWaiting }
 
     func take<Result>(_ id: CoatyUUID, _ body: @ControllerActor () async throws -> Result) async throws -> Result {
