@@ -5,7 +5,7 @@ extension CommunicationManager {
 
     /// Waits until the join events of an agent are written to the connection.
     ///
-    /// - Returns: whether they are within the time.
+    /// - Returns: whether they were written in time.
     func hasJoined(within timeout: Duration, by clock: any Clock<Duration>) async -> Bool {
         await withTaskGroup { group in
             group.addTask {

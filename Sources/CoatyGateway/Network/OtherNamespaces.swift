@@ -4,14 +4,14 @@ import Synchronization
 
 /// Counts the agents that have joined other namespaces, so that users who miss an agent learn where it is.
 ///
-/// Agents announce themselves only when they join: those that joined before the gateway connected are not counted. A broker that
-/// does not allow the subscriptions leaves nothing to count.
+/// Agents advertise themselves only when they join: agents that joined before the gateway connected are not counted. If
+/// the broker does not allow the subscriptions, no agents are counted.
 final class OtherNamespaces: Component {
     /// Maximum number of namespaces. Agents of further ones are not counted.
     static let maximumNamespaces = 16
-    /// Maximum number of agents that are counted of a namespace.
+    /// Maximum number of counted agents of a namespace.
     static let maximumAgents = 1000
-    /// Maximum bytes of a namespace's name. Agents of one with a longer name are not counted.
+    /// Maximum size of a namespace's name, in bytes. Agents of a namespace with a longer name are not counted.
     static let maximumName = 200
 
     struct Namespace: Sendable, Hashable {
@@ -36,7 +36,7 @@ final class OtherNamespaces: Component {
         let place = sessions.take()
         let subscription = try manager.subscribeToAgentsOfAllNamespaces(
             onStatus: { [weak self] status in
-                // Agents that leave meanwhile are not noticed. Those that stay connected are not counted again.
+                // Departures of agents meanwhile are not noticed. Agents that stay connected are not counted again.
                 if status == .offline { self?.forget() }
             },
             handler: { [weak self] event in withExtendedLifetime(place) { self?.take(event) } }
@@ -59,7 +59,7 @@ final class OtherNamespaces: Component {
 
     private func forget() { state.withLock { $0.agents = [:] } }
 
-    /// Takes an event of an agent of any namespace.
+    /// Handles an event of an agent of any namespace.
     func take(_ event: TrafficEvent) {
         let address = event.address
         guard address.namespace != manager.namespace, address.namespace.utf8.count <= Self.maximumName else { return }
@@ -74,7 +74,7 @@ final class OtherNamespaces: Component {
                 state.agents[name, default: []].insert(agent)
             }
         case .deadvertise:
-            // An agent also withdraws single objects. When it leaves, the event names its identity.
+            // An agent also deadvertises single objects. When it leaves, the event contains its identity.
             guard let ids = event.payload?.json["objectIds"]?.elements,
                 ids.contains(where: { $0.string == address.sourceId.string })
             else { return }
