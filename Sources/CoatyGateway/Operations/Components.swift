@@ -3,7 +3,7 @@ import HTTPServer
 import Synchronization
 import WebSocketServer
 
-/// Components that stop at the same time, to share the time of a stop.
+/// Components that stop concurrently and share the time of a stop.
 struct ComponentGroup: Component {
     let components: [any Component]
 
@@ -18,9 +18,10 @@ struct ComponentGroup: Component {
     }
 }
 
-/// The first step of a stop: `/readyz` answers 503 while the gateway still serves, so that load balancers send no further clients.
+/// The first step of a stop: `/readyz` answers 503 while the gateway still serves, so that load balancers send no
+/// further clients.
 final class Drain: Component {
-    /// How long the gateway still serves.
+    /// The time for which the gateway still serves.
     let delay: Duration
     private let hasBegun = Atomic(false)
 
@@ -38,8 +39,8 @@ final class Drain: Component {
 
 /// The REST API. Completes pending requests before it stops.
 struct RESTService: Component {
-    /// Maximum time for pending requests to complete with the default stop timeout, the drain delay included: the stop as a whole
-    /// takes no longer with it.
+    /// Maximum time for pending requests to complete with the default stop timeout, including the drain delay: the
+    /// drain delay does not prolong the stop.
     static let drainTimeout = Duration.seconds(2)
     /// Maximum time for answers that have begun to be sent.
     static let sendTimeout = Duration.milliseconds(500)
@@ -83,7 +84,8 @@ struct StreamService: Component {
     func stop() async { await onBlockingThread { server.stop(within: Self.closeTimeout) } }
 }
 
-/// The root of the component tree. The gateway can't continue without one of its children: when one asks for dismissal, the gateway stops.
+/// The root of the component tree. The gateway can't continue without one of its children: if a child requests
+/// dismissal, the gateway stops.
 struct GatewayRoot: Component {
     /// Called with the name of the child, on any thread.
     var onDismissalRequest: @Sendable (String) -> Void = { _ in }

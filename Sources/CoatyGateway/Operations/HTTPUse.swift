@@ -1,17 +1,17 @@
 import HTTPServer
 import Synchronization
 
-/// How the REST API is used. It has numbers once the server is there.
+/// The usage figures of the REST API. They are available once the server is set.
 final class HTTPUse: Sendable {
     struct Figures: Sendable {
         var connections = 0
         var streams = 0
         var pending = 0
-        /// Requests that have got their answer, or the head of a stream.
+        /// Requests that were answered completely, or with the head of a stream.
         var answered = 0
-        /// Those whose status is 500 or higher.
+        /// Answered requests with status 500 or higher.
         var failed = 0
-        /// The durations until the response, except of requests that wait for agents.
+        /// The durations until the response, without requests that wait for agents.
         var durations = DurationHistogram().snapshot
     }
 
@@ -19,7 +19,7 @@ final class HTTPUse: Sendable {
         weak var server: HTTPServer?
     }
 
-    /// Weak: the routes of the server have this.
+    /// Weak, because the routes of the server reference this object.
     private let reference = Mutex(Reference())
 
     func observe(_ server: HTTPServer) { reference.withLock { $0.server = server } }
@@ -34,7 +34,7 @@ final class HTTPUse: Sendable {
         for route in server.routeStatistics {
             for (status, count) in route.responses where status != 0 {
                 figures.answered += count
-                // Nil is a rare status, which is not a failure of the gateway.
+                // Nil stands for a rare status, which is not a failure of the gateway.
                 if let status, status >= 500 { figures.failed += count }
             }
             if !TwoWayResource.paths.contains(route.pathTemplate) {

@@ -1,7 +1,7 @@
 import Coaty
 import HTTPServer
 
-/// `GET /healthz` and `GET /readyz`: whether the gateway runs, and whether it is online and is to get clients.
+/// `GET /healthz` and `GET /readyz`: whether the gateway runs, and whether it is online and ready for clients.
 ///
 /// Online is defined by ``CommunicationManager/isOnline``.
 struct HealthResource: Sendable {
@@ -26,7 +26,8 @@ struct HealthResource: Sendable {
         }
     }
 
-    /// Everybody may ask. The reason can name the broker, so it is given only if everybody may know everything.
+    /// All clients may call it. The reason can contain the name of the broker, so it is included only if access is
+    /// open.
     private var notReady: HTTPResponse {
         var problem = Problems.of(CommunicationError.offline)
         guard access.policy.isOpen else { return problem.response() }

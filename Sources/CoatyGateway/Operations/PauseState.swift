@@ -3,7 +3,7 @@ import HTTPServer
 import Logging
 import Synchronization
 
-/// Whether the gateway is paused: the gate then refuses new work.
+/// Whether the gateway is paused, so that the gate refuses new work.
 final class PauseState: Sendable {
     private let isSet = Atomic(false)
 
@@ -12,8 +12,8 @@ final class PauseState: Sendable {
     func set(_ isPaused: Bool) { isSet.store(isPaused, ordering: .relaxed) }
 }
 
-/// The work of clients, in the coordinator tree. While it is paused, the gate refuses new work, and `/readyz` responds with 503.
-/// Pending requests complete, subscriptions continue, and all streams get a notice.
+/// The work of clients in the coordinator tree. While it is paused, the gate refuses new work, and `/readyz` responds
+/// with 503. Pending requests complete, subscriptions continue, and all streams get a notice.
 struct ClientWork: Component {
     let state: PauseState
     let connections: ClientConnections
@@ -23,7 +23,7 @@ struct ClientWork: Component {
     func stop() async {}
 
     func pause() async {
-        // Before the streams know.
+        // Before the streams are notified.
         state.set(true)
         connections.announce(.paused)
         logger.notice("paused: new work is refused", metadata: ["streams": "\(connections.count)"])

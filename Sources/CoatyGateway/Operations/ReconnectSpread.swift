@@ -1,5 +1,5 @@
-/// When clients of a gateway that stops are asked to reconnect: each gets a random delay, so that they do not all come to the next
-/// gateway at once.
+/// The random delays after which clients of a stopping gateway should reconnect, so that they do not all connect to the
+/// next gateway at the same time.
 struct ReconnectSpread: Sendable {
     /// The longest delay, in seconds.
     let seconds: Int

@@ -12,7 +12,7 @@ struct StatusResource: Sendable {
 
     func register(in router: inout GatewayRouter) {
         router.on(.get, "/v1/status") { _, principal in
-            // Not on the thread of the request: many locks are taken.
+            // Not on the thread of the request, because many locks are taken.
             .awaiting { .json(json(try gate.perform(ReadStatus(), by: principal))) }
         }
     }

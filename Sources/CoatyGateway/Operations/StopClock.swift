@@ -3,7 +3,7 @@ import Dispatch
 import Logging
 import Synchronization
 
-/// The time that all components together have to stop, so that the process ends before a supervisor kills it.
+/// The total time for all components to stop, so that the process ends before a supervisor kills it.
 final class StopClock: Sendable {
     /// The part of the stop timeout that is reserved for the end of the process.
     static let reserve = Duration.milliseconds(500)
@@ -24,19 +24,20 @@ final class StopClock: Sendable {
 
     init(limit: Duration) { self.limit = limit }
 
-    /// - Parameter timeout: the time in which the process must have ended.
+    /// - Parameter timeout: the time within which the process must have ended.
     convenience init(timeout: Duration = StopClock.defaultTimeout) { self.init(limit: timeout - Self.reserve) }
 
-    /// The sum of the limits of all components. Above ``limit``, the last components would have no time left if all others used theirs.
+    /// The sum of the limits of all components. If it exceeds ``limit``, the last components would have no time left if
+    /// all others used theirs.
     var reserved: Duration { state.withLock(\.reserved) }
 
-    /// Counts the limit of a component.
+    /// Adds the limit of a component to the sum.
     func reserve(_ limit: Duration) { state.withLock { $0.reserved += limit } }
 
     /// Names of the components that are stopping, or have not stopped in time.
     var stopping: [String] { state.withLock { $0.stopping } }
 
-    /// Starts the clock, if it does not run, and returns the part of the time that a component gets.
+    /// Starts the clock unless it runs, and returns the part of the time that a component gets.
     func time(atMost maximum: Duration) -> Duration {
         state.withLock { state in
             let deadline = state.deadline ?? .now + limit
@@ -54,8 +55,8 @@ final class StopClock: Sendable {
     }
 }
 
-/// Stops a component within its share of the stop timeout. If it takes longer, the others still stop in order, and the component ends with
-/// the process.
+/// Stops a component within its share of the stop timeout. If it takes longer, the others still stop in order, and the
+/// component ends with the process.
 struct BoundedStop: Component {
     let name: String
     let component: any Component
@@ -83,7 +84,7 @@ struct BoundedStop: Component {
     func resume() async { await component.resume() }
 }
 
-/// Runs an operation, and returns at its end, or after `limit` while it still runs.
+/// Runs an operation, and returns when it ends, or after `limit` while it continues.
 ///
 /// - Returns: whether the operation has ended.
 func completes(within limit: Duration, _ operation: @escaping @Sendable () async -> Void) async -> Bool {
@@ -98,7 +99,7 @@ func completes(within limit: Duration, _ operation: @escaping @Sendable () async
     }
 }
 
-/// Runs an operation that blocks its thread, on a thread that no task needs.
+/// Runs an operation that blocks its thread, on a separate thread that no task uses.
 @discardableResult
 func onBlockingThread<Value: Sendable>(_ operation: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in

@@ -13,7 +13,7 @@ struct ConnectionsResource: Sendable {
     func register(in router: inout GatewayRouter) {
         router.on(.get, Self.path, query: ["limit"]) { [gate] request, principal in
             let parameters = QueryParameters(request, limits: gate.limits)
-            // Not on the thread of the request: the lock of each connection is taken.
+            // Not on the thread of the request, because the lock of each connection is taken.
             return .awaiting {
                 let limit = try parameters.integer("limit", in: 1...Self.maximumLimit) ?? Self.defaultLimit
                 return .json(Self.json(try gate.perform(ReadConnections(limit: limit), by: principal)))

@@ -4,14 +4,14 @@ import Coordination
 struct GatewayControl: Sendable {
     /// The root of the coordinator tree; nil in a test without one.
     let root: AnyCoordinator?
-    /// Whether the gateway accepts no new work.
+    /// Whether the gateway refuses new work.
     var isPaused: Bool { root?.state == .paused }
     /// Reads the settings again and applies them. Returns the names of the settings that have changed.
     var reload: @Sendable () async throws(ConfigurationError) -> [String] = { () async throws(ConfigurationError) in []
     }
 }
 
-/// A coordinator as an operator sees it.
+/// The state of a coordinator for operators.
 struct TreeNode: Sendable {
     let name: String
     let state: CoordinatorState

@@ -10,7 +10,7 @@ struct PreparedChange: Sendable {
 }
 
 extension GatewaySettings {
-    /// The names of settings that differ from others.
+    /// Returns the settings that differ from other ones.
     func changes(from others: GatewaySettings) -> [Setting] {
         Self.all.filter { given[$0.name]?.value != others.given[$0.name]?.value }
     }
@@ -29,12 +29,12 @@ extension GatewaySettings {
 }
 
 extension RoutingConfiguration {
-    /// The contexts without their rules, however they are written.
+    /// The contexts without their rules, independent of their notation.
     fileprivate var contextTexts: [String] {
         contexts.map { (try? PayloadCoder.encode(AnyCodable($0.context.root))) ?? "" }
     }
 
-    /// The contexts whose rules differ from those of another configuration.
+    /// Returns the contexts whose rules differ from those of another configuration.
     func contexts(withOtherRulesThan other: RoutingConfiguration) -> [HostedContext] {
         func text(_ context: HostedContext) -> [UInt8]? { try? RoutingAdmin.json(context.rules) }
         let known = Dictionary(other.contexts.map { ($0.objectId, text($0)) }, uniquingKeysWith: { $1 })
@@ -57,10 +57,10 @@ private actor ReloadQueue {
     }
 }
 
-/// Applies newly read settings while the gateway runs: all that have changed, or none.
+/// Applies newly read settings while the gateway runs: either all changes or none.
 ///
-/// Everything that can fail happens before anything changes. A part of the gateway that can take over new settings adds one element to
-/// ``prepare(_:from:)``.
+/// All steps that can fail are performed before anything changes. A part of the gateway that can apply new settings
+/// adds one element to ``prepare(_:from:)``.
 final class Reloader: Sendable {
     typealias Read = @Sendable () throws(ConfigurationError) -> GatewaySettings
 
@@ -70,13 +70,13 @@ final class Reloader: Sendable {
         let audit: AuditLog
         let accounts: Accounts
         let routing: RoutingAdmin
-        /// Nil if the port is without TLS.
+        /// Nil if the port has no TLS.
         let certificates: CertificateStore?
         let keys: KeyRefresher
         let requestLog: RequestLog
         /// The token that the gateway has generated at its start; nil if it has not generated one.
         let generatedToken: String?
-        /// Whether the gateway stops.
+        /// Returns whether the gateway is stopping.
         let isStopping: @Sendable () -> Bool
     }
 
@@ -86,7 +86,7 @@ final class Reloader: Sendable {
     private let inForce: Mutex<GatewaySettings>
     private let queue = ReloadQueue()
 
-    /// - Parameter read: reads the settings from where they came at start.
+    /// - Parameter read: reads the settings from the same sources as at start.
     init(_ settings: GatewaySettings, _ parts: Parts, logger: Logger, read: @escaping Read) {
         inForce = Mutex(settings)
         self.parts = parts
@@ -97,7 +97,7 @@ final class Reloader: Sendable {
     /// Reads the settings and applies them. A second call waits for the first, and then reads the settings again.
     ///
     /// - Returns: the names of the settings that have changed.
-    /// - Throws: ``ConfigurationError``; nothing has changed then.
+    /// - Throws: ``ConfigurationError``; then nothing has changed.
     func reload() async throws(ConfigurationError) -> [String] {
         let result = await queue.run { [self] () -> Result<[String], ConfigurationError> in
             do throws(ConfigurationError) {
@@ -118,7 +118,7 @@ final class Reloader: Sendable {
         let changes = try await prepare(settings, from: current)
         let contexts = settings.routing.contexts(withOtherRulesThan: current.routing)
         try await check(contexts)
-        // From here on nothing fails.
+        // From here on, no step can fail.
         for context in contexts { await apply(context) }
         for change in changes { change.commit() }
         inForce.withLock { $0 = settings }
@@ -132,8 +132,8 @@ final class Reloader: Sendable {
         return names
     }
 
-    /// Prepares all changes except those of rules. Files and key URLs that settings name are read and checked now; `commit` applies
-    /// their content.
+    /// Prepares all changes except those of rules. Files and key URLs in the settings are read and checked now;
+    /// `commit` applies their content.
     private func prepare(
         _ settings: GatewaySettings,
         from current: GatewaySettings
@@ -153,8 +153,8 @@ final class Reloader: Sendable {
         ]
     }
 
-    /// The files for TLS are loaded again, whether they have changed or not. A certificate for later must not hold up other changes: the
-    /// store loads it when it becomes valid, and has logged that it waits.
+    /// Prepares the change of certificates. The TLS files are always loaded again. A certificate that is not yet valid
+    /// must not delay other changes: the store loads it when it becomes valid, and has logged this.
     private func certificates() throws(ConfigurationError) -> PreparedChange {
         guard let certificates = parts.certificates else { return PreparedChange(names: []) {} }
         do throws(CertificateError) {
@@ -166,8 +166,8 @@ final class Reloader: Sendable {
         }
     }
 
-    /// A generated token stays valid as long as no access is configured. A reload never opens the gateway: a file may be empty while
-    /// it is being written.
+    /// Prepares the change of access. A generated token stays valid as long as no access is configured. A reload never
+    /// opens the gateway: a file may be empty while it is being written.
     private func access(
         _ settings: GatewaySettings,
         from current: GatewaySettings,

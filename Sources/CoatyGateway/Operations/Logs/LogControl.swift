@@ -6,9 +6,10 @@ import Synchronization
 
 /// The level of each log label, and the format. Both can change while the gateway runs.
 ///
-/// Every part of the gateway has copies of loggers. Their handlers read the level here; the level of a logger has no effect.
+/// Every part of the gateway has copies of loggers. Their handlers read the level here; the level of a logger has no
+/// effect.
 public final class LogControl: Sendable {
-    /// The one of the process.
+    /// The instance of the process.
     public static let standard = LogControl(output: .standardError)
 
     private struct State {
@@ -17,7 +18,7 @@ public final class LogControl: Sendable {
         var isWaiting = false
     }
 
-    /// How often the ends of intervals are looked for while messages are counted.
+    /// Interval of the checks for ended intervals while messages are counted.
     private static let checkInterval = DispatchTimeInterval.seconds(1)
 
     private let output: LogOutput
@@ -30,7 +31,7 @@ public final class LogControl: Sendable {
 
     init(output: LogOutput) { self.output = output }
 
-    /// Returns a log handler. Loggers of libraries have the label that fits best.
+    /// Returns a log handler. Loggers of libraries get the label that fits best.
     public func handler(label: String) -> any LogHandler {
         GatewayLogHandler(control: self, label: LogLabel(ofLogger: label))
     }
@@ -43,19 +44,19 @@ public final class LogControl: Sendable {
         }
     }
 
-    /// Writes the counts of repeated messages, and waits a moment for lines that are queued.
+    /// Writes the counts of repeated messages, and waits a moment for queued lines.
     public func finish() {
         let summaries = state.withLock { $0.repetitions.expire(at: nil) }
         for summary in summaries { write(summary) }
         output.flush()
     }
 
-    /// The lowest level of a label that is written.
+    /// Returns the minimum written level of a label.
     func level(of label: LogLabel) -> Logger.Level {
         Logger.Level.allCases[levels[label.rawValue].load(ordering: .relaxed)]
     }
 
-    /// - Parameter countsRepetitions: whether the line is counted instead if it repeats.
+    /// - Parameter countsRepetitions: whether a repeated line is counted instead of written.
     func write(_ line: LogLine, countsRepetitions: Bool) {
         counts[Self.index(of: line.level)].add(1, ordering: .relaxed)
         guard countsRepetitions else { return write(line) }
@@ -120,13 +121,13 @@ public final class LogControl: Sendable {
         Logger.Level.allCases.map { ($0, counts[Self.index(of: $0)].load(ordering: .relaxed)) }
     }
 
-    /// The lines that were not written, because the log was not read fast enough.
+    /// The number of lines that were dropped because the output was too slow.
     var droppedLines: Int { output.dropped }
 
     private static func index(of level: Logger.Level) -> Int { Logger.Level.allCases.firstIndex(of: level) ?? 0 }
 }
 
-/// Hands the messages of a logger to its ``LogControl``.
+/// Passes the messages of a logger to its ``LogControl``.
 struct GatewayLogHandler: LogHandler {
     let control: LogControl
     var label: LogLabel
@@ -152,7 +153,7 @@ struct GatewayLogHandler: LogHandler {
         var fields = metadata
         if let own = event.metadata { fields.merge(own) { $1 } }
         if let error = event.error { fields["error"] = "\(error)" }
-        // Last: nothing else must pass for the id of a request.
+        // Last, so that no other field can be mistaken for the id of a request.
         if let identity = RequestIdentity.current {
             if let id = identity.id { fields["id"] = .string(id) }
             if let trace = identity.trace { fields["trace"] = .string(trace) }

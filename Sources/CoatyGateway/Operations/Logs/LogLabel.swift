@@ -33,10 +33,11 @@ enum LogLabel: Int, CaseIterable, Sendable {
 }
 
 extension Logger {
-    /// Returns a logger for a part of the gateway. A logger of another kind than ``LogControl/handler(label:)`` stays as it is.
+    /// Returns a logger for a part of the gateway. Loggers that were not created by ``LogControl/handler(label:)`` stay
+    /// unchanged.
     func labelled(_ label: LogLabel) -> Logger { changing { $0.label = label } }
 
-    /// Returns a logger whose messages are all written, however often they repeat: for the results of an operator's commands.
+    /// Returns a logger whose messages are all written, even if they repeat: for the results of an operator's commands.
     func writingAll() -> Logger { changing { $0.countsRepetitions = false } }
 
     private func changing(_ change: (inout GatewayLogHandler) -> Void) -> Logger {

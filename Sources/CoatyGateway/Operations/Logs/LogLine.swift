@@ -3,7 +3,7 @@ import Logging
 
 /// One line of the log.
 struct LogLine: Sendable {
-    /// How lines are written.
+    /// The format of lines.
     enum Format: Int, CaseIterable, Sendable {
         /// `2026-11-23T05:14:30.123Z warning broker: not connected to the broker error="connection refused"`
         case text
@@ -11,7 +11,7 @@ struct LogLine: Sendable {
         case json
     }
 
-    /// The members of a JSON line that each has.
+    /// The members that each JSON line has.
     private static let reserved: Set = ["time", "level", "label", "message"]
 
     let label: LogLabel
@@ -27,7 +27,7 @@ struct LogLine: Sendable {
         fields = metadata.map { ($0, $1) }.sorted { $0.name < $1.name }
     }
 
-    /// Returns the name of a field as it is written.
+    /// Returns the written name of a field.
     private static func written(_ name: String) -> String {
         let name = name.replacing(" ", with: "-")
         return reserved.contains(name) ? name + "_" : name

@@ -2,11 +2,12 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Where log lines go. Lines wait in one queue: writers never block, and lines do not interleave. Safe to use from any thread.
+/// The output of log lines. Lines are queued: callers never block, and lines do not interleave. May be used from any
+/// thread.
 final class LogOutput: Sendable {
-    /// Maximum bytes of lines that wait, without those about single requests. Further ones are dropped.
+    /// Maximum number of bytes of queued lines, without lines about single requests. Further lines are dropped.
     static let maximumQueued = 1 << 20
-    /// The same for lines about single requests, which anybody can cause.
+    /// The same for lines about single requests, which any client can cause.
     static let maximumQueuedOfRequests = 1 << 20
     private static let flushTime = DispatchTimeInterval.milliseconds(200)
 
@@ -36,7 +37,8 @@ final class LogOutput: Sendable {
 
     /// Writes a line soon, in order.
     ///
-    /// - Parameter report: returns the line about a number of dropped lines. It follows the next line that is written, and always has room.
+    /// - Parameter report: returns the line about a number of dropped lines. It follows the next written line, and is
+    ///   never dropped.
     func write(_ line: String, isOfRequest: Bool, report: @escaping @Sendable (_ dropped: Int) -> String) {
         let size = line.utf8.count
         let place: any WritableKeyPath<State, Int> & Sendable = isOfRequest ? \.queuedOfRequests : \.queued

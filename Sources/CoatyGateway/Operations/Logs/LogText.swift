@@ -1,18 +1,18 @@
 /// Escapes text for log lines.
 ///
-/// Text in a line may come from the network: characters that control a terminal, break lines or change the text direction are
-/// escaped, so that it can neither forge a line nor send commands to a terminal.
+/// Text in a line may come from the network. Characters that control a terminal, break lines or change the text
+/// direction are escaped, so that the text can neither forge a line nor send commands to a terminal.
 enum LogText {
     /// Maximum length of a message and of the value of a field, in bytes.
     static let maximumLength = 4096
 
-    /// Returns the text without its end if it is too long.
+    /// Returns the text, cut if it is too long.
     static func cut(_ text: String) -> String {
         guard text.utf8.count > maximumLength else { return text }
         return String(decoding: text.utf8.prefix(maximumLength), as: UTF8.self) + "…"
     }
 
-    /// Returns the text with escapes for backslashes and for characters that control something.
+    /// Returns the text with escapes for backslashes and control characters.
     static func escaped(_ text: String, quotes: Bool = false) -> String {
         guard text.unicodeScalars.contains(where: { $0 == "\\" || quotes && $0 == "\"" || isControl($0) }) else {
             return text
@@ -32,7 +32,7 @@ enum LogText {
         return escaped
     }
 
-    /// Returns a value of a field: in quotation marks if a reader could not tell where it ends.
+    /// Returns a value of a field: in quotation marks if its end would be ambiguous.
     static func value(_ text: String) -> String {
         let isPlain =
             !text.isEmpty

@@ -2,11 +2,11 @@ import Logging
 
 /// Decides which messages are written: those that repeat within an interval are counted instead.
 ///
-/// Messages are the same if label, level and text are. Their fields may differ: the first ``maximumVariants`` different ones are
-/// written, because each can name another cause.
+/// Messages are equal if label, level and text are equal. Their fields may differ: the first ``maximumVariants``
+/// different ones are written, because each can contain another cause.
 struct Repetitions: Sendable {
     static let interval = Duration.seconds(10)
-    /// Maximum number of messages that are known at a time; for a further one the oldest is forgotten.
+    /// Maximum number of stored messages; a further one replaces the oldest.
     static let maximumMessages = 256
     /// Maximum number of lines of one message within ``interval``.
     static let maximumVariants = 8
@@ -17,7 +17,7 @@ struct Repetitions: Sendable {
         let text: String
     }
 
-    /// A message that was counted and not written.
+    /// A message that was counted instead of written.
     struct Summary: Equatable, Sendable {
         let message: Message
         let count: Int
@@ -34,10 +34,10 @@ struct Repetitions: Sendable {
     /// Whether there is a message that was counted and whose summary has not been returned.
     var hasCounted: Bool { entries.values.contains { $0.count > 0 } }
 
-    /// Takes a message.
+    /// Handles a message.
     ///
     /// - Parameter variant: a hash of its fields.
-    /// - Returns: whether it must be written, and before it the summaries of messages whose interval is over.
+    /// - Returns: whether it must be written, and the summaries to write before it, of messages whose interval is over.
     mutating func take(
         _ message: Message,
         variant: Int,
@@ -64,7 +64,7 @@ struct Repetitions: Sendable {
         return (true, ended)
     }
 
-    /// Forgets the messages whose interval is over; all of them without a time.
+    /// Removes the messages whose interval is over; without a time, removes all.
     mutating func expire(at now: ContinuousClock.Instant?) -> [Summary] {
         let over = entries.filter { entry in now.map { $0 - entry.value.since >= Self.interval } ?? true }
         for message in over.keys { entries[message] = nil }

@@ -2,10 +2,10 @@ import HTTPServer
 import Logging
 import Synchronization
 
-/// Logs single requests with their operation, result and duration. No targets, header fields or bodies: they
-/// may have secrets.
+/// Logs single requests with their operation, result and duration. It logs no targets, header fields or bodies, because
+/// they may contain secrets.
 struct RequestLog: Sendable {
-    /// Which requests are logged.
+    /// The selection of requests that are logged.
     enum Selection: Int, CaseIterable, Sendable {
         case none
         /// Slow requests, and those with status 500 and above.
@@ -15,7 +15,7 @@ struct RequestLog: Sendable {
         /// Also those that succeed, and the ends of WebSockets.
         case all
 
-        /// Whether a result is logged, however long it took.
+        /// Returns whether a result is logged, independent of its duration.
         func includes(status: Int) -> Bool {
             switch self {
             case .none: false
@@ -26,9 +26,9 @@ struct RequestLog: Sendable {
         }
     }
 
-    /// Routes that wait for agents as long as the client wants.
+    /// Routes that wait for agents for as long as the client requests.
     private static let waitingRoutes: Set = ["/v1/discover", "/v1/query", "/v1/update", "/v1/call/{operation}"]
-    /// Routes whose status 503 is an answer, and no failure.
+    /// Routes whose status 503 is a regular answer and not a failure.
     private static let probeRoutes: Set = ["/healthz", "/readyz"]
 
     /// The selection of requests that are logged, and the loggers for them.
@@ -40,7 +40,7 @@ struct RequestLog: Sendable {
 
         init(_ logger: Logger) {
             counting = logger.labelled(.requests)
-            // With `all`, requests that are alike are written, too, and not counted.
+            // With `all`, equal requests are also written rather than counted.
             complete = counting.writingAll()
         }
 
@@ -178,7 +178,7 @@ struct RequestLog: Sendable {
     }
 }
 
-/// A client that has no principal, as the context of its request.
+/// A client without a principal, as the context of its request.
 final class UnknownClient: Sendable {
     let address: String
 

@@ -17,7 +17,7 @@ final class SocketRecord: Sendable {
         self.address = address
     }
 
-    /// The bytes of the client's messages.
+    /// Number of bytes of the client's messages.
     var received: Int { receivedBytes.load(ordering: .relaxed) }
 
     /// The time since the handshake.

@@ -327,6 +327,6 @@ extension Tally.Exhaustion {
 }
 
 extension CommunicationStatistics {
-    /// How long the oldest publication has been queued; nil if there is none.
+    /// The time for which the oldest publication has been queued; nil if there is none.
     var publishLag: Duration? { oldestQueued.map { .now - $0 } }
 }

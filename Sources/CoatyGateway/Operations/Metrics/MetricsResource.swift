@@ -7,9 +7,9 @@ struct MetricsResource: Sendable {
     let gate: Gate
 
     func register(in router: inout GatewayRouter) {
-        // Scrape configurations may have parameters for all their targets.
+        // Scrape configurations may add parameters for all their targets.
         router.on(.get, Self.path, query: .any) { [gate] _, principal in
-            // Not on the thread of the request: many locks are taken.
+            // Not on the thread of the request, because many locks are taken.
             .awaiting { Self.response(try gate.perform(ReadMetrics(), by: principal)) }
         }
     }

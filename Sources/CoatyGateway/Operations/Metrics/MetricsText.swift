@@ -2,7 +2,8 @@ import HTTPServer
 
 /// Writes metrics in the text format of Prometheus, version 0.0.4.
 ///
-/// A family is written once, with all its samples, also if there are none yet. Names get the prefix `coaty_gateway_`, unless they begin with `process_`.
+/// A family is written once with all its samples, even if there are none yet. Names get the prefix `coaty_gateway_`,
+/// unless they begin with `process_`.
 struct MetricsText {
     /// Names and values of labels. No value contains text from clients.
     typealias Labels = [(name: String, value: String)]
@@ -12,12 +13,12 @@ struct MetricsText {
 
     private(set) var bytes: [UInt8] = []
 
-    /// A count that only grows. Its name ends in `_total`.
+    /// Adds a count that only increases. Its name ends in `_total`.
     mutating func counter(_ name: String, _ help: String, _ samples: [Sample]) {
         write(name, "counter", help, samples)
     }
 
-    /// A value that goes up and down.
+    /// Adds a value that increases and decreases.
     mutating func gauge(_ name: String, _ help: String, _ samples: [Sample]) { write(name, "gauge", help, samples) }
 
     mutating func counter(_ name: String, _ help: String, _ value: Int) {
@@ -26,7 +27,7 @@ struct MetricsText {
 
     mutating func gauge(_ name: String, _ help: String, _ value: Int) { gauge(name, help, [([], Double(value))]) }
 
-    /// Durations in seconds. The name ends in `_seconds`.
+    /// Adds durations in seconds. The name ends in `_seconds`.
     mutating func histogram(
         _ name: String,
         _ help: String,

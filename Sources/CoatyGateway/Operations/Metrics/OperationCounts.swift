@@ -9,7 +9,7 @@ struct OperationKind: Sendable {
 
 /// Counts the operations of clients by kind and outcome, from any thread and without a lock.
 final class OperationCounts: Sendable {
-    /// How an operation ended.
+    /// The outcome of an operation.
     enum Outcome: Int, CaseIterable {
         /// It was executed.
         case done
@@ -20,7 +20,7 @@ final class OperationCounts: Sendable {
         /// It could not be executed.
         case failed
 
-        /// The outcome of an operation whose execution has thrown an error.
+        /// Creates the outcome of an operation whose execution has thrown an error.
         init(_ error: any Error) {
             switch (error as? Problem)?.status {
             case 429, 503: self = .limited
@@ -56,7 +56,7 @@ final class OperationCounts: Sendable {
 }
 
 extension Verb {
-    /// The place in `allCases`.
+    /// The position in `allCases`.
     var index: Int {
         switch self {
         case .publish: 0
@@ -72,7 +72,7 @@ extension Verb {
 }
 
 extension AccessPattern {
-    /// The place in `allCases`.
+    /// The position in `allCases`.
     var index: Int {
         switch self {
         case .advertise: 0

@@ -1,10 +1,10 @@
 import Glibc
 
-/// The metrics of the process that the client libraries of Prometheus have, under their names.
+/// The standard process metrics of Prometheus client libraries, under the same names.
 struct ProcessMetrics {
     static func write(to text: inout MetricsText) {
         guard let stat = read("/proc/self/stat"), let name = stat.lastIndex(of: ")") else { return }
-        // From the third field on; the second is the name, which may hold spaces.
+        // From the third field on; the second is the name, which may contain spaces.
         let fields = stat[stat.index(after: name)...].split(separator: " ")
         func number(_ field: Int) -> Double? { fields.count > field - 3 ? Double(fields[field - 3]) : nil }
         let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
@@ -31,8 +31,8 @@ struct ProcessMetrics {
         }
     }
 
-    /// When the machine was started, in seconds since 1970. Not from /proc/stat, which the unit file hides. Determined once: a clock that is
-    /// set later must not look like a restart.
+    /// When the machine was started, in seconds since 1970. Not from /proc/stat, which the unit file hides. Determined
+    /// only once, so that a later change of the clock does not look like a restart.
     private static let boot: Double = {
         var time = timespec()
         func now(_ clock: clockid_t) -> Double {
@@ -47,7 +47,7 @@ struct ProcessMetrics {
         defer { closedir(directory) }
         var count = 0
         while readdir(directory) != nil { count += 1 }
-        // Itself, "." and "..".
+        // Subtracts the descriptor of this directory, "." and "..".
         return count - 3
     }
 
