@@ -1,9 +1,10 @@
 import Coaty
 import HTTPServer
 
-/// `GET /v1/access`, `POST /v1/access/check` and `POST /v1/tickets`: what the client is and may do, and tickets for URLs.
+/// `GET /v1/access`, `POST /v1/access/check` and `POST /v1/tickets`: the client's identity and permissions, and tickets
+/// for URLs.
 ///
-/// None of them is an operation on the network: a client may always ask about itself.
+/// These are not operations on the network: a client may always read its own permissions.
 struct AccessResource: Sendable {
     let authenticator: Authenticator
 
@@ -23,12 +24,13 @@ struct AccessResource: Sendable {
             }
         }
         router.on(.post, "/v1/tickets") { [authenticator] request, principal in
-            // Also without a body: browsers send a preflight request before they send this media type to another origin.
+            // Also without a body: browsers send a preflight request before they send this media type to another
+            // origin.
             guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
             let origin = request.header("Origin").flatMap { WebOrigin($0) }
             let host = request.header("Host")
             return .performing {
-                // Nothing to check but that the token is valid.
+                // Only checks that the token is valid.
                 _ = try authenticator.access.permissions(of: principal)
                 let isOwn = host.flatMap { host in origin?.isSame(asHost: host) } ?? true
                 let (ticket, validity) = authenticator.ticket(for: principal, origin: isOwn ? nil : origin)

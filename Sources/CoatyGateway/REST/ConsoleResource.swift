@@ -23,7 +23,7 @@ struct ConsoleResource: Sendable {
                 ("Cache-Control", "no-cache"),
                 ("ETag", tag.text),
             ]
-            // Answers to pages of allowed origins name these.
+            // Responses to pages of allowed origins contain the origin.
             headers.append(isPublic ? ("Access-Control-Allow-Origin", "*") : ("Vary", "Origin"))
             unchanged = HTTPResponse(status: 304, headers: headers)
             whole = HTTPResponse(status: 200, headers: [("Content-Type", mediaType)] + headers, body: text)

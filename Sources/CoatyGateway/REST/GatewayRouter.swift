@@ -2,20 +2,21 @@ import HTTPServer
 
 /// Registers the resources of the gateway.
 ///
-/// Handlers get the principal that the admission has found for the request. A route is public only if it says so.
+/// Handlers get the principal that the admission has determined for the request. Routes are public only if registered
+/// as such.
 struct GatewayRouter {
     /// Answers a request of a principal. See `HTTPHandler` for its thread.
     typealias Handler = @Sendable (borrowing HTTPRequest, Principal) -> HTTPReply
 
     private(set) var router = Router()
-    /// The templates of the routes that everybody may use, whatever the access policy.
+    /// The templates of the routes without access control.
     private(set) var publicPaths: Set<String> = []
     /// Charges a client for the bytes of a request's body.
     private let charge: @Sendable (Principal, Int) -> Void
 
     init(charge: @escaping @Sendable (Principal, Int) -> Void = { _, _ in }) { self.charge = charge }
 
-    /// Registers a handler for operations, which the gate decides about.
+    /// Registers a handler for operations, which the gate controls.
     ///
     /// - Parameter query: the names of the query parameters that the handler reads. A request with others is refused.
     mutating func on(
@@ -25,7 +26,7 @@ struct GatewayRouter {
         _ handler: @escaping Handler
     ) {
         router.on(method, path) { [charge] request in
-            // Not expected: the admission gives each request for such a route a principal.
+            // Not expected: the admission sets a principal for each request on such a route.
             guard let principal = request.context as? Principal else {
                 return .response(Problems.unauthorized.response())
             }
@@ -39,7 +40,7 @@ struct GatewayRouter {
         }
     }
 
-    /// Registers a handler that performs no operation, and that everybody may use. It ignores the query.
+    /// Registers a handler that performs no operation and needs no permission. It ignores the query.
     mutating func onPublic(_ method: HTTPMethod, _ path: String, _ handler: @escaping HTTPHandler) {
         router.on(method, path, handler)
         publicPaths.insert(path)
@@ -51,14 +52,14 @@ struct GatewayRouter {
         router.notFound = { path in Problems.notFound(detail: paths.detail(for: path)).response() }
     }
 
-    /// Decides about each request before its body is read.
+    /// Decides on each request before its body is read.
     mutating func admit(_ admission: @escaping @Sendable (borrowing HTTPRequestHead) -> HTTPAdmission) {
         router.admission = admission
     }
 }
 
 extension HTTPReply {
-    /// Returns the response to an operation that runs to completion now.
+    /// Returns the reply of an operation that runs to completion now.
     static func performing(_ answer: () throws -> HTTPResponse) -> HTTPReply {
         do {
             return .response(try answer())
@@ -67,7 +68,7 @@ extension HTTPReply {
         }
     }
 
-    /// Returns the response to an operation that waits.
+    /// Returns the reply of an asynchronous operation.
     static func awaiting(_ answer: @escaping @Sendable () async throws -> HTTPResponse) -> HTTPReply {
         .later { pending in
             Task {

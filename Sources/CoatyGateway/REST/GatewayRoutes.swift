@@ -46,7 +46,7 @@ struct GatewayRoutes {
         return router.router
     }
 
-    /// The routes of connections whose first request asks about the health of the gateway.
+    /// The routes of connections whose first request is a health probe.
     var probes: Router {
         var router = GatewayRouter()
         health.register(in: &router)
@@ -54,7 +54,7 @@ struct GatewayRoutes {
         return router.router
     }
 
-    /// The routes of the plain port, which only this machine can reach: nobody is authenticated there.
+    /// The routes of the plain port, which only this machine can reach: clients are not authenticated there.
     var plain: Router {
         var router = GatewayRouter()
         health.register(in: &router)

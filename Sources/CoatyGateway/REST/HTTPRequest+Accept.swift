@@ -1,7 +1,8 @@
 import HTTPServer
 
 extension HTTPRequest {
-    /// Whether `Accept` names `application/x-ndjson` and does not prefer `application/json` (RFC 9110, section 12.5.1).
+    /// Whether `Accept` contains `application/x-ndjson` and does not prefer `application/json` (RFC 9110, section
+    /// 12.5.1).
     var prefersNDJSON: Bool {
         guard let accept = header("Accept") else { return false }
         var (ndjson, json) = (0.0, 0.0)

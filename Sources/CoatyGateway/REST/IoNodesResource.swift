@@ -56,7 +56,8 @@ struct IoNodesResource: Sendable {
             }
         }
         router.on(.post, Self.path + "/{objectId}/lease") { [gate] request, principal in
-            // Also without a body: browsers send a preflight request before they send this media type to another origin.
+            // Also without a body: browsers send a preflight request before they send this media type to another
+            // origin.
             guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
             let (id, body) = (request.objectId, request.body)
             return .performing {

@@ -39,7 +39,7 @@ struct IoValuesResource: Sendable {
             (name: "Content-Type", value: latest.event.isRaw ? octets : json),
             ("Cache-Control", "no-store"), ("Io-Value-Timestamp", String(Int(latest.receptionTime))),
         ]
-        // A router may name any source: an id that is too long for a header field is omitted.
+        // A router may use any source id; an id that is too long for a header field is omitted.
         if let id = latest.event.ioSourceId?.string, id.utf8.count <= WireName.maximumLength {
             headers.append(("Io-Source-Id", id))
         }

@@ -1,7 +1,7 @@
 import Foundation
 import HTTPServer
 
-/// Writes JSON around payloads that already are JSON.
+/// Writes JSON around payloads that are already JSON.
 enum JSONText {
     /// Appends a string with its quotes (RFC 8259, section 7).
     static func append(_ text: String, to bytes: inout [UInt8]) { appendJSONString(text, to: &bytes) }
@@ -26,7 +26,7 @@ enum JSONText {
         return text.map { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") ? UInt8(ascii: " ") : $0 }
     }
 
-    /// Returns whether a text has no line breaks. Searched by the C library: a loop in Swift takes ten times as long.
+    /// Returns whether a text has no line breaks. Uses the C library, because a loop in Swift takes ten times as long.
     static func isLine(_ text: [UInt8]) -> Bool {
         text.withUnsafeBytes { bytes in
             guard let start = bytes.baseAddress else { return true }

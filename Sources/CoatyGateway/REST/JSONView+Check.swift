@@ -17,7 +17,7 @@ extension JSONView {
         return number
     }
 
-    /// Checks that this is an object with no other members than these, so that misspelt members are reported.
+    /// Checks that this is an object with no other members than these, so that misspelled members are reported.
     func refuseMembers(besides names: Set<String>) throws(PayloadError) {
         guard kind == .object else { throw invalid("must be an object") }
         for (key, value) in members {

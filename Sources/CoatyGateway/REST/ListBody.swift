@@ -8,9 +8,9 @@ struct ListBody: Sendable {
     let count: Int
     /// Returns the parts of an element's text, which may be shared with others.
     let element: @Sendable (Int) -> [[UInt8]]
-    /// The text behind the last element, from `]` on.
+    /// The text after the last element, starting with `]`.
     let tail: String
-    /// Held until the text is sent.
+    /// Kept until the text is sent.
     let holder: Place
 
     /// Returns the parts of the text that belong to an element, from 0 to ``count``, where the text ends.
@@ -31,10 +31,10 @@ struct ListBody: Sendable {
 }
 
 extension HTTPReply {
-    /// Maximum number of bytes that are sent at once, with their length.
+    /// Maximum number of bytes that are sent together, with their length.
     private static let maximumLength = 64 << 10
 
-    /// Returns the response to a query that is performed elsewhere. A long response is written as the client reads it.
+    /// Returns the response to a query that runs elsewhere. A long response is written as the client reads it.
     ///
     /// - Parameter answer: called with a function that returns whether the client still waits.
     static func listing(
@@ -59,10 +59,10 @@ extension HTTPReply {
     }
 }
 
-/// Writes a text to a stream, element by element, as there is room.
+/// Writes a text to a stream, element by element, as space becomes available.
 private final class ListWriter: Sendable {
     private let body: ListBody
-    /// The next element. The lock keeps the elements in order, whichever thread has room for them.
+    /// The next element. The lock keeps the elements in order, whichever thread writes them.
     private let next = Mutex(0)
 
     init(_ body: ListBody) { self.body = body }

@@ -1,16 +1,16 @@
 import HTTPServer
 
-/// Suggests a path in place of one that leads to nothing.
+/// Suggests a registered path for an unknown one.
 struct NearPaths: Sendable {
-    /// Longer paths get no suggestion, because a 404 must not take much work.
+    /// Maximum length of a path that gets a suggestion, because a 404 must not take much work.
     private static let maximumLength = 256
     private static let maximumSegments = 8
-    /// Parameters whose values may contain a slash, and what they are.
+    /// Parameters whose values may contain a slash, and their descriptions.
     private static let slashed = ["topic": "a topic", "objectId": "an id"]
     private static let unslashed: Set = ["channelId", "operation"]
     private static let version = "v1"
 
-    /// A way to read a path as one that a template describes.
+    /// An interpretation of a path by a template.
     private struct Reading {
         let path: String
         let errors: Int
@@ -21,7 +21,7 @@ struct NearPaths: Sendable {
 
     init(_ templates: Set<String>) { self.templates = templates.sorted().map(Self.segments) }
 
-    /// Returns the detail of a 404 for a path as it was sent.
+    /// Returns the detail of a 404 for a path as sent by the client.
     func detail(for path: String) -> String {
         "There is nothing at \(Problems.short(path)).\(advice(for: path).map { " \($0)" } ?? "")"
     }
@@ -32,11 +32,11 @@ struct NearPaths: Sendable {
         let paths = segments.first == Self.version ? [segments] : [segments, [Self.version] + segments]
         let readings = paths.flatMap { path in templates.compactMap { reading(path, as: $0) } }
         if let best = readings.min(by: { $0.errors < $1.errors }) { return "Did you mean \(best.path)?" }
-        // The template with the most segments is the most like it.
+        // The template with the most segments is the most similar.
         return templates.sorted { $0.count > $1.count }.lazy.compactMap { slashAdvice(segments, as: $0) }.first
     }
 
-    /// Reads a path as that of a template with as many segments, or with one more, which is a parameter.
+    /// Interprets a path by a template with the same number of segments, or with one more, which is a parameter.
     private func reading(_ path: [String], as template: [String]) -> Reading? {
         let isShort = template.count == path.count + 1 && Self.parameter(template.last) != nil
         guard template.count == path.count || isShort else { return nil }
@@ -56,7 +56,7 @@ struct NearPaths: Sendable {
         return Reading(path: "/" + segments.joined(separator: "/"), errors: errors)
     }
 
-    /// Reads several segments of a path as the value of the template's parameter.
+    /// Interprets several segments of a path as the value of the template's parameter.
     private func slashAdvice(_ path: [String], as template: [String]) -> String? {
         guard path.count > template.count, let index = template.firstIndex(where: { Self.parameter($0) != nil }),
             let name = Self.parameter(template[index])
@@ -70,20 +70,20 @@ struct NearPaths: Sendable {
         return "A slash in \(what) is written as %2F: \(escaped)."
     }
 
-    /// The name of a segment `{name}`; nil for another segment.
+    /// Returns the name of a segment `{name}`; nil for another segment.
     private static func parameter(_ segment: String?) -> String? {
         guard let segment, segment.hasPrefix("{") else { return nil }
         return String(segment.dropFirst().dropLast())
     }
 
-    /// Leaves out empty segments: slashes at the end or in a row are errors that a suggestion mends.
+    /// Returns the segments without empty ones: a suggestion corrects final and repeated slashes.
     private static func segments(of path: String) -> [String] {
         path.split(separator: "/").map(String.init)
     }
 }
 
 extension Problems {
-    /// - Parameter name: the event that the path of a stream names.
+    /// - Parameter name: the name of the event in the path of a stream.
     static func unknownEvent(_ name: String) -> Problem {
         let known = Observation.Event.allCases.map(\.rawValue)
         let question = NearestName.of(name, among: known).map { " Did you mean \($0)?" } ?? ""

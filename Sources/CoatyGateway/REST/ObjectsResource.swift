@@ -45,9 +45,9 @@ struct ObjectsResource: Sendable {
     }
 }
 
-/// The objects that a client asks for, and their order.
+/// The objects that a client requests, and their order.
 struct ObjectSelection: Sendable {
-    /// Maximum number of properties to order by.
+    /// Maximum number of properties to sort by.
     private static let maximumOrder = 16
 
     /// Parameter names.

@@ -1,7 +1,7 @@
 import Coaty
 
 extension Payload {
-    /// Creates the payload of an event that carries only an object: `{"object": …}`.
+    /// Creates the payload of an event that contains only an object: `{"object": …}`.
     ///
     /// - Parameter json: the JSON text of the object.
     init(object json: some Sequence<UInt8>) throws(PayloadError) {

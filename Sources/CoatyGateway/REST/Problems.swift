@@ -5,7 +5,8 @@ import HTTPServer
 enum Problems {
     static let typePrefix = "urn:coaty-gateway:problem:"
 
-    /// Header fields of a problem that is likely to be over in a second, such as a missing broker connection or a full queue.
+    /// Header fields of a problem that probably lasts no longer than a second, such as a missing broker connection or a
+    /// full queue.
     static let retry = [(name: "Retry-After", value: "1")]
 
     static func of(_ error: PayloadError) -> Problem {
@@ -37,7 +38,7 @@ enum Problems {
 
     /// Returns client text, truncated so that a response does not become much larger than the request.
     static func short(_ text: String) -> String {
-        // By bytes, since a character may have any length.
+        // Counts bytes, since a character may have any length.
         text.utf8.count <= maximumEcho
             ? text : String(decoding: text.utf8.prefix(maximumEcho), as: UTF8.self) + "…"
     }
@@ -86,7 +87,7 @@ enum Problems {
         Problem(type: typePrefix + "no-answer", title: "No answer", status: 504, detail: detail)
     }
 
-    /// The end of a request that no agent had answered when the broker connection was lost.
+    /// The problem for a request that no agent had answered when the broker connection was lost.
     static let connectionLost = Problem(
         type: typePrefix + "broker-unavailable",
         title: "Broker unavailable",
@@ -148,8 +149,8 @@ enum Problems {
 }
 
 extension Problem {
-    /// The problem as the end of a request that was published. The client must not take it for one that had no effect: it has a member for
-    /// that, and does not ask for a repetition.
+    /// The problem as the end of a published request. The client must not treat it as the problem of a request without
+    /// effect: therefore it has an additional member and does not ask for a repetition.
     var afterPublication: Problem {
         var problem = self
         problem.members.append(("published", .boolean(true)))

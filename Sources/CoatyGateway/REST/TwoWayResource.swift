@@ -4,7 +4,7 @@ import HTTPServer
 /// `POST /v1/discover`, `/v1/query`, `/v1/update`, `/v1/call/{operation}`: publish a request event, and return the
 /// responses together or, as NDJSON, one by one.
 struct TwoWayResource: Sendable {
-    /// The templates of its routes. Their responses come when agents answer.
+    /// The templates of its routes. Their responses depend on the answers of agents.
     static let paths: Set = ["/v1/discover", "/v1/query", "/v1/update", "/v1/call/{operation}"]
 
     let services: ClientServices
@@ -32,8 +32,8 @@ struct TwoWayResource: Sendable {
     }
 
     /// - Parameters:
-    ///   - mustBeAnswered: whether the response is a problem if nobody answers in time.
-    ///   - claim: keeps the answer; nil if the client can't repeat the request.
+    ///   - mustBeAnswered: whether the response is a problem if no agent answers in time.
+    ///   - claim: stores the answer; nil if the client can't repeat the request.
     private func answer(
         _ request: borrowing HTTPRequest,
         _ principal: Principal,
@@ -48,7 +48,7 @@ struct TwoWayResource: Sendable {
             guard
                 let eventRequest = try EventRequest(event: event, operation: operation, payload: Payload(request.body))
             else { return .response(Problems.notFound(request.path).response()) }
-            // Before the first byte of a stream is sent: the status can't change afterwards.
+            // Before the first byte of a stream is sent, because the status can't change afterwards.
             let permitted = try services.gate.perform(
                 SendRequest(request: eventRequest, options: options),
                 by: principal
@@ -60,7 +60,7 @@ struct TwoWayResource: Sendable {
             return .later { pending in
                 let sink = CollectedResponses(
                     answer: { response in
-                        // Whatever its status is: the request was published.
+                        // Independent of its status, because the request was published.
                         pending.complete(claim?.keep(response, isCharged: true) ?? response)
                     },
                     charge: charge,
@@ -70,7 +70,7 @@ struct TwoWayResource: Sendable {
                 )
                 do {
                     let run = try permitted.start(into: sink)
-                    // A client that repeats the request must find its answer.
+                    // A client that repeats the request must get its answer.
                     if claim == nil { pending.onDeparture { run.cancel() } }
                     sink.hold(services.judges(permitted, by: principal) { sink.fail($0, cancelling: run) })
                 } catch {

@@ -1,8 +1,8 @@
 import HTTPServer
 
 extension GatewayRouter {
-    /// Answers a request of a principal that publishes something. With an `Idempotency-Key`, the claim is that of the first request with
-    /// it. If the response comes later, the handler keeps the answer itself.
+    /// Handles a request of a principal that publishes something. With an `Idempotency-Key`, the claim is that of the
+    /// first request with the key. If the response is sent later, the handler stores the answer itself.
     typealias PublishingHandler = @Sendable (borrowing HTTPRequest, Principal, IdempotencyClaim?) -> HTTPReply
 
     private static let keyField = "Idempotency-Key"
@@ -18,14 +18,14 @@ extension GatewayRouter {
         "is for collected responses, not for application/x-ndjson"
     ).response()
 
-    /// Registers a handler for operations that publish something. A request that repeats another one's `Idempotency-Key` gets the answer
-    /// to that one.
+    /// Registers a handler for operations that publish something. A request that repeats the `Idempotency-Key` of
+    /// another one gets the same answer.
     ///
-    /// An answer is kept if something was published: in responses that are there at once, with a status below 400.
+    /// An answer is stored if something was published: for immediate responses, if the status is below 400.
     ///
     /// - Parameters:
     ///   - query: the names of the query parameters that the handler reads. A request with others is refused.
-    ///   - canStream: whether the client can have the responses of agents one by one, which can't be repeated.
+    ///   - canStream: whether the client can receive the responses of agents one by one, which can't be repeated.
     mutating func onPost(
         _ path: String,
         query: QueryNames = [],
@@ -75,8 +75,8 @@ extension Problems {
 
     /// - Parameters:
     ///   - problem: the refusal of a further key.
-    ///   - lifetime: how long an answer is kept.
-    ///   - wait: the time until a key becomes free.
+    ///   - lifetime: the time for which an answer is stored.
+    ///   - wait: the time until a key is released.
     static func tooManyKeys(_ problem: Problem, lifetime: Duration, wait: Duration) -> Problem {
         var problem = problem
         let minutes = Int(lifetime / .seconds(60))

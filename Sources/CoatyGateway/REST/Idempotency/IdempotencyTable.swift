@@ -5,24 +5,25 @@ import Synchronization
 
 /// The requests with an `Idempotency-Key` that clients may repeat, and the first answers to them.
 ///
-/// An answer is kept for ten minutes. Each request counts as one of its client's ``Resource/idempotencyKeys`` and as memory of the client
-/// until then; a client that has too many is refused, because forgetting an older one would publish its repetition again. The lock is a
-/// leaf: nothing else is locked while it is held.
+/// An answer is stored for ten minutes. Until then, each request counts as one of its client's
+/// ``Resource/idempotencyKeys`` and as memory of the client. A client that has too many is refused, because removing an
+/// older one would cause its repetition to be published again. The lock is a leaf: no other lock is taken while it is
+/// held.
 final class IdempotencyTable: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// The bytes that a request holds besides its key and the body of its answer.
+    /// The memory of a request without its key and the body of its answer, in bytes.
     static let cost = 1 << 10
 
-    /// What a request with a key is.
+    /// The result of starting a request with a key.
     enum Start {
-        /// The first one with this key.
+        /// It is the first request with this key.
         case first(IdempotencyClaim)
-        /// It gets the first one's answer.
+        /// It gets the first request's answer.
         case repeated(HTTPResponse)
-        /// The first one has no answer yet.
+        /// The first request has no answer yet.
         case inProgress
-        /// Another request has the key.
+        /// Another request uses the key.
         case different
     }
 
@@ -37,7 +38,7 @@ final class IdempotencyTable: Sendable {
         let number: UInt64
         let place: Place
         let charge: Charge
-        /// Nil as long as the request runs.
+        /// Nil while the request is running.
         var answer: (response: HTTPResponse, charge: Charge?)?
     }
 
@@ -45,10 +46,10 @@ final class IdempotencyTable: Sendable {
         var entries: [Key: Entry] = [:]
         /// The entries with answers, in the order in which they expire.
         var answered: Deque<(key: Key, expires: Instant)> = []
-        /// When the answers to each client expire, in this order.
+        /// The expiry times of each client's answers, in order.
         var expiries: [ClientKey: Deque<Instant>] = [:]
         var lastNumber: UInt64 = 0
-        /// Removes what has expired if no request does; nil if there are no answers.
+        /// Removes expired entries if no request does; nil if there are no answers.
         var deadline: Deadline?
 
         mutating func removeExpired(at now: Instant) -> [Entry] {
@@ -67,15 +68,15 @@ final class IdempotencyTable: Sendable {
     private let state = Mutex(State())
     private let replayed = Atomic(0)
 
-    /// - Parameter lifetime: how long an answer is kept.
+    /// - Parameter lifetime: the time for which an answer is stored.
     init(lifetime: Duration = .seconds(600)) { self.lifetime = lifetime }
 
-    /// How many requests got the answer to an earlier one.
+    /// Number of requests that got the answer to an earlier one.
     var replays: Int { replayed.load(ordering: .relaxed) }
 
     /// Begins a request.
     ///
-    /// - Throws: `Problem` with status 429 or 503 if the client may not have a further key.
+    /// - Throws: `Problem` with status 429 or 503 if the client's limit of keys is reached.
     func begin(
         _ text: String,
         _ fingerprint: RequestFingerprint,
@@ -87,7 +88,7 @@ final class IdempotencyTable: Sendable {
         let place = try takeKey(for: account, at: now)
         let charge = try account.charge(Self.cost + text.utf8.count)
         let number = state.withLock { state -> UInt64? in
-            // Another request may have been faster.
+            // Another request may have added the entry first.
             guard state.entries[key] == nil else { return nil }
             state.lastNumber += 1
             state.entries[key] = Entry(
@@ -102,7 +103,7 @@ final class IdempotencyTable: Sendable {
         return .first(IdempotencyClaim(on: key, number, account, in: self))
     }
 
-    /// - Throws: `Problem`, with the time until a key becomes free.
+    /// - Throws: `Problem`, with the time until a key is released.
     private func takeKey(for account: ClientAccount, at now: Instant) throws(Problem) -> Place {
         do throws(Problem) {
             return try account.take(.idempotencyKeys)
@@ -111,15 +112,15 @@ final class IdempotencyTable: Sendable {
             let expiry = state.withLock { state in
                 isOwn ? state.expiries[account.client]?.first : state.answered.first?.expires
             }
-            // Without any answer yet, a key becomes free no earlier than this, unless a request publishes nothing.
+            // If there are no answers yet, a key is released no earlier than this, unless a request publishes nothing.
             let wait = expiry.map { $0 - now } ?? lifetime
             throw Problems.tooManyKeys(error, lifetime: lifetime, wait: wait)
         }
     }
 
-    /// Returns what a request is if there is another one with its key.
+    /// Returns the result for a request whose key is already used; nil if it is not.
     private func known(_ key: Key, _ fingerprint: RequestFingerprint, at now: Instant) -> Start? {
-        // What has expired is released outside the lock.
+        // Expired entries are released outside the lock.
         let (entry, _) = state.withLock { state in
             let expired = state.removeExpired(at: now)
             return (state.entries[key], expired)
@@ -131,9 +132,9 @@ final class IdempotencyTable: Sendable {
         return .repeated(answer.response)
     }
 
-    /// Keeps the answer to a request, unless it has one.
+    /// Stores the answer to a request, unless it has one.
     ///
-    /// - Returns: the kept answer; nil if the key is not that of the request any more.
+    /// - Returns: the stored answer; nil if the key no longer belongs to the request.
     fileprivate func keep(
         _ response: HTTPResponse,
         _ charge: Charge?,
@@ -152,7 +153,7 @@ final class IdempotencyTable: Sendable {
         }
     }
 
-    /// Makes a key unused again, unless its request has an answer.
+    /// Releases a key, unless its request has an answer.
     fileprivate func free(_ key: Key, _ number: UInt64) {
         let _ = state.withLock { state -> Entry? in
             guard let entry = state.entries[key], entry.number == number, entry.answer == nil else { return nil }
@@ -174,7 +175,7 @@ final class IdempotencyTable: Sendable {
     }
 }
 
-/// The only request that runs with a key. If it is released without an answer, the key is unused again.
+/// The right of the only request that runs with a key. If it is released without an answer, the key is released too.
 final class IdempotencyClaim: Sendable {
     private let table: IdempotencyTable
     private let key: IdempotencyTable.Key
@@ -192,10 +193,10 @@ final class IdempotencyClaim: Sendable {
 
     deinit { table.free(key, number) }
 
-    /// Keeps the answer to the request, before the client gets it. Only the first answer counts.
+    /// Stores the answer to the request, before it is sent to the client. Only the first answer is stored.
     ///
-    /// - Parameter isCharged: whether the response holds the charge of its body.
-    /// - Returns: the first answer, which the client must get.
+    /// - Parameter isCharged: whether the response contains the charge of its body.
+    /// - Returns: the first answer, which must be sent to the client.
     @discardableResult
     func keep(
         _ response: HTTPResponse,
@@ -207,6 +208,6 @@ final class IdempotencyClaim: Sendable {
         return table.keep(response, charge, for: key, number, at: now) ?? response
     }
 
-    /// Makes the key unused again, because nothing was published.
+    /// Releases the key, because nothing was published.
     func free() { table.free(key, number) }
 }

@@ -14,7 +14,8 @@ struct RequestFingerprint: Sendable, Equatable {
         self.init(parts + [request.body])
     }
 
-    /// Computes the digest of some parts. Each counts with its length, so that different parts never look the same.
+    /// Computes the digest of some parts. Each part is hashed with its length, so that different parts never give the
+    /// same input.
     init(_ parts: [[UInt8]]) {
         let context = EVP_MD_CTX_new()
         defer { EVP_MD_CTX_free(context) }
