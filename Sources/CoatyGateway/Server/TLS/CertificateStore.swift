@@ -7,23 +7,25 @@ import Synchronization
 
 /// The certificate and the key of the port, loaded again on request and when their files change.
 ///
-/// Running connections keep the certificate that they began with. Files that can't be used leave the loaded ones in force.
+/// Existing connections keep their certificate. If files can't be used, the loaded ones stay in force.
 final class CertificateStore: Component {
-    /// How often the files are looked at. Not by inotify: a mounted secret is replaced by a change of a symbolic link above the file.
+    /// Interval of the checks of the files. Inotify is not used: a mounted secret is replaced by changing a symbolic
+    /// link above the file.
     static let checkInterval = Duration.seconds(5)
 
-    /// How long session tickets are encrypted with the same keys. With them an attacker can decrypt recorded sessions of TLS 1.2.
+    /// The time for which session tickets are encrypted with the same keys. An attacker who has the keys can decrypt
+    /// recorded sessions of TLS 1.2.
     static let ticketKeyLifetime = Duration.seconds(86_400)
 
-    /// Files that were loaded and are not yet in force.
+    /// Loaded files that are not yet in force.
     struct Prepared: Sendable {
         fileprivate var context: TLSContext
         fileprivate let versions: [FileVersion]
-        /// When the context was made, and with it its keys for session tickets.
+        /// When the context was created, together with its keys for session tickets.
         fileprivate var made = ContinuousClock.now
     }
 
-    /// What changes when a file is written or replaced.
+    /// The properties that change when a file is written or replaced.
     fileprivate struct FileVersion: Equatable, Sendable {
         var device: dev_t = 0
         var number: ino_t = 0
@@ -31,7 +33,7 @@ final class CertificateStore: Component {
         var seconds = 0
         var nanoseconds = 0
 
-        /// All zero if there is no such file.
+        /// Reads the version of a file; all zero if there is no such file.
         init(_ path: String) {
             var information = stat()
             guard stat(path, &information) == 0 else { return }
@@ -45,7 +47,7 @@ final class CertificateStore: Component {
 
     private struct State {
         var loaded: Prepared
-        /// The versions that could not be loaded, so that they are logged once.
+        /// The versions that could not be loaded, stored so that they are logged only once.
         var refused: [FileVersion]?
         var timer: (any DispatchSourceTimer)?
     }
@@ -72,12 +74,13 @@ final class CertificateStore: Component {
         warnIfInvalid(loaded.context)
     }
 
-    /// What new connections use.
+    /// The context for new connections.
     var context: TLSContext { state.withLock { $0.loaded.context } }
 
-    /// Loads the files, and changes nothing.
+    /// Loads the files without putting them in force.
     ///
-    /// - Throws: ``CertificateError`` if the files can't be used. A certificate that is not valid now can't replace one that is.
+    /// - Throws: ``CertificateError`` if the files can't be used. A certificate that is not valid now can't replace a
+    ///   valid one.
     func prepare() throws(CertificateError) -> Prepared {
         let prepared = try Self.load(files)
         if !prepared.context.isValid, context.isValid {
@@ -120,7 +123,7 @@ final class CertificateStore: Component {
 
     /// Loads the files and puts them in force for new connections.
     ///
-    /// - Throws: ``CertificateError`` if the files can't be used; nothing has changed then.
+    /// - Throws: ``CertificateError`` if the files can't be used; then nothing has changed.
     func reload() throws(CertificateError) { commit(try prepare()) }
 
     func start() async {
@@ -141,8 +144,8 @@ final class CertificateStore: Component {
         }
     }
 
-    /// Reloads the files if they differ from those in force. Each time, also after they could not be used: permissions may have been
-    /// mended since, or a certificate have become valid.
+    /// Reloads the files if they differ from those in force. Files that could not be used are tried each time:
+    /// permissions may have been corrected since, or a certificate may have become valid.
     private func check() {
         renewTicketKeys()
         let versions = files.all.map(FileVersion.init)
@@ -173,7 +176,7 @@ final class CertificateStore: Component {
     }
 
     private static func load(_ files: TLSFiles) throws(CertificateError) -> Prepared {
-        // Before the files are read: a later change is found by the next check.
+        // Before the files are read, so that the next check finds a later change.
         let versions = files.all.map(FileVersion.init)
         return Prepared(context: try TLSContext(files), versions: versions)
     }

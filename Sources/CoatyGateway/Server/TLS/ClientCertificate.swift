@@ -9,7 +9,7 @@ struct ClientCertificate: Sendable, Equatable {
     /// The end of its validity, in seconds since 1970.
     let expiry: Int64
 
-    /// Maximum number of names that are kept.
+    /// Maximum number of stored names.
     private static let maximumNames = 64
 
     /// Reads the certificate of a connection's peer.
@@ -23,7 +23,7 @@ struct ClientCertificate: Sendable, Equatable {
         withUnsafeMutablePointer(to: &self) { names in
             cssl_each_name(certificate, names) { context, kind, bytes, count in
                 let text = UnsafeBufferPointer(start: bytes, count: count)
-                // A NUL byte could hide the rest of a name from those who read it in C.
+                // A NUL byte could hide the rest of a name from C code.
                 guard let context, !text.contains(0), let name = String(validating: text, as: UTF8.self), !name.isEmpty
                 else { return }
                 context.assumingMemoryBound(to: ClientCertificate.self).pointee.add(name, kind: Int(kind))
@@ -31,8 +31,9 @@ struct ClientCertificate: Sendable, Equatable {
         }
     }
 
-    /// The name of the principal: the first URI, DNS name or email address, or else the common name of the subject (RFC 6125, section
-    /// 6.4.4: the subject counts only where there is no alternative name). Nil if there is none, or it can't be a name.
+    /// The name of the principal: the first URI, DNS name or email address, or else the common name of the subject,
+    /// which is used only if there is no alternative name (RFC 6125, section 6.4.4). Nil if there is none, or it is not
+    /// a valid name.
     var principalName: String? {
         let name = uris.first ?? dnsNames.first ?? emails.first ?? commonNames.first
         return name.flatMap { AccessConfiguration.isName($0) ? $0 : nil }

@@ -1,22 +1,23 @@
 import Synchronization
 
-/// Why a TLS connection ended before it was handed to a server. The raw value is the name in metrics.
+/// The reason why a TLS connection ended before it was passed to a server. The raw value is the name in metrics.
 enum HandshakeFailure: String, CaseIterable {
     /// The client does not use TLS.
     case plainText = "plain_text"
-    /// OpenSSL has ended the handshake: versions, ciphers or protocols do not match, a client certificate is refused, or records are
-    /// malformed. Or the client has ended it with an alert, for instance because it does not trust the certificate.
+    /// OpenSSL has ended the handshake: versions, ciphers or protocols do not match, a client certificate is refused,
+    /// or records are malformed. Or the client has ended it with an alert, for example because it does not trust the
+    /// certificate.
     case tls = "tls_error"
     /// The client has closed the connection.
     case closed = "client_closed"
     case timeout
-    /// A newer connection has taken its place.
+    /// The connection was closed in favour of a newer one.
     case evicted
     /// The process has no descriptors or memory left.
     case noResources = "no_resources"
 }
 
-/// Counts connections that ended before they were handed to a server.
+/// Counts connections that ended before they were passed to a server.
 final class HandshakeFailures: Sendable {
     private let counts = Mutex<[HandshakeFailure: Int]>([:])
 

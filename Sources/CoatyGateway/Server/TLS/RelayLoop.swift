@@ -5,21 +5,23 @@ import Synchronization
 /// Creates a descriptor for epoll; -1 and `errno` if that fails.
 func epollDescriptor() -> Int32 { epoll_create1(Int32(EPOLL_CLOEXEC)) }
 
-/// The loop of one thread of the relay. A connection stays on its thread, since OpenSSL allows one thread at a time.
+/// The loop of one thread of the relay. A connection stays on its thread, because OpenSSL allows only one thread at a
+/// time.
 ///
-/// Level-triggered. Connections that are relaying go before handshakes, so that many new clients do not hold up those that are there.
+/// Level-triggered. Relaying connections are served before handshakes, so that many new clients do not delay existing
+/// connections.
 final class RelayLoop {
     private let thread: RelayThread
     private let poller: Int32
     private let wake: Int32
     private var connections: [UInt64: RelayedConnection] = [:]
-    /// Those with a deadline.
+    /// The connections with a deadline.
     private var timed: Set<UInt64> = []
-    /// The ids of connections before their protocol is known, the oldest first. Some may be known by now, or gone.
+    /// The ids of connections whose protocol is not known, the oldest first. May contain decided or removed ones.
     private var undecided: [UInt64] = []
     private var undecidedCount = 0
     private var lingeringCount = 0
-    /// Connections that are to be advanced without an event.
+    /// Connections to advance without an event.
     private var ready: [UInt64] = []
     private var handshakes: [UInt64] = []
     private var lastID: UInt64 = 0
@@ -27,7 +29,7 @@ final class RelayLoop {
     private var isExhausted = false
     private let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: RelayedConnection.pieceSize, alignment: 16)
 
-    /// How often deadlines are looked at, in milliseconds.
+    /// Interval of the checks of deadlines, in milliseconds.
     private static let tick: Int32 = 200
     /// The id of the pipe that wakes the thread.
     private static let wakeID: UInt64 = 0
@@ -117,7 +119,7 @@ final class RelayLoop {
         timed.insert(connection.id)
         undecided.append(connection.id)
         undecidedCount += 1
-        // Ids of those that are known by now must not pile up.
+        // The ids of decided connections must not accumulate.
         if undecided.count > 2 * undecidedCount + 64 {
             undecided.removeAll { connections[$0]?.isUndecided != true }
         }
@@ -130,7 +132,7 @@ final class RelayLoop {
         if connection.phase == .handshaking {
             guard !connection.isQueued else { return }
             connection.isQueued = true
-            // Watched again when its turn has come.
+            // It is watched again when its turn has come.
             unwatchOuter(connection)
             handshakes.append(connection.id)
             return
@@ -138,7 +140,7 @@ final class RelayLoop {
         let isOuter = event.data.u64 & 1 == 0
         if !isOuter, event.events & (EPOLLRDHUP.rawValue | EPOLLHUP.rawValue) != 0 { connection.endOutward() }
         advance(connection)
-        // A client that has reset a connection whose server reads nothing at the moment.
+        // The client has reset a connection while its server does not read.
         if isOuter, event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0, connections[connection.id] != nil,
             connection.phase == .relaying || connection.phase == .flushing,
             connection.outerWants & EPOLLIN.rawValue == 0
@@ -172,7 +174,7 @@ final class RelayLoop {
         watch(connection)
     }
 
-    /// Hands a connection to the server of its protocol.
+    /// Passes a connection to the server of its protocol.
     private func serve(_ connection: RelayedConnection, _ peek: ProtocolPeek) {
         timed.remove(connection.id)
         guard let end = connection.connect() else {
@@ -191,7 +193,8 @@ final class RelayLoop {
         ready.append(connection.id)
     }
 
-    /// What the kernel holds is out of reach for those who drop what has become old; it holds as much again in the socket pair.
+    /// Limits the kernel's send buffer: the server cannot drop old events among these bytes. The socket pair buffers as
+    /// many bytes again.
     private func boundSocket(_ descriptor: Int32, isWebSocket: Bool) {
         var unsent: Int32 = 64 << 10
         let length = socklen_t(MemoryLayout<Int32>.size)
@@ -201,9 +204,10 @@ final class RelayLoop {
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, length)
     }
 
-    /// Forgets a connection. Its descriptors are closed with the object.
+    /// Removes a connection. Its descriptors are closed together with the object.
     ///
-    /// - Parameter failure: what is counted if the connection was not yet handed to a server; nil if the gateway stops.
+    /// - Parameter failure: the failure to count if the connection was not yet passed to a server; nil if the gateway
+    ///   stops.
     private func remove(_ connection: RelayedConnection, _ failure: HandshakeFailure? = nil) {
         unwatchOuter(connection)
         if connection.watchedInner != nil { epoll_ctl(poller, EPOLL_CTL_DEL, connection.inner, nil) }
@@ -238,7 +242,7 @@ final class RelayLoop {
             connection.watchedOuter = outer
         }
         guard connection.inner >= 0 else {
-            // Closed, which ends the watch.
+            // The descriptor is closed, which ends the watch.
             connection.watchedInner = nil
             return
         }
@@ -247,7 +251,7 @@ final class RelayLoop {
         if let inner {
             set(connection.inner, inner, connection.id << 1 | 1, isNew: connection.watchedInner == nil)
         } else {
-            // The server may have closed, which is noted by now and would be reported repeatedly.
+            // The server may have closed its end, which is already recorded and would be reported repeatedly.
             epoll_ctl(poller, EPOLL_CTL_DEL, connection.inner, nil)
         }
         connection.watchedInner = inner

@@ -2,37 +2,40 @@ import CEpoll
 import COpenSSL
 import Glibc
 
-/// One TLS connection: the client's socket, OpenSSL between, and one end of a socket pair whose other end a server has.
+/// One TLS connection: the client's socket, OpenSSL, and one end of a socket pair. A server has the other end.
 ///
-/// Only the thread of its ``RelayLoop`` uses it. Nothing blocks. At most one piece of ``pieceSize`` bytes is held in each direction;
-/// while it can't be passed on, nothing more is read on its side.
+/// Only the thread of its ``RelayLoop`` uses it. No call blocks. At most one piece of ``pieceSize`` bytes is buffered
+/// in each direction; while it can't be forwarded, nothing more is read on its side.
 final class RelayedConnection {
-    /// Size of the largest TLS record: less would leave decrypted bytes in OpenSSL, of which no descriptor reports.
+    /// Maximum size of a TLS record: with a smaller size, decrypted bytes would stay in OpenSSL without a readiness
+    /// event.
     static let pieceSize = 16 << 10
-    /// Bytes that one connection may pass on before the others have their turn.
+    /// Number of bytes that one connection may forward before the others get a turn.
     static let sliceSize = 64 << 10
-    /// Size of the send buffers of the socket pair. For the servers, bytes in these buffers are sent: large buffers would hide that a client is slow.
+    /// Size of the send buffers of the socket pair, in bytes. For the servers, bytes in these buffers are sent: large
+    /// buffers would hide slow clients.
     static let pairBufferSize: Int32 = 32 << 10
 
     enum Phase {
         case handshaking
-        /// The first bytes don't tell the protocol yet.
+        /// The first bytes do not identify the protocol yet.
         case deciding
         case relaying
-        /// The server has ended the connection; the client has not yet got everything.
+        /// The server has ended the connection, but the client has not received everything yet.
         case flushing
-        /// Everything is sent. The client may still send: closing now would reset the connection before it has read the answer.
+        /// Everything is sent. The client may still be sending: closing now would reset the connection before the
+        /// client has read the answer.
         case lingering
     }
 
     enum Outcome {
-        /// Until a descriptor is ready.
+        /// Wait until a descriptor is ready.
         case wait
-        /// Has used its slice.
+        /// The connection has used its slice.
         case again
-        /// The client speaks no TLS.
+        /// The client does not use TLS.
         case plainText
-        /// The first bytes, which are in ``inward``, tell the protocol.
+        /// The first bytes, which are in ``inward``, identify the protocol.
         case decided(ProtocolPeek)
         case over
     }
@@ -43,7 +46,7 @@ final class RelayedConnection {
         case failed
     }
 
-    /// Bytes that could not be passed on.
+    /// Bytes that could not be forwarded.
     private struct Pending {
         private(set) var bytes: [UInt8] = []
         private var start = 0
@@ -78,36 +81,36 @@ final class RelayedConnection {
     /// The address of the client.
     let peer: String
     private let ssl: OpaquePointer
-    /// This end of the socket pair; -1 while there is none.
+    /// The relay's end of the socket pair; -1 if there is none.
     private(set) var inner: Int32 = -1
     private(set) var phase = Phase.handshaking
     /// Maximum time without progress for the client once the server has ended the connection.
     private let flushTimeout: Duration
-    /// When it is given up; nil for none.
+    /// When the connection is closed; nil for no deadline.
     var deadline: ContinuousClock.Instant?
-    /// Whether the loop has it in its queue.
+    /// Whether the connection is in the loop's queue.
     var isQueued = false
-    /// Whether the loop counts it among those that linger.
+    /// Whether the loop counts it as lingering.
     var isCountedAsLingering = false
-    /// Why it is over, if that is before its protocol is known.
+    /// The reason why it has ended, if its protocol is not known yet.
     private(set) var failure = HandshakeFailure.closed
-    /// What the descriptors are watched for by the loop; nil if not at all.
+    /// The events for which the loop watches the descriptors; nil if they are not watched.
     var watchedOuter: UInt32?
     var watchedInner: UInt32?
-    /// What the descriptors are to be watched for.
+    /// The events for which the descriptors should be watched.
     private(set) var outerWants: UInt32 = EPOLLIN.rawValue
     private(set) var innerWants: UInt32 = 0
 
     private var inward = Pending()
     private var outward = Pending()
     private var hasPeeked = false
-    /// The client sends nothing more.
+    /// Whether the client has ended sending.
     private var hasInwardEnded = false
-    /// The server has been told.
+    /// Whether this was signalled to the server.
     private var hasShutInner = false
-    /// The server sends nothing more. Some of what it has sent may still be in the socket pair.
+    /// Whether the server has ended sending. Some of its bytes may still be in the socket pair.
     private var hasOutwardEnded = false
-    /// The server has closed without reading everything.
+    /// Whether the server has closed without reading everything.
     private var isReset = false
     private var ownsOuter = true
 
@@ -136,19 +139,20 @@ final class RelayedConnection {
     /// The certificate of the client; nil if it has sent none.
     var certificate: ClientCertificate? { ClientCertificate(ofPeer: ssl) }
 
-    /// The client's socket becomes the caller's.
+    /// Returns the client's socket, which the caller then owns.
     func releaseOuter() -> Int32 {
         ownsOuter = false
         return outer
     }
 
-    /// Makes the kernel discard what it still holds for the client when the connection is closed, and reset it.
+    /// Makes the kernel discard the bytes that it still buffers for the client when the connection is closed, and reset
+    /// the connection.
     func discard() {
         var none = Glibc.linger(l_onoff: 1, l_linger: 0)
         setsockopt(outer, SOL_SOCKET, SO_LINGER, &none, socklen_t(MemoryLayout<Glibc.linger>.size))
     }
 
-    /// Whether it is to be reset when its deadline has passed: the client must not take what has come for complete.
+    /// Whether it must be reset after its deadline, so that the client does not treat the received bytes as complete.
     var isResetWhenLate: Bool {
         switch phase {
         case .handshaking, .deciding: false
@@ -157,14 +161,14 @@ final class RelayedConnection {
         }
     }
 
-    /// Notes that the server sends nothing more. From now on the client has to make progress.
+    /// Records that the server has ended sending. From now on, the client must make progress.
     func endOutward() {
         guard !hasOutwardEnded else { return }
         hasOutwardEnded = true
         deadline = .now + flushTimeout
     }
 
-    /// Passes on what can be passed on.
+    /// Forwards as many bytes as possible.
     func advance(_ scratch: UnsafeMutableRawBufferPointer) -> Outcome {
         (outerWants, innerWants) = (0, 0)
         switch phase {
@@ -189,7 +193,7 @@ final class RelayedConnection {
                 outerWants = EPOLLIN.rawValue
                 return .wait
             }
-            // A TLS record begins with its type, 22; a request with the name of a method.
+            // A TLS record begins with its type, 22; a request begins with the name of a method.
             if UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte { return .plainText }
         }
         ERR_clear_error()
@@ -212,7 +216,7 @@ final class RelayedConnection {
         }
     }
 
-    /// Begins to relay.
+    /// Begins relaying.
     ///
     /// - Returns: the end of the socket pair for the server; nil if the process has no descriptors left.
     func connect() -> Int32? {
@@ -283,7 +287,7 @@ final class RelayedConnection {
         return .progress(piece.count)
     }
 
-    /// The server reads no more; the end of its own sending follows.
+    /// Records that the server reads no more; the end of its own sending follows.
     private func stopInward() {
         inward.clear()
         hasInwardEnded = true
@@ -293,8 +297,8 @@ final class RelayedConnection {
     private func passOutward(_ scratch: UnsafeMutableRawBufferPointer) -> Step {
         if !outward.isEmpty {
             let step = flushOutward()
-            // Nothing is read from the server now. That it closes has to be noticed nevertheless: for the server the client is gone then,
-            // and its descriptors must not depend on what it reads.
+            // Nothing is read from the server now. Its closing must be noticed nevertheless: for the server, the client
+            // is gone then, and the lifetime of its descriptors must not depend on what the client reads.
             if case .blocked = step, !hasOutwardEnded { innerWants |= EPOLLRDHUP.rawValue }
             return step
         }
@@ -313,7 +317,7 @@ final class RelayedConnection {
         }
         let piece = UnsafeRawBufferPointer(rebasing: scratch[..<count])
         guard let written = write(piece) else { return .failed }
-        // OpenSSL may have begun a record: it is to get the same bytes again.
+        // OpenSSL may have begun a record: it must be called with the same bytes again.
         if written < count { outward.set(UnsafeRawBufferPointer(rebasing: piece[written...])) }
         return .progress(count)
     }
@@ -324,7 +328,7 @@ final class RelayedConnection {
         return written > 0 ? .progress(written) : .blocked
     }
 
-    /// Returns how many bytes OpenSSL has taken; nil if the connection has failed.
+    /// Returns the number of bytes that OpenSSL has accepted; nil if the connection has failed.
     private func write(_ bytes: UnsafeRawBufferPointer) -> Int? {
         ERR_clear_error()
         let count = SSL_write(ssl, bytes.baseAddress, Int32(bytes.count))
@@ -333,7 +337,7 @@ final class RelayedConnection {
         return Int(count)
     }
 
-    // MARK: - The end
+    // MARK: - End
 
     private func flush() -> Outcome {
         (outerWants, innerWants) = (0, 0)
@@ -372,9 +376,9 @@ final class RelayedConnection {
 
     // MARK: -
 
-    /// Sets what the client's socket is watched for after a call of OpenSSL.
+    /// Sets the events for which the client's socket is watched after a call of OpenSSL.
     ///
-    /// - Returns: false if the call has failed for good.
+    /// - Returns: false if the connection has failed.
     private func wants(after result: Int32) -> Bool {
         switch SSL_get_error(ssl, result) {
         case SSL_ERROR_WANT_READ: outerWants |= EPOLLIN.rawValue

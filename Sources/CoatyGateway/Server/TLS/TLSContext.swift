@@ -1,35 +1,35 @@
 import COpenSSL
 import Glibc
 
-/// The files that TLS on the port needs.
+/// The TLS files of the port.
 struct TLSFiles: Sendable, Equatable {
-    /// PEM file with the certificate of the gateway, and those of the authorities between it and a root.
+    /// PEM file with the certificate of the gateway and those of the intermediate authorities.
     var certificate: String
     /// PEM file with the private key.
     var key: String
-    /// PEM file of the authorities that sign client certificates; nil asks clients for none.
+    /// PEM file of the authorities that sign client certificates; nil requests no client certificates.
     var clientAuthorities: String?
     var requiresClientCertificate = false
 
     var all: [String] { [certificate, key] + [clientAuthorities].compactMap(\.self) }
 }
 
-/// Why files can't be used for TLS.
+/// The reason why files can't be used for TLS.
 struct CertificateError: Error, CustomStringConvertible {
     let file: String
     let reason: String
-    /// Whether the file can be used later, as it is.
+    /// Whether the unchanged file can be used later.
     var isEarly = false
 
     var description: String { "\(file): \(reason)" }
 }
 
-/// A configured context of OpenSSL, from which connections are made. A connection keeps its context after a reload.
+/// A configured context of OpenSSL for creating connections. A connection keeps its context after a reload.
 ///
-/// @unchecked: OpenSSL counts references and locks by itself; nothing is configured after `init`.
+/// @unchecked: OpenSSL does its own reference counting and locking; nothing is configured after `init`.
 final class TLSContext: @unchecked Sendable {
     private let context: OpaquePointer
-    /// The times between which the certificate is valid, in seconds since 1970.
+    /// The start and the end of the certificate's validity, in seconds since 1970.
     let beginning: Int64
     let expiry: Int64
 
@@ -54,22 +54,23 @@ final class TLSContext: @unchecked Sendable {
         expiry = certificate.map { cssl_expiry($0) } ?? 0
     }
 
-    /// Whether the certificate is valid at this time.
+    /// Whether the certificate is currently valid.
     var isValid: Bool {
         let now = Int64(time(nil))
         return beginning <= now && now < expiry
     }
 
-    /// Makes a context that differs in the keys for session tickets only: a ticket of this one begins no session there.
+    /// Returns a context that differs only in its keys for session tickets: tickets of this context are not valid
+    /// there.
     ///
-    /// - Returns: nil without memory.
+    /// - Returns: nil if memory runs out.
     func renewed() -> TLSContext? { cssl_renewed_context(context).map(TLSContext.init(owning:)) }
 
     deinit { SSL_CTX_free(context) }
 
-    /// Makes the server's side of a connection on a connected socket, which stays the caller's.
+    /// Creates the server side of a connection on a connected socket, which the caller still owns.
     ///
-    /// - Returns: nil without memory.
+    /// - Returns: nil if memory runs out.
     func makeConnection(_ descriptor: Int32) -> OpaquePointer? {
         guard let ssl = SSL_new(context) else { return nil }
         guard SSL_set_fd(ssl, descriptor) == 1 else {

@@ -5,28 +5,28 @@ import Glibc
 import Logging
 import Synchronization
 
-/// Terminates TLS on threads of its own. A server gets one end of a socket pair, on which it sees what it would see on the client's
-/// socket without TLS.
+/// Terminates TLS on separate threads. A server gets one end of a socket pair, which carries the bytes that the
+/// client's socket would carry without TLS.
 final class TLSRelay: Component {
-    /// Maximum time without progress for a client to take what is left when its connection ends. The kernel takes more from the relay when
-    /// a third of its buffer, some 32 KiB, is free again.
+    /// Maximum time without progress for a client to receive the remaining bytes when its connection ends. The kernel
+    /// accepts more bytes from the relay when a third of its buffer, some 32 KiB, is free again.
     static let flushTimeout = Duration.seconds(5)
-    /// How long a connection stays open after its end was sent.
+    /// The time for which a connection stays open after its end was sent.
     static let lingerTime = Duration.seconds(1)
-    /// Maximum number of connections that linger on one thread; others are closed at once.
+    /// Maximum number of connections that linger on one thread; further ones are closed immediately.
     static let maximumLingering = 64
-    /// Time for running connections to take their end when the gateway stops.
+    /// Maximum time for existing connections to end when the gateway stops.
     static let stopTimeout = Duration.milliseconds(100)
-    /// Handshakes that a thread performs before it relays again: each takes up to a millisecond.
+    /// Maximum number of handshakes that a thread performs before it relays again: each takes up to a millisecond.
     static let handshakesPerTurn = 4
-    /// Bytes that a connection holds: of OpenSSL for an idle one.
+    /// The memory of a connection, in bytes, including OpenSSL's memory for an idle one.
     static let connectionCost = 16 << 10
 
-    /// What becomes of connections.
+    /// The receivers of connections.
     struct Handlers: Sendable {
         /// Takes over the server's end of a connection.
         let serve: @Sendable (ProtocolPeek, Int32, ConnectionOrigin) -> Void
-        /// Takes over the socket of a client that speaks no TLS.
+        /// Takes over the socket of a client that does not use TLS.
         let refusePlainText: @Sendable (Int32) -> Void
     }
 
@@ -34,10 +34,12 @@ final class TLSRelay: Component {
     private let next = Atomic<UInt>(0)
 
     /// - Parameters:
-    ///   - maximumHandshakes: maximum number of connections before their protocol is known; one more closes the oldest.
+    ///   - maximumHandshakes: maximum number of connections whose protocol is not known; a further one causes the
+    ///     oldest to be closed.
     ///   - handshakeTimeout: maximum time for a handshake and the bytes after it that identify the protocol.
-    ///   - flushTimeout: maximum time without progress for a client to take what is left when its connection ends.
-    ///   - userTimeout: time that a client of HTTP may leave what was sent unacknowledged, in seconds.
+    ///   - flushTimeout: maximum time without progress for a client to receive the remaining bytes when its connection
+    ///     ends.
+    ///   - userTimeout: maximum time that sent bytes may stay unacknowledged by an HTTP client, in seconds.
     init(
         threads: Int = max(2, ProcessInfo.processInfo.activeProcessorCount),
         certificates: CertificateStore,
@@ -62,16 +64,16 @@ final class TLSRelay: Component {
         }
     }
 
-    /// Takes over the socket of a client, from any thread. It is closed if the relay does not run.
+    /// Takes over the socket of a client, from any thread. The socket is closed if the relay does not run.
     func take(_ descriptor: Int32, peer: String) {
         let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
         threads[Int(number % UInt(threads.count))].take(RelayThread.Arrival(descriptor: descriptor, peer: peer))
     }
 
-    /// The number of connections that were handed to a server since the start.
+    /// The number of connections that were passed to a server since the start.
     var served: Int { threads.reduce(0) { $0 + $1.served.load(ordering: .relaxed) } }
 
-    /// The number of connections that ended before since the start, by reason.
+    /// The number of connections that ended earlier since the start, by reason.
     var failures: [HandshakeFailure: Int] {
         threads.reduce(into: [:]) { sum, thread in sum.merge(thread.failures.all, uniquingKeysWith: +) }
     }
@@ -97,7 +99,7 @@ final class TLSRelay: Component {
     }
 }
 
-/// What other threads leave for one thread of the relay.
+/// The messages from other threads to one thread of the relay.
 final class RelayThread: Sendable {
     struct Arrival {
         let descriptor: Int32
@@ -105,7 +107,7 @@ final class RelayThread: Sendable {
     }
 
     private struct State {
-        /// Written to in order to wake the thread; nil while it does not run.
+        /// The pipe that wakes the thread; nil while it does not run.
         var wake: Int32?
         var arrivals: [Arrival] = []
         var isStopping = false
@@ -113,7 +115,7 @@ final class RelayThread: Sendable {
         func signal() {
             guard let wake else { return }
             var byte: UInt8 = 1
-            // A full pipe wakes the thread, too.
+            // A full pipe also wakes the thread.
             _ = write(wake, &byte, 1)
         }
     }
@@ -125,9 +127,9 @@ final class RelayThread: Sendable {
     let userTimeout: Int
     let handlers: TLSRelay.Handlers
     let logger: Logger
-    /// Connections that were handed to a server.
+    /// The number of connections that were passed to a server.
     let served = Atomic(0)
-    /// Those that ended before.
+    /// The connections that ended earlier.
     let failures = HandshakeFailures()
     private let name: String
     private let state = Mutex(State())
@@ -163,7 +165,7 @@ final class RelayThread: Sendable {
         if !isTaken { close(arrival.descriptor) }
     }
 
-    /// The connections that came since the last call, and whether the thread is to end.
+    /// Returns the connections since the last call, and whether the thread must end.
     func takeArrivals() -> (arrivals: [Arrival], isStopping: Bool) {
         state.withLock { state in
             defer { state.arrivals.removeAll(keepingCapacity: true) }
@@ -212,7 +214,7 @@ final class RelayThread: Sendable {
 
     func waitForEnd() { ended.wait() }
 
-    /// OpenSSL writes with write(2), which raises SIGPIPE if the client has gone.
+    /// Blocks SIGPIPE on this thread: OpenSSL uses write(2), which raises it if the client has disconnected.
     private func blockBrokenPipeSignal() {
         var signals = sigset_t()
         sigemptyset(&signals)
