@@ -3,10 +3,10 @@ import Glibc
 /// IP addresses that begin with the same bits: `10.0.0.0/8`, `fd00::/8`, or one address.
 struct AddressRange: Sendable, Equatable {
     private let bytes: [UInt8]
-    /// The number of bits that count.
+    /// The number of bits to compare.
     private let length: Int
 
-    /// - Returns: nil if the text is no address, or the length is larger than the address.
+    /// - Returns: nil if the text is not an address, or the length exceeds that of the address.
     init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let bytes = Self.bytes(of: String(parts[0])) else { return nil }
@@ -26,7 +26,8 @@ struct AddressRange: Sendable, Equatable {
         return rest == 0 || (bytes[whole] ^ other[whole]) >> (8 - rest) == 0
     }
 
-    /// The bytes of a numeric address, of an IPv4-mapped IPv6 address those of the IPv4 address; nil for other text.
+    /// Returns the bytes of a numeric address, for an IPv4-mapped IPv6 address those of the IPv4 address; nil for other
+    /// text.
     private static func bytes(of text: String) -> [UInt8]? {
         var v4 = in_addr()
         if inet_pton(AF_INET, text, &v4) == 1 { return withUnsafeBytes(of: v4) { Array($0) } }
@@ -37,6 +38,6 @@ struct AddressRange: Sendable, Equatable {
         return isMapped ? Array(bytes[12...]) : bytes
     }
 
-    /// Whether a text is a numeric address.
+    /// Returns whether a text is a numeric address.
     static func isAddress(_ text: String) -> Bool { bytes(of: text) != nil }
 }

@@ -1,7 +1,8 @@
-/// Where a connection comes from. The listener makes it, both servers carry it beside the descriptor, admission reads it.
+/// The origin of a connection. The listener creates it, both servers keep it with the descriptor, and the admission
+/// reads it.
 final class ConnectionOrigin: Sendable {
-    /// The numeric IP address of the socket's peer, or of the client that a trusted proxy has named for the connection; empty if it
-    /// has none.
+    /// The numeric IP address of the socket's peer, or of the client in the header of a trusted proxy; empty if there
+    /// is none.
     let peer: String
     /// Whether the gateway has terminated TLS.
     let isEncrypted: Bool
@@ -14,14 +15,16 @@ final class ConnectionOrigin: Sendable {
         self.certificate = certificate
     }
 
-    /// The origin that a server carries as the context of a connection.
+    /// Returns the origin that a server keeps as the context of a connection.
     static func of(_ context: (any Sendable & AnyObject)?) -> ConnectionOrigin? { context as? ConnectionOrigin }
 
-    /// The certificate of the client; nil behind a proxy that forwards requests, because it would be the proxy's.
+    /// Returns the certificate of the client; nil behind a proxy that forwards requests, because it would be the
+    /// proxy's certificate.
     func certificate(_ addressing: ClientAddressing) -> ClientCertificate? {
         addressing.fieldName(forPeer: peer) == nil ? certificate : nil
     }
 
-    /// The bytes that the gateway holds for encryption: of OpenSSL for an idle connection, and of what is being relayed.
+    /// The memory for encryption, in bytes: OpenSSL's memory for an idle connection, and the bytes that are being
+    /// relayed.
     var encryptionCost: Int { isEncrypted ? TLSRelay.connectionCost : 0 }
 }

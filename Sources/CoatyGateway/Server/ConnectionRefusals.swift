@@ -4,11 +4,13 @@ import HTTPServer
 import Logging
 import Synchronization
 
-/// Answers connections that no server takes: 503, or 400 if the client speaks no TLS. Sent without waiting, then the connection ends.
+/// Answers connections that no server accepts: 503, or 400 if the client does not use TLS. The answer is sent without
+/// blocking, then the connection ends.
 final class ConnectionRefusals: Sendable {
-    /// How long a refused connection stays open. If it were closed while the client still sends, the client would lose the answer.
+    /// The time for which a refused connection stays open. If it were closed while the client is still sending, the
+    /// client would not receive the answer.
     static let lingerTime = Duration.seconds(1)
-    /// Maximum number of refused connections that stay open; more are closed at once.
+    /// Maximum number of refused connections that stay open; further ones are closed immediately.
     static let maximumLingering = 64
 
     private let logger: Logger
@@ -52,13 +54,13 @@ final class ConnectionRefusals: Sendable {
         return Array(head.utf8) + body
     }
 
-    /// Refuses a connection, and closes its descriptor. Does not wait.
+    /// Refuses a connection, and closes its descriptor. Does not block.
     func refuse(_ descriptor: Int32) {
         logger.warning("refused a connection: too many are open")
         end(descriptor, with: tooMany)
     }
 
-    /// Answers a request without TLS on a port with TLS, and closes its descriptor. Does not wait.
+    /// Answers a request without TLS on a port with TLS, and closes its descriptor. Does not block.
     func refusePlainText(_ descriptor: Int32) { end(descriptor, with: plainText) }
 
     private func end(_ descriptor: Int32, with message: [UInt8]) {
@@ -67,7 +69,7 @@ final class ConnectionRefusals: Sendable {
             lingering += 1
             return true
         }
-        // What has not been read would reset the connection when it is closed.
+        // Unread bytes would reset the connection when it is closed.
         withUnsafeTemporaryAllocation(byteCount: 16 * 1024, alignment: 1) { buffer in
             _ = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
         }

@@ -4,7 +4,7 @@ import Glibc
 ///
 /// Clients are refused before the broker session runs out of descriptors.
 struct DescriptorLimit {
-    /// The process may open too few files.
+    /// The error that the process may open too few files.
     struct TooFew: Error, CustomStringConvertible {
         let limit: Int
         let agents: Int
@@ -21,7 +21,8 @@ struct DescriptorLimit {
         }
     }
 
-    /// Descriptors reserved for the broker, the gateway's session, the log, pipes, health checks, refused connections and libraries.
+    /// Descriptors reserved for the broker, the gateway's session, the log, pipes, health checks, refused connections
+    /// and libraries.
     static let reserve = 256
     /// Descriptors of an IO node, a client identity or another session: a socket, and pipes to wake the network thread.
     static let perAgent = 5
@@ -30,7 +31,7 @@ struct DescriptorLimit {
     /// A fifth of the connections, below which the gateway does not start.
     static let minimumPart = 64
 
-    /// Maximum number of REST connections, and of WebSocket connections, that there are descriptors for.
+    /// Maximum number of REST connections, and of WebSocket connections, for which there are descriptors.
     let connections: Int
     /// Maximum number of connections whose protocol is not yet known.
     let undecided: Int
@@ -38,7 +39,8 @@ struct DescriptorLimit {
     /// Raises the soft limit of descriptors to the hard one, and divides the descriptors.
     ///
     /// - Parameters:
-    ///   - agents: maximum number of IO nodes, client identities and others; descriptors for their sessions are reserved too.
+    ///   - agents: maximum number of agents, such as IO nodes and client identities; descriptors for their sessions are
+    ///     reserved too.
     ///   - isEncrypted: whether the gateway terminates TLS.
     ///   - undecided: maximum number of connections whose protocol is not yet known.
     init(agents: Int, isEncrypted: Bool, undecided: Int) throws(TooFew) {
@@ -65,14 +67,15 @@ struct DescriptorLimit {
         guard descriptors >= Self.minimum(agents: agents, isEncrypted: isEncrypted) else {
             throw TooFew(limit: descriptors, agents: agents, isEncrypted: isEncrypted)
         }
-        // At most a fifth for undecided connections, which have one descriptor each, and a half of the rest for each protocol.
+        // At most a fifth for undecided connections, which have one descriptor each, and half of the rest for each
+        // protocol.
         let clients = descriptors - Self.reserve - agents * Self.perAgent
         self.undecided = min(clients / 5, undecided)
         let perConnection = isEncrypted ? Self.perEncryptedConnection : 1
         connections = (clients - self.undecided) / 2 / perConnection
     }
 
-    /// The number of descriptors below which the gateway does not start.
+    /// Returns the minimum number of descriptors with which the gateway starts.
     static func minimum(agents: Int, isEncrypted: Bool = false) -> Int {
         reserve + agents * perAgent + minimumForClients(isEncrypted)
     }

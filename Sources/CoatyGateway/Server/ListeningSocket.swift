@@ -7,7 +7,7 @@ struct ListeningSocket {
         let description: String
     }
 
-    /// Seconds for which the kernel holds back a connection that has not sent anything.
+    /// The time for which the kernel holds back a connection that has not sent anything, in seconds.
     static let deferAcceptSeconds: Int32 = 5
     static let backlog: Int32 = 4096
 
@@ -44,7 +44,7 @@ struct ListeningSocket {
         var on: Int32 = 1
         let size = socklen_t(MemoryLayout<Int32>.size)
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
-        // `::` accepts IPv4, too, whatever the system's default.
+        // `::` also accepts IPv4, whatever the system's default.
         var off: Int32 = 0
         if address.ai_family == AF_INET6 {
             setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, size)

@@ -2,7 +2,8 @@ import Coordination
 import HTTPServer
 import Logging
 
-/// A port on 127.0.0.1 without TLS and without tokens, for probes on the same machine. Its connections serve one request each.
+/// A port on 127.0.0.1 without TLS and without tokens, for probes on the same machine. Its connections serve one
+/// request each.
 struct PlainPort: Component {
     static let host = "127.0.0.1"
 
@@ -11,8 +12,8 @@ struct PlainPort: Component {
     private let logger: Logger
 
     /// - Parameters:
-    ///   - configuration: that of the server that answers questions about the gateway's health.
-    ///   - router: the routes of the port. They must do without admission: everybody on the machine may use them.
+    ///   - configuration: the configuration of the health check server.
+    ///   - router: the routes of the port. They have no admission: every user of the machine may call them.
     init(
         port: UInt16,
         configuration: HTTPServer.Configuration,

@@ -10,11 +10,12 @@ final class PortListener: Component {
     /// Pause before accepting again after descriptors ran out.
     static let exhaustionPause = Duration.milliseconds(100)
 
-    /// What becomes of an accepted connection.
+    /// The handling of an accepted connection.
     enum Reception: Sendable {
-        /// Its first bytes identify the protocol.
+        /// The first bytes identify the protocol.
         case serve(@Sendable (ProtocolPeek, Int32, ConnectionOrigin) -> Void)
-        /// Taken over at once, as its bytes tell nothing before TLS is terminated; with the numeric IP address of the peer.
+        /// The connection is passed on immediately, because its bytes do not identify the protocol before TLS is
+        /// terminated; with the numeric IP address of the peer.
         case relay(@Sendable (Int32, String) -> Void)
     }
 
@@ -34,12 +35,13 @@ final class PortListener: Component {
     private let state = Mutex(State.idle)
 
     /// - Parameters:
-    ///   - maximumUndecided: maximum number of connections whose protocol is not yet known; one more refuses the oldest.
+    ///   - maximumUndecided: maximum number of connections whose protocol is not yet known; a further one causes the
+    ///     oldest to be refused.
     ///   - decisionTimeout: maximum time for a connection to send the bytes that identify its protocol.
-    ///   - proxies: the proxies from which every connection begins with a header of the PROXY protocol; others are closed. Nil without
-    ///     the protocol.
+    ///   - proxies: the proxies from which every connection begins with a header of the PROXY protocol; other
+    ///     connections are closed. Nil if the protocol is not used.
     ///   - receive: takes over the descriptors of connections.
-    ///   - refuse: takes over the descriptor of a connection for which there is no room.
+    ///   - refuse: takes over the descriptor of a connection for which there is no space.
     init(
         host: String,
         port: UInt16,
@@ -122,7 +124,7 @@ private struct AcceptLoop {
     private struct Undecided {
         let descriptor: Int32
         var peer: String
-        /// Whether the header of the PROXY protocol has not come yet.
+        /// Whether the header of the PROXY protocol has not arrived yet.
         var awaitsHeader: Bool
         let deadline: ContinuousClock.Instant
     }
@@ -221,7 +223,8 @@ private struct AcceptLoop {
                 isExhausted = false
                 return
             default:
-                // Out of descriptors or memory: connections stay in the backlog, and epoll would report them again immediately.
+                // Out of descriptors or memory: connections stay in the backlog, and epoll would report them again
+                // immediately.
                 if !isExhausted { logger.error("cannot accept", metadata: ["error": "\(errorText(errno))"]) }
                 isExhausted = true
                 forget(listener)
@@ -274,7 +277,7 @@ private struct AcceptLoop {
             drop(descriptor)
         case .handOver(let handOver):
             undecided.remove(at: index)
-            // Before it is handed over: its number may then be that of another file.
+            // Before it is handed over: afterwards, its number may belong to another file.
             forget(descriptor)
             handOver()
         }
@@ -303,7 +306,7 @@ private struct AcceptLoop {
         }
     }
 
-    /// Takes the header of the PROXY protocol off a connection, if it is there as a whole.
+    /// Removes the header of the PROXY protocol from a connection if it has arrived completely.
     private func readProxyHeader(_ descriptor: Int32) -> ProxyHeader {
         var bytes = Array(repeating: UInt8(0), count: ProxyHeader.maximumLength)
         let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_PEEK))

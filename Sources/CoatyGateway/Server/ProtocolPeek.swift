@@ -1,14 +1,14 @@
 /// The protocol of a connection, detected from its first bytes without consuming them.
 enum ProtocolPeek: Equatable {
     case http
-    /// An HTTP connection whose first request asks about the health of the gateway, and has arrived entirely: the few connections for probes
-    /// must not be held by clients that send half a request.
+    /// An HTTP connection whose first request is a health probe and has arrived completely: clients that send half a
+    /// request must not occupy the few connections for probes.
     case health
     case webSocket
     /// Too few bytes to decide.
     case undecided
 
-    /// The start of a request, and the bytes of which one must follow.
+    /// The start of a request, and the allowed bytes after it.
     private static let starts: [(prefix: [UInt8], next: [UInt8], kind: ProtocolPeek)] = [
         (Array("GET \(WebSocketEndpoint.path)".utf8), Array("/? ".utf8), .webSocket),
         (Array("GET \(HealthResource.healthPath)".utf8), Array("? ".utf8), .health),
@@ -18,13 +18,13 @@ enum ProtocolPeek: Equatable {
     private static let headEnd = Array("\r\n\r\n".utf8)
     private static let bodyFields = [Array("content-length".utf8), Array("transfer-encoding".utf8)]
 
-    /// Number of bytes that always suffice to decide. The heads of probes are shorter.
+    /// Number of bytes that always suffices to decide. The heads of probes are shorter.
     static let length = 2048
 
-    /// Whether a head has ended and announces no body.
+    /// Returns whether a head is complete and announces no body.
     private static func isWhole(_ bytes: some RandomAccessCollection<UInt8>) -> Bool {
         guard let end = bytes.firstRange(of: headEnd)?.lowerBound else { return false }
-        // Letters in lower case; what this makes of other characters does not matter.
+        // Letters become lower case; the results for other characters do not matter.
         let head = bytes[..<end].map { $0 | 0x20 }
         return !bodyFields.contains { head.contains($0) }
     }

@@ -1,17 +1,19 @@
 import Glibc
 
-/// The header of the PROXY protocol, version 2, with which a proxy names its client at the start of a connection.
+/// The header of the PROXY protocol, version 2, in which a proxy sends its client's address at the start of a
+/// connection.
 enum ProxyHeader: Equatable {
-    /// Further bytes must come.
+    /// The header is not complete yet.
     case incomplete
-    /// Something else, or a version that is not supported.
+    /// Not a header, or a version that is not supported.
     case invalid
-    /// A header of this many bytes. The address is nil if the proxy speaks for itself, as in health checks, or names none.
+    /// A header of this many bytes. The address is nil if the proxy opened the connection itself, as in health checks,
+    /// or sends no address.
     case complete(length: Int, address: String?)
 
     private static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
     private static let fixedLength = 16
-    /// Maximum length of a header: with addresses, and some of the extensions that a proxy may append.
+    /// Maximum length of a header: with addresses and some of the extensions that a proxy may append.
     static let maximumLength = 552
 
     /// Reads the start of a connection.

@@ -9,12 +9,12 @@ struct ServerConfigurations {
     let requestLog: RequestLog
     let spread: ReconnectSpread
 
-    /// Half of the connections, because each of the two protocols gets as many.
+    /// Half of the connections, because each of the two protocols gets the same number.
     private var maximumConnections: Int {
         min(descriptors.connections, settings.limits[.connections].total / 2)
     }
 
-    /// The server of the API and the console.
+    /// Returns the configuration of the server of the API and the console.
     func rest(_ services: ClientServices) -> HTTPServer.Configuration {
         var configuration = HTTPServer.Configuration()
         configuration.refuse = refusals.refuse
@@ -34,8 +34,8 @@ struct ServerConfigurations {
         return configuration
     }
 
-    /// The servers of health checks: one thread that nothing else holds up. Their connections serve one request each, because the next
-    /// could be of another kind.
+    /// The configuration of the servers of health checks: one thread that no other work delays. Their connections serve
+    /// one request each, because the next request could be of another kind.
     var probes: HTTPServer.Configuration {
         var configuration = HTTPServer.Configuration()
         configuration.threads = 1
@@ -50,7 +50,7 @@ struct ServerConfigurations {
         return configuration
     }
 
-    /// The server of WebSockets.
+    /// The configuration of the WebSocket server.
     var streams: WebSocketServer.Configuration {
         var configuration = WebSocketServer.Configuration()
         configuration.refuse = refusals.refuse
