@@ -6,7 +6,7 @@ enum EnvironmentVariables {
 
     /// Returns the variables that are settings.
     ///
-    /// - Throws: ``ConfigurationError`` if a variable has the gateway's prefix and is none that there is.
+    /// - Throws: ``ConfigurationError`` if an unknown variable has the gateway's prefix.
     static func settings(in environment: [String: String]) throws(ConfigurationError) -> [String: String] {
         let names = GatewaySettings.all.flatMap { [$0.name, $0.formerName].compactMap(\.self) }
         let known = Set(names.map(Setting.environmentVariable) + [configuration])
@@ -20,9 +20,10 @@ enum EnvironmentVariables {
         return own
     }
 
-    /// Returns the variable that somebody has most likely meant: one with a few typing errors, or with a word too many.
+    /// Returns the variable that an unknown one most likely means: the unknown name may have a few typing errors, or one
+    /// additional word.
     private static func nearest(to name: String, among known: Set<String>) -> String? {
-        // The prefix is right, and would make all of them alike.
+        // The prefix is correct, and would make all of them similar.
         let (end, ends) = (name.dropFirst(prefix.count), known.map { String($0.dropFirst(prefix.count)) }.sorted())
         let nearest =
             NearestName.of(String(end), among: ends)
@@ -30,8 +31,9 @@ enum EnvironmentVariables {
         return nearest.map { prefix + $0 }
     }
 
-    /// Whether Kubernetes sets the variable in each container beside a service named `coaty-gateway`, or `coaty-gateway-…`. One of
-    /// them, `COATY_GATEWAY_PORT`, has the name of a setting, and a value such as `tcp://10.0.0.1:8080`.
+    /// Returns whether Kubernetes sets the variable in each container, for a service named `coaty-gateway` or
+    /// `coaty-gateway-…`. One of these variables, `COATY_GATEWAY_PORT`, has the name of a setting, and a value such as
+    /// `tcp://10.0.0.1:8080`.
     private static func isOfKubernetes(_ name: String, _ value: String) -> Bool {
         let service = name.dropFirst(prefix.count)
         if service.wholeMatch(of: /(.+_)?PORT/) != nil, value.starts(with: /(tcp|udp|sctp):\/\//) { return true }

@@ -2,38 +2,38 @@ import Coaty
 import CoatyMQTT
 import Foundation
 
-/// Everything that can be configured. Flags, environment variables and the configuration file share the names in
-/// ``all``; the file has `routing` besides.
+/// The settings of the gateway. Flags, environment variables and the configuration file use the names in ``all``; the
+/// file also contains `routing` and `access`.
 public struct GatewaySettings: Sendable {
     /// The address that the gateway listens on.
     public var host = "127.0.0.1"
-    /// The port that the gateway listens on; 0 takes a free one.
+    /// The port that the gateway listens on; 0 selects a free one.
     public var port: UInt16 = 8080
-    /// Who may do what; in the configuration file only.
+    /// The access configuration; only in the configuration file.
     var accessConfiguration: AccessConfiguration?
-    /// Whether everybody may do everything, wherever the gateway listens.
+    /// Whether all clients have all permissions, wherever the gateway listens.
     var isAccessOpen = false
     /// A token of the role `admin`.
     var token: String?
     var auditLog = AuditLog.Destination.none
     /// TLS, and the port without it.
     var transport = TransportSettings()
-    /// Which web pages and host names may be used.
+    /// The web pages and host names that may be used.
     var browserPolicy = BrowserPolicy()
     /// The Coaty namespace that the gateway is in.
     public var namespace = "-"
     /// The name of the gateway's identity.
     public var name = "coaty-gateway"
-    /// What is logged.
+    /// The settings of the log.
     public var log = LogSettings()
     /// The broker to use, or how to find it; nil starts one.
     var broker: MQTTClientOptions?
     var brokerUser: String?
     var brokerPasswordFile: String?
     var isBrokerDiscovered = false
-    /// Whether a discovered broker must speak TLS.
+    /// Whether a discovered broker must use TLS.
     var isDiscoveredBrokerEncrypted = false
-    /// In seconds.
+    /// The keepalive interval, in seconds.
     var brokerKeepAlive = MQTTClientOptions.defaultKeepAlive
     var brokerConnectTimeout = MQTTClientOptions.defaultConnectTimeout
     var brokerFiltersPerPacket = MQTTClientOptions.defaultFiltersPerPacket
@@ -41,30 +41,30 @@ public struct GatewaySettings: Sendable {
     var tls = MQTTClientOptions.TLSOptions()
     var embeddedBrokerListen = EmbeddedBroker.Configuration().listen
     var isEmbeddedBrokerAnnounced = false
-    /// Where what was changed over REST is kept over a restart; nil keeps nothing.
+    /// The directory that stores changes made over REST across restarts; nil stores nothing.
     var stateDirectory: String?
-    /// For how long the gateway observes on when the last client has gone, so that it can resume.
+    /// The time for which the gateway continues to observe after the last client has left, so that clients can resume.
     var resumeWindow = Duration.seconds(60)
-    /// The bounds on what clients can make the gateway hold and do.
+    /// The limits on the resources and work that clients can cause.
     var limits = Limits()
     /// Whether WebSocket clients may compress messages.
     var isWebSocketCompressed = false
-    /// What the gateway routes; in the configuration file only, but for the context of the demo.
+    /// The contexts that the gateway routes; only in the configuration file, except for the context of the demo.
     var routing = RoutingConfiguration()
     /// Whether to start the demo agent.
     var isDemo = false
 
-    /// The settings that are not left at their defaults, by name.
+    /// The settings that were given explicitly, by name.
     var given: [String: Given] = [:]
 
-    /// A value as text, and where it stands.
+    /// A value as text, and its place.
     struct Given: Sendable {
         let value: String
         /// Such as `gateway.yaml:3: port`.
         let place: String
     }
 
-    /// The defaults.
+    /// Creates the default settings.
     public init() {}
 }
 
@@ -78,17 +78,17 @@ extension GatewaySettings {
     }
 }
 
-/// One thing that can be configured.
+/// One setting.
 public struct Setting: Sendable {
     /// The name: `--name` as a flag, `COATY_GATEWAY_NAME` in the environment, `name:` in the file.
     public let name: String
-    /// The name that it had before, which still works.
+    /// The earlier name, which still works.
     var formerName: String?
-    /// What stands for the value in the help.
+    /// The placeholder for the value in the help.
     public let placeholder: String
-    /// What it does, with the default.
+    /// The effect of the setting, with the default.
     public let help: String
-    /// Whether a reload puts a change in force; otherwise it needs a restart.
+    /// Whether a reload applies a change; otherwise it needs a restart.
     var isReloadable = false
     let apply: @Sendable (inout GatewaySettings, String) throws(SettingError) -> Void
 
@@ -101,7 +101,7 @@ public struct Setting: Sendable {
 }
 
 extension Setting {
-    /// Creates a setting whose value is any text that is not empty, such as the path of a file.
+    /// Creates a setting whose value is any non-empty text, such as the path of a file.
     init(
         name: String,
         placeholder: String,
@@ -114,7 +114,7 @@ extension Setting {
     }
 }
 
-/// What is wrong with a value.
+/// The reason why a value is not valid.
 struct SettingError: Error {
     let reason: String
 }

@@ -1,15 +1,15 @@
 import Foundation
 import Logging
 
-/// What is logged.
+/// The settings of the log.
 public struct LogSettings: Sendable, Equatable {
     var format = LogLine.Format.text
-    /// The least grave messages that are logged, of labels without a level of their own.
+    /// The minimum level of logged messages, for labels without a specific level.
     var level = Logger.Level.info
     var levels: [LogLabel: Logger.Level] = [:]
-    /// Which requests are logged.
+    /// The selection of logged requests.
     var requests = RequestLog.Selection.slow
-    /// From which time on a request is slow, in milliseconds.
+    /// The minimum duration of a slow request, in milliseconds.
     var slowRequest = 1000
 
     func level(of label: LogLabel) -> Logger.Level { levels[label] ?? level }
@@ -52,7 +52,7 @@ extension GatewaySettings {
         },
     ]
 
-    /// A setting that is one of some names.
+    /// Returns a setting whose value is one of some names.
     private static func choice<Value: Sendable>(
         _ name: String,
         of values: [Value],

@@ -3,14 +3,15 @@ import CoatyMQTT
 import Foundation
 import Yams
 
-/// Why the configuration can't be used, and where it is wrong. Values are not repeated: they may be secrets.
+/// The reason why the configuration can't be used, and the place of the error. Values are not repeated, because they
+/// may be secrets.
 public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The place and the reason.
     public let description: String
 }
 
 extension GatewaySettings {
-    /// Puts the settings together: a flag overrides the environment, which overrides the file, which overrides the default.
+    /// Combines the settings: a flag overrides the environment, which overrides the file, which overrides the default.
     ///
     /// - Parameters:
     ///   - flags: values by the names of settings.
@@ -87,9 +88,9 @@ extension GatewaySettings {
         }
     }
 
-    /// Returns the error of settings that do not go together.
+    /// Returns the error of settings that contradict each other.
     ///
-    /// - Parameter names: the settings. The error has the place of the first one that was given.
+    /// - Parameter names: the settings. The error contains the place of the first one that was given.
     func conflict(_ names: [String], _ reason: String) -> ConfigurationError {
         let place = names.lazy.compactMap { given[$0]?.place }.first ?? names.first ?? ""
         return ConfigurationError(description: "\(place): \(reason)")
@@ -147,7 +148,8 @@ extension GatewaySettings {
     }
 }
 
-/// A YAML file with a mapping of setting names to scalars, of `routing` to what is routed, and of `access` to who may do what.
+/// A YAML file with a mapping of setting names to scalars, of `routing` to the routed contexts, and of `access` to the
+/// access configuration.
 struct ConfigurationFile {
     struct Entry {
         let value: String
@@ -169,7 +171,7 @@ struct ConfigurationFile {
         }
         let root: Node?
         do {
-            // Without Yams' rules, which are those of YAML 1.1.
+            // Without Yams' resolution rules, which are those of YAML 1.1.
             root = try Yams.compose(yaml: text, .basic)
         } catch let error as YamlError {
             throw ConfigurationError(description: "\(path)\(Self.reason(error))")
@@ -236,7 +238,7 @@ struct ConfigurationFile {
         }
     }
 
-    /// Returns the line, if it is known, and the reason, each behind a colon.
+    /// Returns the line, if it is known, and the reason, each after a colon.
     private static func reason(_ error: YamlError) -> String {
         switch error {
         case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),

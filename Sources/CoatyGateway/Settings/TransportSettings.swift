@@ -1,18 +1,18 @@
-/// How clients reach the gateway besides the address and the port.
+/// The settings of the port in addition to its address and number: TLS, HSTS, the plain port and proxies.
 struct TransportSettings: Sendable, Equatable {
     var certificateFile: String?
     var keyFile: String?
     var clientAuthoritiesFile: String?
     var requiresClientCertificate: Bool?
-    /// In seconds; 0 sends no `Strict-Transport-Security`.
+    /// The max-age, in seconds; 0 sends no `Strict-Transport-Security`.
     var hstsMaxAge = 0
     /// A loopback port without TLS for probes and metrics; nil opens none.
     var plainPort: UInt16?
-    /// The proxies before the gateway, and how they name their clients.
+    /// The proxies in front of the gateway, and the way in which they send their clients' addresses.
     var addressing = ClientAddressing()
     var usesProxyProtocol = false
 
-    /// The files for TLS; nil if the gateway terminates none.
+    /// The TLS files; nil if the gateway does not terminate TLS.
     var tls: TLSFiles? {
         guard let certificateFile, let keyFile else { return nil }
         return TLSFiles(
@@ -25,7 +25,7 @@ struct TransportSettings: Sendable, Equatable {
 }
 
 extension GatewaySettings {
-    /// - Throws: ``ConfigurationError`` if settings do not go together.
+    /// - Throws: ``ConfigurationError`` if settings contradict each other.
     func checkTransport() throws(ConfigurationError) {
         guard (transport.certificateFile == nil) == (transport.keyFile == nil) else {
             throw conflict(

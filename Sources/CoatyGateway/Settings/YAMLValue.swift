@@ -1,17 +1,18 @@
 import Coaty
 import Yams
 
-/// What is wrong with a value of a YAML file, and in which line.
+/// The error in a value of a YAML file, and its line.
 struct YAMLValueError: Error {
     let line: Int
     let pointer: String
     let reason: String
 }
 
-/// Makes JSON of YAML by the core schema of YAML 1.2 (section 10.3), which is JSON's idea of values: `on` and `2020-01-01` are
-/// strings.
+/// Converts YAML to JSON by the core schema of YAML 1.2 (section 10.3), whose values match those of JSON: `on` and
+/// `2020-01-01` are strings.
 struct YAMLValue {
-    /// How large the values of a file may be, in bytes of about their JSON text, aliases resolved; larger ones are refused.
+    /// Maximum size of the values of a file, as the approximate number of bytes of their JSON text with resolved
+    /// aliases; larger ones are refused.
     static let maximumSize = 4 << 20
 
     /// The value.
@@ -22,7 +23,8 @@ struct YAMLValue {
         json = try reader.value(node, pointer: "", depth: 0)
     }
 
-    /// The line of what a JSON Pointer points to, or would belong to; of a member that is where its key stands.
+    /// Returns the line of the value that a JSON Pointer refers to, or of its place if it is missing; for a member, the
+    /// line of its key.
     static func line(of pointer: String, in root: Node) -> Int {
         var node = root
         var line = root.mark?.line ?? 0
@@ -42,7 +44,7 @@ struct YAMLValue {
     }
 
     private struct Reader {
-        /// Aliases make a small file large, so it is values that are counted.
+        /// Counts values rather than bytes, because aliases can expand a small file.
         var size = 0
 
         mutating func value(_ node: Node, pointer: String, depth: Int) throws(YAMLValueError) -> AnyCodable {
@@ -77,13 +79,13 @@ struct YAMLValue {
                     members[name] = try value(member, pointer: "\(pointer)/\(token)", depth: depth + 1)
                 }
                 return .object(members)
-            // The parser puts in an alias's place what it stands for.
+            // The parser replaces an alias by its value.
             case .alias: throw error("must not be an alias")
             }
         }
     }
 
-    /// nil where the scalar has a tag that is not the core schema's, or says what JSON can't.
+    /// Returns nil if the scalar has a tag outside the core schema, or a value that JSON can't represent.
     private static func scalar(_ scalar: Node.Scalar) -> AnyCodable? {
         switch scalar.tag.description {
         case Tag.Name.implicit.rawValue: scalar.style == .plain ? plain(scalar.string) : .string(scalar.string)
@@ -99,7 +101,7 @@ struct YAMLValue {
         case "false", "False", "FALSE": return .bool(false)
         default: break
         }
-        // Most scalars are no numbers, and expressions are slow.
+        // Checked first, because most scalars are not numbers, and regular expressions are slow.
         guard let first = text.utf8.first, "+-.0123456789".utf8.contains(first) else { return .string(text) }
         if text.wholeMatch(of: /[-+]?[0-9]+/) != nil {
             return Int64(text).map { .integer($0) } ?? UInt64(text).map { .unsignedInteger($0) } ?? finite(text)
