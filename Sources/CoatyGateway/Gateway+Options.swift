@@ -2,9 +2,9 @@ import Coaty
 import CoatyMQTT
 import Logging
 
-/// The bounds of clients, and the options of the agents.
+/// The limits of clients, and the options of the agents.
 extension Gateway {
-    /// Returns the bounds, with as many connections as the process can have.
+    /// Returns the limits, with the maximum number of connections for the process.
     func limits(_ descriptors: DescriptorLimit) -> Limits {
         var limits = settings.limits
         limits[.connections].total = min(limits[.connections].total, 2 * descriptors.connections)
@@ -38,7 +38,7 @@ extension Gateway {
             publications: min(settings.outboxLimits.publications, settings.limits.agentPublications),
             bytes: min(settings.outboxLimits.bytes, IoNodeRegistry.waitingBodies * settings.limits.bodySize)
         )
-        // Each of them receives every Discover event.
+        // Each of these agents receives every Discover event.
         var broker = broker
         broker.maximumMessageSize = min(broker.maximumMessageSize, settings.limits.agentEventSize)
         var options = CommunicationOptions(

@@ -5,7 +5,7 @@ import WebSocketServer
 
 /// The start of the servers and of the port.
 extension Gateway {
-    /// Starts everything that clients connect to.
+    /// Starts the servers and the port.
     ///
     /// - Returns: the listener of the port.
     func startServers(
@@ -54,7 +54,7 @@ extension Gateway {
         metrics.add(streams)
         metrics.add(LogControl.standard)
         metrics.add(ProcessMetrics.write)
-        // What the stop timeout has beyond the default belongs to pending requests.
+        // If the stop timeout is longer than the default, the additional time is for pending requests.
         let drainTimeout = RESTService.drainTimeout - drain.delay + settings.stopTimeout - StopClock.defaultTimeout
         let service = RESTService(server: rest, health: probes, drainTimeout: drainTimeout) {
             [heartbeat, spread] in heartbeat.announceStop(retryAfter: spread.delay)
@@ -104,7 +104,7 @@ extension Gateway {
 
     /// Starts the relay that terminates TLS, if there are certificates.
     ///
-    /// - Returns: where the port sends its connections: to the relay, or to the servers directly.
+    /// - Returns: the destination of the port's connections: the relay, or the servers directly.
     private func startTLS(
         _ descriptors: DescriptorLimit,
         _ refusals: ConnectionRefusals,
@@ -119,7 +119,7 @@ extension Gateway {
             handlers: .init(serve: serve, refusePlainText: refusals.refusePlainText),
             logger: logger.labelled(.tls)
         )
-        // Before the servers, so that it stops after them: what they have sent at their end still has to get through.
+        // Started before the servers, so that it stops after them: their last bytes must still be sent.
         let tls = ComponentGroup(components: [certificates, relay])
         try await start("TLS", tls, stopLimit: .milliseconds(150))
         metrics.add(relay, certificates)

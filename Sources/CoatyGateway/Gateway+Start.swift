@@ -5,7 +5,7 @@ import HTTPServer
 import Logging
 import WebSocketServer
 
-/// The start of the components, each after those that it depends on.
+/// The start of the components, each after its dependencies.
 extension Gateway {
     func startChildren() async throws -> RunningGateway {
         if case .open(let who?) = mode {
@@ -16,7 +16,7 @@ extension Gateway {
             settings.limits[.ioNodes].total + settings.limits[.identities].total + trafficSessions.maximum
             + settings.limits.rawConnections + (settings.isDemo ? 1 : 0)
         let descriptors = try DescriptorLimit(
-            // One more observes the agents of other namespaces.
+            // One more session observes the agents of other namespaces.
             agents: brokerSessions + 1,
             isEncrypted: certificates != nil,
             undecided: settings.limits.undecidedConnections
@@ -47,7 +47,8 @@ extension Gateway {
 
     /// Starts a component below the root.
     ///
-    /// - Parameter stopLimit: maximum time for it to stop. All of them together must not be more than ``StopClock/limit``.
+    /// - Parameter stopLimit: maximum time to stop the component. The sum for all components must not exceed
+    ///   ``StopClock/limit``.
     @discardableResult
     func start(
         _ name: String,
@@ -67,12 +68,12 @@ extension Gateway {
         return coordinator
     }
 
-    /// Returns the configured broker, which may have to be discovered; starts an embedded one if none is configured.
+    /// Returns the configured broker, which may be discovered; starts an embedded one if none is configured.
     private func startBroker() async throws -> MQTTClientOptions {
         if let broker = settings.broker { return broker }
         var configuration = EmbeddedBroker.Configuration()
         configuration.listen = settings.embeddedBrokerListen
-        // A port that somebody has chosen is one that others know.
+        // If an operator has chosen a port, clients know it.
         if settings.given["embedded-broker-listen"] != nil, configuration.listen.port != 0 {
             configuration.maxPortAttempts = 1
         }
@@ -92,7 +93,7 @@ extension Gateway {
         return MQTTClientOptions(host: address.host, port: address.port)
     }
 
-    /// Starts the agents of the gateway and of its clients, and what observes the network for clients.
+    /// Starts the agents of the gateway and of its clients, and the components that observe the network for clients.
     private func startNetwork(
         _ broker: MQTTClientOptions,
         _ trafficSessions: TrafficSessions,
@@ -103,7 +104,7 @@ extension Gateway {
         let manager = agent.communicationManager
         let rawSessions = RawSessions(maximum: limits.rawConnections, open: manager.openRawSession)
         let otherNamespaces = OtherNamespaces(manager)
-        // With dots as slashes, the broker would send every event of every namespace.
+        // If the broker translates dots to slashes, it would send every event of every namespace.
         let countsAgents = broker.topicDialect == .plain
         let observers = ComponentGroup(
             components: [trafficSessions, rawSessions] + (countsAgents ? [otherNamespaces] : [])
@@ -171,17 +172,18 @@ extension Gateway {
         )
     }
 
-    /// Returns what all connections share, and lets the nodes of clients end with their rights.
+    /// Returns the services that all connections share, and ends the nodes of clients together with their permissions.
     private func clientServices(_ network: Network, _ workers: WorkerPool) -> ClientServices {
         let counts = OperationCounts()
         metrics.add(counts)
         metrics.add(network)
-        // The nodes of a removed token must not stay until their leases end. Those of an expired one do, because its user may come back.
+        // The nodes of a removed token must not stay until their leases end. Those of an expired token stay, because
+        // its user may return.
         _ = access.observe { [access] in
             let policy = access.policy
             network.ioNodes.withdraw { node in
                 guard let permissions = node.owner.permissions(under: policy) else {
-                    // With another configuration of the same provider its user may come back until the lease ends.
+                    // Under a changed configuration of the same provider, the user may return until the lease ends.
                     return node.owner.issuer.map { $0 == policy.verifier?.configuration.issuer } ?? false
                 }
                 return permissions.decide(node.request(.register, .nodes, by: node.owner.subject)).denial == nil

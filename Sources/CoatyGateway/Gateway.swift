@@ -8,7 +8,7 @@ import WebSocketServer
 
 /// The gateway: a tree of coordinators for the broker, the gateway's session, IO nodes, WebSocket, REST and the port.
 ///
-/// They start in this order and stop in reverse order, so that pending work can complete before its dependencies stop.
+/// They start in this order and stop in reverse order, so that pending work completes before its dependencies stop.
 public final class Gateway: Sendable {
     /// The version, as in openapi.yaml.
     public static let version = "0.1.0"
@@ -30,21 +30,21 @@ public final class Gateway: Sendable {
     /// Nil until all components have started.
     let reloader = Mutex<Reloader?>(nil)
     let pause = PauseState()
-    /// Nil if the port is without TLS.
+    /// Nil if the port has no TLS.
     let certificates: CertificateStore?
     let requestLog: RequestLog
 
-    /// Limits what the allocator keeps for itself. Call it at the start of the process.
+    /// Limits the memory that the allocator retains. Call it at the start of the process.
     public static func prepareProcess() { ResidentMemory.prepareAllocator() }
 
     /// Creates a gateway without starting it.
     ///
     /// - Parameters:
     ///   - readSettings: reads the settings again for a reload; nil if they can't change.
-    ///   - onFailure: called, on any thread, when a component that the gateway needs has ended for good. The gateway should be stopped
-    ///     then.
-    /// - Throws: if the audit log can't be opened, the files for TLS can't be used, or there are no keys or no certificates
-    ///   in a file that `access.jwt` names.
+    ///   - onFailure: called, on any thread, when a required component has ended permanently. Then the gateway should
+    ///     be stopped.
+    /// - Throws: if the audit log can't be opened, the TLS files can't be used, or a file that `access.jwt` names
+    ///   contains no keys or no certificates.
     public init(
         settings: GatewaySettings,
         logger: Logger,
@@ -98,18 +98,18 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// The token that the gateway has made at start because none was configured; nil if it has not.
+    /// The token that the gateway has created at start because none was configured; nil if it has not.
     public var generatedToken: String? {
         if case .token(let token, isGenerated: true) = mode { token } else { nil }
     }
 
-    /// Reads the settings again and puts them in force: all that have changed, or none. Logs the result.
+    /// Reads the settings again and applies either all changes or none. Logs the result.
     ///
-    /// Access, shares of clients, log level, rules, and the policy for web pages can change; another change needs a restart. The files for
-    /// TLS are loaded and the audit log is opened again.
+    /// The settings that can change are access, shares of clients, log level, rules, and the policy for web pages;
+    /// other changes need a restart. The TLS files are loaded again, and the audit log is opened again.
     ///
     /// - Returns: the names of the settings that have changed.
-    /// - Throws: ``ConfigurationError``; nothing has changed then.
+    /// - Throws: ``ConfigurationError``; then nothing has changed.
     @discardableResult
     public func reload() async throws(ConfigurationError) -> [String] {
         guard let reloader = reloader.withLock(\.self) else {
@@ -118,8 +118,8 @@ public final class Gateway: Sendable {
         return try await reloader.reload()
     }
 
-    /// Stops all components in order: refuses new work, completes pending work, closes WebSockets, leaves the network. Takes less than the
-    /// stop timeout: a component that does not stop in its share of the time is left behind.
+    /// Stops all components in order: refuses new work, completes pending work, closes WebSockets, leaves the network.
+    /// Takes less than the stop timeout: a component that does not stop in its share of the time is abandoned.
     ///
     /// - Returns: whether all components have stopped.
     @discardableResult

@@ -2,13 +2,14 @@ import Coaty
 
 /// A gateway that serves clients.
 public struct RunningGateway: Sendable {
-    /// The URL at which it listens.
+    /// The URL that it listens at.
     public let url: String
     /// The broker's address, without credentials.
     public let broker: String
     let manager: CommunicationManager
 
-    /// Why it is not ready, such as `unreachable: connection refused`, to stand behind the broker's address; nil if it is ready.
+    /// The reason why it is not ready, such as `unreachable: connection refused`, for output after the broker's
+    /// address; nil if it is ready.
     public var brokerProblem: String? {
         if manager.isOnline { return nil }
         if let error = manager.connectionError {
@@ -19,7 +20,7 @@ public struct RunningGateway: Sendable {
 
     /// Waits until the gateway is online.
     ///
-    /// - Returns: false if the task is cancelled before.
+    /// - Returns: false if the task is cancelled earlier.
     public func becomesReady() async -> Bool {
         for await state in manager.getCommunicationState() where state == .online { return true }
         return false
@@ -27,10 +28,10 @@ public struct RunningGateway: Sendable {
 }
 
 extension ConnectionError.Reason {
-    /// The cause in a few words; the error's message has the details.
+    /// The cause in a few words; the error's message contains the details.
     fileprivate var words: String { rawValue.replacing("-", with: " ").replacing("tls", with: "TLS") }
 
-    /// Whether something answers at the broker's address.
+    /// Whether a server answers at the broker's address.
     fileprivate var isReachable: Bool {
         switch self {
         case .connectionRefused, .timedOut, .hostNotFound, .network, .noBrokerFound: false
