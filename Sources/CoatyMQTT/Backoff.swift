@@ -1,11 +1,12 @@
-/// How long to wait before the next attempt: twice as long each time, up to a limit, and never as long as everybody else.
+/// The delay before the next attempt: it doubles each time, up to a limit, and is randomized so that clients do not
+/// reconnect simultaneously.
 struct Backoff: Sendable {
     static let first = Duration.milliseconds(100)
     static let longest = Duration.seconds(10)
 
     private var next = Self.first
 
-    /// The time to wait now: between half and the whole of the current step.
+    /// Returns the next delay: between half of the current step and the whole step.
     mutating func delay() -> Duration {
         let step = next
         next = min(next * 2, Self.longest)

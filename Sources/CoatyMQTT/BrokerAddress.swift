@@ -1,14 +1,14 @@
 import Foundation
 
-/// One of the addresses to try: a broker's name, and the family of addresses to take from it.
+/// One of the addresses to try: the name of a broker, and an address family.
 ///
-/// libmosquitto takes the first address of a name without waiting for it, so a broker that can be reached by the other family only
-/// has two entries.
+/// libmosquitto uses the first address of a name without waiting for the result, so a broker that may be reachable only
+/// by the other family has two entries.
 struct BrokerAddress: Hashable {
     enum Family: Hashable {
         case any, ipv4, ipv6
 
-        /// Binding the socket to it makes libmosquitto take addresses of this family only.
+        /// A wildcard address: binding the socket to it makes libmosquitto use only addresses of this family.
         var wildcardAddress: String? {
             switch self {
             case .any: nil
@@ -25,9 +25,10 @@ struct BrokerAddress: Hashable {
     /// Host and port, for people.
     var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// The addresses of a broker, one per family, in the order of the system's preference. Blocks for name resolution.
+    /// Returns the addresses of a broker, one per family, in the order of the system's preference. Blocks for name
+    /// resolution.
     ///
-    /// - Returns: none if the name can't be resolved.
+    /// - Returns: an empty array if the name can't be resolved.
     static func resolve(_ host: String, _ port: UInt16) -> [BrokerAddress] {
         var hints = addrinfo()
         #if os(Linux)

@@ -2,19 +2,20 @@
     import Coaty
     import Foundation
 
-    /// Finds a broker that is there: by mDNS, and by a look which of the endpoints found takes a TCP connection first.
+    /// Finds an available broker by mDNS, and selects the endpoint that accepts a TCP connection first.
     ///
-    /// A host may announce addresses of networks that are not ours, and connect(2) would wait minutes for those.
+    /// A host may announce addresses of networks that are not reachable from here, for which connect(2) would block for
+    /// minutes.
     struct BrokerDiscovery {
-        /// How long an endpoint may take to accept a connection.
+        /// Maximum time for an endpoint to accept a connection.
         static let connectTimeout = Duration.seconds(3)
 
         let limit: Duration
         let wakePipe: WakePipe
-        /// Whether the thread is to end.
+        /// Returns whether the thread must end.
         let isCancelled: () -> Bool
 
-        /// - Returns: nil if the thread is to end.
+        /// - Returns: nil if the thread must end.
         func findBroker() throws(ConnectionError) -> BrokerEndpoint? {
             let endpoints: [BrokerEndpoint]
             do throws(MDNSError) {
@@ -60,7 +61,7 @@
             return nil
         }
 
-        /// A socket that connects; -1 where that has failed at once.
+        /// Returns a connecting socket; -1 if connecting has failed immediately.
         private func connecting(to endpoint: BrokerEndpoint) -> Int32 {
             var hints = addrinfo()
             hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV

@@ -1,15 +1,15 @@
 public import Coaty
 
 extension CommunicationOptions {
-    /// Options of an agent that talks over MQTT.
+    /// Creates options of an agent that communicates over MQTT.
     ///
     /// - Parameters:
     ///   - namespace: separates applications that share a broker.
     ///   - shouldEnableCrossNamespacing: whether events of all namespaces are observed.
-    ///   - outboxLimits: limits of what is queued for the connection.
-    ///   - mqttClientOptions: how to reach the broker.
-    ///   - shouldAutoStart: whether a container starts the communication manager when it is resolved. It always does where
-    ///     the broker is to be discovered by mDNS.
+    ///   - outboxLimits: limits of the publications that are queued for the connection.
+    ///   - mqttClientOptions: the MQTT options of the agent.
+    ///   - shouldAutoStart: whether a container starts the communication manager when it is resolved. Always true if
+    ///     the broker is discovered by mDNS.
     public init(
         namespace: String = "-",
         shouldEnableCrossNamespacing: Bool = false,

@@ -3,14 +3,14 @@ import Coaty
 import Foundation
 
 extension ConnectionError {
-    /// The cause of a failed call of libmosquitto.
+    /// Creates the cause of a failed call of libmosquitto.
     ///
     /// - Parameters:
-    ///   - address: the broker's, for people.
+    ///   - address: the broker's address, for people.
     ///   - refusal: the code by which the broker has refused the connection.
     ///   - wasConnected: whether the broker had accepted the connection.
-    ///   - isSocketConnected: whether the broker's host had.
-    ///   - diagnosis: what was reported of TLS.
+    ///   - isSocketConnected: whether the TCP connection was established.
+    ///   - diagnosis: the reported TLS errors.
     init(
         _ error: MosquittoError,
         address: String,
@@ -69,7 +69,7 @@ extension ConnectionError {
         }
     }
 
-    /// MQTT 3.1.1, section 3.2.2.3.
+    /// Creates the cause of a refusal (MQTT 3.1.1, section 3.2.2.3).
     private init(refusal: Int32, _ address: String) {
         switch refusal {
         case 1: self.init(.protocolVersion, "\(address): the broker does not speak MQTT 3.1.1")

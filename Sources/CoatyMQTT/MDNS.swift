@@ -5,15 +5,15 @@ import Foundation
     import Logging
 #endif
 
-/// What Coaty brokers are called in DNS-SD (RFC 6763); the names are those of the broker of coaty-js.
+/// The names of Coaty brokers in DNS-SD (RFC 6763), as used by the broker of coaty-js.
 enum MDNS {
     /// The service type.
     static let brokerType = "_coaty-mqtt._tcp"
-    /// The instance name, which agents on coaty-js look for.
+    /// The instance name, which agents on coaty-js search for.
     static let brokerName = "Coaty MQTT Broker"
 }
 
-/// Why a broker can't be discovered or announced by mDNS.
+/// The reason why a broker can't be discovered or announced by mDNS.
 public struct MDNSError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The reason.
     public let description: String
@@ -24,18 +24,18 @@ public struct MDNSError: Error, Sendable, Equatable, CustomStringConvertible {
 }
 
 #if os(Linux)
-    /// Where a broker was found.
+    /// The endpoint of a discovered broker.
     struct BrokerEndpoint: Hashable, Comparable, CustomStringConvertible {
         /// The instance name of the service.
         let service: String
         let isIPv6: Bool
-        /// Numeric; a link-local IPv6 address has its scope, as in `fe80::1%eth0`.
+        /// The numeric address; for link-local IPv6 addresses with the scope, as in `fe80::1%eth0`.
         let address: String
         let port: UInt16
 
         var description: String { isIPv6 ? "[\(address)]:\(port)" : "\(address):\(port)" }
 
-        /// IPv4 goes first, as coaty-swift knows nothing else.
+        /// Returns whether the left endpoint comes first: IPv4 precedes IPv6, because coaty-swift supports only IPv4.
         static func < (left: Self, right: Self) -> Bool {
             if left.isIPv6 != right.isIPv6 { return right.isIPv6 }
             return (left.service, left.address, left.port) < (right.service, right.address, right.port)
@@ -46,14 +46,14 @@ public struct MDNSError: Error, Sendable, Equatable, CustomStringConvertible {
         static let everyInterface = AvahiIfIndex(AVAHI_IF_UNSPEC)
         static let anyProtocol = AvahiProtocol(AVAHI_PROTO_UNSPEC)
 
-        /// Makes avahi's responder, which lives in this process and needs no daemon. Left alone it publishes nothing.
+        /// Creates avahi's responder, which runs in this process and needs no daemon. By default, it publishes nothing.
         ///
-        /// All of it is used on the thread that runs `poll`, and its callbacks come on that thread.
+        /// The responder is used only on the thread that runs `poll`, and its callbacks are called on that thread.
         ///
         /// - Parameters:
-        ///   - poll: the event loop, which must live longer.
-        ///   - context: what `callback` gets.
-        ///   - change: what differs from the configuration of somebody who only asks.
+        ///   - poll: the event loop, which must outlive the responder.
+        ///   - context: the argument of `callback`.
+        ///   - change: changes the configuration, which is that of a client which only sends queries.
         static func makeServer(
             _ poll: UnsafePointer<AvahiPoll>?,
             context: UnsafeMutableRawPointer? = nil,
@@ -78,10 +78,10 @@ public struct MDNSError: Error, Sendable, Equatable, CustomStringConvertible {
             return server
         }
 
-        /// avahi asks the kernel for the interfaces by netlink, and aborts the process where it may not, as under a
-        /// restriction of address families.
+        /// Checks that netlink is available. avahi uses it to list the interfaces, and aborts the process if it is not
+        /// permitted, for example because address families are restricted.
         private static func checkNetlink() throws(MDNSError) {
-            // 0 is NETLINK_ROUTE, which the module Glibc does not have.
+            // 0 is NETLINK_ROUTE, which the module Glibc does not define.
             let descriptor = socket(AF_NETLINK, Int32(SOCK_RAW.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
             guard descriptor >= 0 else {
                 throw MDNSError("mDNS: no netlink socket, which it needs: \(String(cString: strerror(errno)))")
@@ -89,7 +89,8 @@ public struct MDNSError: Error, Sendable, Equatable, CustomStringConvertible {
             close(descriptor)
         }
 
-        /// avahi would write to standard error. It warns whenever another responder runs, as on many desktops.
+        /// Disables avahi's log: it writes to standard error, and warns whenever another responder runs, as on many
+        /// desktops.
         private static let log: Void = {
             avahi_set_log_function { level, text in
                 guard let text else { return }

@@ -6,8 +6,8 @@
 
     /// Announces a broker by mDNS, so that agents with ``MQTTClientOptions/shouldTryMDNSDiscovery`` find it.
     ///
-    /// The service is `Coaty MQTT Broker._coaty-mqtt._tcp.local`; where that name is taken, `Coaty MQTT Broker #2`, and
-    /// so on. mDNS does not leave the local network.
+    /// The service is `Coaty MQTT Broker._coaty-mqtt._tcp.local`; if that name is taken, `Coaty MQTT Broker #2`, and so
+    /// on. mDNS does not leave the local network.
     public final class MDNSAnnouncement: Sendable {
         private let address: ListeningAddress
         private let port: UInt16
@@ -17,31 +17,31 @@
         /// Creates an announcement; nothing is sent before ``start()``.
         ///
         /// - Parameters:
-        ///   - host: the numeric address that the broker listens on, IPv6 without brackets. `0.0.0.0` and `::`
-        ///     announce all addresses of their family that this machine has, and those that it will have.
+        ///   - host: the numeric address that the broker listens on, IPv6 without brackets. `0.0.0.0` and `::` announce
+        ///     all current and future addresses of their family on this machine.
         ///   - port: the broker's port.
-        /// - Throws: ``MDNSError`` where `host` is a name, or an address that no other machine can reach.
+        /// - Throws: ``MDNSError`` if `host` is a name, or an address that no other machine can reach.
         public init(host: String, port: UInt16, logger: Logger = Logger(label: "coaty.mdns")) throws(MDNSError) {
             address = try ListeningAddress(host)
             self.port = port
             self.logger = logger
         }
 
-        /// Starts to announce the broker, which takes mDNS about two seconds.
+        /// Starts to announce the broker, which takes about two seconds.
         ///
-        /// - Throws: ``MDNSError`` where there is no network to do so.
+        /// - Throws: ``MDNSError`` if there is no suitable network.
         public func start() throws(MDNSError) {
             let started = try Responder(address: address, port: port, logger: logger)
             responder.withLock { $0 = started }
         }
 
-        /// Tells the network that the broker is gone.
+        /// Withdraws the announcement from the network.
         public func stop() {
             responder.withLock { $0.take() }?.stop()
         }
     }
 
-    /// Where the broker listens.
+    /// The address that the broker listens on.
     private struct ListeningAddress {
         let address: AvahiAddress
         let isIPv6: Bool
@@ -65,8 +65,8 @@
 
     /// avahi's responder with its thread.
     ///
-    /// `@unchecked Sendable`: the variables are touched in the initializer before the thread starts, then by the
-    /// callbacks, which come on that thread, and in ``stop()`` after the thread has ended.
+    /// `@unchecked Sendable`: the variables are used in the initializer before the thread starts, then by the callbacks
+    /// on that thread, and in ``stop()`` after the thread has ended.
     private final class Responder: @unchecked Sendable {
         private let address: ListeningAddress
         private let port: UInt16
@@ -82,7 +82,7 @@
             self.logger = logger
             guard let poll = avahi_threaded_poll_new() else { throw MDNSError("mDNS: out of memory") }
             self.poll = poll
-            // The callbacks' context is this object, which frees the server before it goes.
+            // The callbacks' context is this object, which frees the server before it is deinitialized.
             let context = Unmanaged.passUnretained(self).toOpaque()
             server = try MDNS.makeServer(
                 avahi_threaded_poll_get(poll),
@@ -92,8 +92,8 @@
                     Responder.from(context)?.changed(server, to: state)
                 },
                 change: { configuration in
-                    // Without a name of its own the host is called as it is, and has all its addresses, like with any other
-                    // responder on this machine; there is no conflict where those say the same.
+                    // Without a separate name, the responder uses the host's name with all its addresses, like any
+                    // other responder on this machine; equal records cause no conflict.
                     if !address.isWildcard { configuration.host_name = Self.newHostName() }
                     configuration.use_ipv4 = address.isIPv6 ? 0 : 1
                     configuration.use_ipv6 = address.isIPv6 ? 1 : 0
@@ -109,7 +109,7 @@
             avahi_threaded_poll_free(poll)
         }
 
-        /// Ends the thread, and sends the farewell of RFC 6762, section 10.1.
+        /// Ends the thread, and sends the goodbye packet of RFC 6762, section 10.1.
         func stop() {
             avahi_threaded_poll_stop(poll)
             if let server { avahi_server_free(server) }
@@ -120,7 +120,7 @@
             context.map { Unmanaged<Responder>.fromOpaque($0).takeUnretainedValue() }
         }
 
-        /// A name for a host that has one address only.
+        /// Returns a new name for a host that has only one address.
         private static func newHostName() -> UnsafeMutablePointer<CChar>? {
             avahi_strdup("coaty-" + String(UInt64.random(in: .min ... .max), radix: 16))
         }

@@ -2,19 +2,20 @@
     import CAvahi
     import Foundation
 
-    /// Looks for brokers by mDNS, on the thread that calls it.
+    /// Searches for brokers by mDNS, on the calling thread.
     ///
-    /// Each browser starts without a cache: whatever it finds has just answered.
+    /// Each browser starts without a cache: every result comes from a current answer.
     final class MDNSBrowser {
-        /// How long further answers are awaited after the first: those to shared records come within 20 to 120 ms
+        /// The time to wait for further answers after the first: answers for shared records arrive within 20 to 120 ms
         /// (RFC 6762, section 6).
         static let settleTime = Duration.milliseconds(200)
-        /// How many services, each once an interface and protocol, are looked at; what else is announced is ignored.
+        /// Maximum number of resolved services, where each interface and protocol counts separately; further ones are
+        /// ignored.
         static let maximumServices = 64
-        /// How many endpoints are kept; further ones are ignored.
+        /// Maximum number of stored endpoints; further ones are ignored.
         static let maximumEndpoints = 64
 
-        /// What a callback needs that belongs to one service. The browser keeps it as long as avahi's server lives.
+        /// The callback context of one service. The browser keeps it as long as avahi's server exists.
         private final class Service {
             unowned let browser: MDNSBrowser
             let name: String
@@ -32,15 +33,15 @@
         private var services: [Service] = []
         private var endpoints: Set<BrokerEndpoint> = []
 
-        /// Sends the first question.
+        /// Sends the first query.
         ///
-        /// - Parameter wakePipe: what wakes ``browse(for:isCancelled:)``.
+        /// - Parameter wakePipe: the pipe that wakes ``browse(for:isCancelled:)``.
         init(wakePipe: WakePipe) throws(MDNSError) {
             self.wakePipe = wakePipe
             guard let poll = avahi_simple_poll_new() else { throw MDNSError("mDNS: out of memory") }
             self.poll = poll
             let api = avahi_simple_poll_get(poll)
-            // The pipe, and this object that holds it, outlive the watch, which goes with the event loop.
+            // The pipe, and this object that owns it, outlive the watch, which is freed with the event loop.
             _ = api?.pointee.watch_new(
                 api,
                 wakePipe.readEnd,
@@ -67,17 +68,16 @@
         }
 
         deinit {
-            // Takes all that was made with it along.
+            // Also frees everything that was created with it.
             if let server { avahi_server_free(server) }
             avahi_simple_poll_free(poll)
         }
 
         /// Runs until brokers have answered or the time is over.
         ///
-        /// - Parameters:
-        ///   - limit: how long to wait for the first answer.
-        ///   - isCancelled: asked each time when the pipe has woken the thread; true ends the search at once.
-        /// - Returns: what was found, in the order of preference.
+        ///   - limit: the maximum time to wait for the first answer.
+        ///   - isCancelled: called whenever the pipe has woken the thread; true ends the search immediately.
+        /// - Returns: the brokers that were found, in the order of preference.
         func browse(for limit: Duration, isCancelled: () -> Bool) throws(MDNSError) -> [BrokerEndpoint] {
             var deadline = ContinuousClock.now + limit
             var isSettling = false
@@ -133,8 +133,8 @@
             )
         }
 
-        /// Asks for all addresses, where avahi's resolver would give one: a host of several networks may announce one
-        /// that can't be reached from here.
+        /// Resolves all addresses of a service. avahi's resolver returns only one, but a host with several networks may
+        /// announce an address that can't be reached from here.
         private func resolved(
             _ service: Service,
             _ host: UnsafePointer<CChar>,
@@ -173,7 +173,7 @@
                 address.proto = AvahiProtocol(AVAHI_PROTO_INET6)
                 address.data.ipv6 = record.data.aaaa.address
                 let bytes = address.data.ipv6.address
-                // RFC 4291, section 2.5.6.
+                // A link-local address (RFC 4291, section 2.5.6).
                 if bytes.0 == 0xFE, bytes.1 & 0xC0 == 0x80 {
                     var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
                     guard if_indextoname(UInt32(bitPattern: interface), &name) != nil else { return }

@@ -3,10 +3,10 @@ import Foundation
 public import Logging
 import Synchronization
 
-/// Binds an agent to an MQTT 3.1.1 broker by libmosquitto.
+/// Binds an agent to an MQTT 3.1.1 broker with libmosquitto.
 ///
-/// QoS 0 and a clean session, as Coaty has it. The binding has a network thread of its own from ``join(_:)`` to
-/// ``leave()``; it is the only one that uses libmosquitto.
+/// It uses QoS 0 and a clean session, as Coaty requires. From ``join(_:)`` to ``leave()``, the binding has a separate
+/// network thread, the only thread that uses libmosquitto.
 public final class MQTTBinding: Binding {
     /// Maximum time of an orderly leave; then the connection is closed.
     static let leaveTimeout = Duration.milliseconds(800)
@@ -42,11 +42,11 @@ public final class MQTTBinding: Binding {
     /// Wakes the network thread.
     public func wake() { wakePipe.wake() }
 
-    /// Lets the network thread carry out what is left, and returns when it has ended.
+    /// Makes the network thread perform the remaining operations, and returns when it has ended.
     public func leave() async {
         guard let left = thread.withLock({ $0.take() }) else { return }
         let timer = Task {
-            // A thread that is held back by name resolution can't be hurried; it ends later by itself.
+            // A thread that blocks in name resolution can't be interrupted; it ends later.
             try await Task.sleep(for: Self.threadTimeout)
             left.end()
         }
@@ -55,18 +55,18 @@ public final class MQTTBinding: Binding {
         timer.cancel()
     }
 
-    /// The IoValue topic of the source.
+    /// Returns the IoValue topic of the source.
     public func ioRoute(ofSource sourceId: CoatyUUID, namespace: String) -> String {
         MQTTTopic.topic(of: EventAddress(.ioValue, namespace: namespace, sourceId: sourceId))
     }
 
-    /// An external topic, or the IoValue topic of a source.
+    /// Returns whether a route is an external topic, or the IoValue topic of a source.
     public func isIoRoute(_ route: String) -> Bool { MQTTTopic.isIoRoute(route) }
 
-    /// A topic without wildcards that is not one of Coaty's.
+    /// Returns whether a topic has no wildcards and is not reserved by Coaty.
     public func isPublishable(rawTopic: String) -> Bool { MQTTTopic.isPublishable(rawTopic) }
 
-    /// A topic filter that does not select Coaty's topics only.
+    /// Returns whether a topic filter does not select only Coaty's topics.
     public func isObservable(rawTopicFilter: String) -> Bool { MQTTTopic.isObservable(rawTopicFilter) }
 }
 
@@ -80,7 +80,7 @@ private final class NetworkThread: Sendable {
 
     private let state = Mutex(State.running)
 
-    /// Returns when the thread has ended, or when it is no longer waited for.
+    /// Returns when the thread has ended, or waiting is given up.
     func untilEnd() async {
         await withCheckedContinuation { continuation in
             let hasEnded = state.withLock { state in

@@ -1,43 +1,45 @@
 import Foundation
 
-/// How to reach the broker.
+/// The options of an MQTT connection to a broker.
 public struct MQTTClientOptions: Sendable {
     /// The broker's host name or address.
     public var host: String
     /// The broker's port.
     public var port: UInt16
-    /// The user name, where the broker asks for one.
+    /// The user name, if the broker requires one.
     public var username: String?
-    /// The password that goes with the user name.
+    /// The password for the user name.
     public var password: String?
-    /// File whose first line is the password, instead of ``password``. It is read at each attempt to connect, so that a new one counts
-    /// from the next connection on.
+    /// File whose first line is the password, instead of ``password``. It is read for each attempt to connect, so that
+    /// a new password is used from the next connection on.
     public var passwordFile: String?
     /// Further brokers of the same network, with the same user and TLS: all are tried in turn, ``host`` first.
     public var fallbackBrokers: [BrokerAddress]
-    /// Seconds without traffic after which the connection is probed; 5 to 65535. A broker that stops answering is noticed after
-    /// at most twice that time.
+    /// Seconds without traffic after which the connection is probed; 5 to 65535. A broker that stops answering is
+    /// detected after at most twice that time.
     public var keepAlive: UInt16
-    /// How long a broker may take to accept a connection: TCP, TLS and MQTT together.
+    /// Maximum time for a broker to accept a connection: TCP, TLS and MQTT together.
     public var connectTimeout: Duration
-    /// How the broker treats `.` and `/` in topics.
+    /// The broker's treatment of `.` and `/` in topics.
     public var topicDialect: TopicDialect
     /// Maximum number of topic filters in a SUBSCRIBE or UNSUBSCRIBE packet: some brokers close the connection above 8.
     public var filtersPerPacket: Int
     /// Maximum size of the payload of a message, in bytes. A longer one is dropped, and its observers get a gap.
     public var maximumMessageSize = Self.defaultMaximumMessageSize
-    /// Maximum size of a packet, in bytes. If more of one has come, the connection is closed: it would be held until it is complete.
+    /// Maximum size of a packet, in bytes. If more bytes of a packet arrive, the connection is closed, because an
+    /// incomplete packet stays in memory.
     public var maximumPacketSize = Self.defaultMaximumMessageSize + Self.maximumHeadSize
-    /// TLS; nil connects without.
+    /// The TLS options; nil connects without TLS.
     public var tls: TLSOptions?
-    /// Whether to look for the broker by mDNS (`_coaty-mqtt._tcp`) each time before the binding connects; then ``host``
-    /// and ``port`` are ignored. Off by default, as anybody in the local network can pose as a broker. With ``tls`` the
-    /// broker's certificate must name the address that is found.
+    /// Whether to discover the broker by mDNS (`_coaty-mqtt._tcp`) before each connection; then ``host`` and ``port``
+    /// are ignored. Off by default, because any machine in the local network can pose as a broker. With ``tls``, the
+    /// broker's certificate must contain the discovered address.
     public var shouldTryMDNSDiscovery: Bool
-    /// How long an attempt waits for a broker to answer by mDNS; then it fails like one to connect.
+    /// Maximum time that an attempt waits for a broker to answer by mDNS; after that, it fails like an attempt to
+    /// connect.
     public var mdnsDiscoveryTimeout: Duration
 
-    /// Where a broker listens.
+    /// The address of a broker.
     public struct BrokerAddress: Sendable, Hashable {
         /// The host name or address.
         public var host: String
@@ -51,11 +53,12 @@ public struct MQTTClientOptions: Sendable {
         }
     }
 
-    /// How to secure the connection.
+    /// The options for TLS.
     public struct TLSOptions: Sendable, Hashable {
-        /// PEM file of the authorities that may have signed the broker's certificate; nil takes the system's.
+        /// PEM file of the authorities that may have signed the broker's certificate; nil uses the system's
+        /// authorities.
         public var caFile: String?
-        /// PEM file of the client's certificate, where the broker asks for one.
+        /// PEM file of the client's certificate, if the broker requires one.
         public var certificateFile: String?
         /// PEM file of the client's private key.
         public var keyFile: String?
@@ -99,21 +102,21 @@ public struct MQTTClientOptions: Sendable {
 
     /// 16 MiB; MQTT itself allows 256 MiB.
     public static let defaultMaximumMessageSize = 16 << 20
-    /// Maximum size of what a packet has besides a payload: a topic, and a few bytes.
+    /// Maximum size of a packet without its payload, in bytes: a topic and a few further bytes.
     public static let maximumHeadSize = (64 << 10) + 16
     /// Ten seconds.
     public static let defaultKeepAlive: UInt16 = 10
-    /// Five seconds: libmosquitto accepts no less. A shorter time counts as this.
+    /// Five seconds, the minimum of libmosquitto. A shorter interval is increased to it.
     static let minimumKeepAlive: UInt16 = 5
     /// Five seconds.
     public static let defaultConnectTimeout = Duration.seconds(5)
     /// Eight.
     public static let defaultFiltersPerPacket = 8
-    /// Five seconds, as long as coaty-swift waits.
+    /// Five seconds, as in coaty-swift.
     public static let defaultMDNSDiscoveryTimeout = Duration.seconds(5)
 
-    /// Reads `mqtt://[user[:password]@]host[:port]` or `mqtts://…`, with ports 1883 and 8883 by default. Several URLs are separated by
-    /// commas: they are tried in turn, and must agree on scheme, user and password.
+    /// Parses `mqtt://[user[:password]@]host[:port]` or `mqtts://…`, with default ports 1883 and 8883. Several URLs are
+    /// separated by commas: they are tried in turn, and must have the same scheme, user and password.
     ///
     /// - Throws: ``MQTTOptionsError`` if the text is not such a URL.
     public init(url text: String) throws(MQTTOptionsError) {
@@ -158,8 +161,8 @@ public struct MQTTClientOptions: Sendable {
         mdnsDiscoveryTimeout = Self.defaultMDNSDiscoveryTimeout
     }
 
-    /// The brokers' addresses without user name and password, for people. For a broker that is to be discovered, the name of the
-    /// service stands instead of host and port.
+    /// The brokers' addresses without user name and password, for people. For a discovered broker, the name of the
+    /// service replaces host and port.
     public var address: String {
         let scheme = tls == nil ? "mqtt" : "mqtts"
         if shouldTryMDNSDiscovery { return "\(scheme)://\(MDNS.brokerType).local" }
@@ -170,9 +173,9 @@ public struct MQTTClientOptions: Sendable {
     }
 }
 
-/// Why options can't be used.
+/// The reason why options can't be used.
 public enum MQTTOptionsError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The broker's URL is not understood. The reason does not repeat the URL, which may hold a password.
+    /// The broker's URL is not valid. The reason does not repeat the URL, which may contain a password.
     case invalidURL(String)
 
     /// The reason.

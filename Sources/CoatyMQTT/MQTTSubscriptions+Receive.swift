@@ -1,8 +1,8 @@
 import Coaty
 
-/// What a message is for.
+/// The delivery of received messages.
 extension MQTTSubscriptions {
-    /// The selectors of raw events and IO routes that a topic matches, and the topic's name for them.
+    /// Returns the selectors of raw events and IO routes that a topic matches, and the name of the topic for them.
     private func match(_ topic: String) -> (selectors: [EventSelector], name: String) {
         let key = topics.key(topic)
         var selectors: [EventSelector] = []
@@ -21,9 +21,9 @@ extension MQTTSubscriptions {
     /// The kind of message on a topic.
     private enum Meaning {
         case origin(InboundMessage.Origin)
-        /// An event of another namespace, which a wildcard has brought in.
+        /// An event of another namespace, which was matched by a wildcard.
         case foreign
-        /// None of Coaty's events.
+        /// Not an event of Coaty.
         case unreadable
     }
 
@@ -33,7 +33,7 @@ extension MQTTSubscriptions {
             return .origin(.raw(topic: name, selectors: selectors, sourceId: nil))
         }
         guard let address = topics.address(of: topic) else { return .unreadable }
-        // A session without identity observes traffic, and takes part in no IO context.
+        // A session without identity only observes traffic and does not belong to an IO context.
         if address.eventType == .ioValue, session.identityId != nil {
             let selectors = match(topic).selectors.filter { if case .ioRoute = $0 { true } else { false } }
             return .origin(.raw(topic: topic, selectors: selectors, sourceId: address.sourceId))
@@ -44,7 +44,7 @@ extension MQTTSubscriptions {
         return .origin(.event(address))
     }
 
-    /// Reports a message to a session as what its topic says.
+    /// Reports a message to a session according to its topic.
     func receive(_ topic: String, _ payload: [UInt8], for session: BindingSession) {
         switch meaning(of: topic, for: session) {
         case .origin(let origin): session.received(InboundMessage(origin, payload: payload, label: topic))
@@ -53,7 +53,7 @@ extension MQTTSubscriptions {
         }
     }
 
-    /// Reports a message to a session that was too long to be accepted.
+    /// Reports a message that was too long to a session.
     func dropTooLong(_ topic: String, for session: BindingSession) {
         var origin: InboundMessage.Origin?
         if case .origin(let named) = meaning(of: topic, for: session) { origin = named }

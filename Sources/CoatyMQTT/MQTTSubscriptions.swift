@@ -1,28 +1,31 @@
 import Coaty
 import DequeModule
 
-/// The subscriptions of a session as topic filters: what the broker was asked for, what it answered, and what to ask next.
+/// The subscriptions of a session as topic filters: the requests to the broker, its answers, and the next requests.
 ///
-/// A value without effects: its functions return the packets to send and the answers to report. Each request is answered once,
-/// unless the connection is lost before; one that was refused may be answered again, as granted.
+/// This is a value without side effects: its functions return the packets to send and the answers to report. Each
+/// request is answered once, unless the connection is lost earlier; a refused request may be answered again, as
+/// granted.
 ///
-/// A broker may close the connection because of a SUBSCRIBE packet that it does not accept (MQTT 3.1.1, section 4.8), each time. To
-/// find the filter, and no innocent one:
-/// - If ``carefulAfter`` connections in a row are lost before all that they began with is answered, the next one sends one packet
-///   at a time, and nothing else until these are answered.
-/// - If a connection is lost while one packet is unanswered, the filters of that are suspects. The next connection sends these
-///   last, each alone, and nothing else until it is answered or ``probeTime`` is over.
-/// - If that happens again before everything was answered once, packets may be too long: they have half as many filters from then on.
-/// - If a connection is lost while a suspect is unanswered, that is a strike, and after some it is refused (``SuspectFilters``).
-///   It is not a strike if a publication was being written: that may be what the broker does not accept.
-/// - A refused filter is asked for again on a connection that stands, a few times.
+/// A broker may repeatedly close the connection because of a SUBSCRIBE packet that it does not accept (MQTT 3.1.1,
+/// section 4.8). The following rules find the filter that is the cause:
+/// - If ``carefulAfter`` consecutive connections are lost before all their initial filters are answered, the next
+///   connection sends one packet at a time, and nothing else until these are answered.
+/// - If a connection is lost while one packet is unanswered, the filters of that packet are suspects. The next
+///   connection sends these last, each separately, and nothing else until it is answered or ``probeTime`` is over.
+/// - If that happens again before everything was answered once, packets may be too long: from then on, they contain
+///   half as many filters.
+/// - If a connection is lost while a suspect is unanswered, that is a strike, and after some strikes the filter is
+///   refused (``SuspectFilters``). It is not a strike if a publication was being written, because the broker may not
+///   have accepted that.
+/// - A refused filter is requested again on an established connection, a few times.
 ///
-/// The agent can't do without some subscriptions. These are asked for first and are never suspects.
+/// Some subscriptions are essential for the agent. These are requested first and are never suspects.
 struct MQTTSubscriptions {
-    /// A filter in the form in which the broker compares it.
+    /// A filter in the form that the broker compares.
     typealias Key = WireName
 
-    /// Packets that go out to the broker.
+    /// Packets to send to the broker.
     enum Command: Equatable {
         case subscribe([String])
         case unsubscribe([String])
@@ -35,20 +38,20 @@ struct MQTTSubscriptions {
     }
 
     enum Standing {
-        /// Is to be sent.
+        /// Queued for sending.
         case queued
-        /// Was sent in a packet.
+        /// Sent in a packet.
         case asked(packet: Int32)
         case granted
         case refused
     }
 
-    /// How far the present connection has come.
+    /// The progress of the current connection.
     private enum Progress {
-        /// Nothing was asked for yet.
+        /// No filter was requested yet.
         case connected
         case asking
-        /// All that the connection began with is answered.
+        /// All initial filters of the connection are answered.
         case settled
     }
 
@@ -68,11 +71,11 @@ struct MQTTSubscriptions {
 
     static let carefulAfter = 2
     static let probeTime = Duration.seconds(2)
-    /// Number of packets that wait for their answers at a time. A broker takes packets in order: with more of them before it
-    /// the answer to a ping would come too late (RabbitMQ takes about 2 ms for each filter).
+    /// Maximum number of unanswered packets. A broker handles packets in order: after more packets, the answer to a
+    /// ping would arrive too late (RabbitMQ takes about 2 ms for each filter).
     static let maximumUnanswered = 64
-    /// After how long without any answer the rest is sent all the same, for publications to follow. RabbitMQ pauses for seconds
-    /// while it removes the subscriptions of the connection before.
+    /// The time without any answer after which the remaining packets are sent nevertheless, so that publications can
+    /// follow. RabbitMQ pauses for seconds while it removes the subscriptions of the previous connection.
     static let stallTime = Duration.seconds(10)
 
     let topics: MQTTTopics
@@ -81,22 +84,22 @@ struct MQTTSubscriptions {
     private let configuredFiltersPerPacket: Int
 
     private(set) var entries: [Key: Entry] = [:]
-    /// Requests whose filters are not all answered: how many are not, and whether one was refused.
+    /// Requests with unanswered filters: the number of these filters, and whether one was refused.
     private var open: [SubscriptionRequest: (unanswered: Int, isRefused: Bool)] = [:]
     /// Filters of raw events that have wildcards.
     private(set) var wildcards = TopicTrie()
-    /// Filters to send, essential ones first. A key whose entry is not queued any more is skipped.
+    /// Filters to send, essential ones first. A key whose entry is no longer queued is skipped.
     private var queue = Deque<Key>()
-    /// Suspects and retries, sent one by one after the others.
+    /// Suspects and retries, which are sent one by one after the others.
     private var probes = Deque<Key>()
     private var inFlight = Deque<Packet>()
     /// When the broker last answered, or the only unanswered packet was sent.
     private var answeredAt = ContinuousClock.now
     private var suspects = SuspectFilters()
-    /// Connections in a row that were lost before all that they began with was answered.
+    /// Number of consecutive connections that were lost before all their initial filters were answered.
     private var lostInARow = 0
     private var progress = Progress.settled
-    /// Packets of several filters with which connections were lost since everything was answered.
+    /// Number of packets with several filters at which connections were lost since everything was answered.
     private var lostPackets = 0
 
     init(topics: MQTTTopics, filtersPerPacket: Int) {
@@ -115,9 +118,9 @@ struct MQTTSubscriptions {
         progress = .connected
     }
 
-    /// Subscribes.
+    /// Adds subscriptions.
     ///
-    /// - Returns: answers that are known at once.
+    /// - Returns: the answers that are already known.
     mutating func add(_ requests: [SubscriptionRequest]) -> [Answer] {
         if progress == .connected { progress = .asking }
         var answers: [Answer] = []
@@ -211,15 +214,15 @@ struct MQTTSubscriptions {
         }
     }
 
-    // MARK: - Asking
+    // MARK: - Requesting
 
-    /// Whether publications and other operations have to wait.
+    /// Returns whether publications and other operations are held back.
     func holdsBack(now: ContinuousClock.Instant) -> Bool {
         if let packet = inFlight.first, packet.isProbe { return now < packet.sentAt + Self.probeTime }
         return !queue.isEmpty || isCareful && !inFlight.isEmpty
     }
 
-    /// The next packet to send, if one is to be sent now; to be followed by ``sent(_:keys:now:)``.
+    /// Returns the packet to send now; nil if there is none. Call ``sent(_:keys:now:)`` after it.
     mutating func nextPacket(now: ContinuousClock.Instant) -> (filters: [String], keys: [Key])? {
         guard !isCareful || inFlight.isEmpty else { return nil }
         guard inFlight.count < Self.maximumUnanswered || now >= answeredAt + Self.stallTime else { return nil }
@@ -227,7 +230,7 @@ struct MQTTSubscriptions {
         while keys.count < filtersPerPacket, let key = queue.popFirst() {
             if case .queued = entries[key]?.standing { keys.append(key) }
         }
-        // A suspect has the connection to itself.
+        // While a suspect is unanswered, no other packet is sent.
         while keys.isEmpty, inFlight.isEmpty, let key = probes.popFirst() {
             if case .queued = entries[key]?.standing { keys = [key] }
         }
@@ -238,9 +241,10 @@ struct MQTTSubscriptions {
         return (keys.compactMap { entries[$0]?.filter }, keys)
     }
 
-    /// Notes that a packet was sent.
+    /// Records that a packet was sent.
     ///
-    /// - Returns: false if an earlier packet of the same identifier is unanswered: the broker does not answer.
+    /// - Returns: false if an earlier packet with the same identifier is unanswered, which means that the broker does
+    ///   not answer.
     mutating func sent(_ id: Int32, keys: [Key], now: ContinuousClock.Instant) -> Bool {
         let isProbe = keys.count == 1 && suspects.isRefused(keys[0]) != nil
         if inFlight.isEmpty { answeredAt = now }
@@ -250,21 +254,21 @@ struct MQTTSubscriptions {
         return isNew
     }
 
-    /// Gives a packet up that can't be sent: its filters are refused.
+    /// Gives up a packet that can't be sent: its filters are refused.
     mutating func refuse(_ keys: [Key]) -> [Answer] {
         let answers = keys.flatMap { settle($0, isGranted: false) }
         settleIfDone()
         return answers
     }
 
-    /// Takes the broker's answer to a packet.
+    /// Handles the broker's answer to a packet.
     mutating func acknowledged(_ id: Int32, isGranted: [Bool], now: ContinuousClock.Instant) -> [Answer] {
         guard let index = inFlight.firstIndex(where: { $0.id == id }) else { return [] }
         answeredAt = now
         let packet = inFlight.remove(at: index)
         var answers: [Answer] = []
         for (key, isGranted) in zip(packet.keys, isGranted) {
-            // Another subscription to the same filter may have come since.
+            // The filter may have been subscribed again since.
             guard case .asked(id) = entries[key]?.standing else { continue }
             suspects.acquit(key)
             answers += settle(key, isGranted: isGranted)
@@ -295,13 +299,13 @@ struct MQTTSubscriptions {
         lostPackets = 0
     }
 
-    // MARK: - Losing the connection
+    // MARK: - Lost connections
 
     /// Ends a connection.
     ///
     /// - Parameters:
     ///   - isWriting: whether a publication was handed over and not yet written.
-    ///   - isLeaving: whether the connection was left and not lost.
+    ///   - isLeaving: whether the connection was closed by the agent rather than lost.
     /// - Returns: the filters that are refused from now on.
     mutating func lost(isWriting: Bool, isLeaving: Bool, now: ContinuousClock.Instant) -> [String] {
         var refused: [String] = []
@@ -327,7 +331,7 @@ struct MQTTSubscriptions {
     private mutating func suspect(_ keys: [Key]) {
         if keys.count > 1 { lostPackets += 1 }
         guard lostPackets < 2 || filtersPerPacket == 1 else {
-            // Nobody is at fault if the packet was too long.
+            // No filter is the cause if the packet was too long.
             filtersPerPacket = max(1, filtersPerPacket / 2)
             suspects.acquitAllThatAreNotRefused()
             return
@@ -338,13 +342,13 @@ struct MQTTSubscriptions {
     /// - Returns: whether the filter is refused from now on.
     private mutating func strike(_ key: Key, _ now: ContinuousClock.Instant) -> Bool {
         guard suspects.strike(key, now) else { return false }
-        // It explains the packets that were lost.
+        // This filter explains the packets at which connections were lost.
         filtersPerPacket = configuredFiltersPerPacket
         lostPackets = 0
         return true
     }
 
-    /// Asks again for refused filters whose time has come. To be called about once a second while the connection stands.
+    /// Requests refused filters again whose time has come. Call it about once a second while the connection is up.
     mutating func retry(now: ContinuousClock.Instant) {
         guard progress == .settled else { return }
         for key in suspects.due(now) {

@@ -1,12 +1,12 @@
 import Coaty
 
 /// The topics of Coaty's events (Coaty MQTT communication protocol, version 3):
-/// `coaty/3/<namespace>/<EVENT>[:<name>]/<sourceId>[/<correlationId>]`, where the name of an Advertise or Update event is a core
-/// type or, after a second colon, an object type.
+/// `coaty/3/<namespace>/<EVENT>[:<name>]/<sourceId>[/<correlationId>]`, where the name of an Advertise or Update event
+/// is a core type or, after a second colon, an object type.
 enum MQTTTopic {
     /// The beginning of all topics of this version.
     static let prefix = "coaty/3/"
-    /// The beginning of all topics that are Coaty's.
+    /// The prefix of all topics that are reserved for Coaty.
     static let reserved = "coaty/"
     /// Maximum size of a topic, in bytes (MQTT 3.1.1, section 1.5.3).
     static let maximumLength = 65_535
@@ -18,7 +18,7 @@ enum MQTTTopic {
 
     // MARK: - Events
 
-    /// The topic of an event.
+    /// Returns the topic of an event.
     static func topic(of address: EventAddress) -> String {
         var topic = prefix
         topic += address.namespace
@@ -34,9 +34,9 @@ enum MQTTTopic {
         return topic
     }
 
-    /// The topic filters of a selector; several only for traffic. None of them brings an event twice.
+    /// Returns the topic filters of a selector; several only for traffic. They do not overlap.
     ///
-    /// - Parameter namespace: nil observes all namespaces.
+    /// - Parameter namespace: the namespace; nil for all namespaces.
     static func filters(of selector: EventSelector, namespace: String?, dialect: TopicDialect) -> [String] {
         if namespace == nil, let filter = dialect.everyNamespace(prefix), !selector.isRawOrRoute { return [filter] }
         switch selector {
@@ -51,7 +51,7 @@ enum MQTTTopic {
         case .traffic(let types):
             let filters = [false, true].flatMap { isTwoWay in
                 let wanted = CommunicationEventType.allCases.filter { $0.isTwoWay == isTwoWay && types.contains($0) }
-                // A wildcard can't stand for a part of a level.
+                // A wildcard can't match a part of a level.
                 guard wanted.contains(where: \.hasName) else {
                     return wanted.flatMap {
                         Self.filters(of: .events($0, name: nil), namespace: namespace, dialect: dialect)
@@ -59,7 +59,7 @@ enum MQTTTopic {
                 }
                 return [dialect.wildcardFilter(prefix: prefix + (namespace ?? "+"), idCount: isTwoWay ? 2 : 1)]
             }
-            // With slashes one filter covers everything, and a second one would bring events twice.
+            // With slashes, one filter matches everything, and a second one would deliver events twice.
             return filters.first { $0.hasSuffix("/#") }.map { [$0] } ?? filters
         }
     }
@@ -69,13 +69,15 @@ enum MQTTTopic {
         topic += name.text
     }
 
-    /// Reads the address of an event; nil if a topic is not that of an event.
+    /// Returns the address of an event; nil if a topic is not that of an event.
     ///
-    /// Surplus levels between the event and the ids belong to the name, which some brokers have split: see ``TopicDialect``.
+    /// Additional levels between the event and the ids belong to the name, which some brokers have split: see
+    /// ``TopicDialect``.
     ///
-    /// - Parameter namespace: the agent's own.
+    /// - Parameter namespace: the agent's namespace.
     static func address(of topic: String, namespace: String, dialect: TopicDialect) -> EventAddress? {
-        // By bytes: a level may begin with a mark that Swift would take for a part of the character before it.
+        // Compares bytes: a level may begin with a combining mark, which Swift would combine with the character before
+        // it.
         guard topic.utf8.starts(with: prefix.utf8) else { return nil }
         let all = topic.utf8.split(separator: slash, omittingEmptySubsequences: false)
         guard all.count >= 5, let (space, levels) = dialect.splitNamespace(all[2...], own: namespace),
@@ -96,7 +98,7 @@ enum MQTTTopic {
     }
 
     /// - Parameter pieces: the levels of the name, the first with its colon.
-    /// - Returns: nil if there can't be such a name; a name that is nil if there is none.
+    /// - Returns: nil if such a name is not valid; a name that is nil if there is none.
     private static func name(
         of type: CommunicationEventType,
         _ pieces: [Substring.UTF8View],
@@ -108,13 +110,13 @@ enum MQTTTopic {
         if hasObjectType, first.dropFirst().first == colon {
             return .objectType(WireName(dialect.name([first.dropFirst(2)] + pieces.dropFirst())))
         }
-        // A core type holds no dot.
+        // A core type contains no dot.
         guard !hasObjectType || pieces.count == 1 else { return .none }
         let name = WireName(dialect.name([first.dropFirst()] + pieces.dropFirst()))
         return hasObjectType ? .coreType(name) : .name(name)
     }
 
-    /// The event that a level of a topic names; nil if it names none.
+    /// Returns the event type in a level of a topic; nil if there is none.
     static func eventType(ofLevel level: Substring.UTF8View) -> CommunicationEventType? {
         guard let code = level.count >= 3 ? level.prefix(3) : nil,
             level.count == 3 || level.dropFirst(3).first == colon
@@ -124,18 +126,19 @@ enum MQTTTopic {
 
     // MARK: - Rules
 
-    /// Returns whether a topic is one of Coaty's.
+    /// Returns whether a topic is reserved for Coaty.
     static func isCoaty(_ topic: String) -> Bool { topic.utf8.starts(with: reserved.utf8) }
 
-    /// Returns whether a topic is one of Coaty's at some broker, so that raw events must not use it: RabbitMQ delivers `.` as `/`.
+    /// Returns whether a topic becomes one of Coaty's at some broker, so that raw events must not use it: RabbitMQ
+    /// delivers `.` as `/`.
     private static func isReserved(_ topic: String) -> Bool {
         isCoaty(topic) || topic.utf8.starts(with: "coaty.".utf8)
     }
 
-    /// Returns whether IO values may flow on a route: an external topic, or the IoValue topic of a source. Anything else would
-    /// let a router make a source publish under another name.
+    /// Returns whether IO values may be sent on a route: an external topic, or the IoValue topic of a source. Other
+    /// routes are refused, because a router could otherwise make a source publish under another name.
     static func isIoRoute(_ topic: String) -> Bool {
-        // What begins with $ is the broker's, or a subscription that is shared with others.
+        // Topics that begin with $ belong to the broker, or are subscriptions that are shared with other clients.
         guard isCoaty(topic) else { return isPublishable(topic) }
         guard isText(topic), let address = address(of: topic, namespace: "", dialect: .plain),
             address.eventType == .ioValue, address.name == nil
@@ -143,15 +146,15 @@ enum MQTTTopic {
         return WireName.isValid(address.namespace) && WireName.isValid(address.sourceId.string)
     }
 
-    /// Returns whether a text is a topic: without wildcards and control characters. Topics that begin with `$` are the broker's:
-    /// `$CONTROL` administers it with the gateway's credentials.
+    /// Returns whether raw events may be published on a topic: it has no wildcards and control characters. Topics that
+    /// begin with `$` are reserved for the broker: `$CONTROL` administers it with the gateway's credentials.
     static func isPublishable(_ topic: String) -> Bool {
         isText(topic) && !isReserved(topic) && topic.utf8.first != UInt8(ascii: "$")
             && topic.utf8.allSatisfy { $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "+") }
     }
 
-    /// Returns whether a text is a topic filter: `+` stands for a level, `#` for all levels at the end (MQTT 3.1.1, section 4.7).
-    /// A shared subscription is not accepted: its messages go to one of several agents.
+    /// Returns whether a text is a topic filter: `+` matches one level, `#` all remaining levels (MQTT 3.1.1, section
+    /// 4.7). A shared subscription is not accepted, because each of its messages is sent to only one of several agents.
     static func isObservable(_ filter: String) -> Bool {
         guard isText(filter), !isReserved(filter), !filter.hasPrefix("$share/") else { return false }
         let levels = filter.utf8.split(separator: slash, omittingEmptySubsequences: false)
@@ -170,7 +173,7 @@ enum MQTTTopic {
 }
 
 extension CommunicationEventType {
-    /// How a topic names the event.
+    /// The event's code in topics.
     var code: String {
         switch self {
         case .advertise: "ADV"
@@ -200,13 +203,13 @@ extension CommunicationEventType {
     }
 }
 
-/// The rules of MQTT for raw events and IO routes, for checks before an agent is asked.
+/// The rules of MQTT for raw events and IO routes, for checks before an agent is called.
 public enum MQTTTopicRules {
-    /// Returns whether raw events may be published on a topic: not below `coaty/`, `coaty.` or `$`, 1 to 65,535 bytes, at most 200 levels, without
-    /// wildcards and control characters.
+    /// Returns whether raw events may be published on a topic: it does not begin with `coaty/`, `coaty.` or `$`, has 1
+    /// to 65,535 bytes, at most 200 levels, and no wildcards and control characters.
     public static func isPublishable(_ topic: String) -> Bool { MQTTTopic.isPublishable(topic) }
 
-    /// Returns whether raw events may be observed by a topic filter, which may hold wildcards.
+    /// Returns whether raw events may be observed by a topic filter, which may contain wildcards.
     public static func isObservable(_ filter: String) -> Bool { MQTTTopic.isObservable(filter) }
 
     /// Returns whether a topic may be the external route of an IO source.

@@ -10,7 +10,7 @@ struct MQTTTopics: Sendable {
         MQTTTopic.filters(of: selector, namespace: observesAllNamespaces ? nil : namespace, dialect: dialect)
     }
 
-    /// A form in which topics are equal if the broker takes them for equal.
+    /// Returns a key that is equal for topics which the broker treats as equal.
     func key(_ topic: String) -> WireName { WireName(dialect.canonical(topic)) }
 
     func address(of topic: String) -> EventAddress? {
@@ -29,8 +29,8 @@ extension MQTTTopics {
 }
 
 extension BindingSession {
-    /// The MQTT client identifier: `Coaty` and the first 18 hex digits of the identity's id, or of any id if there is none (Coaty MQTT
-    /// communication protocol, version 3).
+    /// The MQTT client identifier: `Coaty` and the first 18 hex digits of the identity's id, or of any id if there is
+    /// none (Coaty MQTT communication protocol, version 3).
     var clientId: String {
         "Coaty" + (identityId ?? CoatyUUID()).string.replacing("-", with: "").prefix(18)
     }

@@ -2,14 +2,14 @@ import CMosquitto
 import Coaty
 import Foundation
 
-/// A call of libmosquitto that has failed.
+/// The error of a failed call of libmosquitto.
 struct MosquittoError: Error {
     /// A code of libmosquitto.
     let code: Int32
-    /// The system's, if the former is `MOSQ_ERR_ERRNO`.
+    /// The system's error code, if `code` is `MOSQ_ERR_ERRNO`.
     let errno: Int32
 
-    /// Whether what was to be sent is at fault and not the connection.
+    /// Whether the operation, rather than the connection, is the cause.
     var isOperationAtFault: Bool {
         [
             MOSQ_ERR_INVAL, MOSQ_ERR_PAYLOAD_SIZE, MOSQ_ERR_MALFORMED_UTF8, MOSQ_ERR_OVERSIZE_PACKET,
@@ -19,37 +19,38 @@ struct MosquittoError: Error {
     }
 }
 
-/// What a client reports. Called on the thread that uses the client.
+/// Receives the events of a client. Called on the thread that uses the client.
 protocol MosquittoClientDelegate: AnyObject {
-    /// The broker has accepted the connection, or refused it with a code (MQTT 3.1.1, section 3.2.2.3).
+    /// Called when the broker has accepted the connection, or refused it with a code (MQTT 3.1.1, section 3.2.2.3).
     func connackReceived(_ code: Int32)
     func publicationWritten()
     func received(topic: String, payload: [UInt8])
-    /// A message was dropped because it is longer than ``MQTTClientOptions/maximumMessageSize``.
+    /// Called when a message was dropped because it is longer than ``MQTTClientOptions/maximumMessageSize``.
     func receivedTooLong(topic: String, size: Int)
     func subackReceived(_ packet: Int32, isGranted: [Bool])
     func unsubackReceived(_ packet: Int32)
 }
 
-/// One connection to a broker by libmosquitto, used on one thread only.
+/// One connection to a broker with libmosquitto, used on only one thread.
 ///
-/// libmosquitto's own loop is not used: it waits by select(2), which can't take descriptors from 1024 on, and a gateway has
-/// many. So the handle knows of no threads, and each packet is written at once if the socket takes it.
+/// libmosquitto's own loop is not used: it uses select(2), which does not support descriptors above 1023, and a gateway
+/// has many. Therefore the handle does not use threads, and each packet is written immediately if the socket accepts
+/// it.
 final class MosquittoClient {
-    /// Maximum number of messages that are read in one go.
+    /// Maximum number of messages in one read.
     static let readBatch = 64
-    /// How a SUBACK says that a filter is refused (MQTT 3.1.1, section 3.9.3).
+    /// The SUBACK code for a refused filter (MQTT 3.1.1, section 3.9.3).
     private static let subscriptionRefused: Int32 = 0x80
 
     private unowned let delegate: any MosquittoClientDelegate
     private let handle: OpaquePointer
     private let maximumMessageSize: Int
-    /// Maximum number of bytes that may come of a packet before it is complete.
+    /// Maximum number of bytes that may arrive of an incomplete packet.
     private let maximumPacketBytes: Int
     private var progress = PacketProgress()
-    /// Whether a packet has come during the present read.
+    /// Whether a packet has arrived during the current read.
     private var hasReadPacket = false
-    /// What libmosquitto and OpenSSL have reported of TLS.
+    /// The TLS errors that libmosquitto and OpenSSL have reported.
     private(set) var diagnosis = TLSDiagnosis()
 
     private static let library: Void = {
@@ -71,7 +72,7 @@ final class MosquittoClient {
         self.handle = handle
         self.delegate = delegate
         maximumMessageSize = options.maximumMessageSize
-        // The frames of TLS count, too.
+        // The framing of TLS counts, too.
         maximumPacketBytes = options.maximumPacketSize + (options.tls == nil ? 0 : options.maximumPacketSize / 50)
         mosquitto_user_data_set(handle, Unmanaged.passUnretained(self).toOpaque())
         setCallbacks()
@@ -79,7 +80,7 @@ final class MosquittoClient {
     }
 
     deinit {
-        // Closes the socket without DISCONNECT, so that the broker publishes the will.
+        // Closes the socket without DISCONNECT, so that the broker publishes the last will.
         mosquitto_destroy(handle)
     }
 
@@ -96,7 +97,7 @@ final class MosquittoClient {
             try check(mosquitto_username_pw_set(handle, username, options.password))
         }
         if let tls = options.tls {
-            // Without this an encrypted key makes OpenSSL ask for its password on the terminal.
+            // Otherwise, OpenSSL asks for the password of an encrypted key on the terminal.
             let noPassword:
                 @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 =
                     { _, _, _, _ in 0 }
@@ -147,7 +148,7 @@ final class MosquittoClient {
         context.map { Unmanaged<MosquittoClient>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// The client that has received a packet.
+    /// Returns the client of a callback, and records that it has received a packet.
     private static func packet(_ context: UnsafeMutableRawPointer?) -> MosquittoClient? {
         let client = from(context)
         client?.hasReadPacket = true
@@ -160,10 +161,11 @@ final class MosquittoClient {
         return socket < 0 ? nil : socket
     }
 
-    /// Whether bytes wait for the socket.
+    /// Whether bytes are queued for the socket.
     var wantsToWrite: Bool { mosquitto_want_write(handle) }
 
-    /// Begins to connect; the delegate learns of the broker's consent. Blocks for name resolution only.
+    /// Starts to connect; the delegate is called when the broker has accepted the connection. Blocks only for name
+    /// resolution.
     func connect(to address: BrokerAddress, keepAlive: UInt16) throws(MosquittoError) {
         let bindAddress = address.family.wildcardAddress
         let code = mosquitto_connect_bind_async(
@@ -173,13 +175,13 @@ final class MosquittoClient {
             Int32(keepAlive),
             bindAddress
         )
-        // Pending is what it is to be.
+        // A pending connection is the expected result.
         if code != Int32(MOSQ_ERR_CONN_PENDING.rawValue) { try check(code) }
     }
 
-    /// Reads what has come.
+    /// Reads the available bytes.
     ///
-    /// - Throws: `MOSQ_ERR_OVERSIZE_PACKET` if more of a packet has come than a packet may have.
+    /// - Throws: `MOSQ_ERR_OVERSIZE_PACKET` if more bytes of a packet have arrived than its maximum size.
     func read() throws(MosquittoError) {
         hasReadPacket = false
         for _ in 0..<Self.readBatch {
@@ -202,12 +204,12 @@ final class MosquittoClient {
         }
     }
 
-    /// Writes what is queued.
+    /// Writes the queued bytes.
     func write() throws(MosquittoError) {
         try check(mosquitto_loop_write(handle, 1))
     }
 
-    /// Sends pings and sees whether they are answered; to be called about once a second.
+    /// Sends pings and checks that they are answered. Call it about once a second.
     func keepAlive() throws(MosquittoError) {
         try check(mosquitto_loop_misc(handle))
     }
@@ -240,9 +242,9 @@ final class MosquittoClient {
         )
     }
 
-    /// Sends DISCONNECT, upon which the socket is closed.
+    /// Sends DISCONNECT, after which the socket is closed.
     func disconnect() {
-        // It fails only if the connection is lost, which the next read reports.
+        // This fails only if the connection is lost, which the next read reports.
         mosquitto_disconnect(handle)
     }
 
@@ -256,8 +258,8 @@ final class MosquittoClient {
         try check(code)
     }
 
-    /// The broker's small packets otherwise wait up to 40 ms for the delayed acknowledgement of the one before. The kernel
-    /// forgets the option, so it is set after each read.
+    /// Disables delayed acknowledgements, with which the broker's small packets wait up to 40 ms. The kernel resets the
+    /// option, so it is set after each read.
     private func acknowledgeAtOnce() {
         #if os(Linux)
             guard let socket else { return }

@@ -27,9 +27,9 @@ extension NetworkLoop: MosquittoClientDelegate {
         report(subscriptions.acknowledged(packet, isGranted: isGranted, now: .now))
     }
 
-    /// The broker has answered the last packet, so it has read everything that was published, and it sends nothing more. If
-    /// anything of it was unread when the socket is closed, the kernel would reset the connection, and the broker would lose
-    /// what it had not read.
+    /// Ends the connection. The broker has answered the last packet, so it has read all publications, and it sends
+    /// nothing more. If any bytes from the broker were unread when the socket is closed, the kernel would reset the
+    /// connection, and the broker would lose the bytes that it had not read.
     func unsubackReceived(_ packet: Int32) {
         guard packet == lastUnsubscribe else { return }
         lastUnsubscribe = nil

@@ -3,17 +3,17 @@ import Coaty
 import Foundation
 import Logging
 
-/// The network thread of a binding: connects, moves bytes, connects again.
+/// The network thread of a binding, which connects, moves bytes, and reconnects.
 ///
-/// Whether the agent is connected and whether it leaves is the session's to say. Used on one thread.
+/// The session decides whether the agent is connected and whether it leaves. Used on one thread.
 final class NetworkLoop {
-    /// How often the keepalive is checked.
+    /// Interval of the keepalive checks.
     static let keepAliveInterval = Duration.seconds(1)
-    /// Maximum number of operations that are handed over before what has come in gets its turn.
+    /// Maximum number of operations that are handed over before received messages get a turn.
     static let operationBatch = 256
-    /// How often a thread that is leaving checks whether its time is over.
+    /// Interval of the time limit checks while the thread is leaving.
     static let leaveInterval = Duration.milliseconds(50)
-    /// How long a connection must stand before the next loss counts as the first one.
+    /// The time for which a connection must be up before the next loss counts as the first one.
     static let stableAfter = Duration.seconds(5)
 
     let session: BindingSession
@@ -24,7 +24,7 @@ final class NetworkLoop {
     private var backoff = Backoff()
     /// The code by which the broker has refused the connection.
     var refusal: Int32?
-    /// The packet that the broker answers before the connection is left.
+    /// The last packet, which the broker answers before the connection is closed.
     var lastUnsubscribe: Int32?
     /// Whether everything was handed over.
     private var hasTakenDisconnect = false
@@ -81,7 +81,7 @@ final class NetworkLoop {
         session.lost(error)
     }
 
-    /// libmosquitto writes with write(2), which raises SIGPIPE if the broker has gone.
+    /// Blocks SIGPIPE on this thread: libmosquitto uses write(2), which raises it if the broker has disconnected.
     private func blockBrokenPipeSignal() {
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -89,7 +89,7 @@ final class NetworkLoop {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
-    /// The addresses to try in turn; none if the thread is to end.
+    /// Returns the addresses to try in turn; empty if the thread must end.
     private func addresses() throws(ConnectionError) -> [BrokerAddress] {
         guard options.shouldTryMDNSDiscovery else {
             let brokers =
@@ -101,7 +101,7 @@ final class NetworkLoop {
                 "the broker's name can't be resolved: \(unknown.joined(separator: ", "))"
             )
             if unknown.count == brokers.count { throw error }
-            // The others are tried.
+            // The other addresses are tried.
             if !unknown.isEmpty { report(error) }
             return found.flatMap(\.self)
         }
@@ -124,7 +124,7 @@ final class NetworkLoop {
 
     // MARK: - One connection
 
-    /// Connects and moves bytes until the connection is lost or left.
+    /// Connects, and moves bytes until the connection is lost or closed.
     private func serve(_ address: BrokerAddress) throws(ConnectionError) {
         (refusal, lastUnsubscribe, unwritten, isSocketConnected) = (nil, nil, 0, false)
         hasTakenDisconnect = false
@@ -166,7 +166,8 @@ final class NetworkLoop {
                 leaveDeadline = deadline
                 if !isConnected { return }
                 if now > deadline {
-                    // A broker that is only slow may still read it. Without the farewell, the will is to be published.
+                    // A broker that is only slow may still read it. If the farewell was not handed over, the broker
+                    // must publish the last will.
                     if hasTakenDisconnect { client.disconnect() }
                     return
                 }
@@ -197,20 +198,20 @@ final class NetworkLoop {
                 throw MosquittoError(code: Int32(MOSQ_ERR_ERRNO.rawValue), errno: code)
             }
             isSocketConnected = true
-            // Begins the handshake of TLS.
+            // Begins the TLS handshake.
             if options.tls != nil { try client.read() }
             return try client.write()
         }
         if events & Int16(POLLOUT) != 0 { try client.write() }
         if events & ~Int16(POLLOUT) != 0 {
             try client.read()
-            // The handshake of TLS may be over, and CONNECT is queued.
+            // The TLS handshake may have finished, and CONNECT is queued.
             if !session.isConnected, client.socket != nil { try client.write() }
         }
         if refusal != nil { throw MosquittoError(code: Int32(MOSQ_ERR_CONN_REFUSED.rawValue), errno: 0) }
     }
 
-    /// Reports if the broker may have dropped messages. To be called before reading.
+    /// Reports if the broker may have dropped messages. Call it before reading.
     private func watchCongestion(_ buffer: ReceiveBuffer, _ events: Int16) {
         let now = ContinuousClock.now
         if events & Int16(POLLIN) != 0 {
@@ -220,9 +221,10 @@ final class NetworkLoop {
         if congestion.takeLoss(now: now) { session.mayHaveMissed() }
     }
 
-    /// Hands over what is queued, as fast as the socket takes it: what stays in the outbox is kept when the connection is lost.
+    /// Hands over queued operations, as fast as the socket accepts them: operations that stay in the outbox are kept
+    /// when the connection is lost.
     ///
-    /// - Returns: whether there is nothing more to hand over by now.
+    /// - Returns: whether nothing is left to hand over now.
     private func carryOutOperations(_ client: MosquittoClient) throws(MosquittoError) -> Bool {
         guard session.isConnected else { return true }
         for _ in 0..<Self.operationBatch {
@@ -253,7 +255,7 @@ final class NetworkLoop {
         guard let packet = subscriptions.nextPacket(now: .now) else { return false }
         do throws(MosquittoError) {
             let id = try client.subscribe(packet.filters)
-            // The identifiers have gone round since: a broker that leaves so much unanswered does not answer at all.
+            // All identifiers were used since: a broker that leaves so many packets unanswered does not answer at all.
             guard subscriptions.sent(id, keys: packet.keys, now: .now) else {
                 throw MosquittoError(code: Int32(MOSQ_ERR_KEEPALIVE.rawValue), errno: 0)
             }
@@ -286,7 +288,7 @@ final class NetworkLoop {
         do throws(MosquittoError) {
             try client.publish(topic, publication.payload, isRetained: isRetained)
         } catch {
-            // If the connection is lost, it was before this.
+            // If the connection is lost, it was lost before this.
             unwritten -= 1
             guard error.isOperationAtFault else { throw error }
             session.publicationRefused()
@@ -300,12 +302,12 @@ final class NetworkLoop {
 
     // MARK: - Waiting
 
-    /// Sleeps until the socket has something to do, or another thread has, or the keepalive is to be checked.
+    /// Waits until the socket is ready, another thread wakes this one, or the keepalive must be checked.
     ///
-    /// - Parameter mayRest: whether to sleep at all.
+    /// - Parameter mayRest: whether to wait at all.
     private func wait(for socket: Int32, _ client: MosquittoClient, isConnected: Bool, mayRest: Bool) -> Int16 {
         let timeout = !mayRest ? .zero : session.isLeaving ? Self.leaveInterval : Self.keepAliveInterval
-        // During the handshake of TLS the CONNECT packet waits, but not for the socket.
+        // During the TLS handshake, the CONNECT packet is queued, but not because of the socket.
         let isHandshake = options.tls != nil && isSocketConnected && !isConnected
         let waitsToWrite = !isSocketConnected || client.wantsToWrite && !isHandshake
         return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2) { descriptors in
@@ -320,7 +322,7 @@ final class NetworkLoop {
         }
     }
 
-    /// Waits before the next attempt; leaving ends it.
+    /// Waits before the next attempt; leaving ends the wait.
     private func rest(for duration: Duration) {
         let end = ContinuousClock.now + duration
         while !session.isLeaving, .now < end {

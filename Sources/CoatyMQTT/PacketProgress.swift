@@ -1,15 +1,16 @@
-/// How much of a packet has arrived as long as it is not complete.
+/// The number of received bytes of an incomplete packet.
 ///
-/// libmosquitto holds all of it, up to 256 MiB, and reports only complete packets.
+/// libmosquitto buffers the whole packet, up to 256 MiB, and reports only complete packets.
 struct PacketProgress {
-    /// Number of bytes that had been read from the connection when the packet was first seen to be incomplete. Some of the packet may
-    /// have come before, at most what the receive buffer holds: an unfinished packet is never taken to be longer than it is.
+    /// Number of bytes that had been read from the connection when the packet was first seen as incomplete. Some bytes
+    /// of the packet may have arrived earlier, at most the content of the receive buffer: the length of an incomplete
+    /// packet is never overestimated.
     private var start: Int?
 
-    /// Notes that a packet was complete.
+    /// Records that a packet was complete.
     mutating func complete() { start = nil }
 
-    /// Returns how many bytes of the incomplete packet have come.
+    /// Returns the number of received bytes of the incomplete packet.
     ///
     /// - Parameter bytesRead: number of bytes that were read from the connection so far.
     mutating func bytes(_ bytesRead: Int) -> Int {

@@ -19,7 +19,7 @@ extension MQTTClientOptions {
             )
         }
         let line = data.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
-        // libmosquitto takes the text up to a NUL byte.
+        // libmosquitto uses the text up to a NUL byte.
         guard (1...Self.maximumPasswordSize).contains(line.count), !line.contains(0),
             let password = String(validating: line, as: UTF8.self)
         else {

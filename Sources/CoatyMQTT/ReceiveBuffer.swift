@@ -5,15 +5,16 @@ struct ReceiveBuffer {
     let socket: Int32
 
     #if os(Linux)
-        /// `SO_MEMINFO`, which glibc does not name (asm-generic/socket.h).
+        /// `SO_MEMINFO`, which glibc does not define (asm-generic/socket.h).
         private static let memoryInfo: Int32 = 55
-        /// Offsets in the kernel's `struct tcp_info` (linux/tcp.h), of which glibc has the first part only.
+        /// Offsets in the kernel's `struct tcp_info` (linux/tcp.h), of which glibc declares only the first part.
         private static let lastDataReceived = 52
         private static let bytesReceived = 128
 
-        /// Whether the sender can't send more: the buffer, with the kernel's overhead, takes nothing or little.
+        /// Whether the sender can't send more: the buffer, including the kernel's overhead, accepts little or nothing.
         ///
-        /// The number of unread bytes does not show this: the kernel frees memory by packets, and offers a larger window late.
+        /// The number of unread bytes does not show this: the kernel frees memory by packets, and offers a larger
+        /// window late.
         var isFull: Bool {
             var values = [UInt32](repeating: 0, count: 9)
             var size = socklen_t(values.count * MemoryLayout<UInt32>.size)
@@ -22,7 +23,7 @@ struct ReceiveBuffer {
             return used * 3 >= capacity * 2
         }
 
-        /// How long ago the last bytes arrived.
+        /// The time since the last bytes arrived.
         var idle: Duration {
             .milliseconds(info { $0.loadUnaligned(fromByteOffset: Self.lastDataReceived, as: UInt32.self) } ?? 0)
         }

@@ -2,7 +2,7 @@ import CMosquitto
 import Coaty
 import Foundation
 
-/// Finds out why TLS has failed. libmosquitto returns one code for everything, and says more in its log.
+/// Determines why TLS has failed. libmosquitto returns one code for all errors, and logs the details.
 struct TLSDiagnosis {
     private var lines: [String] = []
     private var verification: Int?
@@ -14,16 +14,17 @@ struct TLSDiagnosis {
         "alert access denied",
     ]
 
-    /// Maximum number of lines that are kept of one connection.
+    /// Maximum number of stored lines of one connection.
     private static let maximumLines = 20
 
-    /// Takes an error from libmosquitto's log, and how OpenSSL stands to the broker's certificate at that moment.
+    /// Handles an error from libmosquitto's log, with OpenSSL's current verification result of the broker's
+    /// certificate.
     mutating func note(_ line: String, verification: Int?) {
         if lines.count < Self.maximumLines { lines.append(line) }
         if let verification, verification != Int(X509_V_OK) { self.verification = verification }
     }
 
-    /// The cause; nil if nothing of TLS was reported.
+    /// The cause; nil if no TLS error was reported.
     var error: ConnectionError? {
         guard !lines.isEmpty else { return nil }
         if reports("host name verification failed") {
@@ -60,7 +61,7 @@ struct TLSDiagnosis {
 
     private func reports(_ text: String) -> Bool { lines.contains { $0.contains(text) } }
 
-    /// What stands last in `error:0A000086:SSL routines::certificate verify failed`.
+    /// The last part of a text such as `error:0A000086:SSL routines::certificate verify failed`.
     private var openSSLReason: String {
         let line = lines.last { $0.contains("OpenSSL") } ?? lines.last ?? ""
         return line.split(separator: ":").last.map(String.init) ?? line
@@ -91,7 +92,7 @@ struct TLSDiagnosis {
 }
 
 extension MQTTClientOptions.TLSOptions {
-    /// Checks that the files can be read; libmosquitto reports an invalid argument if not.
+    /// Checks that the files can be read; otherwise libmosquitto would report an invalid argument.
     func checkFiles() throws(ConnectionError) {
         let files = [caFile, certificateFile, keyFile].compactMap(\.self)
         guard let file = files.first(where: { !FileManager.default.isReadableFile(atPath: $0) }) else { return }

@@ -1,17 +1,18 @@
-/// How a broker treats `.` and `/` in topics. Everything that depends on it is in this file.
+/// The broker's treatment of `.` and `/` in topics. All code that depends on it is in this file.
 ///
-/// RabbitMQ carries MQTT over AMQP and translates `/` into `.` and back into `/`: a message that was published on
-/// `coaty/3/ns/ADV::com.example.Job/<id>` is delivered as `coaty/3/ns/ADV::com/example/Job/<id>`. Filters without wildcards
-/// match what was published; `+` stands for one level of the translated topic. It also translates `*` and `+` into each other.
+/// RabbitMQ carries MQTT over AMQP and translates `/` to `.` and back to `/`: a message that was published on
+/// `coaty/3/ns/ADV::com.example.Job/<id>` is delivered as `coaty/3/ns/ADV::com/example/Job/<id>`. Filters without
+/// wildcards match the published topic; `+` matches one level of the translated topic. It also translates `*` and `+`
+/// to each other.
 public enum TopicDialect: String, Sendable, Hashable, CaseIterable {
     /// The broker delivers topics as they were published (MQTT 3.1.1, section 4.7).
     case plain
-    /// The broker delivers `.` as `/`, as RabbitMQ does. Topics that differ in nothing else are the same to it.
+    /// The broker delivers `.` as `/`, like RabbitMQ. It treats topics as equal that differ in nothing else.
     case slashes
 }
 
 extension TopicDialect {
-    /// A form in which topics are equal if the broker takes them for equal.
+    /// Returns a form in which topics are equal if the broker treats them as equal.
     package func canonical(_ topic: String) -> String {
         switch self {
         case .plain: return topic
@@ -21,19 +22,19 @@ extension TopicDialect {
         }
     }
 
-    /// A name as its sender wrote it.
+    /// Returns a name as its sender wrote it.
     ///
-    /// - Parameter pieces: its levels as they were delivered. A name holds no `/`, so they join with `.`.
+    /// - Parameter pieces: the levels of the name as delivered. A name contains no `/`, so they are joined with `.`.
     func name(_ pieces: some Collection<Substring.UTF8View>) -> String {
         let joined = pieces.lazy.map { Substring($0) }.joined(separator: ".")
-        // A name holds no `+`.
+        // A name contains no `+`.
         return self == .slashes ? joined.replacing("+", with: "*") : joined
     }
 
-    /// Splits the levels behind `coaty/3/` into those of the namespace and the rest.
+    /// Splits the levels after `coaty/3/` into those of the namespace and the rest.
     ///
-    /// With slashes a namespace may have several levels. The agent's own is known; of another one, the first level that names
-    /// an event ends it.
+    /// With slashes, a namespace may have several levels. The agent's own namespace is known; another namespace ends
+    /// before the first level that is an event.
     ///
     /// - Returns: nil if there is no event.
     func splitNamespace(
@@ -54,12 +55,14 @@ extension TopicDialect {
         return (name(levels[..<event]), levels[event...])
     }
 
-    /// The filter for events of all namespaces, whatever they are; nil if `+` stands for any namespace.
+    /// Returns the filter for events of all namespaces, if it covers any number of levels; nil if `+` matches any
+    /// namespace.
     func everyNamespace(_ prefix: String) -> String? { self == .slashes ? prefix + "#" : nil }
 
-    /// Filters for all events of a namespace, or of all namespaces, with a number of ids behind the event's level.
+    /// Returns a filter for all events of a namespace, or of all namespaces, with a number of ids after the event's
+    /// level.
     ///
-    /// With slashes a dotted name has several levels, so only a filter for all that is below the namespace selects it.
+    /// With slashes, a dotted name has several levels, so only a filter for everything below the namespace selects it.
     func wildcardFilter(prefix: String, idCount: Int) -> String {
         switch self {
         case .plain: prefix + String(repeating: "/+", count: idCount + 1)

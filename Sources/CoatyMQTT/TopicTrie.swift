@@ -1,8 +1,9 @@
 import Coaty
 
-/// Topic filters with wildcards, found by the topics that they match (MQTT 3.1.1, section 4.7). Levels are compared byte by byte.
+/// An index of topic filters with wildcards by the topics that they match (MQTT 3.1.1, section 4.7). Levels are
+/// compared byte by byte.
 ///
-/// The cost of a look-up depends on the levels of the topic and on the filters that match, not on the other filters.
+/// The cost of a look-up depends on the levels of the topic and on the matching filters, but not on the other filters.
 struct TopicTrie {
     typealias Key = WireName
 
@@ -12,9 +13,9 @@ struct TopicTrie {
     /// One or several levels that filters have in common.
     private struct Node {
         var levels: [WireName] = []
-        /// The filter that ends here.
+        /// The filter that ends here; nil if none does.
         var filter: Key?
-        /// What follows, by the first of its levels.
+        /// The following nodes, by the first of their levels.
         var children: [WireName: Node] = [:]
 
         var isEmpty: Bool { filter == nil && children.isEmpty }
@@ -49,11 +50,11 @@ struct TopicTrie {
             }
         }
 
-        /// Adds the filters that match a topic from one of its levels on.
+        /// Collects the filters that match a topic from one of its levels on.
         func find(_ topic: [WireName], from first: Int, _ found: inout [Key]) {
             var index = first
             for level in levels {
-                // Wildcards don't stand for a first level that is the broker's own.
+                // Wildcards don't match a first level that is reserved for the broker.
                 let mayStand = index > 0 || topic[0].text.utf8.first != UInt8(ascii: "$")
                 if level == TopicTrie.all {
                     if let filter, mayStand { found.append(filter) }
@@ -75,7 +76,7 @@ struct TopicTrie {
 
     private var root = Node()
 
-    /// Whether no filter is there.
+    /// Whether there are no filters.
     var isEmpty: Bool { root.isEmpty }
 
     /// Returns whether a filter has wildcards.

@@ -2,7 +2,7 @@ import Coaty
 import Foundation
 import Synchronization
 
-/// Wakes a thread that sleeps in poll(2), at the price of a system call only where it sleeps.
+/// Wakes a thread that waits in poll(2), with a system call only if the thread is waiting.
 final class WakePipe: Sendable {
     let readEnd: Int32
     private let writeEnd: Int32
@@ -18,22 +18,23 @@ final class WakePipe: Sendable {
         (readEnd, writeEnd) = (ends[0], ends[1])
     }
 
-    /// Called by anybody after the work has been queued.
+    /// Wakes the thread. Call it on any thread, after the work has been queued.
     func wake() {
         guard !isAwake.exchange(true, ordering: .sequentiallyConsistent) else { return }
         var byte: UInt8 = 0
-        // A full pipe wakes as well as one byte.
+        // A full pipe wakes the thread as well as one byte.
         _ = write(writeEnd, &byte, 1)
     }
 
-    /// Called by the thread before it looks for work a last time and then sleeps: work queued later will wake it.
+    /// Prepares for waiting. Called by the thread before it checks for work a last time and then waits: work that is
+    /// queued later will wake it.
     func prepareToSleep() {
         isAwake.store(false, ordering: .sequentiallyConsistent)
     }
 
-    /// Called by the thread after it slept.
+    /// Empties the pipe. Called by the thread after it has waited.
     ///
-    /// - Parameter isReadable: whether poll(2) says that there is something in the pipe.
+    /// - Parameter isReadable: whether poll(2) reports that the pipe is readable.
     func didWake(isReadable: Bool) {
         isAwake.store(true, ordering: .sequentiallyConsistent)
         guard isReadable else { return }
