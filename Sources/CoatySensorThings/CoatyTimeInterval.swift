@@ -1,33 +1,33 @@
 public import Coaty
 import Foundation
 
-/// A stretch of time: from start to end, from start or up to end for a duration, or a duration alone. All in milliseconds.
+/// A time interval: a start and an end, a start or an end with a duration, or only a duration. All in milliseconds.
 ///
 /// Values are not negative; the rules are those of `isValidTimeInterval` of coaty-js.
 public struct CoatyTimeInterval: Sendable, Hashable {
-    /// When it begins.
+    /// The start.
     public let start: CoatyTimestamp?
-    /// When it is over.
+    /// The end.
     public let end: CoatyTimestamp?
-    /// How long it lasts, in milliseconds.
+    /// The duration, in milliseconds.
     public let duration: Double?
 
-    /// From one point in time to another.
+    /// Creates an interval from one point in time to another.
     public init(start: CoatyTimestamp, end: CoatyTimestamp) {
         self.init(start, end, nil)
     }
 
-    /// For a duration, from a point in time on.
+    /// Creates an interval with a duration, starting at a point in time.
     public init(start: CoatyTimestamp, duration: Double) {
         self.init(start, nil, duration)
     }
 
-    /// For a duration, up to a point in time.
+    /// Creates an interval with a duration, ending at a point in time.
     public init(duration: Double, end: CoatyTimestamp) {
         self.init(nil, end, duration)
     }
 
-    /// Of a duration, at no certain time.
+    /// Creates an interval with only a duration.
     public init(duration: Double) {
         self.init(nil, nil, duration)
     }
@@ -51,7 +51,7 @@ extension CoatyTimeInterval: Codable {
 
     /// Decodes an interval.
     ///
-    /// - Throws: `DecodingError` where the parts make none, or one is negative.
+    /// - Throws: `DecodingError` if the parts are not a valid combination, or one is negative.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Keys.self)
         start = try container.decodeIfPresent(CoatyTimestamp.self, forKey: .start)
@@ -65,7 +65,7 @@ extension CoatyTimeInterval: Codable {
 
     /// Encodes the interval. An absent part is an absent key.
     ///
-    /// - Throws: `EncodingError` where a part is negative or no number.
+    /// - Throws: `EncodingError` if a part is negative or not a number.
     public func encode(to encoder: any Encoder) throws {
         guard isValid else {
             let context = EncodingError.Context(codingPath: encoder.codingPath, debugDescription: "not an interval")
@@ -79,7 +79,7 @@ extension CoatyTimeInterval: Codable {
 }
 
 extension CoatyTimeInterval {
-    /// The interval as ISO 8601 text, with times in the local time zone: `2020-01-01T12:00:00+01:00/PT1.5S`.
+    /// Returns the interval as ISO 8601 text, with times in the local time zone: `2020-01-01T12:00:00+01:00/PT1.5S`.
     public func toLocalIntervalIsoString(includeMillis: Bool = false) -> String {
         let times = Date.ISO8601FormatStyle(
             timeZoneSeparator: .colon,
@@ -87,7 +87,8 @@ extension CoatyTimeInterval {
             timeZone: .current
         )
         func text(_ time: CoatyTimestamp) -> String {
-            // The style cuts what a double is short of the next millisecond, so it gets the middle of the one that is meant.
+            // The format style truncates to milliseconds, and a double may be slightly too small. Therefore the middle
+            // of the intended millisecond is formatted.
             Date(timeIntervalSince1970: (time.rounded(.down) + 0.5) / 1000).formatted(times)
         }
         let seconds = FloatingPointFormatStyle<Double>(locale: Locale(identifier: "en_US_POSIX"))

@@ -1,6 +1,6 @@
-/// How a sensor's metadata is encoded; other values are allowed (OGC SensorThings 1.0, table 15).
+/// The encodings of a sensor's metadata; other values are allowed (OGC SensorThings 1.0, table 15).
 public class SensorEncodingTypes {
-    /// Not said.
+    /// Not specified.
     public static let UNDEFINED = ""
     /// A data sheet as PDF.
     public static let PDF = "application/pdf"
@@ -10,7 +10,7 @@ public class SensorEncodingTypes {
     private init() {}
 }
 
-/// How a feature's metadata is encoded; other values are allowed (OGC SensorThings 1.0, tables 7 and 15).
+/// The encodings of a feature's metadata; other values are allowed (OGC SensorThings 1.0, tables 7 and 15).
 public final class EncodingTypes: SensorEncodingTypes {
     /// A geometry as GeoJSON.
     public static let GEO_JSON = "application/vnd.geo+json"

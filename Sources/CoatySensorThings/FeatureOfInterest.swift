@@ -1,7 +1,7 @@
 public import Coaty
 
-/// What observations are about: a room, a river, an area seen from above. Where that is just a place, a Location serves
-/// as well.
+/// The subject of observations: a room, a river, an area seen from above. If it is only a place, a Location can be used
+/// instead.
 open class FeatureOfInterest: CoatyObject {
     /// `coaty.sensorThings.FeatureOfInterest`
     open override class var objectType: String {
@@ -10,9 +10,9 @@ open class FeatureOfInterest: CoatyObject {
 
     /// A text for people.
     public var description: String
-    /// How ``metadata`` is encoded: one of ``EncodingTypes``, or any other.
+    /// The encoding of ``metadata``: one of ``EncodingTypes``, or any other.
     public var encodingType: String
-    /// What describes the feature in detail.
+    /// The detailed description of the feature.
     public var metadata: AnyCodable
 
     /// Creates a feature.

@@ -1,25 +1,25 @@
 public import Coaty
 
-/// What a sensor observed. Its parent object is the ``Sensor``.
+/// An observation of a sensor. Its parent object is the ``Sensor``.
 open class Observation: CoatyObject {
     /// `coaty.sensorThings.Observation`
     open override class var objectType: String {
         register(objectType: SensorThingsTypes.OBJECT_TYPE_OBSERVATION, with: self)
     }
 
-    /// When it was observed.
+    /// The time of the observed phenomenon.
     public var phenomenonTime: CoatyTimestamp
-    /// The value; what kind it is of, the sensor's observation type says.
+    /// The value, whose kind is the sensor's observation type.
     public var result: AnyCodable
-    /// When the value was there.
+    /// When the value was obtained.
     public var resultTime: CoatyTimestamp
-    /// How good the value is, none of the texts empty.
+    /// Descriptions of the value's quality; no text is empty.
     public var resultQuality: [String]?
-    /// As long as the value may be used.
+    /// The time in which the value may be used.
     public var validTime: CoatyTimeInterval?
     /// The circumstances of the measurement.
     public var parameters: [String: AnyCodable]?
-    /// The ``FeatureOfInterest`` or the Location that was observed: `featureOfInterestId` on the wire, as coaty-js has it.
+    /// The observed ``FeatureOfInterest`` or Location: `featureOfInterestId` on the wire, as in coaty-js.
     public var featureOfInterest: CoatyUUID?
 
     /// Creates an observation.

@@ -1,6 +1,6 @@
-/// What kind of result observations have: one of ``ObservationTypes``, or any other URI that the agents agree on.
+/// The kind of an observation's result: one of ``ObservationTypes``, or any other URI that the agents agree on.
 public struct ObservationType: RawRepresentable, Codable, Sendable, Hashable {
-    /// A URI: the result names a category.
+    /// The result is a URI of a category.
     public static let category_observation = Self(definition: "OM_Category_Observation")
     /// The result is an integer.
     public static let count_observation = Self(definition: "OM_CountObservation")
@@ -11,10 +11,10 @@ public struct ObservationType: RawRepresentable, Codable, Sendable, Hashable {
     /// The result is true or false.
     public static let truth_observation = Self(definition: "OM_TruthObservation")
 
-    /// The URI as it stands on the wire.
+    /// The URI as on the wire.
     public let rawValue: String
 
-    /// The observation type of a URI.
+    /// Creates the observation type with a URI.
     public init(rawValue: String) {
         self.rawValue = rawValue
     }

@@ -1,4 +1,4 @@
-/// What a sensor observes.
+/// The property that a sensor observes.
 public struct ObservedProperty: Codable, Sendable, Hashable {
     /// A name for people, not empty.
     public var name: String

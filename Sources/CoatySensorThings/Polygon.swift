@@ -1,10 +1,10 @@
-/// An area, as GeoJSON has it (RFC 7946, section 3.1.6).
+/// An area, as in GeoJSON (RFC 7946, section 3.1.6).
 public struct Polygon: Codable, Sendable, Hashable {
-    /// `Polygon`, nothing else is understood.
+    /// Always `Polygon`; other types are not supported.
     public private(set) var type = GeoJsonType.Polygon
-    /// The smallest box around the area: all axes of its south-westerly corner, then all of the north-easterly one.
+    /// The bounding box of the area: all coordinates of its south-westerly corner, then all of the north-easterly one.
     public var bbox: [Double]?
-    /// The outer ring, then the holes. A ring ends with the position that it begins with.
+    /// The outer ring, followed by the holes. The first and the last position of a ring are equal.
     public var coordinates: [[Position]]
 
     /// Creates an area from its rings.
@@ -14,10 +14,10 @@ public struct Polygon: Codable, Sendable, Hashable {
     }
 }
 
-/// The geometries of GeoJSON that SensorThings knows.
+/// The GeoJSON geometries that SensorThings supports.
 public enum GeoJsonType: String, Codable, Sendable {
     case Polygon
 }
 
-/// A place on earth: degrees east, degrees north and, where it is known, meters of height (RFC 7946, section 3.1.1).
+/// A position on earth: degrees east, degrees north and, if known, height in meters (RFC 7946, section 3.1.1).
 public typealias Position = [Double]

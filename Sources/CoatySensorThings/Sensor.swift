@@ -9,21 +9,21 @@ open class Sensor: CoatyObject {
 
     /// A text for people.
     public var description: String
-    /// How ``metadata`` is encoded: one of ``SensorEncodingTypes``, or any other.
+    /// The encoding of ``metadata``: one of ``SensorEncodingTypes``, or any other.
     public var encodingType: String
-    /// What describes the sensor in detail.
+    /// The detailed description of the sensor.
     public var metadata: AnyCodable
     /// The unit of the results.
     public var unitOfMeasurement: UnitOfMeasurement
     /// The kind of the results.
     public var observationType: ObservationType
-    /// The area that the observed features lie in.
+    /// The area that contains the observed features.
     public var observedArea: Polygon?
-    /// The time that all observations together are about.
+    /// The time interval of all observed phenomena.
     public var phenomenonTime: CoatyTimeInterval?
-    /// The time that all results together come from.
+    /// The time interval of all results.
     public var resultTime: CoatyTimeInterval?
-    /// What is observed, by all observations alike.
+    /// The property that all observations measure.
     public var observedProperty: ObservedProperty
 
     /// Creates a sensor.

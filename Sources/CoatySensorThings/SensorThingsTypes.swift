@@ -1,6 +1,6 @@
 public import Coaty
 
-/// The object types of SensorThings, and the classes for them.
+/// The object types of SensorThings, and their classes.
 public enum SensorThingsTypes {
     /// The object type of ``FeatureOfInterest``.
     public static let OBJECT_TYPE_FEATURE_OF_INTEREST = "coaty.sensorThings.FeatureOfInterest"
@@ -11,7 +11,7 @@ public enum SensorThingsTypes {
     /// The object type of ``Thing``.
     public static let OBJECT_TYPE_THING = "coaty.sensorThings.Thing"
 
-    /// All classes, to be named in an agent's components: what comes in is decoded by them only once they are registered.
+    /// All classes. Add them to an agent's components: received objects are decoded by them only after registration.
     public static var objectTypes: [CoatyObject.Type] {
         [FeatureOfInterest.self, Observation.self, Sensor.self, Thing.self]
     }

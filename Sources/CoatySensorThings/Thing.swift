@@ -1,7 +1,7 @@
 public import Coaty
 
-/// Something of the physical or the virtual world that has sensors. Its parent object is the identity of the agent that
-/// it is reached by: when that is deadvertised, the thing is gone.
+/// An object of the physical or virtual world that has sensors. Its parent object is the identity of its agent: when
+/// the agent is deadvertised, the thing is removed.
 open class Thing: CoatyObject {
     /// `coaty.sensorThings.Thing`
     open override class var objectType: String {
@@ -10,7 +10,7 @@ open class Thing: CoatyObject {
 
     /// A text for people.
     public var description: String
-    /// What the application wants to say of it.
+    /// Application-defined properties.
     public var properties: [String: AnyCodable]?
 
     /// Creates a thing.

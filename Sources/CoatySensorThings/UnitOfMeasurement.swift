@@ -1,9 +1,9 @@
-/// The unit of a sensor's results, in the terms of the Unified Code for Units of Measure. Where results have no unit, as
-/// with true and false, its parts are nil.
+/// The unit of a sensor's results, in the terms of the Unified Code for Units of Measure. If results have no unit, as
+/// with true and false, all parts are nil.
 public struct UnitOfMeasurement: Codable, Sendable, Hashable {
-    /// The full name, "Degree Celsius".
+    /// The full name, such as "Degree Celsius".
     public var name: String?
-    /// The sign, "degC".
+    /// The symbol, such as "degC".
     public var symbol: String?
     /// A URI that defines the unit.
     public var definition: String?

@@ -1,9 +1,11 @@
 import Synchronization
 
-/// What events hold, decoded by the reader as it comes: so each reader has objects of its own. For one reader.
+/// A sequence of decoded event contents. The reader decodes them on arrival, so each reader has separate objects. It
+/// supports one reader.
 ///
-/// Events that hold something else, or nothing that its class understands, are left out. It ends when the communication
-/// manager stops, unless said otherwise; dropping it, or cancelling the task that reads it, ends the observation.
+/// Events with other content, or content that the class can't decode, are skipped. The sequence ends when the
+/// communication manager stops, unless documented otherwise; releasing it, or cancelling the task that reads it, ends
+/// the observation.
 public struct DecodedEvents<Event: Sendable, Element>: AsyncSequence, Sendable {
     let events: AsyncStream<Event>
     let decode: @Sendable (Event) -> Element?
@@ -18,12 +20,12 @@ public struct DecodedEvents<Event: Sendable, Element>: AsyncSequence, Sendable {
         AsyncIterator(events: events.makeAsyncIterator(), decode: decode)
     }
 
-    /// Decodes one after the other.
+    /// An iterator that decodes one event after another.
     public struct AsyncIterator: AsyncIteratorProtocol {
         var events: AsyncStream<Event>.Iterator
         let decode: @Sendable (Event) -> Element?
 
-        /// The next one; nil at the end.
+        /// Returns the next element; nil at the end.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
             while let event = await events.next(isolation: actor) {
                 if let element = decode(event) { return element }
@@ -33,7 +35,7 @@ public struct DecodedEvents<Event: Sendable, Element>: AsyncSequence, Sendable {
     }
 }
 
-/// Those who read the same values.
+/// The readers of the same values.
 final class Readers<Value: Sendable>: Sendable {
     private struct State {
         var continuations: [UInt64: AsyncStream<Value>.Continuation] = [:]
@@ -44,11 +46,11 @@ final class Readers<Value: Sendable>: Sendable {
 
     deinit { finish() }
 
-    /// The values from now on.
+    /// Returns the values from now on.
     ///
     /// - Parameters:
-    ///   - limit: how many are kept for a reader that is behind; then the oldest are dropped.
-    ///   - first: what to begin with.
+    ///   - limit: number of values that are kept for a slow reader. Beyond that, the oldest are dropped.
+    ///   - first: the initial value of the stream.
     func stream(keeping limit: Int, first: Value? = nil) -> AsyncStream<Value> {
         AsyncStream(bufferingPolicy: .bufferingNewest(limit)) { continuation in
             let id = state.withLock { state in

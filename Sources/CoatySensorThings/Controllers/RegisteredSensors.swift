@@ -1,37 +1,38 @@
 import Coaty
 
-/// What has changed in the sensors that a ``ThingSensorObservationObserverController`` has registered.
+/// The changes of the sensors that a ``ThingSensorObservationObserverController`` has registered.
 public struct RegisteredSensorsChangeInfo {
-    /// Sensors that are new.
+    /// New sensors.
     public let added: [Sensor]
-    /// Sensors that are gone.
+    /// Removed sensors.
     public let removed: [Sensor]
-    /// Sensors that were received again; they may be as they were.
+    /// Sensors that were received again; they may be unchanged.
     public let changed: [Sensor]
-    /// All sensors there are now, in no certain order.
+    /// All current sensors, in no particular order.
     public let total: [Sensor]
 
     fileprivate let things: [CoatyUUID: SensorRegistry.ThingRecord]
 
-    /// The thing that a sensor belongs to, decoded anew each time; nil for a sensor that is not in ``total``.
+    /// Returns the thing that a sensor belongs to, decoded on each call; nil for a sensor that is not in ``total``.
     public func thing(of sensor: Sensor) -> Thing? {
         guard let thing = sensor.parentObjectId.flatMap({ things[$0] }) else { return nil }
         return try? thing.event.data.object as? Thing
     }
 }
 
-/// What is observed by a registered sensor.
+/// An observation of a registered sensor.
 public struct SensorObservation {
     /// The observation.
     public let obs: Observation
-    /// The sensor as it was when the observation came.
+    /// The sensor as it was when the observation was received.
     public let sensor: Sensor
 }
 
-/// Changes of the registered sensors, as objects of the reader's own: those that are kept are the same in all infos.
+/// The changes of the registered sensors, as separate objects for the reader: unchanged sensors are the same objects in
+/// all infos.
 ///
-/// The first info comes at once, with all sensors that are registered already as added. For a reader that is behind,
-/// several changes become one: nothing is lost. It ends when the container is shut down.
+/// The first info is available immediately, with all sensors that are already registered as added. For a slow reader,
+/// several changes are merged into one, without loss. The sequence ends when the container is shut down.
 public struct RegisteredSensorsChanges: AsyncSequence, Sendable {
     let registries: AsyncStream<SensorRegistry>
 
@@ -40,7 +41,7 @@ public struct RegisteredSensorsChanges: AsyncSequence, Sendable {
         AsyncIterator(registries: registries.makeAsyncIterator())
     }
 
-    /// Compares what is registered with what the reader has seen.
+    /// An iterator that compares the registered sensors with those that the reader has seen.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var registries: AsyncStream<SensorRegistry>.Iterator
         private var seen: [CoatyUUID: (revision: UInt64, sensor: Sensor)] = [:]
@@ -49,7 +50,7 @@ public struct RegisteredSensorsChanges: AsyncSequence, Sendable {
             self.registries = registries
         }
 
-        /// The next change; nil at the end.
+        /// Returns the next change; nil at the end.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> RegisteredSensorsChangeInfo? {
             guard let registry = await registries.next(isolation: actor) else { return nil }
             var added: [Sensor] = []
@@ -75,7 +76,7 @@ public struct RegisteredSensorsChanges: AsyncSequence, Sendable {
     }
 }
 
-/// Things and their sensors, as events that everybody decodes for himself.
+/// Things and their sensors, as events that each reader decodes separately.
 struct SensorRegistry: Sendable {
     struct ThingRecord: Sendable {
         let event: AdvertiseEvent
@@ -85,7 +86,7 @@ struct SensorRegistry: Sendable {
     struct SensorRecord: Sendable {
         let event: AdvertiseEvent
         let thingId: CoatyUUID
-        /// Another one each time the sensor is received.
+        /// A number that changes each time the sensor is received.
         let revision: UInt64
     }
 
@@ -93,7 +94,7 @@ struct SensorRegistry: Sendable {
     var sensors: [CoatyUUID: SensorRecord] = [:]
 }
 
-/// An observation that came in through the channel of a registered sensor.
+/// An observation that was received on the channel of a registered sensor.
 public struct ObservedEvent: Sendable {
     let sensorId: CoatyUUID
     let observation: ChannelEvent

@@ -1,26 +1,27 @@
 public import Coaty
 
-/// Whether the observations of a sensor are published by themselves, and how.
+/// The way in which the observations of a sensor are published automatically.
 public enum ObservationPublicationType: String, Sendable {
-    /// They are published on demand only.
+    /// They are published only on demand.
     case none
-    /// They are advertised, one in each sampling interval.
+    /// They are advertised, one per sampling interval.
     case advertise
-    /// They are delivered through the sensor's channel, one in each sampling interval.
+    /// They are delivered through the sensor's channel, one per sampling interval.
     case channel
 }
 
 /// A sensor in the options of a ``SensorSourceController``: `sensors` is an array of these.
 public struct SensorDefinition {
-    /// What the ``SensorIo`` is created with.
+    /// The parameters for creating the ``SensorIo``.
     public let parameters: AnyCodable?
     /// The sensor.
     public let sensor: Sensor
     /// The class that reads the hardware.
     public let io: any SensorIo.Type
-    /// How often the sensor is read, in milliseconds.
+    /// The sampling interval of the sensor, in milliseconds.
     public let samplingInterval: Int?
-    /// Whether observations are published by themselves. If so, there must be a sampling interval above 0.
+    /// The way in which observations are published automatically. Unless it is `none`, the sampling interval must be
+    /// above 0.
     public let observationPublicationType: ObservationPublicationType
 
     /// Creates a definition.
@@ -47,14 +48,14 @@ public struct SensorContainer {
     public let io: any SensorIo
 }
 
-/// Why a ``SensorSourceController`` refuses.
+/// The reason why a ``SensorSourceController`` refuses an operation.
 public enum SensorSourceError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// No sensor of this id is registered.
+    /// No sensor with this id is registered.
     case notRegistered(CoatyUUID)
-    /// A sensor that publishes by itself needs a sampling interval above 0.
+    /// A sensor that publishes automatically needs a sampling interval above 0.
     case invalidSamplingInterval(Int?)
 
-    /// The error in words.
+    /// The error as text.
     public var description: String {
         switch self {
         case .notRegistered(let id): "no sensor \(id) is registered"

@@ -3,34 +3,34 @@ import Synchronization
 
 /// The hardware of a sensor.
 ///
-/// Reading and writing run outside of the ``ControllerActor``, so they may take their time.
+/// Reading and writing run outside the ``ControllerActor``, so they may take long.
 public protocol SensorIo: Sendable {
     /// Creates access to the hardware.
     ///
-    /// - Parameter parameters: what a ``SensorDefinition`` says: the number of a pin, say.
+    /// - Parameter parameters: the parameters of the ``SensorDefinition``, for example the number of a pin.
     init(parameters: AnyCodable?)
 
     /// Reads the value.
     ///
-    /// - Throws: what the hardware has to report; then nothing is published.
+    /// - Throws: errors of the hardware; then nothing is published.
     func read() async throws -> AnyCodable
 
     /// Writes a value.
     ///
-    /// - Throws: what the hardware has to report.
+    /// - Throws: errors of the hardware.
     func write(value: AnyCodable) async throws
 }
 
-/// A sensor without hardware: reads what was written last, 0 at first.
+/// A sensor without hardware. It reads the last written value, initially 0.
 public final class MockSensorIo: SensorIo {
     private let value = Mutex<AnyCodable>(0)
 
     /// Creates a sensor that reads 0. It has no parameters.
     public init(parameters: AnyCodable? = nil) {}
 
-    /// Reads the value that was written last.
+    /// Returns the last written value.
     public func read() -> AnyCodable { value.withLock(\.self) }
 
-    /// Writes the value that is to be read.
+    /// Writes the value to be read.
     public func write(value: AnyCodable) { self.value.withLock { $0 = value } }
 }

@@ -1,12 +1,12 @@
 public import Coaty
 
-/// Finds sensors, and observes what they observe: the counterpart of a ``SensorSourceController``.
+/// A controller that finds sensors and receives their observations: the counterpart of a ``SensorSourceController``.
 open class SensorObserverController: Controller {
-    /// What a sensor delivers through its channel.
+    /// Returns the observations that a sensor delivers through its channel.
     ///
     /// - Parameters:
     ///   - sensorId: the sensor.
-    ///   - channelId: the channel; nil for the one that is named after the sensor.
+    ///   - channelId: the channel; nil for the channel named after the sensor.
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeChanneledObservations(
         sensorId: CoatyUUID,
@@ -16,7 +16,7 @@ open class SensorObserverController: Controller {
         return DecodedEvents(events) { $0.observation(of: sensorId) }
     }
 
-    /// What is advertised as observed by a sensor.
+    /// Returns the advertised observations of a sensor.
     public func observeAdvertisedObservations(
         sensorId: CoatyUUID
     ) throws -> DecodedEvents<AdvertiseEvent, Observation> {
@@ -26,16 +26,16 @@ open class SensorObserverController: Controller {
         }
     }
 
-    /// Sensors as they are advertised.
+    /// Returns the advertised sensors.
     public func observeAdvertisedSensors() throws -> DecodedEvents<AdvertiseEvent, Sensor> {
         DecodedEvents(try communicationManager.observeAdvertise(withObjectType: Sensor.objectType)) {
             try? $0.data.object as? Sensor
         }
     }
 
-    /// Asks for all sensors, once.
+    /// Discovers all sensors, once.
     ///
-    /// - Parameter timeLimit: how long answers are awaited; nil waits until the sequence is dropped.
+    /// - Parameter timeLimit: the maximum time to wait for answers; nil waits until the sequence is released.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     public func discoverSensors(timeLimit: Duration? = nil) throws -> DecodedEvents<ResolveEvent, Sensor> {
         let event = try DiscoverEvent.with(objectTypes: [Sensor.objectType])
@@ -44,11 +44,11 @@ open class SensorObserverController: Controller {
         }
     }
 
-    /// Asks for the sensors of a thing, once: those whose parent object it is. Each answer has some of them.
+    /// Queries the sensors of a thing, once: those with the thing as parent object. Each answer contains some of them.
     ///
     /// - Parameters:
     ///   - thingId: the thing.
-    ///   - timeLimit: how long answers are awaited; nil waits until the sequence is dropped.
+    ///   - timeLimit: the maximum time to wait for answers; nil waits until the sequence is released.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     public func querySensorsOfThing(
         thingId: CoatyUUID,
@@ -62,7 +62,7 @@ open class SensorObserverController: Controller {
 }
 
 extension ChannelEvent {
-    /// The observation that the event delivers; nil where it is none of the sensor.
+    /// Returns the observation in the event; nil if there is none of the sensor.
     func observation(of sensorId: CoatyUUID) -> Observation? {
         guard let observation = try? data.object as? Observation else { return nil }
         return observation.parentObjectId == sensorId ? observation : nil

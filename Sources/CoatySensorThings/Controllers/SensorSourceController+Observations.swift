@@ -3,8 +3,8 @@ public import Coaty
 extension SensorSourceController {
     /// Reads a sensor, and delivers the observation through its channel.
     ///
-    /// - Throws: ``SensorSourceError/notRegistered(_:)``, also where the sensor was unregistered while it was read; what
-    ///   ``SensorIo/read()`` throws; what publishing throws.
+    /// - Throws: ``SensorSourceError/notRegistered(_:)``, even if the sensor was unregistered while it was read; the
+    ///   errors of ``SensorIo/read()``; the errors of publishing.
     public func publishChanneledObservation(
         sensorId: CoatyUUID,
         resultQuality: [String]? = nil,
@@ -15,8 +15,8 @@ extension SensorSourceController {
         try await publishObservation(sensorId, true, resultQuality, validTime, parameters, featureOfInterestId)
     }
 
-    /// Reads a sensor, and advertises the observation. Throws what
-    /// ``publishChanneledObservation(sensorId:resultQuality:validTime:parameters:featureOfInterestId:)`` does.
+    /// Reads a sensor, and advertises the observation. Throws the errors of
+    /// ``publishChanneledObservation(sensorId:resultQuality:validTime:parameters:featureOfInterestId:)``.
     public func publishAdvertisedObservation(
         sensorId: CoatyUUID,
         resultQuality: [String]? = nil,
@@ -71,7 +71,7 @@ extension SensorSourceController {
         onObservationDidPublish(container: container, observation: observation)
     }
 
-    /// Publishes at the sensor's interval. A reading that takes longer delays the next.
+    /// Publishes at the sensor's interval. A reading that takes longer delays the next one.
     func startPublisher(of sensorId: CoatyUUID) {
         guard let registration = registrations[sensorId], let interval = registration.interval else { return }
         let publisher = Task {
@@ -85,7 +85,7 @@ extension SensorSourceController {
                     isFailing = false
                 } catch {
                     guard !Task.isCancelled else { return }
-                    // Told once until it works again.
+                    // Logged only once until it works again.
                     if !isFailing { log("no observation could be published", sensorId, error) }
                     isFailing = true
                 }

@@ -1,19 +1,20 @@
 public import Coaty
 
-/// Stands for sensors: advertises them, answers who looks for them, and publishes what they observe.
+/// A controller that represents sensors: it advertises them, answers Discover and Query events for them, and publishes
+/// their observations.
 ///
-/// Sensors are registered by ``registerSensor(sensor:io:observationPublicationType:samplingInterval:)``, or from the option
-/// `sensors`: an array of ``SensorDefinition``. Further options, all of them false unless set:
+/// Sensors are registered by ``registerSensor(sensor:io:observationPublicationType:samplingInterval:)``, or from the
+/// option `sensors`: an array of ``SensorDefinition``. Further options, which are false by default:
 ///
 /// - `ignoreSensorDiscoverEvents`: Discover events are not answered.
 /// - `ignoreSensorQueryEvents`: Query events are not answered.
 /// - `skipSensorAdvertise`: sensors are not advertised.
-/// - `skipSensorDeadvertise`: sensors that are unregistered are not deadvertised.
+/// - `skipSensorDeadvertise`: unregistered sensors are not deadvertised.
 open class SensorSourceController: Controller {
     struct Registration {
         let container: SensorContainer
         let isChanneled: Bool
-        /// How often observations are published by themselves.
+        /// The interval of automatically published observations.
         let interval: Duration?
         let values = Readers<AnyCodable>()
         var publisher: Task<Void, Never>?
@@ -22,9 +23,9 @@ open class SensorSourceController: Controller {
     var registrations: [CoatyUUID: Registration] = [:]
     private var isStarted = false
 
-    // MARK: - Life
+    // MARK: - Lifecycle
 
-    /// Registers the sensors of the options. What is wrong with one of these is logged.
+    /// Registers the sensors of the options. Errors are logged.
     open override func onInit() {
         super.onInit()
         guard let option = options.extra["sensors"] else { return }
@@ -46,7 +47,8 @@ open class SensorSourceController: Controller {
         }
     }
 
-    /// Advertises the sensors in each online period, because observers forget them between periods; answers; reads at intervals.
+    /// Advertises the sensors in each online period, because observers discard them between periods; answers requests;
+    /// reads at intervals.
     open override func onCommunicationManagerStarting() {
         super.onCommunicationManagerStarting()
         isStarted = true
@@ -66,7 +68,7 @@ open class SensorSourceController: Controller {
         for id in registrations.keys { startPublisher(of: id) }
     }
 
-    /// Ends what has begun with the start. Sensors stay registered.
+    /// Ends the activities of the start. Sensors stay registered.
     open override func onCommunicationManagerStopping() {
         super.onCommunicationManagerStopping()
         isStarted = false
@@ -74,32 +76,32 @@ open class SensorSourceController: Controller {
 
     // MARK: - Sensors
 
-    /// All registered sensors and their hardware, in no certain order.
+    /// All registered sensors with their hardware, in no particular order.
     public var registeredSensorContainers: [SensorContainer] { registrations.values.map(\.container) }
 
-    /// All registered sensors, in no certain order.
+    /// All registered sensors, in no particular order.
     public var registeredSensors: [Sensor] { registrations.values.map(\.container.sensor) }
 
-    /// Whether the sensor is registered.
+    /// Returns whether the sensor is registered.
     public func isRegistered(sensorId: CoatyUUID) -> Bool { registrations[sensorId] != nil }
 
-    /// A registered sensor and its hardware.
+    /// Returns a registered sensor with its hardware.
     public func getSensorContainer(sensorId: CoatyUUID) -> SensorContainer? { registrations[sensorId]?.container }
 
-    /// A registered sensor.
+    /// Returns a registered sensor.
     public func getSensor(sensorId: CoatyUUID) -> Sensor? { registrations[sensorId]?.container.sensor }
 
-    /// The hardware of a registered sensor.
+    /// Returns the hardware of a registered sensor.
     public func getSensorIo(sensorId: CoatyUUID) -> (any SensorIo)? { registrations[sensorId]?.container.io }
 
-    /// Some registered sensor for which the predicate holds.
+    /// Returns any registered sensor that satisfies the predicate.
     public func findSensor(predicate: (Sensor) throws -> Bool) rethrows -> Sensor? {
         try registeredSensors.first(where: predicate)
     }
 
-    /// What is read from a sensor to be published. It ends when the sensor is unregistered.
+    /// Returns the values that are read from a sensor for publishing. The stream ends when the sensor is unregistered.
     ///
-    /// It keeps ``CommunicationManager/streamBuffer`` values for a reader that is behind.
+    /// It keeps ``CommunicationManager/streamBuffer`` values for a slow reader.
     ///
     /// - Throws: ``SensorSourceError/notRegistered(_:)``
     public func getSensorValueObservable(sensorId: CoatyUUID) throws -> AsyncStream<AnyCodable> {
@@ -107,15 +109,16 @@ open class SensorSourceController: Controller {
         return registration.values.stream(keeping: CommunicationManager.streamBuffer)
     }
 
-    /// Registers a sensor, and advertises it as soon as the agent is online. Does nothing where one of its id is registered.
+    /// Registers a sensor, and advertises it as soon as the agent is online. Does nothing if a sensor with its id is
+    /// registered.
     ///
     /// - Parameters:
     ///   - sensor: the sensor.
     ///   - io: its hardware.
-    ///   - observationPublicationType: whether observations are published by themselves, and how.
-    ///   - samplingInterval: how often, in milliseconds.
-    /// - Throws: ``SensorSourceError/invalidSamplingInterval(_:)``; `EncodingError` or ``PayloadError`` where the sensor can't
-    ///   be advertised.
+    ///   - observationPublicationType: the way in which observations are published automatically.
+    ///   - samplingInterval: the interval, in milliseconds.
+    /// - Throws: ``SensorSourceError/invalidSamplingInterval(_:)``; `EncodingError` or ``PayloadError`` if the sensor
+    ///   can't be advertised.
     public func registerSensor(
         sensor: Sensor,
         io: any SensorIo,
@@ -142,22 +145,23 @@ open class SensorSourceController: Controller {
 
     /// Unregisters a sensor, and deadvertises it.
     ///
-    /// - Throws: ``SensorSourceError/notRegistered(_:)``; ``CommunicationError/queueFull(publications:bytes:)`` where it is
-    ///   unregistered, but nobody is told.
+    /// - Throws: ``SensorSourceError/notRegistered(_:)``; ``CommunicationError/queueFull(publications:bytes:)`` if it
+    ///   is unregistered but can't be deadvertised.
     public func unregisterSensor(sensorId: CoatyUUID) throws {
         guard let registration = registrations.removeValue(forKey: sensorId) else {
             throw SensorSourceError.notRegistered(sensorId)
         }
         registration.publisher?.cancel()
         registration.values.finish()
-        // Of an agent that is stopped others know nothing.
+        // Other agents do not know the sensors of a stopped agent.
         guard isStarted, !isSet("skipSensorDeadvertise") else { return }
         try communicationManager.publishDeadvertise(DeadvertiseEvent.with(objectIds: sensorId))
     }
 
     // MARK: - Observations
 
-    /// Makes the observation of a value that was just read: `Observation of` and the sensor's name, with both times now.
+    /// Creates the observation of a value that was just read: its name is `Observation of` and the sensor's name, and
+    /// both times are the current time.
     open func createObservation(
         container: SensorContainer,
         value: AnyCodable,
@@ -180,13 +184,13 @@ open class SensorSourceController: Controller {
         )
     }
 
-    /// The channel of a sensor: its object id.
+    /// Returns the channel of a sensor: its object id.
     open func getChannelId(container: SensorContainer) -> String { container.sensor.objectId.string }
 
     /// Called before an observation is published.
     open func onObservationWillPublish(container: SensorContainer, observation: Observation) {}
 
-    /// Called when an observation was published, or waits for the link.
+    /// Called when an observation was published, or is queued for the connection.
     open func onObservationDidPublish(container: SensorContainer, observation: Observation) {}
 
     // MARK: - Answers

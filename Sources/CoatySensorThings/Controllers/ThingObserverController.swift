@@ -1,10 +1,10 @@
 public import Coaty
 
-/// Finds things. Agents that have things answer by controllers of their own.
+/// A controller that finds things. Agents with things answer with their own controllers.
 open class ThingObserverController: Controller {
-    /// Asks for all things, once.
+    /// Discovers all things, once.
     ///
-    /// - Parameter timeLimit: how long answers are awaited; nil waits until the sequence is dropped.
+    /// - Parameter timeLimit: the maximum time to wait for answers; nil waits until the sequence is released.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     public func discoverThings(timeLimit: Duration? = nil) throws -> DecodedEvents<ResolveEvent, Thing> {
         let event = try DiscoverEvent.with(objectTypes: [Thing.objectType])
@@ -13,18 +13,18 @@ open class ThingObserverController: Controller {
         }
     }
 
-    /// Things as they are advertised.
+    /// Returns the advertised things.
     public func observeAdvertisedThings() throws -> DecodedEvents<AdvertiseEvent, Thing> {
         DecodedEvents(try communicationManager.observeAdvertise(withObjectType: Thing.objectType)) {
             try? $0.data.object as? Thing
         }
     }
 
-    /// Asks for the things at a Location, once. Each answer has some of them.
+    /// Queries the things at a Location, once. Each answer contains some of them.
     ///
     /// - Parameters:
     ///   - locationId: the Location object.
-    ///   - timeLimit: how long answers are awaited; nil waits until the sequence is dropped.
+    ///   - timeLimit: the maximum time to wait for answers; nil waits until the sequence is released.
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     public func queryThingsAtLocation(
         locationId: CoatyUUID,

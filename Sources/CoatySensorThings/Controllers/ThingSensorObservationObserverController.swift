@@ -1,19 +1,19 @@
 import Coaty
 
-/// Follows all things, their sensors and what these deliver through their channels.
+/// A controller that tracks all things, their sensors and the observations on the sensors' channels.
 ///
-/// On each connect it asks for things, and for the sensors of each thing that it finds; it observes those that are
-/// advertised as well. A sensor is registered until it, its thing or the thing's parent object, the agent, is deadvertised.
-/// When the connection is lost nobody tells that, so all are gone with it.
+/// On each connect, it requests things, and the sensors of each thing that it finds; it also observes advertised things
+/// and sensors. A sensor stays registered until the sensor, its thing or the thing's parent object, the agent, is
+/// deadvertised. When the connection is lost, deadvertisements would be missed, so all sensors are removed.
 open class ThingSensorObservationObserverController: ThingObserverController {
-    /// How many things are followed; further ones are ignored.
+    /// Maximum number of tracked things; further ones are ignored.
     public nonisolated static let maximumThings = 10_000
-    /// How many sensors are followed; further ones are ignored.
+    /// Maximum number of tracked sensors; further ones are ignored.
     public nonisolated static let maximumSensors = 10_000
 
-    /// Which things are relevant: all where there is no filter.
+    /// Selects the relevant things; all if there is no filter.
     public var thingFilter: ((Thing) -> Bool)?
-    /// Which sensors of relevant things are relevant: all where there is no filter.
+    /// Selects the relevant sensors of relevant things; all if there is no filter.
     public var sensorFilter: ((Sensor, Thing) -> Bool)?
 
     private enum Incoming: Sendable {
@@ -28,33 +28,36 @@ open class ThingSensorObservationObserverController: ThingObserverController {
     private var incoming: AsyncStream<Incoming>.Continuation?
     private var observed: AsyncStream<(sensorId: CoatyUUID, event: ChannelEvent)>.Continuation?
     private var discovery: PendingRequest?
-    /// Of each thing the query for its sensors.
+    /// The sensor query of each thing.
     private var queries: [CoatyUUID: PendingRequest] = [:]
-    /// Of each sensor its channel.
+    /// The channel of each sensor.
     private var channels: [CoatyUUID: Subscription] = [:]
     private let changes = Readers<SensorRegistry>()
     private let observations = Readers<ObservedEvent>()
 
     // MARK: - Reading
 
-    /// What changes in the registered sensors: a sequence for one reader.
+    /// The changes of the registered sensors, as a sequence for one reader.
     public var registeredSensorsChangeInfo: RegisteredSensorsChanges {
         RegisteredSensorsChanges(registries: changes.stream(keeping: 1, first: registry))
     }
 
-    /// What the registered sensors observe: a sequence for one reader. It ends when the container is shut down.
+    /// The observations of the registered sensors, as a sequence for one reader. It ends when the container is shut
+    /// down.
     ///
-    /// It keeps ``CommunicationManager/streamBuffer`` observations for a reader that is behind; then the oldest are dropped.
+    /// It keeps ``CommunicationManager/streamBuffer`` observations for a slow reader. Beyond that, the oldest are
+    /// dropped.
     public var sensorObservation: DecodedEvents<ObservedEvent, SensorObservation> {
         DecodedEvents(observations.stream(keeping: CommunicationManager.streamBuffer)) { $0.decode() }
     }
 
-    // MARK: - Life
+    // MARK: - Lifecycle
 
-    /// Starts to follow things and sensors.
+    /// Starts tracking things and sensors.
     open override func onCommunicationManagerStarting() {
         super.onCommunicationManagerStarting()
-        // One stream for all, since the order of advertising and deadvertising counts. Full, it drops the oldest.
+        // One stream for all events, because the order of Advertise and Deadvertise events matters. If it is full, it
+        // drops the oldest.
         let (events, incoming) = AsyncStream.makeStream(
             of: Incoming.self,
             bufferingPolicy: .bufferingNewest(CommunicationManager.streamBuffer)
@@ -88,7 +91,7 @@ open class ThingSensorObservationObserverController: ThingObserverController {
         Task {
             var last: Int?
             for await _ in states where !Task.isCancelled {
-                // By its number, so that a connection that was lost and is back already counts as a new one.
+                // Identified by its number, so that a connection that was lost and re-established counts as a new one.
                 let period = communicationManager.onlinePeriod
                 guard period == nil || period != last else { continue }
                 last = period
@@ -99,7 +102,7 @@ open class ThingSensorObservationObserverController: ThingObserverController {
         .disposed(by: disposeBag)
     }
 
-    /// Forgets all things and sensors.
+    /// Removes all things and sensors.
     open override func onCommunicationManagerStopping() {
         super.onCommunicationManagerStopping()
         forgetAll()
@@ -107,7 +110,7 @@ open class ThingSensorObservationObserverController: ThingObserverController {
         observed = nil
     }
 
-    /// Ends what is read.
+    /// Ends the sequences.
     open override func onDispose() {
         super.onDispose()
         changes.finish()
@@ -154,7 +157,7 @@ open class ThingSensorObservationObserverController: ThingObserverController {
         do {
             let query = try QueryEvent.with(objectType: Sensor.objectType, "parentObjectId", id)
             let event = try AdvertiseEvent.with(object: thing)
-            // The query before, of a thing that is known, ends with this.
+            // This ends the earlier query for a known thing.
             queries[id] = try communicationManager.publish(query) { incoming.yield(.retrieved($0)) }
             registry.things[id] = SensorRegistry.ThingRecord(event: event, parentObjectId: thing.parentObjectId)
         } catch {
@@ -184,9 +187,9 @@ open class ThingSensorObservationObserverController: ThingObserverController {
         }
     }
 
-    // MARK: - Forgetting
+    // MARK: - Removing
 
-    /// Forgets sensors, things and what belongs to them.
+    /// Removes sensors and things, with everything that belongs to them.
     ///
     /// - Returns: whether sensors have changed.
     private func forget(_ ids: Set<CoatyUUID>) -> Bool {
