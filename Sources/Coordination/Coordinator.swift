@@ -8,44 +8,45 @@ import Synchronization
 ///     try await root.start(Coordinator(name: "listener", component: listener))
 ///     await root.stop()
 ///
-/// `@unchecked Sendable` repeats what ``AnyCoordinator`` says; all that this class adds is an immutable `Sendable`.
+/// `@unchecked Sendable` for the reasons in ``AnyCoordinator``; this class adds only an immutable `Sendable`.
 public final class Coordinator<C: Component>: AnyCoordinator, @unchecked Sendable {
     /// The one component that this coordinator owns.
     public let component: C
 
-    /// A coordinator that is inactive and has no parent.
+    /// Creates an inactive coordinator without a parent.
     ///
     /// - Parameters:
-    ///   - name: Names it in errors and to observers; need not be unique.
-    ///   - component: What it starts and stops.
+    ///   - name: the name for errors and observers; need not be unique.
+    ///   - component: the component to start and stop.
     public init(name: String, component: C) {
         self.component = component
         super.init(name: name, lifecycle: component)
     }
 }
 
-/// A coordinator whose component's type does not matter: a node in the tree. Every one is a ``Coordinator``.
+/// A coordinator of any component: a node in the tree. Every instance is a ``Coordinator``.
 ///
-/// **Order.** A parent comes before its children: they are started after (or in) its component's `start()`, and
-/// resumed after it in the order in which they were started; they are paused and stopped before it, in reverse order.
+/// **Order.** A parent comes before its children: they are started after (or in) its component's `start()`, and resumed
+/// after it in the order in which they were started; they are paused and stopped before it, in reverse order.
 ///
-/// **One at a time.** All transitions in a tree run one after the other, in the order in which they were asked for;
-/// a call returns when its own is done. See ``Component`` for what may be called from within a transition.
-/// A transition runs in the caller's task and is not interrupted by its cancellation, which components can see.
+/// **One at a time.** All transitions in a tree run one after another, in the order of the calls; a call returns when
+/// its transition is complete. See ``Component`` for the calls that are allowed from within a transition. A transition
+/// runs in the caller's task and is not interrupted by its cancellation, although components can check for it.
 ///
 /// A tree that was started keeps itself alive until it is stopped.
 ///
-/// `@unchecked Sendable`: only because a class that can be inherited from cannot be checked. What it and its one
-/// subclass store is immutable and `Sendable`, and all that changes is inside `Mutex`es. Nobody else can inherit.
+/// `@unchecked Sendable`: only because a class that can be inherited from cannot be checked. The stored properties of
+/// this class and its only subclass are immutable and `Sendable`, and all mutable state is inside `Mutex`es. Other
+/// modules cannot inherit from it.
 public class AnyCoordinator: @unchecked Sendable {
-    /// An inactive coordinator has neither parent nor children, except on the way in or out.
+    /// An inactive coordinator has neither parent nor children, except during transitions.
     private struct Record {
         var phase = CoordinatorPhase.inactive
         var parent: AnyCoordinator?
         var children: [AnyCoordinator] = []
     }
 
-    /// Names it in errors and to observers.
+    /// The name for errors and observers.
     public final let name: String
 
     private final let lifecycle: any Component
@@ -58,7 +59,7 @@ public class AnyCoordinator: @unchecked Sendable {
         self.lifecycle = lifecycle
     }
 
-    /// The state that the last completed transition led to.
+    /// The state after the last completed transition.
     public final var state: CoordinatorState { phase.state }
 
     /// The children in the order in which they were started.
@@ -66,10 +67,10 @@ public class AnyCoordinator: @unchecked Sendable {
 
     /// Calls `observer` after each change of this coordinator and of all coordinators below it.
     ///
-    /// The changes of a tree come one at a time, in the order in which they happen; the observers of the coordinator
-    /// that changed are told first, then those of its parent and so on up, each in the order in which they were
-    /// added. The transition continues when the observer returns: it must not block, and can call a coordinator only
-    /// from a new `Task`, which then waits for the running transition like any other caller.
+    /// The changes of a tree are reported one at a time, in order. The observers of the changed coordinator are called
+    /// first, then those of its parent and so on up, each in the order in which they were added. The transition
+    /// continues when the observer returns: it must not block, and can call a coordinator only from a new `Task`, which
+    /// then waits for the running transition like any other caller.
     @discardableResult
     public final func observe(_ observer: @escaping @Sendable (CoordinatorChange) -> Void) -> Observation {
         observers.add(observer)
@@ -77,9 +78,9 @@ public class AnyCoordinator: @unchecked Sendable {
 
     /// Starts the component. Does nothing unless the coordinator is inactive.
     ///
-    /// Only the root of a tree is started with this; children are with ``start(_:)``.
+    /// Only the root of a tree is started with this function; children are started with ``start(_:)``.
     ///
-    /// - Throws: What the component's `start()` throws, after the children that it had started were stopped again; or
+    /// - Throws: the error of the component's `start()`, after the children that it had started were stopped again; or
     ///   ``CoordinatorError/startedFromWithin(name:)``.
     public final func start() async throws {
         if phase.isChanging, Turn.enclosing(in: root.turns) != nil {
@@ -88,28 +89,30 @@ public class AnyCoordinator: @unchecked Sendable {
         try await inTurn { try await self.activate() }
     }
 
-    /// Stops the children, the last started first, then the component; a child is then no longer its parent's child.
-    /// Does nothing if the coordinator is inactive.
+    /// Stops the children, the last started first, then the component. A stopped child is removed from its parent. Does
+    /// nothing if the coordinator is inactive.
     public final func stop() async {
         await perform(on: self) { await self.deactivate() }
     }
 
-    /// Pauses the active children, the last started first, then the component. Does nothing unless active.
+    /// Pauses the active children, the last started first, then the component. Does nothing unless the coordinator is
+    /// active.
     public final func pause() async {
         await perform(on: self) { await self.suspend(byParent: false) }
     }
 
-    /// Resumes the component, then the children that were paused together with it; one that was paused on its own
-    /// stays paused. Does nothing unless the coordinator is paused and its parent, if it has one, neither is nor pauses.
+    /// Resumes the component, then the children that were paused together with it; a child that was paused individually
+    /// stays paused. Does nothing unless the coordinator is paused and its parent, if it has one, is neither paused nor
+    /// pausing.
     public final func resume() async {
         await perform(on: self) {
             if self.parent?.phase.holdsBack != true { await self.reactivate() }
         }
     }
 
-    /// Makes `child` the last child of this coordinator and starts it. Does nothing if it is a child already.
+    /// Makes `child` the last child of this coordinator and starts it. Does nothing if it is already a child.
     ///
-    /// - Throws: What the child's `start()` throws (the child is then not attached); or
+    /// - Throws: the error of the child's `start()` (then the child is not attached); or
     ///   ``CoordinatorError/parentNotActive(parent:child:)``, ``CoordinatorError/childInUse(child:)``.
     public final func start(_ child: AnyCoordinator) async throws {
         try await inTurn {
@@ -123,51 +126,54 @@ public class AnyCoordinator: @unchecked Sendable {
         }
     }
 
-    /// Stops `child` and takes it out of the tree. Does nothing if it is not a child of this coordinator.
+    /// Stops `child` and removes it from the tree. Does nothing if it is not a child of this coordinator.
     public final func stop(_ child: AnyCoordinator) async {
         await perform(on: child) {
             if child.parent === self { await child.deactivate() }
         }
     }
 
-    /// Pauses `child` as ``pause()`` does. Does nothing if it is not a child of this coordinator.
+    /// Pauses `child` like ``pause()``. Does nothing if it is not a child of this coordinator.
     public final func pause(_ child: AnyCoordinator) async {
         await perform(on: child) {
             if child.parent === self { await child.suspend(byParent: false) }
         }
     }
 
-    /// Resumes `child` as ``resume()`` does. Does nothing if it is not a child of this coordinator.
+    /// Resumes `child` like ``resume()``. Does nothing if it is not a child of this coordinator.
     public final func resume(_ child: AnyCoordinator) async {
         await perform(on: child) {
             if child.parent === self, !self.phase.holdsBack { await child.reactivate() }
         }
     }
 
-    /// Whether `child` is a child of this coordinator. It is one from the beginning of its start to the end of its stop.
+    /// Returns whether `child` is a child of this coordinator. It is one from the beginning of its start to the end of
+    /// its stop.
     public final func hasChild(_ child: AnyCoordinator) -> Bool { child.parent === self }
 
-    /// Whether the coordinator is paused, on its own or by its parent.
+    /// Whether the coordinator is paused, individually or by its parent.
     public final var isPaused: Bool { state == .paused }
 }
 
 // MARK: - To the parent
 
 extension AnyCoordinator {
-    /// Reports something to the parent's component; see ``Component/received(_:from:)``. Can be called on any thread, and returns when
-    /// the component has received it.
+    /// Sends a message to the parent's component; see ``Component/received(_:from:)``. Can be called on any thread, and
+    /// returns when the component has received the message.
     ///
     /// - Returns: whether there is a parent.
     @discardableResult
     public final func send(_ message: any Sendable) -> Bool {
         guard let parent else { return false }
-        // A task that the component creates is a caller like any other, not part of a transition that may be running here.
+        // A task that the component creates is a caller like any other, rather than part of a transition that may be
+        // running here.
         Turn.$held.withValue([]) { parent.lifecycle.received(message, from: self) }
         return true
     }
 
-    /// Asks the parent to stop this coordinator, whose work has ended or can't go on. The parent's component decides; by default the
-    /// parent stops it. Can be called on any thread. Returns at once: a stop follows the transition that may be running.
+    /// Asks the parent to stop this coordinator, whose work has ended or can't continue. The parent's component
+    /// decides; by default the parent stops it. Can be called on any thread. Returns immediately: a stop follows the
+    /// transition that may be running.
     ///
     /// - Returns: whether there is a parent.
     @discardableResult
@@ -183,8 +189,8 @@ extension AnyCoordinator {
 
 // MARK: - Transitions
 
-// All of them run while the caller holds the turn of the tree. Steps over children take a nested turn, because tasks
-// that the component created may be starting a child at the same time.
+// All transitions run while the caller holds the turn of the tree. Steps over children take a nested turn, because
+// tasks that the component created may be starting a child at the same time.
 extension AnyCoordinator {
     private func activate() async throws {
         guard case .inactive = phase else { return }
@@ -238,20 +244,21 @@ extension AnyCoordinator {
         phase = .active
     }
 
-    /// Enters `next` and tells the observers here and above; a coordinator that became inactive has left its parent.
+    /// Enters `next` and notifies the observers of this coordinator and its ancestors. A coordinator that became
+    /// inactive has left its parent.
     private func change(to next: CoordinatorPhase) {
         let change = CoordinatorChange(coordinator: self, from: state, to: next.state)
         let lists = sequence(first: self, next: \.parent).map(\.observers)
         phase = next
         if case .inactive = next { leaveParent() }
-        // Tasks that an observer creates are callers like any other, not part of this transition.
+        // Tasks that an observer creates are callers like any other, rather than part of this transition.
         Turn.$held.withValue([]) {
             for list in lists { list.tell(change) }
         }
     }
 }
 
-// MARK: - The tree
+// MARK: - Tree
 
 extension AnyCoordinator {
     private var phase: CoordinatorPhase {
@@ -271,14 +278,14 @@ extension AnyCoordinator {
         phase.isChanging || children.contains { $0.isChangingBelow }
     }
 
-    /// Attaches `child`; false if it is attached here already.
+    /// Attaches `child`; returns false if it is already attached here.
     private func adopt(_ child: AnyCoordinator) throws -> Bool {
         guard child.parent !== self else { return false }
         guard phase.acceptsChildren else {
             throw CoordinatorError.parentNotActive(parent: name, child: child.name)
         }
-        // With the child's own queue held for a moment, no transition of the child can be running. Waiting for it
-        // instead could be a wait for an ancestor of this coordinator, or for one that waits for this one.
+        // While the child's own queue is held for a moment, no transition of the child can be running. Waiting for it
+        // instead could mean waiting for an ancestor of this coordinator, or for one that waits for this one.
         guard let turn = child.turns.enterIfIdle() else { throw CoordinatorError.childInUse(child: child.name) }
         defer { turn.endUnused() }
         let isFree = child.record.withLock { record in
@@ -300,8 +307,8 @@ extension AnyCoordinator {
 // MARK: - Turns
 
 extension AnyCoordinator {
-    /// Runs `transition` of `coordinator` in a turn and waits for it, unless the caller is itself part of what
-    /// `coordinator` or one below it is doing: then the turn is taken now and run later.
+    /// Runs `transition` of `coordinator` in a turn and waits for it, unless the caller is itself part of a transition
+    /// of `coordinator` or one below it: then the turn is taken now and run later.
     private func perform(
         on coordinator: AnyCoordinator,
         _ transition: @escaping @Sendable () async -> Void
@@ -319,7 +326,7 @@ extension AnyCoordinator {
         }
     }
 
-    /// Runs `body` when it is its turn in the tree, or, within a turn, as a nested part of that one.
+    /// Runs `body` in a turn of the tree or, within a turn, as a nested part of it.
     private func inTurn<R: Sendable>(_ body: () async throws -> R) async rethrows -> R {
         while true {
             let tree = root.turns
@@ -329,7 +336,8 @@ extension AnyCoordinator {
         }
     }
 
-    /// Waits for `turn` and runs `body` in it; nil, and `body` not run, if this coordinator is in another tree by then.
+    /// Waits for `turn` and runs `body` in it. Returns nil, without running `body`, if this coordinator belongs to
+    /// another tree by then.
     private func run<R: Sendable>(in turn: Turn, _ body: () async throws -> R) async rethrows -> R? {
         await turn.begin()
         guard ObjectIdentifier(root.turns) == turn.tree else {

@@ -1,40 +1,40 @@
-/// Where a coordinator stands in its life.
+/// The state of a coordinator.
 ///
-/// The legal transitions, any other request does nothing:
+/// The legal transitions are these; any other request does nothing:
 ///
 ///     inactive --start--> active --pause--> paused --resume--> active
 ///     active or paused --stop--> inactive
 ///
-/// While a transition runs, the state is still the one it left.
+/// During a transition, the state is still the previous one.
 public enum CoordinatorState: Sendable, Hashable {
     /// Not started yet, or stopped; can be started (again).
     case inactive
-    /// Started, component and children at work.
+    /// Started; component and children are working.
     case active
-    /// Started, but holding back work.
+    /// Started, but work is suspended.
     case paused
 }
 
-/// A completed change of a coordinator's state, as its observers are told of it.
+/// A completed change of a coordinator's state, as reported to its observers.
 public struct CoordinatorChange: Sendable {
     /// The coordinator that changed: the observed one, or one of its descendants.
     public let coordinator: AnyCoordinator
-    /// The state that it left.
+    /// The previous state.
     public let from: CoordinatorState
-    /// The state that it is in now.
+    /// The new state.
     public let to: CoordinatorState
 }
 
-/// Why a coordinator refused to start.
+/// The reason why a coordinator could not be started.
 public enum CoordinatorError: Error, Hashable, CustomStringConvertible {
     /// A child can only be started while its parent is active, or by the parent's component in its own `start()`.
     case parentNotActive(parent: String, child: String)
-    /// The child is in use: it has another parent, was started on its own, or is in a transition of its own.
+    /// The child is in use: it has another parent, was started individually, or is in a transition of its own.
     case childInUse(child: String)
-    /// `start()` was called from within a transition of the same coordinator, which it could only wait for forever.
+    /// `start()` was called from within a transition of the same coordinator, where waiting for it would be a deadlock.
     case startedFromWithin(name: String)
 
-    /// One sentence that names the coordinators.
+    /// A sentence that contains the names of the coordinators.
     public var description: String {
         switch self {
         case .parentNotActive(let parent, let child):
@@ -47,7 +47,7 @@ public enum CoordinatorError: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// Where a coordinator is, including the way between two states.
+/// The phase of a coordinator, including transitions between two states.
 ///
 /// Only the task that holds the turn of the tree changes it; see ``TurnQueue``.
 enum CoordinatorPhase {

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// An observer's place in a coordinator's list; see ``AnyCoordinator/observe(_:)``.
+/// An observer in a coordinator's list; see ``AnyCoordinator/observe(_:)``.
 ///
-/// Dropping it changes nothing: the observer stays until ``cancel()``, or as long as the coordinator lives.
+/// Releasing it has no effect: the observer stays until ``cancel()``, or as long as the coordinator exists.
 public final class Observation: Sendable {
     private let list: ObserverList
     private let id: UInt64
@@ -12,7 +12,7 @@ public final class Observation: Sendable {
         self.id = id
     }
 
-    /// Removes the observer; a call to it that is already running on another thread may still be going on.
+    /// Removes the observer. A call to it on another thread may still be running.
     public func cancel() {
         list.remove(id)
     }

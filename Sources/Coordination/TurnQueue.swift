@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Lets asynchronous operations run one after the other, in the order in which they asked.
+/// Runs asynchronous operations one after another, in the order in which they were requested.
 ///
-/// The root of a tree owns the queue that all transitions in the tree go through; one queue a tree (not one a
-/// coordinator) is what makes it impossible that a parent waits for its child while the child waits for the parent.
-/// The queue is as long as there are callers that wait in it.
+/// The root of a tree owns the queue of all transitions in the tree. One queue per tree (rather than per coordinator)
+/// makes it impossible that a parent waits for its child while the child waits for the parent. The length of the queue
+/// is the number of waiting callers.
 final class TurnQueue: Sendable {
     private struct State {
         var last: Turn?
@@ -15,7 +15,7 @@ final class TurnQueue: Sendable {
 
     /// Takes the next place without waiting; nil once the queue is closed.
     ///
-    /// Who got a turn must call ``Turn/begin()`` and then ``Turn/end()``.
+    /// The caller must call ``Turn/begin()`` and then ``Turn/end()``.
     func enter(tree: ObjectIdentifier) -> Turn? {
         state.withLock { state in
             guard !state.isClosed else { return nil }
@@ -25,7 +25,7 @@ final class TurnQueue: Sendable {
         }
     }
 
-    /// Takes a turn that has begun already, to be ended with ``Turn/endUnused()``; nil while another one goes on.
+    /// Takes a turn that has already begun, to be ended with ``Turn/endUnused()``; nil while another turn is running.
     func enterIfIdle() -> Turn? {
         state.withLock { state in
             guard !state.isClosed, state.last?.hasEnded ?? true else { return nil }
@@ -37,7 +37,7 @@ final class TurnQueue: Sendable {
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Admits nobody from now on, and waits for those that are in the queue.
+    /// Accepts no further turns, and waits for those in the queue.
     func close() async {
         let last = state.withLock { state in
             state.isClosed = true
@@ -52,8 +52,8 @@ final class Turn: Sendable {
     /// The turns that the current task, or the task that created it, runs in; innermost last.
     @TaskLocal static var held: [Turn] = []
 
-    /// The queue of the tree that this turn belongs to, also where the turn is a nested one. Not a reference, as the
-    /// queue holds its last turn; while a turn goes on, the queue is alive, and after its end nobody compares it.
+    /// The queue of the tree that this turn belongs to, even if the turn is nested. It is not a reference, because the
+    /// queue references its last turn. During a turn, the queue exists; after its end, the identifier is not compared.
     let tree: ObjectIdentifier
     /// Operations that the holder of this turn starts from within it.
     let nested = TurnQueue()
@@ -65,36 +65,36 @@ final class Turn: Sendable {
         self.predecessor = Mutex(predecessor)
     }
 
-    /// The innermost turn in `tree` that the current task runs in, if it is still going on.
+    /// Returns the innermost turn in `tree` that the current task runs in, if it is still running.
     ///
-    /// Unstructured tasks inherit task-local values and can outlive the turn that they were created in; a closed
-    /// nested queue tells that this has happened.
+    /// Unstructured tasks inherit task-local values and can outlive the turn in which they were created; then the
+    /// nested queue is closed.
     static func enclosing(in tree: TurnQueue) -> Turn? {
         held.last { !$0.nested.isClosed && $0.tree == ObjectIdentifier(tree) }
     }
 
     var hasEnded: Bool { ended.isOpen }
 
-    /// Returns when all earlier turns have ended.
+    /// Waits until all earlier turns have ended.
     func begin() async {
-        // Taken out, or a turn would keep all turns before it alive.
+        // Removed, because otherwise a turn would keep all earlier turns in memory.
         let earlier = predecessor.withLock { $0.take() }
         await earlier?.ended.wait()
     }
 
-    /// Waits for the nested operations, then lets the next turn begin.
+    /// Waits for the nested operations, then allows the next turn to begin.
     func end() async {
         await nested.close()
         ended.open()
     }
 
-    /// Lets the next turn begin, where nothing can have been nested.
+    /// Allows the next turn to begin, if there can be no nested operations.
     func endUnused() {
         ended.open()
     }
 }
 
-/// Closed until it is opened once, for good.
+/// A gate that is closed until it is opened once.
 private final class Gate: Sendable {
     private enum State {
         case closed(waiting: [CheckedContinuation<Void, Never>])
