@@ -1,11 +1,11 @@
 extension HTTPServer {
-    /// The memory that request bodies may take while they come in.
+    /// The memory for request bodies that are being received.
     ///
-    /// It is asked for in steps of 16 KiB. Both methods are called on the server's threads and must not block.
+    /// It is requested in steps of 16 KiB. Both methods are called on the server's threads and must not block.
     public protocol ByteBudget: AnyObject, Sendable {
-        /// Takes bytes unless there are too few.
+        /// Takes bytes if enough are available.
         ///
-        /// - Returns: Whether the bytes were taken; if not, the request gets 503.
+        /// - Returns: whether the bytes were taken; if not, the request gets 503.
         func take(_ bytes: Int) -> Bool
 
         /// Gives back bytes that were taken.
@@ -13,20 +13,20 @@ extension HTTPServer {
     }
 }
 
-/// A request body of which more may come, and the memory for it.
+/// An incomplete request body, and its memory.
 struct InboundBody: ~Copyable {
-    /// What a part has done to the body.
+    /// The result of adding a part to the body.
     enum Outcome {
         case taken
-        /// It makes the body larger than allowed.
+        /// The body exceeds the maximum length.
         case tooLong
         /// The budget has no memory for it.
         case overBudget
     }
 
-    /// What the budget is asked for at once.
+    /// Number of bytes that are requested from the budget at a time.
     private static let step = 16 * 1024
-    /// The most memory that a mere declaration of a length gets.
+    /// Maximum number of bytes that are reserved for a declared length.
     private static let maximumReservation = 64 * 1024
 
     /// The bytes received so far.
@@ -50,7 +50,7 @@ struct InboundBody: ~Copyable {
         let length = bytes.count + part.count
         guard length <= limit else { return .tooLong }
         if length > reserved {
-            // A body that has come whole is not charged: it is handled next.
+            // A body that has arrived completely is not charged: it is handled next.
             let size = length == declaredLength ? length : size(for: length, declaredLength, limit)
             if length != declaredLength || taken > 0 {
                 let missing = (size + Self.step - 1) / Self.step * Self.step - taken
@@ -64,7 +64,7 @@ struct InboundBody: ~Copyable {
         return .taken
     }
 
-    /// Twice as much as before, as long as that much can come.
+    /// Returns twice the previous size, limited to the possible length.
     private func size(for length: Int, _ declaredLength: Int?, _ limit: Int) -> Int {
         if bytes.isEmpty, let declaredLength { return max(length, min(declaredLength, Self.maximumReservation)) }
         return max(length, min(max(2 * reserved, Self.step), declaredLength ?? limit))

@@ -1,9 +1,9 @@
 import CMicroHTTPD
 import Glibc
 
-/// Returns the values of all header fields called `name`, in any case, joined by commas; nil if there is none.
+/// Returns the values of all header fields with a name, in any case, joined by commas; nil if there is none.
 func combinedHeaderValue(_ name: String, of connection: OpaquePointer) -> String? {
-    /// What the callback gathers.
+    /// The values that the callback collects.
     struct Search {
         let name: String
         var value: String?

@@ -1,12 +1,12 @@
 import CMicroHTTPD
 import Synchronization
 
-/// How many connections libmicrohttpd may have on each thread beyond the server's own limit. It must never come to a limit of
-/// its own: 0.9.75 then returns from `new_connection_process_` with a lock held, and the thread hangs for good. It counts a
-/// connection as closed a moment after it tells so.
+/// Number of connections that libmicrohttpd may have on each thread beyond the server's own limit. libmicrohttpd must
+/// never reach its own limit: 0.9.75 then returns from `new_connection_process_` with a lock held, and the thread hangs
+/// permanently. It counts a connection as closed a moment after it reports the close.
 private let spareConnections = 16 + RequestDeadlines.maximumCutting
 
-/// Starts libmicrohttpd with callbacks that lead to `processor`, which must outlive the daemon.
+/// Starts libmicrohttpd with callbacks to `processor`, which must outlive the daemon.
 func startDaemon(_ configuration: HTTPServer.Configuration, _ processor: RequestProcessor) -> OpaquePointer? {
     let threads = max(1, configuration.threads)
     var options = cmhd_configuration(
@@ -22,8 +22,8 @@ func startDaemon(_ configuration: HTTPServer.Configuration, _ processor: Request
     return cmhd_start(&options)
 }
 
-// The references below are unmanaged on purpose: counting the processor's, which all threads share, costs them a cache
-// line that they all write.
+// The references below are intentionally unmanaged: reference counting of the processor, which all threads share, would
+// make all threads write to one cache line.
 
 private func handleAccess(
     _ context: UnsafeMutableRawPointer?,

@@ -3,10 +3,10 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Notices clients that close their connection while their answer is awaited or streamed. libmicrohttpd does not: it polls no
-/// suspended connection, and a stream only when something is written.
+/// Detects clients that close their connection while their answer is pending or streamed. libmicrohttpd does not detect
+/// them: it does not poll suspended connections, and polls a stream only when something is written.
 ///
-/// A client that closes only its sending side (FIN) counts as gone, too: the two cannot be told apart.
+/// A client that closes only its sending side (FIN) counts as departed, too: the two cases cannot be distinguished.
 final class DepartureWatch: Sendable {
     /// A watched descriptor, until `remove`.
     struct Entry {
@@ -16,16 +16,16 @@ final class DepartureWatch: Sendable {
 
     private struct State {
         var lastID: UInt64 = 0
-        /// What is called for each watched descriptor. A descriptor's number can be used again; an id can't.
+        /// The handler of each watched descriptor, by id. A descriptor's number can be reused; an id can't.
         var handlers: [UInt64: @Sendable () -> Void] = [:]
     }
 
     private let poller: Int32
     private let state = Mutex(State())
-    /// Safe: sources of Dispatch may be used from any thread.
+    /// Safe: Dispatch sources may be used from any thread.
     nonisolated(unsafe) private let source: any DispatchSourceRead
 
-    /// Nil if the process has no descriptors left.
+    /// Creates a watch; nil if the process has no descriptors left.
     init?() {
         let poller = epoll_create1(Int32(EPOLL_CLOEXEC))
         guard poller >= 0 else { return nil }
@@ -39,7 +39,8 @@ final class DepartureWatch: Sendable {
 
     deinit { source.cancel() }
 
-    /// Calls `handler` once, on a thread of the watch, when the client behind `descriptor` has gone. It must not block.
+    /// Calls `handler` once, on a thread of the watch, when the client of `descriptor` has disconnected. It must not
+    /// block.
     func add(_ descriptor: Int32, _ handler: @escaping @Sendable () -> Void) -> Entry {
         let id = state.withLock { state in
             state.lastID += 1
@@ -52,7 +53,7 @@ final class DepartureWatch: Sendable {
         return Entry(descriptor: descriptor, id: id)
     }
 
-    /// Watches no more. The descriptor must still be open.
+    /// Ends the watch. The descriptor must still be open.
     func remove(_ entry: Entry) {
         epoll_ctl(poller, EPOLL_CTL_DEL, entry.descriptor, nil)
         // The handler is released outside the lock.

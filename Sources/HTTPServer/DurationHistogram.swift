@@ -4,13 +4,13 @@ import Synchronization
 public struct DurationHistogram: ~Copyable, Sendable {
     /// The counts of a histogram at one time.
     public struct Snapshot: Sendable, Equatable {
-        /// How many durations were at most as long as the bound of the same index, and longer than the one before it. The last count
-        /// is of longer ones.
+        /// Number of durations that were at most as long as the bound with the same index, and longer than the previous
+        /// bound. The last element counts longer durations.
         public let counts: [Int]
         /// The sum of all durations.
         public let sum: Duration
 
-        /// The durations of both.
+        /// Returns the sum of both.
         public static func + (one: Snapshot, other: Snapshot) -> Snapshot {
             Snapshot(counts: zip(one.counts, other.counts).map(+), sum: one.sum + other.sum)
         }
@@ -42,7 +42,7 @@ public struct DurationHistogram: ~Copyable, Sendable {
         record(nanoseconds: Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000))
     }
 
-    /// The counts now.
+    /// The current counts.
     public var snapshot: Snapshot {
         Snapshot(
             counts: counts.indices.map { counts[$0].load(ordering: .relaxed) },

@@ -1,51 +1,51 @@
-/// One request and its answer. Invariant: only the thread of its connection touches it, from the first call of
-/// libmicrohttpd for the request until the one that says it is completed.
+/// A request and its answer. Invariant: only the thread of its connection uses it, from the first call of libmicrohttpd
+/// for the request until the call that reports its completion.
 final class Exchange {
-    /// What the exchange is at.
+    /// The phase of the exchange.
     enum Phase {
-        /// The body is being read, the handler will be called when all of it is there.
+        /// The body is being read; the handler will be called when it is complete.
         case reading(HTTPHandler)
-        /// The body is being read and thrown away, so that the connection stays usable after this answer.
+        /// The body is being read and discarded, so that the connection stays usable after this answer.
         case discarding(HTTPResponse)
         /// The connection is or was suspended.
         case waiting(PendingResponse)
-        /// The response is on its way.
+        /// The response is being sent.
         case answered
         /// The response is being streamed.
         case streaming(HTTPStream)
     }
 
     var phase: Phase
-    /// Whether an answer has begun, so that its end must be told.
+    /// Whether an answer has begun, so that its end must be reported.
     var hasBegunAnswer = false
-    /// The status of the answer; 0 as long as there is none.
+    /// The status of the answer; 0 if there is none yet.
     var status = 0
-    /// The bytes of the answer's body, none for HEAD; of a stream they are known at its end.
+    /// Number of bytes in the answer's body, 0 for HEAD; for a stream, known at its end.
     var responseBytes = 0
-    /// Nil as long as the request has no ids.
+    /// Nil while the request has no ids.
     private(set) var identity: RequestIdentity?
     /// The index of the endpoint; nil if there is none.
     let endpoint: Int?
-    /// When the head had come, by ``RequestTimes/now()``.
+    /// When the head was complete, by ``RequestTimes/now()``.
     let begin = RequestTimes.now()
     let connection: RequestDeadlines.Connection
-    /// Nil for a method that no route can have.
+    /// Nil for a method that is not supported in routes.
     let requestMethod: HTTPMethod?
     var method: HTTPMethod { requestMethod ?? .get }
     let parameters: PathParameters
     let queryItems: [HTTPRequest.QueryItem]
-    /// Header fields of every answer.
+    /// Header fields for every answer.
     let answerHeaders: [(name: String, value: String)]
     /// The context of the admission, for the handler.
     let context: (any Sendable & AnyObject)?
-    /// Set while the client's departure is watched for.
+    /// Set while the departure of the client is watched.
     var departure: DepartureWatch.Entry?
-    /// What of the body has come. Nil once the handler has it.
+    /// The received part of the body. Nil once it was passed to the handler.
     private var body: InboundBody?
 
-    /// The bytes to come, as far as they are known.
+    /// Number of expected bytes, if known.
     private let declaredLength: UInt64
-    /// The bytes of the body that have come, kept or not.
+    /// Number of received bytes of the body, including discarded ones.
     private var received = 0
 
     init(
@@ -74,7 +74,7 @@ final class Exchange {
         body = InboundBody(budget: budget)
     }
 
-    /// Takes a part of the body.
+    /// Adds a part of the body.
     func receive(_ bytes: UnsafeRawBufferPointer, limit: Int) -> InboundBody.Outcome {
         received += bytes.count
         guard received <= limit else { return .tooLong }
@@ -83,7 +83,7 @@ final class Exchange {
         return body?.append(bytes, declaredLength: declaredLength, limit: limit) ?? .taken
     }
 
-    /// Returns the id that an answer carries; nil if it has none.
+    /// Returns the id in the answer; nil if it has none.
     func id(forStatus status: Int) -> String? {
         status < 400 ? identity?.id : RequestIdentity.complete(&identity)
     }
@@ -93,7 +93,7 @@ final class Exchange {
         if case .streaming = phase { true } else { false }
     }
 
-    /// Hands the whole body over. The memory for it is given back when this returns.
+    /// Passes the whole body to a function. Its memory is released when this returns.
     func withBody<Result>(_ handle: (_ body: [UInt8]) -> Result) -> Result {
         guard let body = self.body.take() else { return handle([]) }
         let result = handle(body.bytes)

@@ -6,7 +6,7 @@ public enum HTTPMethod: String, Sendable, CaseIterable {
     case get = "GET"
     /// Like ``get``, without the body.
     case head = "HEAD"
-    /// Hands the body to the resource.
+    /// Transfers a body to the resource.
     case post = "POST"
     /// Replaces the resource.
     case put = "PUT"
@@ -14,10 +14,10 @@ public enum HTTPMethod: String, Sendable, CaseIterable {
     case patch = "PATCH"
     /// Removes the resource.
     case delete = "DELETE"
-    /// Asks what the resource allows.
+    /// Requests the allowed operations of the resource.
     case options = "OPTIONS"
 
-    /// The method a request line names; method names are case-sensitive. `nil` for any other name.
+    /// Creates the method with a name, which is case-sensitive. `nil` for any other name.
     init?(name: UnsafePointer<CChar>) {
         let found = Self.allCases.first { strcmp(name, $0.rawValue) == 0 }
         guard let found else { return nil }

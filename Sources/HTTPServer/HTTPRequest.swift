@@ -1,39 +1,39 @@
 import CMicroHTTPD
 import Glibc
 
-/// A request whose body has come entirely. It lives only as long as the call of the handler, which the compiler sees to:
-/// what is needed later is copied out of it.
+/// A request with a complete body. It exists only during the call of the handler, which the compiler ensures: data that
+/// is needed later must be copied.
 public struct HTTPRequest: ~Copyable {
     /// A decoded item of the query.
     public struct QueryItem: Sendable, Equatable {
         /// The name.
         public let name: String
-        /// The value; empty where the item has no `=`.
+        /// The value; empty if the item has no `=`.
         public let value: String
     }
 
-    /// The method. A HEAD request comes to the handler of GET with ``HTTPMethod/head``.
+    /// The method. A HEAD request is passed to the handler of GET with ``HTTPMethod/head``.
     public let method: HTTPMethod
     /// The decoded values of the `{name}` segments of the route.
     public let parameters: PathParameters
-    /// The query as HTML forms write it (`+` is a space), in order, names may repeat.
+    /// The query in the format of HTML forms (`+` is a space), in order; names may repeat.
     public let queryItems: [QueryItem]
     /// The body, at most ``HTTPServer/Configuration/maximumBodySize`` bytes.
     public let body: [UInt8]
 
-    /// The context that ``Router/admission`` has admitted the request with.
+    /// The context from ``Router/admission``.
     public let context: (any Sendable & AnyObject)?
 
     let connection: OpaquePointer
     let target: UnsafePointer<CChar>
 
-    /// The path as it was sent, without the query, escapes kept.
+    /// The path as sent, without the query and with its escapes.
     public var path: String { String(cString: target) }
 
-    /// The value of the first header field called `name`, in any case, without surrounding space.
+    /// Returns the value of the first header field with a name, in any case, without surrounding space.
     public func header(_ name: String) -> String? { headerValue(name, of: connection) }
 
-    /// Whether the body's media type is `mediaType`; parameters (`charset=utf-8`) and case do not matter.
+    /// Returns whether the body's media type is `mediaType`, ignoring parameters (`charset=utf-8`) and case.
     public func hasContentType(_ mediaType: String) -> Bool {
         guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, "Content-Type") else { return false }
         let length = mediaType.utf8.count
@@ -54,7 +54,7 @@ func withHeaderValue<Result>(
     _ body: (UnsafeBufferPointer<UInt8>) -> Result
 ) -> Result? {
     guard let value = MHD_lookup_connection_value(connection, .HEADER_KIND, name) else { return nil }
-    // libmicrohttpd leaves the space after a value.
+    // libmicrohttpd does not remove space after a value.
     var length = strlen(value)
     while length > 0, value[length - 1] == 0x20 || value[length - 1] == 0x09 { length -= 1 }
     return value.withMemoryRebound(to: UInt8.self, capacity: length) {
@@ -67,7 +67,7 @@ public struct PathParameters: Sendable {
     let names: [String]
     let values: [String]
 
-    /// The value of the segment `{name}`, or `nil` where the route has none.
+    /// Returns the value of the segment `{name}`; `nil` if the route has none.
     public subscript(name: String) -> String? {
         guard let index = names.firstIndex(of: name) else { return nil }
         return values[index]

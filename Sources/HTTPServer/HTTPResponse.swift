@@ -1,9 +1,9 @@
 import CMicroHTTPD
 
-/// An immutable response. It is built once and may answer any number of requests, from any thread: a constant response
-/// costs nothing when it is sent.
+/// An immutable response. It is built once and may answer any number of requests, from any thread: sending a constant
+/// response has no additional cost.
 public final class HTTPResponse: Sendable {
-    /// The bytes of a body, which all responses that send it share: libmicrohttpd reads them from here.
+    /// The bytes of a body, shared by all responses that send it: libmicrohttpd reads them from here.
     private final class Body: Sendable {
         /// Invariant: written in `init` only.
         nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
@@ -17,7 +17,7 @@ public final class HTTPResponse: Sendable {
 
         deinit { bytes.deallocate() }
 
-        /// A response of libmicrohttpd that holds the body alive; nil if memory is short.
+        /// Returns a response of libmicrohttpd that keeps the body alive; nil if memory runs out.
         func makeResponse() -> OpaquePointer? {
             let context = Unmanaged.passRetained(self)
             let response = MHD_create_response_from_buffer_with_free_callback_cls(
@@ -33,25 +33,25 @@ public final class HTTPResponse: Sendable {
 
     /// The status code, 200 to 599.
     public let status: Int
-    /// The length of the body in bytes.
+    /// The length of the body, in bytes.
     public var bodySize: Int { body.bytes.count }
     private let headers: [(name: String, value: String)]
     private let body: Body
 
-    /// libmicrohttpd's response. Invariant: nothing changes it after `init`, and its own reference count, which is all
-    /// that sending it changes, is under a lock of libmicrohttpd. `nil` when memory was short; such a response closes the
-    /// connection.
+    /// libmicrohttpd's response. Invariant: it is not changed after `init`, except that sending changes its reference
+    /// count, under a lock of libmicrohttpd. `nil` if memory ran out; such a response closes the connection.
     nonisolated(unsafe) let raw: OpaquePointer?
 
     /// Creates a response.
     ///
     /// - Parameters:
-    ///   - status: The status code, 200 to 599.
-    ///   - headers: Header fields in the order in which they are sent. `Date`, `Content-Length` and the connection's own
-    ///     fields are added; `Connection: close` ends the connection after this response. Control characters in a value
-    ///     are sent as spaces. A field whose name is not a token or whose value is empty is left out.
-    ///   - body: The body; its length becomes `Content-Length`. It is copied, once.
-    ///   - holder: Released when the response is and everything of it is sent. It stands for the memory of the body.
+    ///   - status: the status code, 200 to 599.
+    ///   - headers: the header fields in the order in which they are sent. `Date`, `Content-Length` and the
+    ///     connection's own fields are added; `Connection: close` ends the connection after this response. Control
+    ///     characters in a value are sent as spaces. A field whose name is not a token or whose value is empty is
+    ///     omitted.
+    ///   - body: the body; its length becomes `Content-Length`. It is copied once.
+    ///   - holder: released together with the response when all of it is sent. It represents the memory of the body.
     public convenience init(
         status: Int,
         headers: [(name: String, value: String)] = [],
@@ -74,7 +74,7 @@ public final class HTTPResponse: Sendable {
         if let raw { addHeaders(headers, to: raw) }
     }
 
-    /// Returns a response with the same body and additional header fields; skips fields that it already has.
+    /// Returns a response with the same body and additional header fields; fields that it already has are skipped.
     public func adding(_ more: [(name: String, value: String)]) -> HTTPResponse {
         let new = more.filter { field in !headers.contains { $0 == field } }
         guard !new.isEmpty else { return self }
@@ -86,7 +86,7 @@ public final class HTTPResponse: Sendable {
     }
 }
 
-/// Adds header fields to one of libmicrohttpd's responses before it is first used.
+/// Adds header fields to a response of libmicrohttpd before it is first used.
 func addHeaders(_ headers: [(name: String, value: String)], to response: OpaquePointer) {
     for (name, value) in headers {
         let isSafe = !value.utf8.contains(where: isControl)

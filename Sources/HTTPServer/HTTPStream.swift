@@ -1,51 +1,53 @@
 import CMicroHTTPD
 import Synchronization
 
-/// The body of a streaming response. Whoever writes does not wait: bytes are queued up to a bound, and sent by the server's
+/// The body of a streaming response. Writing does not block: bytes are queued up to a limit, and sent by the server's
 /// threads as fast as the client reads.
 ///
-/// A client that closes its connection, or only its sending side, closes the stream. One that has gone without a word is noticed
-/// only when something is written, so a stream needs a heartbeat. A client that reads nothing, or does not answer at all, for
-/// ``HTTPServer/Configuration/connectionTimeout`` while bytes wait for it is disconnected, at the next write at the latest.
+/// A client that closes its connection, or only its sending side, closes the stream. A client that disappears without
+/// closing is detected only when something is written, so a stream needs a heartbeat. A client that reads nothing, or
+/// does not answer at all, for ``HTTPServer/Configuration/connectionTimeout`` while bytes are queued for it is
+/// disconnected, at the next write at the latest.
 public final class HTTPStream: Sendable {
-    /// What became of a write.
+    /// The result of a write.
     public enum WriteResult: Sendable {
         /// The bytes are queued.
         case queued
-        /// The bytes do not fit into the queue now; nothing of them was queued. The handler of ``onRoom(_:)`` is called,
-        /// unless the stream ends before.
+        /// The bytes do not fit into the queue now; none of them was queued. The handler of ``onRoom(_:)`` is called,
+        /// unless the stream ends earlier.
         case full
-        /// The stream has ended; nothing will be sent any more.
+        /// The stream has ended; nothing more will be sent.
         case closed
     }
 
     private struct Chunk {
         let bytes: [UInt8]
-        /// Released when the bytes are sent; only of the last chunk of a write.
+        /// Released when the bytes are sent; set only for the last chunk of a write.
         let holder: (any Sendable & AnyObject)?
     }
 
     private struct State {
         let connection: OpaquePointer
         var chunks: [Chunk] = []
-        /// The index of the first chunk that is not sent entirely, and how much of it is sent.
+        /// The index of the first chunk that is not sent entirely, and the number of its sent bytes.
         var first = 0
         var offset = 0
-        /// How many bytes wait to be sent.
+        /// Number of bytes that are queued for sending.
         var queuedBytes = 0
-        /// How many bytes were given to libmicrohttpd.
+        /// Number of bytes that were passed to libmicrohttpd.
         var sentBytes = 0
         var isSuspended = false
         var isFinished = false
-        /// Whether the connection is to be cut without an end of the body.
+        /// Whether the connection must be cut without an end of the body.
         var isAborted = false
         var isClosed = false
         var closeHandlers: [@Sendable () -> Void] = []
         var roomHandler: (@Sendable () -> Void)?
-        /// Whether a write was turned down and the handler has not been called since. True only while bytes wait.
+        /// Whether a write was refused and the handler has not been called since. True only while bytes are queued.
         var owesRoom = false
 
-        /// Moves as much as fits into `buffer` and returns how much that is, and the holders of what is moved whole.
+        /// Moves as many bytes as possible to `buffer`. Returns their number, and the holders of completely moved
+        /// chunks.
         mutating func take(into buffer: UnsafeMutableRawBufferPointer) -> (Int, released: [any Sendable & AnyObject]) {
             var filled = 0
             var released: [any Sendable & AnyObject] = []
@@ -76,38 +78,42 @@ public final class HTTPStream: Sendable {
     }
 
     /// Invariant: the connection is suspended and resumed with the lock held, and its thread takes the lock (`close`)
-    /// before it lets go of the connection. So neither the connection nor the daemon is freed while a writer uses it.
+    /// before it releases the connection. Therefore neither the connection nor the daemon is freed while a writer uses
+    /// it.
     private let state: Mutex<State>
 
-    /// The most bytes that wait to be sent.
+    /// Maximum number of bytes that are queued for sending.
     private let limit: Int
 
-    /// Whether the client must not take what it gets for the whole body if the server stops.
+    /// Whether the connection is cut if the server stops, so that the client does not treat the partial body as
+    /// complete.
     let isAbortedAtStop: Bool
 
     init(connection: OpaquePointer, limit: Int, isAbortedAtStop: Bool) {
-        // A pointer is a value; the invariant above says who may use what it points to.
+        // A pointer is a value; the invariant above defines which threads may use its target.
         nonisolated(unsafe) let initial = State(connection: connection)
         state = Mutex(initial)
         self.limit = limit
         self.isAbortedAtStop = isAbortedAtStop
     }
 
-    /// Whether the client has gone, the server has stopped, the stream was aborted, or everything was sent after ``finish()``.
+    /// Whether the client has disconnected, the server has stopped, the stream was aborted, or everything was sent
+    /// after ``finish()``.
     public var isClosed: Bool { state.withLock { $0.isClosed || $0.isAborted } }
 
-    /// How many bytes were sent.
+    /// Number of sent bytes.
     var sentBytes: Int { state.withLock(\.sentBytes) }
 
     /// Queues bytes, from any thread. They are sent in the order of the calls. A write larger than the whole queue
-    /// (``HTTPServer/Configuration/streamQueueSize``) is taken while nothing waits.
+    /// (``HTTPServer/Configuration/streamQueueSize``) is accepted while nothing is queued.
     @discardableResult
     public func write(_ bytes: [UInt8]) -> WriteResult { write([bytes]) }
 
-    /// Queues parts, which are sent one after the other, as ``write(_:)-([UInt8])`` does. Either all of them are queued or none.
+    /// Queues parts, which are sent one after another, like ``write(_:)-([UInt8])``. Either all of them are queued or
+    /// none.
     ///
-    /// - Parameter holder: released when the parts are sent or the stream has closed; at once if they are not queued. It stands for
-    ///   their memory.
+    /// - Parameter holder: released when the parts are sent or the stream has closed; immediately if they are not
+    ///   queued. It represents their memory.
     @discardableResult
     public func write(_ parts: [[UInt8]], holding holder: (any Sendable & AnyObject)? = nil) -> WriteResult {
         let count = parts.reduce(0) { $0 + $1.count }
@@ -127,7 +133,7 @@ public final class HTTPStream: Sendable {
         }
     }
 
-    /// Ends the body after what is queued, from any thread.
+    /// Ends the body after the queued bytes, from any thread.
     public func finish() {
         state.withLock { state in
             guard !state.isClosed else { return }
@@ -136,8 +142,8 @@ public final class HTTPStream: Sendable {
         }
     }
 
-    /// Drops what is queued and cuts the connection, from any thread, so that the client sees that the body is not complete. A finished
-    /// stream is aborted, too, unless all of it is sent.
+    /// Discards queued bytes and cuts the connection, from any thread, so that the client detects that the body is
+    /// incomplete. A finished stream can also be aborted, unless all of it is sent.
     public func abort() {
         let chunks = state.withLock { state in
             guard !state.isClosed else { return [Chunk]() }
@@ -151,8 +157,8 @@ public final class HTTPStream: Sendable {
         _ = consume chunks
     }
 
-    /// Calls `handler` once when the stream has closed for whatever reason: on one of the server's threads, or at once
-    /// when it is closed already.
+    /// Calls `handler` once when the stream has closed for any reason: on one of the server's threads, or immediately
+    /// if it is already closed.
     public func onClose(_ handler: @escaping @Sendable () -> Void) {
         let isClosed = state.withLock { state in
             if !state.isClosed { state.closeHandlers.append(handler) }
@@ -161,9 +167,9 @@ public final class HTTPStream: Sendable {
         if isClosed { handler() }
     }
 
-    /// Sets what is called, once after each time that a write was ``WriteResult/full`` and however many were, when at least
-    /// half of the queue is free again: on one of the server's threads, which must not be blocked. It may write. To be set
-    /// once, before the first write.
+    /// Sets a handler that is called when at least half of the queue is free again after one or more writes returned
+    /// ``WriteResult/full``. It is called on one of the server's threads, must not block, and may write. Set it once,
+    /// before the first write.
     public func onRoom(_ handler: @escaping @Sendable () -> Void) {
         state.withLock { $0.roomHandler = handler }
     }
@@ -174,10 +180,10 @@ public final class HTTPStream: Sendable {
         MHD_resume_connection(state.connection)
     }
 
-    /// Fills `buffer` on the connection's thread. With nothing to send it suspends the connection and returns 0.
+    /// Fills `buffer` on the connection's thread. If there is nothing to send, suspends the connection and returns 0.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        // The lock's closure must not mix the buffer with the state; a number carries no such suspicion. The buffer is
-        // this thread's alone.
+        // The compiler does not allow the lock's closure to use both the buffer and the state, but it allows a number.
+        // Only this thread uses the buffer.
         let address = UInt(bitPattern: buffer.baseAddress)
         let size = buffer.count
         let (count, released, roomHandler) = state.withLock {
@@ -196,18 +202,18 @@ public final class HTTPStream: Sendable {
             state.owesRoom = false
             return (count, released, state.isFinished ? nil : state.roomHandler)
         }
-        // Outside the lock, and before there is said to be room.
+        // Outside the lock, and before free space is reported.
         _ = consume released
         roomHandler?()
         return count
     }
 
-    /// Says, on the connection's thread, that the connection is done with.
+    /// Called on the connection's thread when the connection has ended.
     func close() {
         let (handlers, chunks) = state.withLock { state in
             state.isClosed = true
             state.queuedBytes = 0
-            // Handlers tend to hold the stream.
+            // Handlers often reference the stream.
             state.roomHandler = nil
             defer {
                 state.closeHandlers = []
@@ -223,11 +229,11 @@ public final class HTTPStream: Sendable {
 
 /// `MHD_CONTENT_READER_END_OF_STREAM`, a macro that is not imported.
 private let MHD_CONTENT_READER_END_OF_STREAM_VALUE = -1
-/// `MHD_CONTENT_READER_END_WITH_ERROR`, the same.
+/// `MHD_CONTENT_READER_END_WITH_ERROR`, another macro that is not imported.
 private let MHD_CONTENT_READER_END_WITH_ERROR_VALUE = -2
 
 extension HTTPStream {
-    /// libmicrohttpd's response that reads this stream and holds it alive, or `nil` when memory is short.
+    /// Returns a response of libmicrohttpd that reads this stream and keeps it alive; `nil` if memory runs out.
     func makeResponse(headers: [(name: String, value: String)]) -> OpaquePointer? {
         let context = Unmanaged.passRetained(self)
         let response = MHD_create_response_from_callback(

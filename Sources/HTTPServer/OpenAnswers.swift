@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// The requests that are owed an answer: what ``HTTPServer/stop()`` must bring to an end before libmicrohttpd stops, which
+/// The requests without a complete answer. ``HTTPServer/stop()`` must end them before libmicrohttpd stops, because it
 /// aborts the process while a connection is suspended.
 final class OpenAnswers: Sendable {
     private struct State {
@@ -11,13 +11,14 @@ final class OpenAnswers: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Entered once for every answer that has begun, left when it is sent or its connection is gone.
+    /// Entered for every answer that has begun; left when it is sent or its connection has ended.
     private let begun = DispatchGroup()
 
     /// The number of suspended requests and of open streams.
     var counts: (pending: Int, streams: Int) { state.withLock { ($0.pending.count, $0.streams.count) } }
 
-    /// Registers a request that is about to be suspended, unless `limit` are already or the server stops.
+    /// Registers a request that is about to be suspended, unless `limit` requests are already suspended or the server
+    /// stops.
     func add(_ pending: PendingResponse, limit: Int) -> Bool {
         state.withLock { state in
             guard !state.isStopping, state.pending.count < limit else { return false }
@@ -26,7 +27,7 @@ final class OpenAnswers: Sendable {
         }
     }
 
-    /// Registers a stream, unless `limit` are open already or the server stops.
+    /// Registers a stream, unless `limit` streams are already open or the server stops.
     func add(_ stream: HTTPStream, limit: Int) -> Bool {
         state.withLock { state in
             guard !state.isStopping, state.streams.count < limit else { return false }
@@ -43,15 +44,16 @@ final class OpenAnswers: Sendable {
         state.withLock { _ = $0.streams.removeValue(forKey: ObjectIdentifier(stream)) }
     }
 
-    /// An answer has begun; `ended` follows for each.
+    /// Records that an answer has begun; `ended` follows for each.
     func begin() { begun.enter() }
 
-    /// An answer is sent, or its connection is gone.
+    /// Records that an answer is sent, or its connection has ended.
     func ended() { begun.leave() }
 
-    /// Takes no more, answers what is suspended with `response`, ends the streams, and waits until all is sent.
+    /// Accepts no more requests, answers suspended ones with `response`, ends the streams, and waits until everything
+    /// is sent.
     ///
-    /// - Returns: Whether all was sent within `timeout`. If not, still nothing is suspended.
+    /// - Returns: whether everything was sent within `timeout`. Even if not, no request is suspended any more.
     func endAll(with response: HTTPResponse, timeout: Duration) -> Bool {
         let (pending, streams) = state.withLock { state in
             state.isStopping = true

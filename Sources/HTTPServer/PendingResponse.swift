@@ -1,20 +1,20 @@
 import CMicroHTTPD
 import Synchronization
 
-/// A suspended request that waits for its response.
+/// A suspended request without a response.
 public final class PendingResponse: Sendable {
-    /// What a request is answered with.
+    /// The answer to a request.
     enum Answer: Sendable {
         case response(HTTPResponse)
         case stream(status: Int, headers: [(name: String, value: String)], @Sendable (HTTPStream) -> Void)
     }
 
-    /// What the connection's thread finds.
+    /// The result for the connection's thread.
     enum Outcome {
         case answer(Answer)
-        /// Nothing yet.
+        /// No answer yet.
         case nothing
-        /// The client has gone.
+        /// The client has disconnected.
         case departed
     }
 
@@ -25,9 +25,9 @@ public final class PendingResponse: Sendable {
         case waiting(connection: OpaquePointer)
         /// The connection is resumed, or was never suspended; its thread will take the answer.
         case ready(Answer)
-        /// The answer is handed over.
+        /// The answer was taken.
         case ended
-        /// The client went before there was an answer.
+        /// The client disconnected before there was an answer.
         case departed
     }
 
@@ -38,16 +38,17 @@ public final class PendingResponse: Sendable {
     }
 
     /// Invariant: the connection is resumed with the lock held, and its thread takes the lock (`take`, `end`) before it
-    /// lets go of the connection. So neither the connection nor the daemon is freed while `complete` uses them.
+    /// releases the connection. Therefore neither the connection nor the daemon is freed while `complete` uses them.
     private let state: Mutex<State>
 
     init(connection: OpaquePointer) {
-        // A pointer is a value; the invariant above says who may use what it points to.
+        // A pointer is a value; the invariant above defines which threads may use its target.
         nonisolated(unsafe) let initial = State(phase: .new(connection: connection))
         state = Mutex(initial)
     }
 
-    /// Whether a response is still wanted: `false` once it was completed, here or by the server when it stopped, or the client has gone.
+    /// Whether a response is still needed: `false` once it was completed, here or by the stopping server, or the client
+    /// has disconnected.
     public var isWaiting: Bool {
         state.withLock {
             switch $0.phase {
@@ -59,18 +60,19 @@ public final class PendingResponse: Sendable {
 
     /// Answers the request, from any thread. Only the first call counts.
     ///
-    /// - Returns: Whether this call was the one that answered.
+    /// - Returns: whether this call has answered the request.
     @discardableResult
     public func complete(_ response: HTTPResponse) -> Bool { complete(with: .response(response)) }
 
-    /// Answers the request with a response whose body is written as it comes into being, from any thread. Only the first call of
+    /// Answers the request with a response whose body is written over time, from any thread. Only the first call of
     /// this method and ``complete(_:)`` counts.
     ///
-    /// The body has an end: if the server stops before ``HTTPStream/finish()``, the connection is cut, so that the client does not take
-    /// the part for the whole.
+    /// The body has an end: if the server stops before ``HTTPStream/finish()``, the connection is cut, so that the
+    /// client does not treat the partial body as complete.
     ///
-    /// - Parameter start: Called as that of ``HTTPReply/stream(status:headers:_:)``, on one of the server's threads. It must not block.
-    /// - Returns: Whether this call was the one that answered.
+    /// - Parameter start: called like that of ``HTTPReply/stream(status:headers:_:)``, on one of the server's threads.
+    ///   It must not block.
+    /// - Returns: whether this call has answered the request.
     @discardableResult
     public func complete(
         status: Int,
@@ -80,8 +82,8 @@ public final class PendingResponse: Sendable {
         complete(with: .stream(status: status, headers: headers, start))
     }
 
-    /// Sets what is called once if the client goes before the request is answered: on one of the server's threads, which must not be
-    /// blocked, or at once if it has gone already. Set once.
+    /// Sets a handler that is called once if the client disconnects before the request is answered: on one of the
+    /// server's threads, where it must not block, or immediately if the client has already disconnected. Set it once.
     public func onDeparture(_ handler: @escaping @Sendable () -> Void) {
         let hasDeparted = state.withLock { state in
             switch state.phase {
@@ -111,7 +113,8 @@ public final class PendingResponse: Sendable {
         return isFirst
     }
 
-    /// The client has gone, as a ``DepartureWatch`` has seen. The connection's thread will close the connection.
+    /// Called when a ``DepartureWatch`` has detected that the client has disconnected. The connection's thread will
+    /// close the connection.
     func depart() {
         let handler = state.withLock { state -> (@Sendable () -> Void)? in
             guard case .waiting(let connection) = state.phase else { return nil }
@@ -122,9 +125,9 @@ public final class PendingResponse: Sendable {
         handler?()
     }
 
-    /// Suspends the connection, on its thread, unless the answer is there already.
+    /// Suspends the connection, on its thread, unless the answer is already available.
     ///
-    /// - Returns: Whether it is suspended.
+    /// - Returns: whether it is suspended.
     func suspend() -> Bool {
         state.withLock { state in
             guard case .new(let connection) = state.phase else { return false }
@@ -134,7 +137,7 @@ public final class PendingResponse: Sendable {
         }
     }
 
-    /// The answer, once, on the connection's thread.
+    /// Returns the answer, once, on the connection's thread.
     func take() -> Outcome {
         state.withLock { state in
             switch state.phase {
@@ -147,7 +150,7 @@ public final class PendingResponse: Sendable {
         }
     }
 
-    /// Says, on the connection's thread, that the connection is done with.
+    /// Called on the connection's thread when the connection has ended.
     func end() {
         let handler = state.withLock { state -> (@Sendable () -> Void)? in
             switch state.phase {

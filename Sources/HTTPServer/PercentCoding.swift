@@ -1,7 +1,7 @@
 /// Decoding of percent escapes (RFC 3986, section 2.1) in one path segment, query name or query value.
 enum PercentCoding {
-    /// The text that `bytes` stand for, or `nil` where an escape is malformed, a byte is a control character (`%00` among
-    /// them) or the result is not UTF-8.
+    /// Returns the decoded text of `bytes`; `nil` if an escape is malformed, a byte is a control character (including
+    /// `%00`) or the result is not UTF-8.
     static func decode(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
         guard isPlain(bytes) else {
             guard let decoded = unescape(bytes) else { return nil }
@@ -10,7 +10,7 @@ enum PercentCoding {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The bytes that `bytes` stand for, or `nil` where an escape is malformed or a byte is a control character.
+    /// Returns the decoded bytes of `bytes`; `nil` if an escape is malformed or a byte is a control character.
     static func unescape(_ bytes: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         var decoded: [UInt8] = []
         decoded.reserveCapacity(bytes.count)
@@ -30,7 +30,7 @@ enum PercentCoding {
         return decoded
     }
 
-    /// Whether `bytes` are printable ASCII without an escape and so stand for themselves.
+    /// Returns whether `bytes` are printable ASCII without escapes, so that they need no decoding.
     static func isPlain(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "%") }
     }

@@ -13,13 +13,13 @@ public struct Problem: Error, Sendable {
         case boolean(Bool)
     }
 
-    /// A URI that names the kind of problem and never changes.
+    /// A URI that identifies the kind of problem and never changes.
     public var type: String
     /// A short summary, the same for every problem of this type.
     public var title: String
     /// The status code of the response.
     public var status: Int
-    /// What went wrong this time.
+    /// The description of this occurrence.
     public var detail: String?
     /// Extension members (RFC 9457, section 3.2), in the order in which they are written.
     public var members: [(name: String, value: Member)]
@@ -70,10 +70,10 @@ public struct Problem: Error, Sendable {
         return json
     }
 
-    /// Most bodies are smaller.
+    /// Initial capacity; most bodies are smaller.
     private static let usualSize = 512
 
-    /// The details as a response with the media type `application/problem+json`.
+    /// Returns the details as a response with the media type `application/problem+json`.
     public func response() -> HTTPResponse {
         HTTPResponse(
             status: status,
@@ -88,7 +88,7 @@ package func appendJSONString(_ text: String, to json: inout [UInt8]) {
     json.append(UInt8(ascii: "\""))
     var text = text
     text.withUTF8 { bytes in
-        // Few texts have anything to escape.
+        // Few texts contain characters to escape.
         guard bytes.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else {
             json.append(contentsOf: bytes)
             return

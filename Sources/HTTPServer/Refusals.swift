@@ -1,8 +1,8 @@
-/// The answers that the server gives without asking a handler, built once.
+/// The answers that the server sends without calling a handler, built once.
 ///
 /// libmicrohttpd answers some malformed requests itself; see ``HTTPServer``.
 final class Refusals: Sendable {
-    /// 400: the target is no path, or an escape in path or query is malformed, a control character or not UTF-8.
+    /// 400: the target is not a path, or an escape in the path or query is malformed, a control character or not UTF-8.
     let malformedTarget: HTTPResponse
     /// 400: the framing is ambiguous (RFC 9112, sections 3.2, 5.1 and 6.3).
     let malformedRequest: HTTPResponse
@@ -10,24 +10,26 @@ final class Refusals: Sendable {
     let notFound: HTTPResponse
     /// 413
     let contentTooLarge: HTTPResponse
-    /// The same as a whole message, for a connection on which libmicrohttpd takes no response any more.
+    /// The same as a complete message, for a connection on which libmicrohttpd no longer accepts a response.
     let contentTooLargeMessage: [UInt8]
-    /// 503: the memory for request bodies is used up. As a whole message, because it is found out amid a body.
+    /// 503: the memory for request bodies is used up. A complete message, because this is detected while a body is
+    /// received.
     let overBudgetMessage: [UInt8]
-    /// 421: an upgrade to WebSocket that came over a kept-alive connection.
+    /// 421: an upgrade to WebSocket on a kept-alive connection.
     let misdirected: HTTPResponse
     /// 431
     let headerTooLarge: HTTPResponse
     /// 501: a transfer coding other than chunked (RFC 9112, section 6.1).
     let unknownTransferCoding: HTTPResponse
-    /// 503: no new work, or no more of it. They differ in `Retry-After`.
+    /// 503: the server accepts no new work. The responses differ in `Retry-After`.
     private let drainings: [HTTPResponse]
-    /// 503: as many requests wait or stream as may.
+    /// 503: the maximum number of suspended requests or streams is reached.
     let overloaded: HTTPResponse
 
     private let prefix: String
 
-    /// Returns one of the responses to a request while the server drains, so that clients do not all come back at once.
+    /// Returns one of the responses to a request while the server drains, so that clients do not all return at the same
+    /// time.
     var draining: HTTPResponse { drainings.randomElement() ?? overloaded }
 
     /// - Parameter drainRetryAfter: the values of `Retry-After` while the server drains, in seconds; 0 counts as 1.
@@ -112,7 +114,7 @@ final class Refusals: Sendable {
         ).response()
     }
 
-    /// A problem as a whole response message.
+    /// Returns a problem as a complete response message.
     private static func message(_ problem: Problem) -> [UInt8] {
         let body = problem.body
         var head = "HTTP/1.1 \(problem.status) \(problem.title)\r\nContent-Type: application/problem+json\r\n"
@@ -120,13 +122,13 @@ final class Refusals: Sendable {
         return Array("\(head)Content-Length: \(body.count)\r\n\r\n".utf8) + body
     }
 
-    /// Returns a whole message with one more header field.
+    /// Returns a complete message with one more header field.
     static func adding(_ name: String, _ value: String, to message: [UInt8]) -> [UInt8] {
         guard let end = message.firstIndex(of: UInt8(ascii: "\n")) else { return message }
         return message[...end] + Array("\(name): \(value)\r\n".utf8) + message[(end + 1)...]
     }
 
-    /// 405
+    /// Returns the response 405 with `Allow`.
     func methodNotAllowed(allow: String) -> HTTPResponse {
         Problem(
             type: prefix + "method-not-allowed",

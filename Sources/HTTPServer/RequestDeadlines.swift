@@ -2,12 +2,13 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Cuts the connections whose clients take too long to send a request, however many bytes keep them from being idle:
-/// libmicrohttpd limits only the time without progress.
+/// Cuts the connections of clients that take too long to send a request, even if single bytes keep the connection from
+/// being idle: libmicrohttpd limits only the time without progress.
 ///
-/// libmicrohttpd does not tell when the first byte of a request has come. On a kept-alive connection it comes within
-/// ``HTTPServer/Configuration/connectionTimeout`` of the end of the last response, or the connection is closed as idle. So
-/// the deadline of such a request is later by that time, and neither idle connections nor requests in time are hit.
+/// libmicrohttpd does not report when the first byte of a request arrives. On a kept-alive connection, it arrives
+/// within ``HTTPServer/Configuration/connectionTimeout`` after the end of the last response, or the connection is
+/// closed as idle. Therefore the deadline of such a request is later by that time, so that neither idle connections nor
+/// requests in time are affected.
 final class RequestDeadlines: Sendable {
     /// One open connection.
     final class Connection: Sendable {
@@ -16,16 +17,17 @@ final class RequestDeadlines: Sendable {
         let peer: String
         /// See ``HTTPRequestHead/connectionContext``.
         let context: (any Sendable & AnyObject)?
-        /// When the body of the request must have come, in milliseconds of `now()`; `Int.max` while none is awaited.
+        /// When the body of the request must be complete, in milliseconds of `now()`; `Int.max` if none is expected.
         private let deadline: Atomic<Int>
-        /// Since when no request is being answered, in milliseconds of `now()`; `Int.max` while one is. In the future for a new
-        /// connection.
+        /// Since when no request is being answered, in milliseconds of `now()`; `Int.max` while one is being answered.
+        /// In the future for a new connection.
         private let idleSince: Atomic<Int>
         /// Whether it was cut in favour of a new connection. Written with the lock of `connections` held.
         fileprivate let isCut = Atomic(false)
-        /// How long after the end of a response the body of the next request must have come, in milliseconds.
+        /// Maximum time from the end of a response to the end of the next request's body, in milliseconds.
         private let timeoutAfterResponse: Int
-        /// See ``HTTPRequestHead/connectionState``. Invariant: only the thread of the connection uses it, while it reads a head.
+        /// See ``HTTPRequestHead/connectionState``. Invariant: only the thread of the connection uses it, while it
+        /// reads a head.
         nonisolated(unsafe) var state: (any Sendable & AnyObject)?
 
         fileprivate init(
@@ -43,13 +45,13 @@ final class RequestDeadlines: Sendable {
             self.timeoutAfterResponse = timeoutAfterResponse
         }
 
-        /// The head of a request has come.
+        /// Called when the head of a request is complete.
         func requestBegins() { idleSince.store(.max, ordering: .relaxed) }
 
-        /// Nothing of the request is awaited any more.
+        /// Called when the request is complete or no longer read.
         func answerBegins() { deadline.store(.max, ordering: .relaxed) }
 
-        /// The next request may come.
+        /// Called when an answer is sent, and the next request may arrive.
         func answerEnds() {
             deadline.store(now() + timeoutAfterResponse, ordering: .relaxed)
             idleSince.store(now(), ordering: .relaxed)
@@ -67,26 +69,27 @@ final class RequestDeadlines: Sendable {
     private struct State {
         /// The open connections by descriptor.
         var open: [Int32: Connection] = [:]
-        /// Idle connections and since when, those that are idle longest last. Some may no longer be idle, or open.
+        /// Idle connections with their start of idleness, the longest idle last. May contain connections that are no
+        /// longer idle or open.
         var candidates: [(connection: Connection, idleSince: Int)] = []
-        /// The connections that were cut and that libmicrohttpd has not closed yet.
+        /// Number of cut connections that libmicrohttpd has not closed yet.
         var cutting = 0
     }
 
-    /// Maximum number of connections that were cut and that libmicrohttpd has not closed yet.
+    /// Maximum number of cut connections that libmicrohttpd has not closed yet.
     static let maximumCutting = 32
-    /// How long a connection does not count as idle before its first request, in milliseconds.
+    /// The time in which a new connection without a request does not count as idle, in milliseconds.
     private static let firstRequestTime = 1000
-    /// Idle connections that are looked up at once, since all connections have to be looked at.
+    /// Number of idle connections that are determined together, because all connections must be visited.
     private static let maximumCandidates = 64
 
-    /// Invariant: a descriptor is used only with the lock held, and is taken out of `open` before libmicrohttpd closes it. So no other
-    /// file has its number.
+    /// Invariant: a descriptor is used only with the lock held, and is removed from `open` before libmicrohttpd closes
+    /// it. Therefore no other file has its number.
     private let connections = Mutex(State())
     private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
-    /// Seconds.
+    /// In seconds.
     private let requestTimeout: Int
-    /// Seconds.
+    /// In seconds.
     private let connectionTimeout: Int
 
     init(_ configuration: HTTPServer.Configuration) {
@@ -94,7 +97,7 @@ final class RequestDeadlines: Sendable {
         connectionTimeout = max(1, configuration.connectionTimeout)
     }
 
-    /// Begins to look for late requests.
+    /// Starts the checks for late requests.
     func start() {
         let milliseconds = max(1000, requestTimeout * 1000 / 4)
         timer.withLock { timer in
@@ -110,7 +113,7 @@ final class RequestDeadlines: Sendable {
         }
     }
 
-    /// Looks no more.
+    /// Stops the checks.
     func stop() {
         timer.withLock { timer in
             timer?.cancel()
@@ -131,7 +134,7 @@ final class RequestDeadlines: Sendable {
         return connection
     }
 
-    /// The connection's descriptor is about to be closed.
+    /// Called when the connection's descriptor is about to be closed.
     ///
     /// - Returns: whether it was cut by ``cutLongestIdle()``.
     func remove(_ connection: Connection) -> Bool {
@@ -145,7 +148,7 @@ final class RequestDeadlines: Sendable {
 
     /// Cuts the connection that has been without a request longest.
     ///
-    /// - Returns: whether there was one. Not if too many are being cut.
+    /// - Returns: whether there was one; false if too many are being cut.
     func cutLongestIdle() -> Bool {
         connections.withLock { connections in
             guard connections.cutting < Self.maximumCutting else { return false }
@@ -167,7 +170,7 @@ final class RequestDeadlines: Sendable {
         }
     }
 
-    /// Returns connections that have been idle longest, these last.
+    /// Returns the connections that have been idle longest, with the longest idle last.
     private static func candidates(
         among open: some Collection<Connection>
     ) -> [(connection: Connection, idleSince: Int)] {
@@ -180,7 +183,7 @@ final class RequestDeadlines: Sendable {
         return idle.prefix(maximumCandidates).reversed()
     }
 
-    /// Ends the sockets of those that are late; their threads then find them closed by the client.
+    /// Shuts down the sockets of late clients; their threads then treat them as closed by the client.
     private func cutLate() {
         let time = now()
         connections.withLock { connections in
@@ -191,7 +194,7 @@ final class RequestDeadlines: Sendable {
     }
 }
 
-/// Milliseconds of a monotonic clock that is cheap to read and exact to some milliseconds.
+/// Returns milliseconds of a monotonic clock that is cheap to read and accurate to a few milliseconds.
 private func now() -> Int {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC_COARSE, &time)

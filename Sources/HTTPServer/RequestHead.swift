@@ -1,20 +1,20 @@
 import CMicroHTTPD
 import Glibc
 
-/// What the server must know of a request's head before its body is read, gathered in one pass over the header fields and
-/// query items.
+/// The data of a request's head that the server needs before the body is read, collected in one pass over the header
+/// fields and query items.
 struct RequestHead {
     /// The declared length of the body; 0 without one.
     private(set) var contentLength: UInt64 = 0
-    /// Whether the body comes in chunks.
+    /// Whether the body is chunked.
     private(set) var isChunked = false
-    /// Whether the client waits for the server's word before it sends the body.
+    /// Whether the client waits for permission before it sends the body.
     private(set) var expectsContinue = false
-    /// Whether the client asks for WebSocket.
+    /// Whether the client requests an upgrade to WebSocket.
     private(set) var wantsWebSocket = false
-    /// The ids of the request.
+    /// Returns the ids of the request.
     ///
-    /// - Parameter isRequired: whether it gets an id if it has brought none.
+    /// - Parameter isRequired: whether it gets an id if the client has sent none.
     func identity(isRequired: Bool) -> RequestIdentity? {
         guard requestId != nil || traceparent != nil || isRequired else { return nil }
         return RequestIdentity(
@@ -24,12 +24,12 @@ struct RequestHead {
         )
     }
 
-    /// Whether two readers of this head could disagree on where the request ends, which host it is for, or which origin it is from.
+    /// Whether two readers of this head could disagree on the end of the request, its host, or its origin.
     var isAmbiguous: Bool {
         hasMalformedField || contentLengths > 1 || hosts > 1 || origins > 1 || (isHTTP11 && hosts == 0)
             || (transferCodings > 0 && (contentLengths > 0 || !isHTTP11))
     }
-    /// Whether the body comes in a transfer coding other than chunked.
+    /// Whether the body uses a transfer coding other than chunked.
     var hasUnknownTransferCoding: Bool { transferCodings > 1 || (transferCodings == 1 && !isChunked) }
     /// Whether an escape in the query is malformed.
     private(set) var hasMalformedQuery = false
@@ -43,11 +43,11 @@ struct RequestHead {
     private var transferCodings = 0
     private var hosts = 0
     private var origins = 0
-    /// The first `X-Request-Id` and the first `traceparent`. They are there as long as the head is.
+    /// The first `X-Request-Id` and the first `traceparent`. Valid as long as the head.
     private var requestId: UnsafePointer<CChar>?
     private var traceparent: UnsafePointer<CChar>?
 
-    /// Reads the head of the request that `connection` is at.
+    /// Reads the head of the current request on a connection.
     init(_ connection: OpaquePointer, version: UnsafePointer<CChar>) {
         isHTTP11 = strcmp(version, "HTTP/1.0") != 0
         withUnsafeMutablePointer(to: &self) { head in
@@ -73,10 +73,11 @@ struct RequestHead {
             hasMalformedField = true
             return
         }
-        // libmicrohttpd appends a folded line to the name of the field, for which it copies the name: then the value lies before
-        // it, and otherwise behind it. Such a name could be completed to any other, and a proxy may unfold the value.
+        // libmicrohttpd appends a folded line to the name of the field, for which it copies the name. In this case, the
+        // value is before the name in memory, otherwise after it. Such a name could be extended to any other name, and
+        // a proxy may unfold the value.
         if value < name + size { hasMalformedField = true }
-        // Nobody sends these in good faith.
+        // Legitimate clients do not send these.
         if size > 14 && strncasecmp(name, "Content-Length", 14) == 0
             || size > 17 && strncasecmp(name, "Transfer-Encoding", 17) == 0
         {
@@ -97,7 +98,7 @@ struct RequestHead {
             if requestId == nil { requestId = value }
         case 14 where strcasecmp(name, "Content-Length") == 0:
             contentLengths += 1
-            // libmicrohttpd has answered anything but digits that fit.
+            // libmicrohttpd has already refused everything but a number that fits.
             contentLength = UInt64(strtoull(value, nil, 10))
         case 17 where strcasecmp(name, "Transfer-Encoding") == 0:
             transferCodings += 1
@@ -106,7 +107,7 @@ struct RequestHead {
         }
     }
 
-    /// Returns a value without the space that libmicrohttpd leaves behind it.
+    /// Returns a value without trailing space, which libmicrohttpd does not remove.
     private func trimmed(_ value: UnsafePointer<CChar>) -> String {
         var length = strlen(value)
         while length > 0, value[length - 1] == 0x20 || value[length - 1] == 0x09 { length -= 1 }
@@ -115,7 +116,7 @@ struct RequestHead {
         }
     }
 
-    /// Whether `token` is in a comma-separated list, in any case.
+    /// Returns whether a comma-separated list contains `token`, in any case.
     private func hasToken(_ list: UnsafePointer<CChar>, _ token: String) -> Bool {
         var rest = list
         while true {

@@ -1,7 +1,7 @@
 /// The ids of a request, for the response and for log lines.
 public struct RequestIdentity: Sendable, Equatable {
-    /// Those of the request whose admission or handler runs, also in tasks that the handler has started. Nil outside of requests, and in
-    /// requests without ids, which are most.
+    /// The ids of the request whose admission or handler is running, also in tasks that the handler has started. Nil
+    /// outside requests, and in requests without ids, which are most.
     @TaskLocal public static var current: RequestIdentity?
 
     /// Maximum length of an id that a client sends.
@@ -15,9 +15,9 @@ public struct RequestIdentity: Sendable, Equatable {
     /// Returns the ids of a request; nil if it needs none.
     ///
     /// - Parameters:
-    ///   - requestId: the value of `X-Request-Id`; another one is made if it is not valid.
+    ///   - requestId: the value of `X-Request-Id`; if it is not valid, a new id is created.
     ///   - traceparent: the value of `traceparent`, which is ignored if it is not valid.
-    ///   - isRequired: whether the request gets an id if it has brought none.
+    ///   - isRequired: whether the request gets an id if the client has sent none.
     public init?(requestId: String?, traceparent: String?, isRequired: Bool) {
         let trace = traceparent.flatMap(Self.trace)
         guard requestId != nil || trace != nil || isRequired else { return nil }
@@ -31,7 +31,7 @@ public struct RequestIdentity: Sendable, Equatable {
 
     /// Calls a closure with ids as ``current``.
     ///
-    /// - Parameter identity: nil calls the closure as it is.
+    /// - Parameter identity: the ids; nil calls the closure unchanged.
     public static func use<Result>(_ identity: RequestIdentity?, _ body: () throws -> Result) rethrows -> Result {
         guard let identity else { return try body() }
         return try $current.withValue(identity, operation: body)
@@ -62,7 +62,8 @@ public struct RequestIdentity: Sendable, Equatable {
         1...maximumLength ~= id.utf8.count && id.utf8.allSatisfy { 0x21...0x7E ~= $0 }
     }
 
-    /// Returns the trace id of a `traceparent`: `00-<32 digits>-<16 digits>-<2 digits>`. Later versions may append fields.
+    /// Returns the trace id of a `traceparent`: `00-<32 digits>-<16 digits>-<2 digits>`. Later versions may append
+    /// fields.
     private static func trace(of traceparent: String) -> String? {
         let text = Array(traceparent.utf8)
         guard text.count >= 55, text[2] == dash, text[35] == dash, text[52] == dash else { return nil }

@@ -2,10 +2,11 @@ import CMicroHTTPD
 import Glibc
 import Synchronization
 
-/// What libmicrohttpd's callbacks do, on its threads: judges heads, gathers bodies, calls handlers, queues responses.
+/// Performs the work of libmicrohttpd's callbacks, on its threads: checks heads, collects bodies, calls handlers,
+/// queues responses.
 ///
-/// libmicrohttpd calls `process` once with the head, then for each part of the body, then without a part until it has a
-/// response. A response queued in the first call ends the connection.
+/// libmicrohttpd calls `process` once with the head, then for each part of the body, then without a part until there is
+/// a response. A response that is queued in the first call ends the connection.
 final class RequestProcessor: Sendable {
     let counters = Counters()
     let times: RequestTimes
@@ -14,20 +15,20 @@ final class RequestProcessor: Sendable {
     /// Nil if the process has no descriptors left.
     private let departures = DepartureWatch()
     let isDraining = Atomic<Bool>(false)
-    /// The contexts of connections that libmicrohttpd has not begun to serve, by descriptor. If it closes one before that, the entry
-    /// stays until the next connection with the number replaces it.
+    /// The contexts of connections that libmicrohttpd does not yet serve, by descriptor. If it closes a connection
+    /// earlier, the entry stays until the next connection with the number replaces it.
     let contexts = Mutex<[Int32: any Sendable & AnyObject]>([:])
     let refusals: Refusals
 
     private static let idField = "X-Request-Id"
-    /// The most bytes of a stream that the kernel takes beyond what it has sent.
+    /// Maximum number of bytes of a stream that the kernel buffers beyond those already sent.
     private static let unsentBytes: CInt = 128 * 1024
 
     private let configuration: HTTPServer.Configuration
     private let routes: RouteTree
     private let reports: RequestReports?
     private let admission: (@Sendable (borrowing HTTPRequestHead) -> HTTPAdmission)?
-    /// To `OPTIONS *`, which asks about the server as a whole (RFC 9110, section 9.3.7).
+    /// The response to `OPTIONS *`, which is about the server as a whole (RFC 9110, section 9.3.7).
     private let serverOptions: HTTPResponse
 
     init(configuration: HTTPServer.Configuration, router: Router) {
@@ -42,7 +43,7 @@ final class RequestProcessor: Sendable {
         serverOptions = HTTPResponse(status: 204, headers: [("Allow", methods)])
     }
 
-    /// A connection is there. Leaves what watches it in `context`.
+    /// Called when a connection is opened. Stores its watched connection in `context`.
     func open(_ connection: OpaquePointer, context: inout UnsafeMutableRawPointer?) {
         let peer = withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(CMHD_PEER_SIZE)) { buffer in
             guard let start = buffer.baseAddress else { return "" }
@@ -54,7 +55,7 @@ final class RequestProcessor: Sendable {
         context = Unmanaged.passRetained(deadlines.add(descriptor, peer: peer, context: adopted)).toOpaque()
     }
 
-    /// A connection is done with; its descriptor is still open.
+    /// Called when a connection has ended; its descriptor is still open.
     func close(context: inout UnsafeMutableRawPointer?) {
         guard let watched = context else {
             counters.dismiss()
@@ -62,11 +63,11 @@ final class RequestProcessor: Sendable {
         }
         context = nil
         let connection = Unmanaged<RequestDeadlines.Connection>.fromOpaque(watched).takeRetainedValue()
-        // A connection that was cut is no longer counted.
+        // A cut connection is no longer counted.
         if !deadlines.remove(connection) { counters.dismiss() }
     }
 
-    /// The first call for a request. Leaves its exchange in `context`.
+    /// Handles the first call for a request. Stores its exchange in `context`.
     func begin(
         _ connection: OpaquePointer,
         target: UnsafePointer<CChar>,
@@ -112,7 +113,7 @@ final class RequestProcessor: Sendable {
                 parameters = found
             case .answered(let response):
                 phase = .discarding(response)
-                // A client that waits for leave to send its body is told at once.
+                // A client that waits for permission to send its body gets the refusal immediately.
                 if head.expectsContinue { refusal = response }
             }
         }
@@ -135,18 +136,18 @@ final class RequestProcessor: Sendable {
         return queue(refusal, connection, exchange)
     }
 
-    /// Why the head can't be trusted; the connection ends with such an answer.
+    /// Returns the refusal of a head that can't be trusted; the connection ends with such an answer.
     private func refusalOfUnreadable(_ connection: OpaquePointer, _ head: borrowing RequestHead) -> HTTPResponse? {
         if cmhd_header_size(connection) > configuration.maximumHeaderSize { return refusals.headerTooLarge }
         if head.isAmbiguous { return refusals.malformedRequest }
         return head.hasUnknownTransferCoding ? refusals.unknownTransferCoding : nil
     }
 
-    /// Why an admitted request is refused before its body is read; the connection ends with such an answer.
+    /// Returns the refusal of an admitted request before its body is read; the connection ends with such an answer.
     private func refusalAtOnce(_ head: borrowing RequestHead, _ match: RouteTree.Match) -> HTTPResponse? {
         if isDraining.load(ordering: .relaxed) { return refusals.draining }
         if head.wantsWebSocket {
-            // A new connection does not help a client that has the wrong path.
+            // A new connection does not help if the path is wrong.
             if match.endpoint == nil, case .answered(let response) = match.outcome { return response }
             return refusals.misdirected
         }
@@ -179,7 +180,7 @@ final class RequestProcessor: Sendable {
         )
     }
 
-    /// The rest of a target in absolute form behind the scheme.
+    /// Returns the part of a target in absolute form after the scheme.
     private func authority(of target: UnsafePointer<CChar>) -> UnsafePointer<CChar>? {
         for scheme in ["http://", "https://"] where strncasecmp(target, scheme, scheme.utf8.count) == 0 {
             return target.advanced(by: scheme.utf8.count)
@@ -187,13 +188,13 @@ final class RequestProcessor: Sendable {
         return nil
     }
 
-    /// Where the target leads, in origin form, absolute form or asterisk form (RFC 9112, section 3.2).
+    /// Returns the match of a target in origin form, absolute form or asterisk form (RFC 9112, section 3.2).
     private func match(_ method: HTTPMethod?, _ target: UnsafePointer<CChar>) -> RouteTree.Match {
         if method == .options, strcmp(target, "*") == 0 { return .answered(serverOptions) }
         var path = target
         if let authority = authority(of: target) {
             path = authority.advanced(by: strcspn(authority, "/"))
-            // An empty path means the same as `/` (RFC 9110, section 4.2.3).
+            // An empty path is equivalent to `/` (RFC 9110, section 4.2.3).
             if path.pointee == 0 { return "/".withCString { match(method, path: $0) } }
         }
         return match(method, path: path)
@@ -206,18 +207,18 @@ final class RequestProcessor: Sendable {
         }
     }
 
-    /// A part of the body.
+    /// Handles a part of the body.
     func receive(_ bytes: UnsafeRawBufferPointer, _ connection: OpaquePointer, _ exchange: Exchange) -> MHD_Result {
         var refusal: [UInt8]
         let status: Int
         switch exchange.receive(bytes, limit: configuration.maximumBodySize) {
         case .taken: return .YES
-        // A chunked body that has grown too large.
+        // A chunked body that has become too large.
         case .tooLong: (refusal, status) = (refusals.contentTooLargeMessage, 413)
         case .overBudget: (refusal, status) = (refusals.overBudgetMessage, 503)
         }
-        // libmicrohttpd takes no response amid a body, so this one goes past it; nothing else is being sent, and a fresh response
-        // fits into the socket's buffer. MHD_NO closes the connection.
+        // libmicrohttpd accepts no response while it receives a body, so this one is written directly to the socket;
+        // nothing else is being sent, and a new response fits into the socket's buffer. MHD_NO closes the connection.
         counters.refused.add(1, ordering: .relaxed)
         exchange.phase = .answered
         exchange.status = status
@@ -230,7 +231,7 @@ final class RequestProcessor: Sendable {
         return .NO
     }
 
-    /// The request is complete, or its connection was resumed.
+    /// Answers a request that is complete, or whose connection was resumed.
     func answer(
         _ connection: OpaquePointer,
         target: UnsafePointer<CChar>,
@@ -287,7 +288,7 @@ final class RequestProcessor: Sendable {
         }
         begin(exchange)
         exchange.phase = .waiting(pending)
-        // The server may have stopped, and so have answered, since it was registered.
+        // Since the registration, the server may have stopped and therefore answered.
         guard pending.suspend() else { return answer(waitedFor: pending, connection, exchange) }
         start(pending)
         if pending.isWaiting { watch(connection, exchange) { pending.depart() } }
@@ -311,7 +312,7 @@ final class RequestProcessor: Sendable {
         }
     }
 
-    /// Calls `departed` if the client goes before the exchange ends.
+    /// Calls `departed` if the client disconnects before the exchange ends.
     private func watch(_ connection: OpaquePointer, _ exchange: Exchange, _ departed: @escaping @Sendable () -> Void) {
         if let entry = exchange.departure.take() { departures?.remove(entry) }
         exchange.departure = departures?.add(cmhd_descriptor(connection), departed)
@@ -346,7 +347,7 @@ final class RequestProcessor: Sendable {
         var headers = headers + answerHeaders(of: exchange, status: status)
         if exchange.method == .head {
             stream.finish()
-            // libmicrohttpd ends the body, which a response to HEAD does not have.
+            // libmicrohttpd sends an end of the body, which a response to HEAD does not have.
             headers.append(("Connection", "close"))
         }
         guard let response = stream.makeResponse(headers: headers) else { return .NO }
@@ -359,8 +360,9 @@ final class RequestProcessor: Sendable {
         return .YES
     }
 
-    /// What the kernel holds of a stream is out of reach for those who drop what has become old, and hides a client that
-    /// has gone without a word. Left to itself, Linux takes up to 4 MiB, and tries for a quarter of an hour.
+    /// Limits the kernel's send buffer. The server cannot drop old events among the buffered bytes, and they delay the
+    /// detection of a client that has disappeared without closing. By default, Linux buffers up to 4 MiB and retries
+    /// for a quarter of an hour.
     private func boundSocket(_ descriptor: Int32) {
         #if os(Linux)
             var unsentBytes = Self.unsentBytes
@@ -388,7 +390,7 @@ final class RequestProcessor: Sendable {
         }
     }
 
-    /// The header fields that an answer has besides its own.
+    /// Returns the header fields that are added to an answer.
     private func answerHeaders(of exchange: Exchange, status: Int) -> [(name: String, value: String)] {
         guard reports != nil, let id = exchange.id(forStatus: status) else {
             return exchange.answerHeaders
@@ -403,7 +405,7 @@ final class RequestProcessor: Sendable {
         openAnswers.begin()
     }
 
-    /// The request is over: answered, or its connection is gone.
+    /// Called when the request has ended: it was answered, or its connection has ended.
     func end(_ exchange: Exchange) {
         // While the descriptor is still open.
         if let entry = exchange.departure.take() { departures?.remove(entry) }

@@ -1,16 +1,16 @@
 import Synchronization
 
-/// Which requests are reported when they are over. It may change while the server runs.
+/// Selects the requests that are reported when they end. The selection may change while the server runs.
 ///
-/// The server reads a few numbers for each request, and calls nothing for one that is not reported.
+/// The server reads a few numbers for each request, and makes no calls for requests that are not reported.
 public final class RequestReports: Sendable {
-    /// The requests that are reported, besides slow ones.
+    /// The requests that are reported in addition to slow ones.
     public enum Selection: Sendable {
-        /// Not even slow ones.
+        /// No requests, not even slow ones.
         case none
-        /// Those whose response has at least this status.
+        /// Requests whose response has at least this status.
         case status(Int)
-        /// Also those whose clients have left before the response.
+        /// All requests, including those whose clients have disconnected before the response.
         case all
     }
 
@@ -22,13 +22,14 @@ public final class RequestReports: Sendable {
 
     /// Creates reports of no requests.
     ///
-    /// - Parameter report: called once for each request, on one of the server's threads, which it must not block: when its response is
-    ///   sent, its stream has ended, or its client has gone. Not called for requests that libmicrohttpd answers itself.
+    /// - Parameter report: called once for each request, on one of the server's threads, which it must not block: when
+    ///   its response is sent, its stream has ended, or its client has disconnected. Not called for requests that
+    ///   libmicrohttpd answers itself.
     public init(_ report: @escaping @Sendable (borrowing EndedRequest) -> Void) { self.report = report }
 
-    /// Selects what is reported from now on.
+    /// Selects the requests that are reported from now on.
     ///
-    /// - Parameter slowTime: the milliseconds from which on a request is slow.
+    /// - Parameter slowTime: the minimum duration of a slow request, in milliseconds.
     public func select(_ selection: Selection, slowTime: Int) {
         let status =
             switch selection {
@@ -41,8 +42,8 @@ public final class RequestReports: Sendable {
         reportsSlow.store(status != .max, ordering: .relaxed)
     }
 
-    /// Whether every request is reported. Then each gets an id. Otherwise those get one that bring `X-Request-Id`, or are answered with
-    /// status 400 or above.
+    /// Whether every request is reported. If so, each gets an id. Otherwise only requests with `X-Request-Id` and
+    /// requests that are answered with status 400 or above get one.
     var isComplete: Bool { minimumStatus.load(ordering: .relaxed) == 0 }
 
     func ended(_ exchange: Exchange, _ routes: RouteTree, nanoseconds: Int) {
@@ -54,23 +55,23 @@ public final class RequestReports: Sendable {
     }
 }
 
-/// A request that is over. It lives only as long as it is being reported.
+/// A request that has ended. It exists only while it is being reported.
 public struct EndedRequest: ~Copyable {
-    /// The nanoseconds from its head to its end.
+    /// The time from its head to its end, in nanoseconds.
     public let nanoseconds: Int
-    /// Whether it has taken long. Streams never have.
+    /// Whether it was slow. Always false for streams.
     public let isSlow: Bool
 
     let exchange: Exchange
     let routes: RouteTree
 
-    /// The method; nil if no route can have it.
+    /// The method; nil if it is not supported in routes.
     public var method: HTTPMethod? { exchange.requestMethod }
-    /// The path of the route as it was registered; nil if no route has the request's path.
+    /// The path of the route as registered; nil if no route has the request's path.
     public var pathTemplate: String? { exchange.endpoint.map { routes.pathTemplate(ofEndpoint: $0) } }
-    /// The status of the response; 0 if the client has left before.
+    /// The status of the response; 0 if the client has disconnected earlier.
     public var status: Int { exchange.status }
-    /// The bytes of the response's body. Of a stream, those that were sent.
+    /// Number of bytes in the response's body; for a stream, of the sent bytes.
     public var responseBytes: Int { exchange.responseBytes }
     /// Whether the response was a stream.
     public var isStream: Bool { exchange.isStream }
@@ -78,6 +79,6 @@ public struct EndedRequest: ~Copyable {
     public var identity: RequestIdentity? { exchange.identity }
     /// The context of the admission.
     public var context: (any Sendable & AnyObject)? { exchange.context }
-    /// The IP address of the client, as it came with the connection; empty if it has none.
+    /// The IP address of the client that the connection was added with; empty if it has none.
     public var peer: String { exchange.connection.peer }
 }

@@ -2,22 +2,23 @@ import Glibc
 import Synchronization
 
 extension HTTPServer {
-    /// How a route was used since the start.
+    /// The usage of a route since the start.
     public struct RouteStatistics: Sendable {
-        /// The path of the route as it was registered; empty for requests that no route has.
+        /// The path of the route as registered; empty for requests without a route.
         public let pathTemplate: String
-        /// Nil for a method that no route can have.
+        /// Nil for a method that is not supported in routes.
         public let method: HTTPMethod?
-        /// The statuses that occurred, and how often. 0 stands for requests whose client left before an answer, nil for rare statuses.
+        /// The statuses that occurred, with their counts. 0 stands for requests whose client disconnected before an
+        /// answer, nil for rare statuses.
         public let responses: [(status: Int?, count: Int)]
         /// The times from the head of a request to the end of its response, or to the head of a stream.
         public let durations: DurationHistogram.Snapshot
     }
 }
 
-/// Counts requests by route, method and status, and the time that they took. All of it is allocated at the start.
+/// Counts requests by route, method and status, and measures their durations. All memory is allocated at the start.
 final class RequestTimes: Sendable {
-    /// The statuses that have a count of their own; all others count as ``other``.
+    /// The statuses that are counted separately; all others count as ``other``.
     private static let statuses = [
         0, 200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 406, 409, 412, 413, 415, 421, 422, 429, 431, 500, 501, 503,
         504,
@@ -33,7 +34,7 @@ final class RequestTimes: Sendable {
     }
 
     private let templates: [String]
-    /// By endpoint, those without one last, then by method, others last.
+    /// By endpoint, with requests without one last, then by method, with other methods last.
     private let cells: [Cell]
 
     private static let methods = HTTPMethod.allCases.count + 1
@@ -43,7 +44,7 @@ final class RequestTimes: Sendable {
         cells = (0..<(templates.count + 1) * Self.methods).map { _ in Cell() }
     }
 
-    /// The time now, in nanoseconds since some time before the start.
+    /// Returns the current time in nanoseconds, relative to a time before the start.
     static func now() -> Int {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -56,7 +57,7 @@ final class RequestTimes: Sendable {
         cell.durations.record(nanoseconds: nanoseconds)
     }
 
-    /// The counts so far, without those of routes that were not used.
+    /// The current counts, without unused routes.
     var statistics: [HTTPServer.RouteStatistics] {
         cells.indices.compactMap { index in
             let cell = cells[index]
@@ -76,7 +77,7 @@ final class RequestTimes: Sendable {
 }
 
 extension HTTPMethod {
-    /// The place in `allCases`.
+    /// The position in `allCases`.
     fileprivate var index: Int {
         switch self {
         case .get: 0

@@ -1,4 +1,4 @@
-/// What a path leads to: a router's routes as a tree of segments, for look-ups that allocate nothing but parameters.
+/// A router's routes as a tree of segments. Look-ups allocate memory only for parameters.
 final class RouteTree: Sendable {
     struct Match {
         enum Outcome {
@@ -86,7 +86,7 @@ final class RouteTree: Sendable {
     /// Looks up a raw path, which starts with `/`.
     func match(_ method: HTTPMethod?, _ path: UnsafeBufferPointer<UInt8>) -> Match {
         guard let first = path.first, first == UInt8(ascii: "/") else { return .answered(refusals.malformedTarget) }
-        // libmicrohttpd takes spaces in a target, which RFC 9112, section 3.2, does not.
+        // libmicrohttpd accepts spaces in a target, which RFC 9112, section 3.2, does not allow.
         if path.contains(UInt8(ascii: " ")) || (!PercentCoding.isPlain(path) && PercentCoding.decode(path) == nil) {
             return .answered(refusals.malformedTarget)
         }
@@ -97,13 +97,13 @@ final class RouteTree: Sendable {
         return Match(outcome: answer(method, endpoints[index], path, ranges), endpoint: index)
     }
 
-    /// Returns the path of an endpoint as it was registered.
+    /// Returns the path of an endpoint as registered.
     func pathTemplate(ofEndpoint index: Int) -> String { endpoints[index].template }
 
-    /// The paths of all endpoints as they were registered.
+    /// The paths of all endpoints as registered.
     var pathTemplates: [String] { endpoints.map(\.template) }
 
-    /// Returns the methods that the path of an endpoint allows, as in `Allow`.
+    /// Returns the methods that the path of an endpoint allows, in the format of `Allow`.
     func allow(ofEndpoint index: Int) -> String { endpoints[index].allow }
 
     private func answer(
@@ -131,8 +131,8 @@ final class RouteTree: Sendable {
         return .found(handler: handler, parameters: PathParameters(names: endpoint.names, values: values))
     }
 
-    /// The endpoint for the segments from `start` on. Goes back where a literal segment leads to nothing and a parameter
-    /// would; the depth is that of the tree, not that of the path.
+    /// Returns the endpoint for the segments from `start` on. Backtracks if a literal segment has no match but a
+    /// parameter would; the recursion depth is that of the tree, rather than that of the path.
     private func find(
         node: Int,
         _ path: UnsafeBufferPointer<UInt8>,

@@ -3,24 +3,24 @@ import Synchronization
 extension HTTPServer {
     /// A snapshot of a server's counters.
     public struct Statistics: Sendable, Equatable {
-        /// The connections that are open.
+        /// Number of open connections.
         public let connections: Int
-        /// The requests whose head has come, since the start.
+        /// Number of requests with a complete head, since the start.
         public let requests: Int
-        /// The requests that the server refused without asking a handler, since the start.
+        /// Number of requests that the server refused without calling a handler, since the start.
         public let refused: Int
-        /// The connections that were not taken, since the start.
+        /// Number of refused connections, since the start.
         public let rejectedConnections: Int
-        /// The idle connections that were closed in favour of new ones, since the start.
+        /// Number of idle connections that were closed in favour of new ones, since the start.
         public let displacedConnections: Int
-        /// The suspended requests.
+        /// Number of suspended requests.
         public let pending: Int
-        /// The open streams.
+        /// Number of open streams.
         public let streams: Int
     }
 }
 
-/// The counters behind ``HTTPServer/Statistics``; those that the registry of suspended requests does not have anyway.
+/// The counters of ``HTTPServer/Statistics``, without those that the registry of suspended requests provides.
 final class Counters: Sendable {
     let connections = Atomic<Int>(0)
     let requests = Atomic<Int>(0)
