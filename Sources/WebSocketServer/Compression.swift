@@ -1,27 +1,29 @@
 import CWebSockets
 
-/// permessage-deflate (RFC 7692), both directions without context takeover: a frame is then compressed once for all its
-/// connections, and a connection holds no state between messages.
+/// permessage-deflate (RFC 7692), in both directions without context takeover: a frame is compressed only once for all
+/// its connections, and a connection has no state between messages.
 ///
-/// The implementation in libwebsockets 4.1.6 ends the process where inflated output just fills its buffer. So here
-/// libwebsockets has an extension that does no more than let the bit RSV1 pass.
+/// The implementation in libwebsockets 4.1.6 terminates the process if the inflated output exactly fills its buffer.
+/// Therefore libwebsockets gets an extension that only accepts the bit RSV1.
 enum Compression {
     static let name = "permessage-deflate"
 
-    /// What an agreement adds to the name (RFC 7692, 7.1.1): a server may ask for both whatever the client offers.
+    /// The parameters of an agreement (RFC 7692, 7.1.1): a server may require both, whatever the client offers.
     static let agreedParameters = "; server_no_context_takeover; client_no_context_takeover"
 
     /// The reserved bit in a frame's first byte that marks a compressed message.
     static let mark: UInt8 = 0x40
 
-    /// Lengths of the frames that are compressed. Shorter ones hardly gain; longer ones would hold up other connections.
+    /// The lengths of frames that are compressed. Compressing shorter frames gains little; longer frames would delay
+    /// other connections.
     static let frameLengths = 128...64 * 1024
 
-    /// What ends a compressed message and is not sent (RFC 7692, 7.2.1).
+    /// The end of a compressed message, which is not sent (RFC 7692, 7.2.1).
     static let tail: [UInt8] = [0x00, 0x00, 0xff, 0xff]
 
-    /// How often the value of Sec-WebSocket-Extensions offers compression, and the answer to the last offer; nil where it
-    /// cannot be agreed to. A window that is smaller than the usual one cannot be, for what the server sends.
+    /// Returns the number of offers for compression in a value of Sec-WebSocket-Extensions, and the answer to the last
+    /// offer; nil if it can't be accepted. A smaller window than the usual one is not supported for the messages that
+    /// the server sends.
     static func offers(in value: String) -> (count: Int, answerToLast: String?) {
         let offers = value.split(separator: ",").map { offer in
             offer.split(separator: ";", omittingEmptySubsequences: false).map(HandshakeCheck.trimmed)
@@ -44,7 +46,7 @@ enum Compression {
                 guard parts.count == 1 || bits != nil else { return nil }
             case "server_max_window_bits":
                 guard bits == 15 else { return nil }
-                // Must be there where it is agreed to (RFC 7692, 7.1.2.1).
+                // Required in the answer if it is in the offer (RFC 7692, 7.1.2.1).
                 answer += "; server_max_window_bits=15"
             default: return nil
             }
@@ -52,7 +54,7 @@ enum Compression {
         return answer
     }
 
-    /// Of a token or a quoted one (RFC 6455, 9.1): 8 to 15 without leading zeros (RFC 7692, 7.1.2).
+    /// Parses a token or a quoted token (RFC 6455, 9.1): 8 to 15 without leading zeros (RFC 7692, 7.1.2).
     private static func windowBits(_ value: Substring) -> Int? {
         let isQuoted = value.count > 1 && value.first == "\"" && value.last == "\""
         let digits = isQuoted ? value.dropFirst().dropLast() : value
@@ -60,11 +62,11 @@ enum Compression {
     }
 }
 
-/// Compresses frames, one after the other.
+/// Compresses one frame after another.
 final class Deflater {
     private let stream: UnsafeMutablePointer<z_stream>
 
-    /// Nil when there is no memory.
+    /// Returns nil if memory runs out.
     init?() {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
@@ -79,7 +81,7 @@ final class Deflater {
         stream.deallocate()
     }
 
-    /// The payload, compressed; nil when it does not become shorter.
+    /// Returns the compressed payload; nil if it does not become shorter.
     func deflated(_ payload: UnsafeRawBufferPointer) -> [UInt8]? {
         let output = UnsafeMutableRawBufferPointer.allocate(
             byteCount: payload.count + Compression.tail.count,
@@ -93,22 +95,22 @@ final class Deflater {
         stream.pointee.avail_in = UInt32(payload.count)
         stream.pointee.next_out = output.baseAddress?.assumingMemoryBound(to: UInt8.self)
         stream.pointee.avail_out = UInt32(output.count)
-        // All of the output is there where it leaves room behind it.
+        // The output is complete if there is space left after it.
         guard deflate(stream, Z_SYNC_FLUSH) == Z_OK, stream.pointee.avail_out > 0 else { return nil }
         return Array(output[..<(output.count - Int(stream.pointee.avail_out) - Compression.tail.count)])
     }
 }
 
-/// Inflates messages, one after the other.
+/// Inflates one message after another.
 final class Inflater {
     enum Failure: Error {
         case tooLong
         case malformed
     }
 
-    /// How many times as long as it came a message may become, where it is longer than `freeBytes`. DEFLATE can make it
-    /// a thousand times as long, which costs its sender next to nothing. So a read of 4 KiB can end one
-    /// long message, of what came before too, and bring some 160 of `freeBytes`.
+    /// Maximum ratio of the inflated to the received length, if the message becomes longer than `freeBytes`. DEFLATE
+    /// allows a ratio of a thousand, at almost no cost for the sender. Therefore a read of 4 KiB can end one long
+    /// message, including earlier parts, and contain some 160 messages of `freeBytes`.
     private static let maximumRatio = 100
     private static let freeBytes = 8 * 1024
 
@@ -117,7 +119,7 @@ final class Inflater {
     private let stream: UnsafeMutablePointer<z_stream>
     private let piece = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: pieceBytes)
 
-    /// Nil when there is no memory.
+    /// Returns nil if memory runs out.
     init?() {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
@@ -134,7 +136,7 @@ final class Inflater {
         piece.deallocate()
     }
 
-    /// A whole message, which must not become longer than `limit` bytes.
+    /// Returns the inflated message, which must not exceed `limit` bytes.
     func inflated(_ message: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
         let limit = min(limit, max(Self.freeBytes, Self.maximumRatio * message.count))
         var input = message + Compression.tail
@@ -144,7 +146,7 @@ final class Inflater {
             inflateReset(stream)
             stream.pointee.next_in = input.baseAddress
             stream.pointee.avail_in = inputCount
-            // Every round takes input or fills the piece, and the end of a stream takes more than a byte.
+            // Every iteration consumes input or fills the piece, and the end of a stream takes more than a byte.
             while output.count <= limit {
                 stream.pointee.next_out = piece.baseAddress
                 stream.pointee.avail_out = UInt32(piece.count)
@@ -152,7 +154,7 @@ final class Inflater {
                 output += piece[..<(piece.count - Int(stream.pointee.avail_out))]
                 switch result {
                 case Z_OK where stream.pointee.avail_out == 0: break
-                // All input was taken.
+                // All input was consumed.
                 case Z_OK, Z_BUF_ERROR: return true
                 // A sender may end a stream and begin another (RFC 7692, 7.2.3.4).
                 case Z_STREAM_END: inflateReset(stream)

@@ -1,22 +1,23 @@
 import CWebSockets
 import Logging
 
-/// The one callback of libwebsockets: connection, reason, per-session data (unused), input and its length.
+/// The callback of libwebsockets: connection, reason, per-session data (unused), input and its length.
 typealias LibraryCallback =
     @convention(c) (
         OpaquePointer?, lws_callback_reasons, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int
     ) -> Int32
 
-/// The context of libwebsockets and the event loop it runs in. Made, run and destroyed on the service thread.
+/// The context of libwebsockets and its event loop. Created, run and destroyed on the service thread.
 final class Engine {
     let context: OpaquePointer
     let vhost: OpaquePointer
     private let protocols: Protocols
     private let logger: Logger
-    /// Nil where poll(2) serves.
+    /// Nil if poll(2) is used.
     private let loop: UnsafeMutablePointer<cws_loop>?
 
-    /// Nil when libwebsockets cannot set itself up; it has logged why. `user` is what lws_context_user() returns.
+    /// Returns nil if libwebsockets cannot be initialized; it has logged the reason. `user` is what lws_context_user()
+    /// returns.
     init?(
         configuration: WebSocketServer.Configuration,
         logger: Logger,
@@ -24,7 +25,7 @@ final class Engine {
         user: UnsafeMutableRawPointer
     ) {
         let protocols = Protocols(configuration: configuration, callback: callback)
-        // libwebsockets has timers of its own for a handshake; this one is to be the later.
+        // libwebsockets has its own timers for a handshake; this one must be later.
         let timeout =
             UInt32(WebSocketServer.Configuration.wholeSeconds(configuration.handshakeTimeout)) + 1
         func create(_ loop: UnsafeMutablePointer<cws_loop>?) -> OpaquePointer? {
@@ -70,14 +71,14 @@ final class Engine {
         }
     }
 
-    /// The last call. No connection may be left.
+    /// Destroys the context. Must be the last call, when no connections are left.
     func destroy() {
         guard let loop else {
             lws_context_destroy(context)
             return
         }
         if cws_destroy_context_in_loop(context, loop) == 0 {
-            // The context still points to them.
+            // The context still references them.
             _ = Unmanaged.passRetained(protocols)
             logger.warning("the context of libwebsockets could not be destroyed: its memory is not freed")
         }

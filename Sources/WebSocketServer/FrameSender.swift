@@ -1,16 +1,16 @@
 import CWebSockets
 
-/// Gives frames to sockets, a long one in fragments (RFC 6455, 5.4). Service thread only.
+/// Writes frames to sockets, long ones in fragments (RFC 6455, 5.4). Service thread only.
 ///
-/// What a socket does not take of a write, libwebsockets copies and keeps. So no write is longer than a fragment; what
-/// remains of the frame is a reference to it and an offset.
+/// libwebsockets copies and keeps the part of a write that a socket does not accept. Therefore no write is longer than
+/// a fragment; the rest of the frame is stored as a reference to it and an offset.
 final class FrameSender {
-    /// Longest fragment. A frame that is no longer is sent as it is.
+    /// Maximum length of a fragment, in bytes. A frame that is no longer is sent unfragmented.
     static let fragmentBytes = 64 * 1024
 
     /// A frame whose sending has begun.
     struct Progress {
-        /// The frame, and what is released when it is sent.
+        /// The frame, with the object to release when it is sent.
         let queued: QueuedFrame
         fileprivate let content: WebSocketFrame.Content
         /// Payload bytes that were sent.
@@ -18,19 +18,19 @@ final class FrameSender {
     }
 
     enum Outcome {
-        /// Payload bytes, and whether they were the frame's last.
+        /// Number of payload bytes, and whether they were the frame's last.
         case sent(Int, isWhole: Bool)
         /// The connection is lost.
         case lost
     }
 
-    /// A fragment, copied: its header goes before it, and the payload is shared.
+    /// A copy of a fragment: its header must precede the payload in memory, but the payload is shared.
     private let scratch = UnsafeMutableRawBufferPointer.allocate(
         byteCount: cws_headroom() + fragmentBytes,
         alignment: 8
     )
 
-    /// Nil where no connection has compression, or there is no memory for it.
+    /// Nil if no connection uses compression, or memory has run out.
     private let deflater: Deflater?
 
     init(compresses: Bool) {
@@ -45,7 +45,7 @@ final class FrameSender {
         UnsafeMutableRawBufferPointer(rebasing: scratch[cws_headroom()...])
     }
 
-    /// How many bytes were compressed for that, at most once for each frame.
+    /// Begins a frame. Returns the number of compressed bytes; each frame is compressed at most once.
     func begin(_ queued: QueuedFrame, of session: Session) -> Int {
         var compressedBytes = 0
         if session.compresses, let deflater { compressedBytes = queued.frame.compress(by: deflater, in: payload) }
@@ -56,12 +56,12 @@ final class FrameSender {
         return compressedBytes
     }
 
-    /// The payload bytes that ``writeNext(of:to:)`` would send.
+    /// Returns the number of payload bytes that ``writeNext(of:to:)`` would send.
     func nextLength(of session: Session) -> Int {
         session.outbound.map { min($0.content.count - $0.offset, Self.fragmentBytes) } ?? 0
     }
 
-    /// Sends the next fragment of `session.outbound`, or the whole of a frame that is short enough.
+    /// Sends the next fragment of `session.outbound`, or the whole frame if it is short enough.
     func writeNext(of session: Session, to wsi: OpaquePointer) -> Outcome {
         guard var progress = session.outbound else { return .sent(0, isWhole: false) }
         let isFirst = progress.offset == 0

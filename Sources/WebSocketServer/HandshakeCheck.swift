@@ -1,8 +1,8 @@
 import CWebSockets
 
-/// What RFC 6455, 4.2.1, asks of an opening handshake. libwebsockets checks most of it too, but drops the connection
-/// without an answer; so all that it would drop is found here first. An Upgrade field with anything but `websocket` or
-/// `h2c`, such as a list, it answers itself, with 403.
+/// The requirements of RFC 6455, 4.2.1, on an opening handshake. libwebsockets checks most of them too, but drops the
+/// connection without an answer; therefore all such errors are detected here first. libwebsockets itself answers, with
+/// 403, an Upgrade field with anything other than `websocket` or `h2c`, such as a list.
 struct HandshakeCheck {
     let configuration: WebSocketServer.Configuration
 
@@ -11,7 +11,7 @@ struct HandshakeCheck {
         case invalid(Refusal)
     }
 
-    /// Service thread only, while the request head is there.
+    /// Checks a handshake. Service thread only, while the request head exists.
     func check(_ wsi: OpaquePointer) -> Outcome {
         if let refusal = refusalOfMethod(wsi) {
             return .invalid(refusal)
@@ -61,12 +61,12 @@ struct HandshakeCheck {
         return checkSubprotocols(wsi, target)
     }
 
-    /// The answer to a request that asks for no upgrade.
+    /// Returns the answer to a request without an upgrade.
     func refusalOfPlainRequest(_ wsi: OpaquePointer) -> Refusal {
         refusalOfMethod(wsi) ?? upgradeRequired(wsi)
     }
 
-    /// The answer to a valid handshake that finds no room.
+    /// Returns the answer to a valid handshake if there is no space for it.
     func unavailable(isStopping: Bool) -> Refusal {
         .problem(
             isStopping ? "shutting-down" : "too-many-connections",
@@ -100,7 +100,8 @@ struct HandshakeCheck {
         )
     }
 
-    /// Or a later minor version, which must be answered as well (RFC 9110, 2.5).
+    /// Returns whether the version is HTTP/1.1 or a later minor version, which must be answered as well (RFC 9110,
+    /// 2.5).
     private func isHTTP11(_ wsi: OpaquePointer) -> Bool {
         guard let version = RequestHead.value(of: WSI_TOKEN_HTTP, in: wsi) else { return false }
         return version.hasPrefix("HTTP/1.") && version != "HTTP/1.0"
@@ -161,7 +162,7 @@ struct HandshakeCheck {
         return item
     }
 
-    /// 16 bytes in base64 are 22 characters and two of padding.
+    /// Returns whether a text is a key: 16 bytes in base64 are 22 characters and two of padding.
     private static func isKey(_ key: String) -> Bool {
         key.utf8.count == 24 && key.hasSuffix("==")
             && key.utf8.dropLast(2).allSatisfy { byte in

@@ -2,11 +2,11 @@ import CWebSockets
 import Logging
 import Synchronization
 
-/// Sends what libwebsockets logs to a `Logger`.
+/// Sends the log messages of libwebsockets to a `Logger`.
 ///
-/// libwebsockets keeps one log function for the whole process, not one for a context: with several servers, the logger
-/// of the one that was started last gets the lines of all. Its errors are mostly what a client did wrong, so they rank
-/// below a warning here.
+/// libwebsockets has one log function for the whole process, rather than one for each context: with several servers,
+/// the logger of the last started one gets the lines of all. Its errors are mostly caused by clients, so they are
+/// logged below the warning level.
 enum LibraryLog {
     private static let logger = Mutex<Logger?>(nil)
 

@@ -7,11 +7,11 @@ import Synchronization
     import Glibc
 #endif
 
-/// What other threads leave for the service thread.
+/// The messages from other threads to the service thread.
 ///
-/// Wake-ups are coalesced: the service thread takes all that waits at once, so it is woken only by what comes first.
+/// Wake-ups are coalesced: the service thread takes all messages together, so it is woken only by the first one.
 final class Mailbox: Sendable {
-    /// How far a stop has come.
+    /// The progress of a stop.
     enum Phase: Comparable {
         case running
         /// Connections are being closed; handshakes are refused.
@@ -33,8 +33,8 @@ final class Mailbox: Sendable {
         var phase = Phase.running
     }
 
-    // @unchecked: lws_cancel_service() is the one call that libwebsockets allows on a context from any thread. It is
-    // made under the lock that also guards the pointer's removal, which comes before the context is destroyed.
+    // @unchecked: lws_cancel_service() is the only call that libwebsockets allows on a context from any thread. It is
+    // called under the lock that also guards the pointer's removal, which precedes the destruction of the context.
     struct Wakeable: @unchecked Sendable {
         var context: OpaquePointer
     }
@@ -54,18 +54,18 @@ final class Mailbox: Sendable {
     private let maximumArrivals: Int
     private let state = Mutex(State())
 
-    /// - Parameter maximumArrivals: the most descriptors that wait for the service thread.
+    /// - Parameter maximumArrivals: maximum number of queued descriptors for the service thread.
     init(maximumArrivals: Int) { self.maximumArrivals = maximumArrivals }
 
-    /// Whether there is a service thread that takes what is left here.
+    /// Whether there is a service thread that reads the mailbox.
     var isOpen: Bool {
         state.withLock { $0.wakeable != nil }
     }
 
-    /// Takes a descriptor for the service thread.
+    /// Queues a descriptor for the service thread.
     ///
-    /// - Returns: a descriptor that the service thread does not get: the same where there is no such thread, and the one that has waited
-    ///   longest where too many wait.
+    /// - Returns: a descriptor that the service thread does not get: the given one if there is no such thread; the
+    ///   oldest one if too many are queued.
     func adopt(_ arrival: Arrival) -> Int32? {
         state.withLock { state in
             guard state.wakeable != nil else { return arrival.descriptor }
@@ -87,7 +87,7 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Only forward.
+    /// Advances the phase; never back.
     func advance(to phase: Phase) {
         state.withLock { state in
             guard phase > state.contents.phase else { return }
@@ -105,7 +105,7 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// All that came since the last call.
+    /// Returns all messages since the last call.
     func take() -> Contents {
         state.withLock { state in
             let contents = state.contents
@@ -116,7 +116,7 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// From here on descriptors are closed and nobody wakes the service thread.
+    /// Closes the mailbox: from now on, descriptors are closed and the service thread is not woken.
     func shut() {
         let leftover = state.withLock { state in
             state.wakeable = nil

@@ -6,20 +6,21 @@ import CWebSockets
     import Glibc
 #endif
 
-/// The tables of subprotocols and extensions in the form libwebsockets takes: it keeps pointers to them as long as the
-/// context lives.
+/// The tables of subprotocols and extensions in the form that libwebsockets requires. It keeps pointers to them as long
+/// as the context exists.
 final class Protocols {
     /// Must not be a name that a client may offer.
     private static let nameOfNone = "(none)"
 
-    /// Also bounds what is read from a socket at once, and is allocated for each connection.
+    /// Also limits the bytes of one read from a socket, and is allocated for each connection.
     private static let receiveBufferBytes = 4096
 
-    /// Most bytes given to a socket in one call, frame header aside: the rest of a longer write is sent by and by.
+    /// Maximum number of bytes that are passed to a socket in one call, without the frame header: the rest of a longer
+    /// write is sent later.
     private static let sendPieceBytes = FrameSender.fragmentBytes
 
     let table: UnsafeMutablePointer<lws_protocols>
-    /// Nil where compression is not allowed.
+    /// Nil if compression is not allowed.
     let extensions: UnsafeMutablePointer<lws_extension>?
     let retry: UnsafeMutablePointer<lws_retry_bo_t>
     private let names: [UnsafeMutablePointer<CChar>?]

@@ -1,13 +1,13 @@
-/// What the service thread receives before it looks after timers, the mailbox and what is to be sent.
+/// Limits the messages that the service thread receives before it handles timers, the mailbox and outbound frames.
 ///
-/// When 1,024 or more sockets are readable, libuv polls up to 48 times before it does anything else, and one read can hold
-/// hundreds of frames. A connection that receives a part after the turn is over is paused behind that part.
+/// If 1,024 or more sockets are readable, libuv polls up to 48 times before it does anything else, and one read can
+/// contain hundreds of frames. A connection that receives a part after the turn is over is paused after that part.
 struct ReadingTurn {
     /// The cost of a turn: one for each part of a message, and one for each KiB in it.
     private static let limit = 4096
 
     private var cost = 0
-    /// The connections that read on in the next turn.
+    /// The connections that continue reading in the next turn.
     var paused: [UInt64] = []
 
     /// Counts a part of a message.

@@ -6,7 +6,7 @@ struct Refusal {
     var headers: [(String, String)]
     var body: [UInt8]
 
-    /// A refusal as RFC 9457 has it.
+    /// Returns a refusal with problem details (RFC 9457).
     static func problem(
         _ name: String,
         status: Int,
@@ -23,8 +23,8 @@ struct Refusal {
         )
     }
 
-    /// Service thread only. Head and body go in one write: libwebsockets keeps what the socket does not take, and
-    /// closes after it.
+    /// Writes the response. Service thread only. Head and body are one write: libwebsockets keeps the bytes that the
+    /// socket does not accept, and closes after them.
     func write(to wsi: OpaquePointer, omittingBody: Bool) {
         var response = [UInt8](repeating: 0, count: cws_headroom())
         response += "HTTP/1.1 \(status) \(Self.reason(status))\r\n".utf8
@@ -42,12 +42,12 @@ struct Refusal {
         }
     }
 
-    /// A field name or value that cannot end its line.
+    /// Returns a field name or value that cannot end its line.
     private static func line(_ text: String) -> String {
         String(text.unicodeScalars.map { $0 == "\r" || $0 == "\n" || $0 == "\0" ? " " : Character($0) })
     }
 
-    /// RFC 9110, 15; the phrase may be empty (RFC 9112, 4).
+    /// Returns the phrase of a status (RFC 9110, 15); it may be empty (RFC 9112, 4).
     private static func reason(_ status: Int) -> String {
         switch status {
         case 400: "Bad Request"

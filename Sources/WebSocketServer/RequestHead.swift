@@ -1,6 +1,6 @@
 import CWebSockets
 
-/// Reads what libwebsockets has parsed of a request head. Service thread only, from the request's arrival until it is
+/// Reads the request head as parsed by libwebsockets. Service thread only, from the request's arrival until it is
 /// answered.
 enum RequestHead {
     struct Target {
@@ -8,7 +8,7 @@ enum RequestHead {
         var queryItems: [(name: String, value: String)]
     }
 
-    /// The header fields that libwebsockets keeps by number, by lower-case name.
+    /// The header fields that libwebsockets stores by number, by their lower-case names.
     private static let knownFields: [String: lws_token_indexes] = {
         var fields: [String: lws_token_indexes] = [:]
         var number: UInt32 = 0
@@ -43,7 +43,7 @@ enum RequestHead {
         return text(capacity: length) { lws_hdr_custom_copy(wsi, $0, $1, key, Int32(key.utf8.count)) }
     }
 
-    /// What a GET request asks for, percent-decoded; nil where it is not UTF-8 then.
+    /// Returns the percent-decoded target of a GET request; nil if it is not UTF-8.
     static func target(in wsi: OpaquePointer) -> Target? {
         let length = Int(lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI))
         guard let path = bytes(capacity: length, copy: { lws_hdr_copy(wsi, $0, $1, WSI_TOKEN_GET_URI) }),
@@ -54,8 +54,8 @@ enum RequestHead {
     }
 
     private static func queryItems(in wsi: OpaquePointer) -> [(name: String, value: String)]? {
-        // libwebsockets splits at `&` and `;`, of which nothing remains to tell them apart, and decodes. It gives no count, and an empty item looks like the end; but
-        // its total counts one byte between items.
+        // libwebsockets splits at `&` and `;`, without keeping the separators, and decodes the items. It reports no
+        // count, and an empty item looks like the end, but its total length counts one byte between items.
         let total = Int(lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_URI_ARGS))
         var items: [(name: String, value: String)] = []
         var consumed = 0
@@ -89,7 +89,8 @@ enum RequestHead {
         bytes(capacity: capacity, copy: copy).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// `copy` gets room for `capacity` bytes and a terminating NUL, and returns the number of bytes or less than zero.
+    /// Returns copied bytes. `copy` gets space for `capacity` bytes and a terminating NUL, and returns the number of
+    /// bytes, or a negative number on failure.
     private static func bytes(
         capacity: Int,
         copy: (UnsafeMutablePointer<CChar>?, Int32) -> Int32

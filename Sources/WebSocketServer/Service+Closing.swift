@@ -1,8 +1,8 @@
 import CWebSockets
 
-/// How connections end.
+/// The end of connections.
 extension Service {
-    /// A peer that does not read takes no close frame either.
+    /// Limits the time of a close: a peer that does not read does not receive a close frame, either.
     func limitClosing(_ wsi: OpaquePointer) {
         lws_set_timer_usecs(wsi, WebSocketServer.Configuration.microseconds(configuration.closeTimeout))
     }
@@ -13,14 +13,14 @@ extension Service {
         _ connection: WebSocketConnection,
         _ wsi: OpaquePointer
     ) {
-        // Another thread may have asked for it since the mailbox was read.
+        // Another thread may have requested the close since the mailbox was read.
         if case .open = session.phase {
             session.phase = .closing(connection, code: close.code)
             limitClosing(wsi)
         }
         connection.shut()
         guard session.reading != .ended else {
-            // The timer cuts it.
+            // The timer cuts the connection.
             sender.write(close, to: wsi)
             return
         }
@@ -47,8 +47,8 @@ extension Service {
     func timedOut(_ session: Session, _ wsi: OpaquePointer) {
         switch session.phase {
         case .open(let connection):
-            // Also of the handshake: lws_set_timer_usecs() of libwebsockets 4.1 takes LWS_SET_TIMER_USEC_CANCEL
-            // for a time that has passed, and the timer would go off at once.
+            // The timer is also that of the handshake: lws_set_timer_usecs() of libwebsockets 4.1 treats
+            // LWS_SET_TIMER_USEC_CANCEL as a time that has passed, so the timer would fire immediately.
             messageTimedOut(session, connection, wsi)
             return
         case .closed:

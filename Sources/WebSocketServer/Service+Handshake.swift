@@ -1,9 +1,9 @@
 import CWebSockets
 
-/// From a request to a WebSocket, or to the answer that there is none.
+/// The handling of a request until it becomes a WebSocket or is refused.
 extension Service {
     func decide(_ session: Session, _ wsi: OpaquePointer) -> Int32 {
-        // A connection that is being cut may still bring its request.
+        // The request of a connection that is being cut may still arrive.
         guard case .handshaking = session.phase else { return -1 }
         let target: RequestHead.Target
         let offered: [String]
@@ -46,8 +46,9 @@ extension Service {
         refusal.write(to: wsi, omittingBody: RequestHead.isPresent(WSI_TOKEN_HEAD_URI, in: wsi))
     }
 
-    /// Asked for each offer. Only the last, which comes after those that the client likes better, is agreed to:
-    /// libwebsockets drops a connection that offers more after an agreement.
+    /// Returns whether to accept an offer of compression; called for each offer. Only the last one, which has the
+    /// lowest priority for the client, is accepted: libwebsockets drops a connection that offers more after an
+    /// acceptance.
     func agreesToCompression(_ session: Session, _ wsi: OpaquePointer) -> Bool {
         session.compressionOffers += 1
         guard inflater != nil, let value = RequestHead.value(of: WSI_TOKEN_EXTENSIONS, in: wsi) else { return false }

@@ -1,12 +1,12 @@
 import CWebSockets
 
-/// What goes in and out of open connections.
+/// The inbound and outbound messages of open connections.
 extension Service {
-    /// Most frames, and bytes sent and compressed, for one connection before the others get their turn.
+    /// Maximum numbers of frames, and of sent and compressed bytes, of one connection before the others get a turn.
     private static let framesPerTurn = 64
     static let bytesPerTurn = 256 * 1024
 
-    /// Reasons of closes.
+    /// The reasons of closes.
     static let badMark = "rsv bits"
     private static let tooBig = "message too big"
     private static let tooSlow = "message not complete in time"
@@ -16,7 +16,7 @@ extension Service {
         guard case .open(let connection) = session.phase, connection.isOpen else { return }
         limitTurn(session, wsi, received: bytes.count)
         let isMarked = isMarked(wsi)
-        // What is not put back is given up with its memory.
+        // A message that is not put back is discarded with its memory.
         var message =
             session.inbound.take()
             ?? InboundMessage(
@@ -61,7 +61,7 @@ extension Service {
 
     /// Closes a connection in the middle of a message.
     ///
-    /// In its closing handshake libwebsockets reads all that comes, and asks nobody.
+    /// During its closing handshake, libwebsockets reads all incoming bytes without a callback.
     private func refuse(
         _ session: Session,
         _ connection: WebSocketConnection,
@@ -74,7 +74,7 @@ extension Service {
         connection.close(code: code, reason: reason)
     }
 
-    /// Pauses the connection if this turn has taken long enough: it reads on in the next.
+    /// Pauses the connection if this turn has taken long enough: it continues reading in the next turn.
     private func limitTurn(_ session: Session, _ wsi: OpaquePointer, received count: Int) {
         guard readingTurn.isOver(afterReceiving: count), session.reading == .on else { return }
         session.reading = .paused
@@ -82,14 +82,15 @@ extension Service {
         lws_rx_flow_control(wsi, 0)
     }
 
-    /// Sets the timer for the message that has begun, unless it goes off before. One timer serves all messages of a connection.
+    /// Sets the timer for the message that has begun, unless it fires earlier. One timer serves all messages of a
+    /// connection.
     private func limitMessage(_ session: Session, _ wsi: OpaquePointer) {
         guard !session.isMessageTimed else { return }
         session.isMessageTimed = true
         lws_set_timer_usecs(wsi, WebSocketServer.Configuration.microseconds(configuration.messageTimeout))
     }
 
-    /// The timer of an open connection has gone off.
+    /// Called when the timer of an open connection has fired.
     func messageTimedOut(_ session: Session, _ connection: WebSocketConnection, _ wsi: OpaquePointer) {
         session.isMessageTimed = false
         guard let deadline = session.inbound?.deadline else { return }
@@ -119,14 +120,14 @@ extension Service {
         handler.received(.text(text), on: connection)
     }
 
-    /// libwebsockets does not tell of an empty pong, nor of any ping: theirs may bear the mark.
+    /// Handles a pong. libwebsockets does not report empty pongs, nor any pings, whose first byte may contain the mark.
     func receivedPong(_ session: Session, _ wsi: OpaquePointer) {
         guard case .open(let connection) = session.phase, isMarked(wsi) else { return }
         connection.close(code: 1002, reason: Self.badMark)
     }
 
-    /// Whether the frame that is being read bears the mark of a compressed message. Only a message's first frame may
-    /// (RFC 7692, 6.1), which libwebsockets sees to only on connections without compression.
+    /// Returns whether the frame that is being read has the mark of a compressed message. Only a message's first frame
+    /// may have it (RFC 7692, 6.1), which libwebsockets checks only on connections without compression.
     func isMarked(_ wsi: OpaquePointer) -> Bool {
         UInt8(truncatingIfNeeded: lws_get_reserved_bits(wsi)) & Compression.mark != 0
     }
@@ -177,14 +178,14 @@ extension Service {
                 bytes += count
                 messages += isWhole ? 1 : 0
             }
-            // What a socket did not take is kept by libwebsockets, one fragment at most.
+            // libwebsockets keeps the bytes that a socket did not accept, one fragment at most.
             if lws_partial_buffered(wsi) != 0 { break }
         }
         lws_callback_on_writable(wsi)
         return 0
     }
 
-    /// The connection has a long fragment to send, and the turn is over.
+    /// Puts a connection in line that has a long fragment to send after the turn is over.
     private func standInLine(_ session: Session) {
         guard !session.isInLine else { return }
         session.isInLine = true

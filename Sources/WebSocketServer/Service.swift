@@ -7,9 +7,9 @@ import Logging
     import Glibc
 #endif
 
-/// The service thread's side of a server: everything here happens on that thread, the callbacks of libwebsockets too.
+/// The service thread's part of a server: all code here runs on that thread, including the callbacks of libwebsockets.
 ///
-/// libwebsockets gets its session as an unretained pointer. `sessions` holds it from before the adoption until
+/// libwebsockets gets each session as an unretained pointer. `sessions` retains it from before the adoption until
 /// LWS_CALLBACK_WSI_DESTROY, the last callback of a connection.
 final class Service {
     let configuration: WebSocketServer.Configuration
@@ -19,14 +19,14 @@ final class Service {
     let counters: Counters
     let check: HandshakeCheck
     let sender: FrameSender
-    /// Nil where no connection has compression, or there is no memory for it.
+    /// Nil if no connection uses compression, or memory has run out.
     let inflater: Inflater?
 
     private var engine: Engine?
     private var sessions: [UInt64: Session] = [:]
-    /// Sessions not on WebSocket, without those that are being cut.
+    /// Sessions that are not WebSockets yet, without those that are being cut.
     var pending: Set<UInt64> = []
-    /// Sessions on WebSocket.
+    /// Number of sessions that are WebSockets.
     var openCount = 0
     private var lastID: UInt64 = 0
     /// The messages that were received since the service thread last waited for events.
@@ -52,7 +52,7 @@ final class Service {
         inflater = configuration.allowsCompression ? Inflater() : nil
     }
 
-    /// False when libwebsockets cannot set itself up.
+    /// Initializes libwebsockets. Returns false if that fails.
     func open() -> Bool {
         engine = Engine(
             configuration: configuration,
@@ -71,7 +71,7 @@ final class Service {
         return true
     }
 
-    /// Serves until the mailbox says to end, and all connections are gone.
+    /// Serves until the mailbox requests the end and all connections are gone.
     func run() {
         guard let engine else { return }
         while phase < .ending || !sessions.isEmpty {
@@ -84,10 +84,10 @@ final class Service {
         self.engine = nil
     }
 
-    /// What a callback returns: not zero makes libwebsockets close the connection.
+    /// Handles a callback. A return value other than zero makes libwebsockets close the connection.
     private func handle(_ reason: lws_callback_reasons, wsi: OpaquePointer, input: UnsafeRawBufferPointer) -> Int32 {
         if reason == LWS_CALLBACK_EVENT_WAIT_CANCELLED {
-            // Comes once for each subprotocol.
+            // Called once for each subprotocol.
             if lws_get_protocol(wsi)?.pointee.id == 0 {
                 readMailbox()
             }
@@ -132,7 +132,7 @@ final class Service {
         return 0
     }
 
-    /// Lets those read on that were paused.
+    /// Resumes reading on paused connections.
     private func beginReadingTurn() {
         for id in readingTurn.begin() {
             guard let session = sessions[id], let wsi = session.wsi, session.reading == .paused else { continue }
@@ -141,14 +141,14 @@ final class Service {
         }
     }
 
-    /// Lets the next connections in line send.
+    /// Makes the next connections in line send.
     private func beginWritingTurn() {
         for id in writingTurn.begin() {
             guard let session = sessions[id], let wsi = session.wsi else { continue }
             session.isInLine = false
             lws_callback_on_writable(wsi)
         }
-        // If the sockets of these are full, nothing else may end the wait for events.
+        // If the sockets of these are full, there may be no other event that ends the wait.
         if writingTurn.hasLine, let engine {
             lws_cancel_service(engine.context)
         }
@@ -182,7 +182,7 @@ final class Service {
         }
     }
 
-    /// A stop waits for WebSockets, not for requests that are half there.
+    /// Ends the loop if a stop is complete. It waits for WebSockets, but not for incomplete requests.
     private func endIfDrained() {
         switch phase {
         case .running:
@@ -192,7 +192,7 @@ final class Service {
                 mailbox.advance(to: .ending)
             }
         case .ending:
-            // The last connection may have gone before the loop waits, which would then be in vain.
+            // The last connection may be gone before the loop waits, so that no event would end the wait.
             if sessions.isEmpty, let engine {
                 lws_cancel_service(engine.context)
             }
@@ -231,7 +231,7 @@ final class Service {
         session.wsi.map(cws_cut)
     }
 
-    /// Something waits in the connection's queue.
+    /// Handles a connection whose queue is not empty.
     private func attend(_ connection: WebSocketConnection) {
         guard let session = sessions[connection.id], let wsi = session.wsi, case .open = session.phase else { return }
         if let code = connection.pendingCloseCode {

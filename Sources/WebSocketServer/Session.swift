@@ -1,16 +1,16 @@
-/// What the service thread keeps of an adopted descriptor, from its adoption until libwebsockets has freed it.
+/// The service thread's state of an adopted descriptor, from its adoption until libwebsockets has freed it.
 final class Session {
     enum Phase {
         /// Before the handshake is answered.
         case handshaking
-        /// Answered with an HTTP error; libwebsockets closes.
+        /// Answered with an HTTP error; libwebsockets closes the connection.
         case refused
-        /// Accepted, and not yet able to send.
+        /// Accepted, but not yet able to send.
         case accepted(WebSocketConnection, opened: @Sendable (WebSocketConnection) -> Void)
         case open(WebSocketConnection)
-        /// One side closes, with this code: within the time for that, then the connection is cut.
+        /// One side closes, with this code. When the time for that is over, the connection is cut.
         case closing(WebSocketConnection, code: UInt16)
-        /// Nothing comes after this but its destruction.
+        /// Only the destruction follows.
         case closed
     }
 
@@ -22,30 +22,30 @@ final class Session {
     var phase = Phase.handshaking
     /// Nil before libwebsockets knows the connection.
     var wsi: OpaquePointer?
-    /// What has come of the message of which more is to come.
+    /// The received part of an incomplete message.
     var inbound: InboundMessage?
-    /// Whether the timer goes off in time for the deadline of `inbound`.
+    /// Whether the timer fires in time for the deadline of `inbound`.
     var isMessageTimed = false
     enum Reading {
         case on
         /// Nothing is read until the next turn.
         case paused
-        /// The rest of a message that was refused is not read: the connection is cut when the time to close it is over.
+        /// The rest of a refused message is not read: the connection is cut when the time to close it is over.
         case ended
     }
 
     var reading = Reading.on
-    /// What was agreed to about compression; nil where it was not.
+    /// The accepted compression parameters; nil if compression was not accepted.
     var agreedCompression: String?
-    /// How often libwebsockets has asked whether to agree to compression: once for each offer.
+    /// Number of compression offers that libwebsockets has passed on so far.
     var compressionOffers = 0
     /// Whether the frame that is being written begins a compressed message.
     var marksFrame = false
-    /// The frame of which more fragments are to be sent.
+    /// The frame with further fragments to send.
     var outbound: FrameSender.Progress?
-    /// Whether it waits in line to send (``WritingTurn``).
+    /// Whether it is in line to send (``WritingTurn``).
     var isInLine = false
-    /// Payload bytes of the frames that were sent whole since the connection was last asked for one.
+    /// Number of payload bytes of the frames that were sent completely since the connection was last asked for a frame.
     var sentBytes = 0
 
     init(id: UInt64, peer: String, context: (any Sendable & AnyObject)?) {
@@ -56,7 +56,7 @@ final class Session {
 
     var compresses: Bool { agreedCompression != nil }
 
-    /// Whether the handshake was accepted, and the connection is there.
+    /// Whether the handshake was accepted, and the connection exists.
     var isOnWebSocket: Bool {
         switch phase {
         case .accepted, .open, .closing: true

@@ -1,24 +1,24 @@
 import Synchronization
 
 extension WebSocketServer {
-    /// Counts since the start of the server; `open` is a state.
+    /// Counts since the start of the server; `open` is the current number.
     public struct Statistics: Sendable, Equatable {
         /// Connections that are open or closing.
         public var open = 0
         /// Handshakes answered with 101.
         public var accepted = 0
-        /// Handshakes answered with an error, by the handler or by the library, and connections ended before that
-        /// because too many waited.
+        /// Handshakes that the handler or the library answered with an error, and connections that were ended earlier
+        /// because too many handshakes were incomplete.
         public var refused = 0
         /// Connections whose handshake was not complete in time.
         public var handshakeTimeouts = 0
-        /// Messages received whole.
+        /// Complete messages received.
         public var messagesReceived = 0
-        /// Payload bytes of messages received whole.
+        /// Payload bytes of complete messages received.
         public var bytesReceived = 0
-        /// Messages given whole to the sockets.
+        /// Complete messages written to the sockets.
         public var messagesSent = 0
-        /// Payload bytes given to the sockets, as compressed.
+        /// Payload bytes written to the sockets, after compression.
         public var bytesSent = 0
     }
 }

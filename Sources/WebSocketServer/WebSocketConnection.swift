@@ -1,33 +1,33 @@
 import DequeModule
 import Synchronization
 
-/// A frame that waits for its connection.
+/// A frame in the queue of a connection.
 struct QueuedFrame: Sendable {
     let frame: WebSocketFrame
-    /// Released with the frame.
+    /// Released together with the frame.
     let holder: (any Sendable & AnyObject)?
 }
 
-/// An open connection, or one that was open.
+/// A connection that is or was open.
 public final class WebSocketConnection: Sendable, Identifiable {
-    /// A close that was asked for: code and reason of RFC 6455, 5.5.1.
+    /// A requested close, with code and reason (RFC 6455, 5.5.1).
     struct Close {
         var code: UInt16
         var reason: String
     }
 
-    /// What became of a frame that was offered.
+    /// The result of offering a frame.
     public enum Offer: Sendable {
         /// The frame will be sent.
         case queued
-        /// Too much waits for the connection, and the frame was not taken. ``WebSocketHandler/drained(_:)`` follows,
-        /// unless the connection closes before.
+        /// The queue of the connection is full, and the frame was refused. ``WebSocketHandler/drained(_:)`` follows,
+        /// unless the connection closes earlier.
         case full
         /// The connection is closed or closing.
         case closed
     }
 
-    /// What the service thread finds in the queue.
+    /// The next item of the queue for the service thread.
     enum Next {
         case frame(QueuedFrame)
         case close(Close)
@@ -42,13 +42,13 @@ public final class WebSocketConnection: Sendable, Identifiable {
         var sentBytes = 0
         var close: Close?
         var isOpen = true
-        /// Whether the service thread knows that something waits here, and so needs no waking.
+        /// Whether the service thread knows that the queue is not empty, so that it need not be woken.
         var isScheduled = false
-        /// Whether an offer was turned down, and the handler has not yet been told that there is room. True only while
-        /// frames wait or are being sent: the service thread comes here after each.
+        /// Whether an offer was refused, and the handler has not yet been notified of free space. True only while
+        /// frames are queued or being sent: the service thread checks it after each.
         var owesDrained = false
 
-        /// Whether the service thread must be woken.
+        /// Appends a frame. Returns whether the service thread must be woken.
         mutating func append(_ queued: QueuedFrame) -> Bool {
             frames.append(queued)
             bytes += queued.frame.count
@@ -57,7 +57,7 @@ public final class WebSocketConnection: Sendable, Identifiable {
         }
     }
 
-    /// RFC 6455, 5.5: a control frame's payload is at most 125 bytes, of which the close code takes two.
+    /// A control frame's payload is at most 125 bytes, of which the close code takes two (RFC 6455, 5.5).
     private static let maximumReasonLength = 123
 
     /// Unique within the server.
@@ -68,8 +68,8 @@ public final class WebSocketConnection: Sendable, Identifiable {
     private let frameLimit: Int
     private let byteLimit: Int
 
-    /// The memory for unfinished messages that begin from now on; nil if it is not counted. To be set when it becomes known who
-    /// the client is.
+    /// The memory for incomplete messages that begin from now on; nil if it is not counted. Set it when the client is
+    /// known.
     public var budget: (any WebSocketServer.ByteBudget)? {
         get { inboundBudget.withLock { $0 } }
         set { inboundBudget.withLock { $0 = newValue } }
@@ -88,20 +88,20 @@ public final class WebSocketConnection: Sendable, Identifiable {
         byteLimit = max(0, configuration.offerQueueBytes)
     }
 
-    /// Payload bytes of the messages that were sent.
+    /// Number of payload bytes of the sent messages.
     public var sentBytes: Int { outbox.withLock(\.sentBytes) }
 
-    /// Whether messages are still taken. False from the first close on, whoever closes.
+    /// Whether messages are still accepted. False from the first close on, whichever side closes.
     public var isOpen: Bool {
         outbox.withLock { $0.isOpen }
     }
 
-    /// Queues a message unless too much waits (``WebSocketServer/Configuration/offerQueueFrames`` and
-    /// ``WebSocketServer/Configuration/offerQueueBytes``), from any thread and without blocking. Who offers keeps what a
-    /// slow reader cannot take yet.
+    /// Queues a message unless the queue is full (``WebSocketServer/Configuration/offerQueueFrames`` and
+    /// ``WebSocketServer/Configuration/offerQueueBytes``), from any thread and without blocking. The caller keeps
+    /// frames that were refused.
     ///
-    /// - Parameter holder: released when the frame is sent or the connection is gone; at once if the frame is not taken. It stands for
-    ///   the memory of the frame.
+    /// - Parameter holder: released when the frame is sent or the connection has ended; immediately if the frame is
+    ///   refused. It represents the memory of the frame.
     public func offer(_ frame: WebSocketFrame, holding holder: (any Sendable & AnyObject)? = nil) -> Offer {
         let (answer, isFirst): (Offer, Bool) = outbox.withLock { outbox in
             guard outbox.isOpen else { return (.closed, false) }
@@ -118,10 +118,10 @@ public final class WebSocketConnection: Sendable, Identifiable {
         return answer
     }
 
-    /// Closes the connection after what is queued, from any thread. The first close wins.
+    /// Closes the connection after the queued frames, from any thread. The first close wins.
     ///
-    /// `code` is 1000 to 1014 without the reserved 1004 to 1006, or 3000 to 4999 (RFC 6455, 7.4); another one becomes
-    /// 1011. `reason` is cut after 123 bytes.
+    /// `code` is 1000 to 1014 without the reserved 1004 to 1006, or 3000 to 4999 (RFC 6455, 7.4); another code is
+    /// replaced by 1011. `reason` is cut after 123 bytes.
     public func close(code: UInt16, reason: String = "") {
         let isFirst = outbox.withLock { outbox in
             guard outbox.isOpen else { return false }
@@ -160,15 +160,15 @@ public final class WebSocketConnection: Sendable, Identifiable {
 
     // MARK: Service thread
 
-    /// The code of a close that waits in the queue.
+    /// The code of a queued close.
     var pendingCloseCode: UInt16? {
         outbox.withLock { $0.close?.code }
     }
 
-    /// Takes what comes next.
+    /// Removes and returns the next item.
     ///
-    /// - Parameter sentBytes: payload bytes of the frames that were sent whole since the last call.
-    /// - Returns: also whether the handler is to be told that there is room again.
+    /// - Parameter sentBytes: payload bytes of the frames that were sent completely since the last call.
+    /// - Returns: also whether the handler must be notified that there is space again.
     func next(afterSending sentBytes: Int) -> (Next, hasDrained: Bool) {
         outbox.withLock { outbox in
             outbox.bytes = max(0, outbox.bytes - sentBytes)
@@ -191,7 +191,7 @@ public final class WebSocketConnection: Sendable, Identifiable {
         }
     }
 
-    /// The connection is gone, or its closing is in the hands of libwebsockets.
+    /// Called when the connection has ended, or libwebsockets has taken over its closing.
     func shut() {
         let frames = outbox.withLock { outbox in
             defer { outbox.frames = [] }

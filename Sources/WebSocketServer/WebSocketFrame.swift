@@ -1,41 +1,42 @@
 import CWebSockets
 
-/// An outbound message. Its payload is a list of parts, so that frames that differ only at their start share the rest: arrays share
-/// their storage, and nothing is put together before a piece of it is sent.
+/// An outbound message. Its payload is a list of parts, so that frames that differ only at their start share the rest:
+/// arrays share their storage, and the parts are joined only piece by piece, when they are sent.
 ///
 /// A frame belongs to the connections of one server.
 public final class WebSocketFrame: @unchecked Sendable {
-    // @unchecked: only the service thread of the server, which is the only one that sends, uses the compressed form.
+    // @unchecked: only the service thread of the server, the only thread that sends, uses the compressed form.
 
-    /// Length of the payload in bytes.
+    /// The length of the payload, in bytes.
     public let count: Int
     let isText: Bool
     private let parts: [[UInt8]]
-    /// The compressed payload, once a connection with compression was to get it and if it is shorter.
+    /// The compressed payload, if a connection with compression has needed it and it is shorter.
     private var compressed: [UInt8]?
     private var wasCompressed = false
 
-    /// A text message.
+    /// Creates a text message.
     public convenience init(text: String) {
         self.init(utf8: Array(text.utf8))
     }
 
-    /// A text message of bytes that the caller knows to be UTF-8; they are not checked.
+    /// Creates a text message from bytes that the caller knows to be UTF-8; they are not checked.
     public convenience init(utf8: some Collection<UInt8>) {
         self.init(utf8Parts: [Array(utf8)])
     }
 
-    /// A text message of parts that together are UTF-8, which is not checked. The parts are sent one after the other.
+    /// Creates a text message from parts that together are UTF-8, which is not checked. The parts are sent one after
+    /// another.
     public convenience init(utf8Parts parts: [[UInt8]]) {
         self.init(parts, isText: true)
     }
 
-    /// A binary message.
+    /// Creates a binary message.
     public convenience init(binary: some Collection<UInt8>) {
         self.init(binaryParts: [Array(binary)])
     }
 
-    /// A binary message of parts, which are sent one after the other.
+    /// Creates a binary message from parts, which are sent one after another.
     public convenience init(binaryParts parts: [[UInt8]]) {
         self.init(parts, isText: false)
     }
@@ -48,7 +49,7 @@ public final class WebSocketFrame: @unchecked Sendable {
 
     // MARK: Service thread
 
-    /// The payload for a connection with or without compression.
+    /// Returns the payload for a connection with or without compression.
     func content(isCompressed: Bool) -> Content {
         guard isCompressed, let compressed else { return Content(parts: parts, count: count, isCompressed: false) }
         return Content(parts: [compressed], count: compressed.count, isCompressed: true)
@@ -56,8 +57,8 @@ public final class WebSocketFrame: @unchecked Sendable {
 
     /// Compresses the payload unless that was tried before.
     ///
-    /// - Parameter scratch: a buffer for the payload; must have room for the longest payload that is compressed.
-    /// - Returns: how many bytes were compressed.
+    /// - Parameter scratch: a buffer for the payload; must have space for the longest payload that is compressed.
+    /// - Returns: the number of compressed bytes.
     func compress(by deflater: Deflater, in scratch: UnsafeMutableRawBufferPointer) -> Int {
         guard !wasCompressed, Compression.frameLengths.contains(count) else { return 0 }
         wasCompressed = true
@@ -78,7 +79,7 @@ public final class WebSocketFrame: @unchecked Sendable {
             self.isCompressed = isCompressed
         }
 
-        /// Copies the bytes from `offset` on, as many as fit, and returns how many.
+        /// Copies as many bytes from `offset` on as fit, and returns their number.
         func copy(from offset: Int, to target: UnsafeMutableRawBufferPointer) -> Int {
             var skipped = offset
             var filled = 0

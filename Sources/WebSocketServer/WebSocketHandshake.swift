@@ -1,33 +1,33 @@
 import CWebSockets
 
-/// A client's opening handshake, readable while the handler decides about it.
+/// A client's opening handshake, readable while the handler decides on it.
 public struct WebSocketHandshake: ~Copyable {
-    // Not copyable, and lent to the handler: libwebsockets frees the headers behind `wsi` when the decision is made, so
-    // a handshake must not outlive the call.
+    // Not copyable, and only borrowed by the handler: libwebsockets frees the headers of `wsi` after the decision, so a
+    // handshake must not outlive the call.
 
     /// The path, percent-decoded, with `//`, `/./` and `/../` resolved.
     public let path: String
 
-    /// The query's items in their order, percent-decoded, `+` read as a space. An item without `=` has an empty value.
-    /// libwebsockets separates items at a raw `;` as at `&`, and turns `%3D` in a name into `_`.
+    /// The items of the query in order, percent-decoded, with `+` read as a space. An item without `=` has an empty
+    /// value. libwebsockets also separates items at a raw `;`, and changes `%3D` in a name to `_`.
     public let queryItems: [(name: String, value: String)]
 
-    /// What the client offers in Sec-WebSocket-Protocol, in its order.
+    /// The subprotocols that the client offers in Sec-WebSocket-Protocol, in its order.
     public let offeredSubprotocols: [String]
 
-    /// The first subprotocol offered that the server speaks, which is the one that an acceptance agrees to; nil where
-    /// none was offered.
+    /// The first offered subprotocol that the server supports, which is used if the handshake is accepted; nil if none
+    /// was offered.
     public let subprotocol: String?
 
-    /// The IP address of the client, as it came with the connection; empty if it has none.
+    /// The IP address of the client that the connection was added with; empty if it has none.
     public let peer: String
 
-    /// The context that the connection was handed over with; nil if it had none.
+    /// The context that the connection was added with; nil if it has none.
     public let context: (any Sendable & AnyObject)?
 
     private let wsi: OpaquePointer
 
-    /// Service thread only, while the request head is there.
+    /// Reads a handshake. Service thread only, while the request head exists.
     init(
         wsi: OpaquePointer,
         peer: String,
@@ -45,8 +45,8 @@ public struct WebSocketHandshake: ~Copyable {
         queryItems = target.queryItems
     }
 
-    /// A header field's value by its name in any case. Where a field came several times, the values are joined by
-    /// commas; of a field libwebsockets does not know by itself, only one is found.
+    /// Returns the value of a header field by its name, in any case. If a field occurs several times, the values are
+    /// joined by commas; of a field that libwebsockets does not know, only one occurrence is found.
     public func header(_ name: String) -> String? {
         RequestHead.header(name, in: wsi)
     }

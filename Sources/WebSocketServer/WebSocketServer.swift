@@ -3,9 +3,9 @@ import Foundation
 public import Logging
 import Synchronization
 
-/// A WebSocket server (RFC 6455) over libwebsockets that owns no listening socket.
+/// A WebSocket server (RFC 6455) based on libwebsockets. It has no listening socket.
 ///
-/// Whoever owns the port accepts, and hands over the descriptors of those connections that want a WebSocket:
+/// The owner of the port accepts connections, and passes the descriptors of those that request a WebSocket:
 ///
 ///     let server = WebSocketServer(configuration: .init(), handler: handler, logger: logger)
 ///     try server.start()
@@ -13,17 +13,19 @@ import Synchronization
 ///     …
 ///     server.stop()
 ///
-/// One thread serves all connections. libwebsockets is bound to its thread in all but one call, so other threads leave
-/// their work in a queue and wake it. libwebsockets 4.1 takes a client's frames without a mask too, where RFC 6455, 5.1, asks
-/// for a close, and does not tell which they are. The process ignores SIGPIPE from the start on; no other signal is touched.
+/// One thread serves all connections. libwebsockets allows all calls but one only on its own thread, so other threads
+/// queue their work and wake it. libwebsockets 4.1 also accepts unmasked frames of a client, for which RFC 6455, 5.1,
+/// requires a close, and does not report them. The process ignores SIGPIPE from the start on; other signals are not
+/// changed.
 public final class WebSocketServer: Sendable {
-    /// Why a server does not start.
+    /// The reason why a server does not start.
     public enum StartError: Error {
-        /// It was started or stopped before; a server runs once.
+        /// It was already started or stopped; a server runs only once.
         case startedBefore
-        /// A subprotocol's name is empty, too long, or has other characters than letters, digits, `-`, `_` and `.`.
+        /// The name of a subprotocol is empty, too long, or contains characters other than letters, digits, `-`, `_`
+        /// and `.`.
         case invalidSubprotocol(String)
-        /// libwebsockets could not set itself up; it has logged why.
+        /// libwebsockets could not be initialized; it has logged the reason.
         case contextNotCreated
     }
 
@@ -44,7 +46,7 @@ public final class WebSocketServer: Sendable {
     /// Entered while the service thread runs.
     private let running = DispatchGroup()
 
-    /// A server that is not yet started.
+    /// Creates a server that is not started.
     public init(configuration: Configuration, handler: any WebSocketHandler, logger: Logger) {
         self.configuration = configuration
         mailbox = Mailbox(maximumArrivals: configuration.maximumPendingHandshakes)
@@ -52,7 +54,7 @@ public final class WebSocketServer: Sendable {
         self.logger = logger
     }
 
-    /// Starts the service thread, which runs until ``stop()``; returns when it can take connections.
+    /// Starts the service thread, which runs until ``stop()``, and returns when it can accept connections.
     public func start() throws {
         for name in configuration.subprotocols where !HandshakeCheck.isUsableSubprotocol(name) {
             throw StartError.invalidSubprotocol(name)
@@ -89,15 +91,15 @@ public final class WebSocketServer: Sendable {
         }
     }
 
-    /// Takes a connected stream socket whose client is about to send its handshake, or has sent it; nothing of it may
-    /// have been read. From any thread.
+    /// Adopts a connected stream socket, before or after its client has sent the handshake, of which no bytes may have
+    /// been read. Call it from any thread.
     ///
-    /// The descriptor belongs to the server in every case: where the server does not run, it is closed. Where too many
-    /// wait for their handshake, ``Configuration/refuse`` takes the one that has waited longest.
+    /// The server owns the descriptor in every case: if the server does not run, the descriptor is closed. If too many
+    /// handshakes are incomplete, ``Configuration/refuse`` gets the oldest one.
     ///
     /// - Parameters:
-    ///   - peer: The IP address of the client, for ``WebSocketHandshake/peer``; empty if it has none.
-    ///   - context: Something about the connection, for ``WebSocketHandshake/context``.
+    ///   - peer: the IP address of the client, for ``WebSocketHandshake/peer``; empty if it has none.
+    ///   - context: an object for the connection, for ``WebSocketHandshake/context``.
     public func adopt(_ descriptor: Int32, peer: String, context: (any Sendable & AnyObject)? = nil) {
         if let surplus = mailbox.adopt(Mailbox.Arrival(descriptor: descriptor, peer: peer, context: context)) {
             counters.update { $0.refused += 1 }
@@ -105,14 +107,14 @@ public final class WebSocketServer: Sendable {
         }
     }
 
-    /// Closes every connection with ``Configuration/stopCode`` after what is queued for it, waits until their close
-    /// handshakes are done, cuts what is left, and ends the service thread.
+    /// Closes every connection with ``Configuration/stopCode`` after its queued frames, waits until the close
+    /// handshakes are complete, cuts the remaining connections, and ends the service thread.
     ///
-    /// A handshake that comes meanwhile gets 503. Must not be called from a handler, which runs on the thread that
-    /// this waits for. May be called again.
+    /// A handshake that arrives meanwhile gets 503. Must not be called from a handler, which runs on the thread that
+    /// this waits for. May be called several times.
     ///
-    /// - Parameter limit: maximum time for the close handshakes; ``Configuration/closeTimeout`` by default. The service thread then
-    ///   gets half a second to end. It may not if a handler hangs.
+    /// - Parameter limit: maximum time for the close handshakes; ``Configuration/closeTimeout`` by default. After that,
+    ///   the service thread has half a second to end. It may not end if a handler hangs.
     /// - Returns: whether the service thread has ended.
     @discardableResult
     public func stop(within limit: Duration? = nil) -> Bool {
@@ -129,7 +131,7 @@ public final class WebSocketServer: Sendable {
         running.wait(timeout: .now() + .microseconds(Int(Configuration.microseconds(limit)))) == .success
     }
 
-    /// The counts so far.
+    /// The current counts.
     public var statistics: Statistics {
         counters.current
     }

@@ -1,13 +1,17 @@
 import DequeModule
 
-/// The bytes that the service thread sends in one turn, before it handles timers, the mailbox and received bytes.
+/// Limits the bytes that the service thread sends in one turn, before it handles timers, the mailbox and received
+/// bytes.
 ///
-/// Without a bound, thousands of sockets with megabytes to send would delay all other connections until each socket is full. When a
-/// turn is over, only short fragments are sent. Connections with longer ones wait in line, and a few of them send in each turn.
+/// Without a limit, thousands of sockets with megabytes to send would delay all other connections until each socket is
+/// full. When a turn is over, only short fragments are sent. Connections with longer ones are put in line, and a few of
+/// them send in each turn. turn is over, only short fragments are sent. Connections with longer ones wait in line, and
+/// a few of them send in each turn.
 struct WritingTurn {
-    /// Maximum length of a fragment that is sent after the turn is over, and of all that one connection sends then.
+    /// Maximum length of a fragment that is sent after the turn is over, and maximum number of bytes that one
+    /// connection then sends.
     static let shortBytes = 4096
-    /// The bytes after which the turn is over.
+    /// Number of bytes after which the turn is over.
     private static let limit = 1024 * 1024
 
     private let resumedPerTurn: Int
@@ -21,13 +25,13 @@ struct WritingTurn {
 
     var isOver: Bool { bytes >= Self.limit }
 
-    /// Whether connections wait in line.
+    /// Whether there are connections in line.
     var hasLine: Bool { !waiting.isEmpty }
 
     /// Counts bytes that were sent or compressed.
     mutating func add(_ count: Int) { bytes += count }
 
-    /// Appends a connection to the line. It must not be in it already.
+    /// Appends a connection to the line. It must not be in line already.
     mutating func wait(_ id: UInt64) { waiting.append(id) }
 
     /// Begins the next turn.
