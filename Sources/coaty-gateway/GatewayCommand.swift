@@ -83,26 +83,26 @@ struct GatewayCommand: AsyncParsableCommand {
                 signals.begin()
             }
         }
-        // Several signals are one, and one that comes before the gateway has started waits.
+        // Several signals are merged into one, and a signal that arrives before the gateway has started is queued.
         let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let reloading = ReloadSignal { reload.yield() }
         let starting = Task { try await gateway.start() }
         let stopping = Task {
             await signals.wait()
-            // A start that waits for a broker ends at once.
+            // A start that waits for a broker ends immediately.
             starting.cancel()
             logger.info("stopping")
         }
         let running = try await starting.value
         Task {
-            // It logs by itself what is wrong.
+            // The gateway itself logs errors.
             for await _ in reloads { _ = try? await gateway.reload() }
         }
         let report = StartReport(running, token: gateway.generatedToken, logger: logger)
         let reporting = Task { await report.write() }
         await stopping.value
         reporting.cancel()
-        // What was left behind must not run into the destruction of what it uses.
+        // Components that were left behind must not continue while the objects that they use are destroyed.
         if !(await gateway.stop()) {
             LogControl.standard.finish()
             _exit(1)

@@ -1,7 +1,8 @@
 import ArgumentParser
 import Foundation
 
-/// Chooses the command. They are no subcommands of the gateway, whose options would take their `--name` and `--config`.
+/// Selects the command. The commands are not subcommands of the gateway, because the options of the gateway would
+/// consume their `--name` and `--config`.
 @main
 enum Main {
     static func main() async {

@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 
 /// Calls a function for each SIGHUP, one at a time.
-/// Safe to share: nothing changes after `init`.
+/// Safe to share: it is not changed after `init`.
 final class ReloadSignal: @unchecked Sendable {
     private let source: any DispatchSourceSignal
 

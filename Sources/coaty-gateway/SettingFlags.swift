@@ -1,7 +1,8 @@
 import ArgumentParser
 import CoatyGateway
 
-/// The settings as flags, except the token, which other users of the machine could see. Their names, placeholders and help come from `GatewaySettings.all`.
+/// The settings as flags, except the token, which other users of the machine could see. Their names, placeholders and
+/// help come from `GatewaySettings.all`.
 struct SettingFlags: ParsableArguments {
     @Option(help: help("host")) var host: String?
     @Option(help: help("port")) var port: String?
@@ -140,7 +141,8 @@ struct SettingFlags: ParsableArguments {
     @Option(help: .hidden) var outboxBytes: String?
     @Option(help: .hidden) var resumeMemory: String?
 
-    /// The flags that were given, by the names of settings: that of `maximumMemory`, which is stored as `_maximumMemory`, is `maximum-memory`.
+    /// The given flags, by the names of settings: the name of `maximumMemory`, which is stored as `_maximumMemory`, is
+    /// `maximum-memory`.
     var values: [String: String] {
         var values: [String: String] = [:]
         for child in Mirror(reflecting: self).children {

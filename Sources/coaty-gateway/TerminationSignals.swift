@@ -1,22 +1,22 @@
 import Dispatch
 import Foundation
 
-/// SIGTERM and SIGINT: the first asks for an orderly stop, a second one ends the process at once.
-/// Safe to share: nothing changes after `init`.
+/// Handles SIGTERM and SIGINT: the first signal requests an orderly stop, a second one ends the process immediately.
+/// Safe to share: it is not changed after `init`.
 final class TerminationSignals: @unchecked Sendable {
     private let signals: AsyncStream<Void>
-    /// A source that is released delivers nothing.
+    /// The signal sources. A released source delivers no signals.
     private let sources: [any DispatchSourceSignal]
     private let receive: @Sendable () -> Void
 
-    /// - Parameter onFirst: called at the first signal, on a queue that no task needs.
+    /// - Parameter onFirst: called at the first signal, on a queue that no task uses.
     init(onFirst: @escaping @Sendable () -> Void) {
-        // A peer that has gone shows in the result of a write.
+        // A disconnected peer is detected by the result of a write.
         signal(SIGPIPE, SIG_IGN)
         let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
         self.signals = signals
         let seen = DispatchQueue(label: "signals")
-        // Safe: touched on the serial queue only.
+        // Safe: used only on the serial queue.
         nonisolated(unsafe) var (count, hasBegun) = (0, false)
         let begin: @Sendable () -> Void = {
             guard !hasBegun else { return }
@@ -38,7 +38,7 @@ final class TerminationSignals: @unchecked Sendable {
         receive = { seen.async(execute: begin) }
     }
 
-    /// Does what a first signal does; nothing if there was one.
+    /// Starts an orderly stop like a first signal; does nothing if there was one.
     func begin() { receive() }
 
     /// Waits for the first signal.
