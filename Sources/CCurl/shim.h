@@ -9,8 +9,8 @@ typedef int (*ccurl_progress)(void *context, curl_off_t, curl_off_t, curl_off_t,
 
 /// Prepares a handle for one GET request.
 ///
-/// A body goes to `body` and each header line to `header`, with `context`. `progress` is called about once a second and ends the request
-/// if it returns another value than 0. Redirects are not followed.
+/// A body goes to `body` and each header line to `header`, with `context`. `progress` is called about once a second and
+/// ends the request if it returns another value than 0. Redirects are not followed.
 ///
 /// - Parameters:
 ///   - protocols: the only allowed scheme.

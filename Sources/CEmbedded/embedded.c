@@ -1,4 +1,4 @@
-// C, because the Swift compiler takes half a minute for arrays of this size.
+// C, because the Swift compiler needs half a minute for arrays of this size.
 #include "embedded.h"
 
 #pragma clang diagnostic ignored "-Wc23-extensions"

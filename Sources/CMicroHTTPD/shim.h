@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <microhttpd.h>
 
-// libmicrohttpd's variadic functions, which Swift cannot call, with the argument lists that HTTPServer needs.
+// Fixed-argument forms of libmicrohttpd's variadic functions, which Swift cannot call.
 
 struct cmhd_configuration {
     unsigned int threads;
@@ -20,7 +20,7 @@ struct cmhd_configuration {
     void *context;
 };
 
-// libmicrohttpd would decode %2F and cut a path at %00: the escapes stay, HTTPServer decodes them per segment.
+// Keeps percent escapes: libmicrohttpd would decode %2F and cut a path at %00. HTTPServer decodes them per segment.
 static inline size_t cmhd_keep_escapes(void *context, struct MHD_Connection *connection, char *string) {
     (void)context;
     (void)connection;
@@ -41,8 +41,8 @@ static inline struct MHD_Daemon *cmhd_start(const struct cmhd_configuration *c) 
         MHD_OPTION_END);
 }
 
-// Hands over a connection. libmicrohttpd keeps the numeric address `peer` with it for cmhd_peer(). It takes other text for no
-// address.
+// Adds a connection to the daemon. libmicrohttpd keeps the numeric address `peer` with it for cmhd_peer(). Text that is
+// not numeric counts as no address.
 static inline enum MHD_Result cmhd_add_connection(struct MHD_Daemon *daemon, int descriptor, const char *peer) {
     struct sockaddr_in6 v6;
     struct sockaddr_in v4;
@@ -63,7 +63,7 @@ static inline enum MHD_Result cmhd_add_connection(struct MHD_Daemon *daemon, int
 
 enum { CMHD_PEER_SIZE = INET6_ADDRSTRLEN };
 
-// The numeric address that the connection was handed over with, in `buffer` of CMHD_PEER_SIZE bytes; empty without one.
+// Writes the numeric address that the connection was added with to `buffer` of CMHD_PEER_SIZE bytes; empty without one.
 static inline void cmhd_peer(struct MHD_Connection *connection, char *buffer) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const struct sockaddr *address = info == NULL ? NULL : info->client_addr;
@@ -86,19 +86,19 @@ static inline int cmhd_descriptor(struct MHD_Connection *connection) {
     return info == NULL ? -1 : info->connect_fd;
 }
 
-// What the callback for a new connection has left in the connection's context.
+// Returns the value that the callback for a new connection has stored in the connection's context.
 static inline void *cmhd_socket_context(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info == NULL ? NULL : info->socket_context;
 }
 
-// One pass over header fields and query items; the kinds are bits, which the closed enumeration hides from Swift.
+// Iterates once over header fields and query items. The kinds are bits, which the closed enumeration hides from Swift.
 static inline void cmhd_examine(struct MHD_Connection *connection, MHD_KeyValueIteratorN iterator, void *context) {
     MHD_get_connection_values_n(
         connection, (enum MHD_ValueKind)(MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND), iterator, context);
 }
 
-// Whether a field name is a token (RFC 9110, section 5.6.2).
+// Returns whether a field name is a token (RFC 9110, section 5.6.2).
 static inline int cmhd_is_token(const char *name, size_t size) {
     for (size_t index = 0; index < size; index++) {
         unsigned char byte = (unsigned char)name[index];

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <time.h>
 
-// OpenSSL's macros and callbacks, which Swift cannot use, with what the gateway needs of them.
+// Functions for OpenSSL's macros and callbacks that the gateway needs and Swift cannot use.
 
-// HTTP/1.1, or a fatal alert to a client that offers only other protocols (RFC 7301, section 3.2).
+// Selects HTTP/1.1. A client that offers only other protocols gets a fatal alert (RFC 7301, section 3.2).
 static inline int cssl_select_protocol(
     SSL *ssl, const unsigned char **chosen, unsigned char *length, const unsigned char *offered, unsigned int size,
     void *context
@@ -28,7 +28,7 @@ static inline int cssl_select_protocol(
     return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// An encrypted key must not make OpenSSL ask for its password on the terminal.
+// Prevents OpenSSL from asking for the password of an encrypted key on the terminal.
 static inline int cssl_no_password(char *buffer, int size, int writes, void *context) {
     (void)buffer;
     (void)size;
@@ -37,13 +37,15 @@ static inline int cssl_no_password(char *buffer, int size, int writes, void *con
     return 0;
 }
 
-/// A context for servers without a certificate: TLS 1.2 and 1.3, no renegotiation, one stateless ticket. NULL without memory.
+/// Returns a context for servers without a certificate: TLS 1.2 and 1.3, no renegotiation, one stateless ticket. NULL
+/// if memory runs out.
 static inline SSL_CTX *cssl_server_context(void) {
     static const unsigned char name[] = "coaty-gateway";
     SSL_CTX *context = SSL_CTX_new(TLS_server_method());
     if (!context) return NULL;
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-    // A client that ends without close_notify counts as one that has closed: HTTP and WebSocket see truncation themselves.
+    // A client that closes without close_notify counts as closed normally: HTTP and WebSocket detect truncation
+    // themselves.
     SSL_CTX_set_options(
         context,
         SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_IGNORE_UNEXPECTED_EOF);
@@ -51,14 +53,14 @@ static inline SSL_CTX *cssl_server_context(void) {
         context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(context, 1);
-    // Without it a session with a client certificate can't be resumed.
+    // A session with a client certificate can be resumed only if this is set.
     SSL_CTX_set_session_id_context(context, name, sizeof(name) - 1);
     SSL_CTX_set_alpn_select_cb(context, cssl_select_protocol, NULL);
     SSL_CTX_set_default_passwd_cb(context, cssl_no_password);
     return context;
 }
 
-/// Reads the certificates of the authorities that sign client certificates. 0 if there is none in the file.
+/// Reads the certificates of the authorities that sign client certificates. Returns 0 if the file contains none.
 static inline int cssl_verify_clients(SSL_CTX *context, const char *file, int required) {
     STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(file);
     if (!names) return 0;
@@ -68,7 +70,8 @@ static inline int cssl_verify_clients(SSL_CTX *context, const char *file, int re
     return 1;
 }
 
-/// A context with the certificates, key and authorities of another, and new keys for tickets. NULL without memory.
+/// Returns a context with the certificates, key and authorities of another context and new ticket keys. NULL if memory
+/// runs out.
 static inline SSL_CTX *cssl_renewed_context(SSL_CTX *old) {
     STACK_OF(X509) *chain = NULL;
     SSL_CTX *context = cssl_server_context();
@@ -87,7 +90,7 @@ static inline SSL_CTX *cssl_renewed_context(SSL_CTX *old) {
     return context;
 }
 
-/// The text of the first error in the thread's queue, which is emptied.
+/// Writes the text of the first error in the thread's queue to a buffer, and empties the queue.
 static inline void cssl_take_error(char *buffer, size_t size) {
     unsigned long code = ERR_get_error();
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
@@ -96,7 +99,7 @@ static inline void cssl_take_error(char *buffer, size_t size) {
     ERR_clear_error();
 }
 
-/// Whether the first error in the thread's queue is that the peer has closed without close_notify.
+/// Returns whether the first error in the thread's queue is that the peer closed without close_notify.
 static inline int cssl_is_unexpected_end(void) {
     return ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
 }
@@ -107,10 +110,10 @@ static inline int64_t cssl_seconds(const ASN1_TIME *text) {
     return (int64_t)timegm(&time);
 }
 
-/// The beginning of a certificate's validity in seconds since 1970; 0 if it has none that can be read.
+/// Returns the start of a certificate's validity in seconds since 1970; 0 if it can't be read.
 static inline int64_t cssl_beginning(const X509 *certificate) { return cssl_seconds(X509_get0_notBefore(certificate)); }
 
-/// The end of a certificate's validity in seconds since 1970; 0 if it has none that can be read.
+/// Returns the end of a certificate's validity in seconds since 1970; 0 if it can't be read.
 static inline int64_t cssl_expiry(const X509 *certificate) { return cssl_seconds(X509_get0_notAfter(certificate)); }
 
 enum { CSSL_COMMON_NAME = 0, CSSL_DNS = 1, CSSL_URI = 2, CSSL_EMAIL = 3 };

@@ -14,9 +14,9 @@
 
 // The event loop.
 //
-// Left to itself, libwebsockets makes a libuv loop of its own and watches SIGINT, SIGTERM and more with it. A loop that
-// is handed to it ("foreign") gets no signal watchers. libuv itself is opened when it is needed: only the event library
-// plugin of libwebsockets depends on it, and where that is not installed poll(2) serves.
+// By default, libwebsockets creates its own libuv loop and watches SIGINT, SIGTERM and other signals with it. A loop
+// that is passed to it ("foreign") gets no signal watchers. libuv itself is opened when it is needed: only the event
+// library plugin of libwebsockets depends on it. If the plugin is not installed, poll(2) is used.
 
 struct cws_loop {
     void *library;
@@ -25,11 +25,11 @@ struct cws_loop {
     int (*close)(void *loop);
     void (*walk)(void *loop, void (*visit)(void *handle, void *argument), void *argument);
     int (*fileno)(const void *handle, int *descriptor);
-    /// The one descriptor among the loop's handles when no connection is left.
+    /// The only descriptor among the loop's handles when no connections are left.
     int wake_descriptor;
 };
 
-// uv_run_mode of uv.h, whose values are part of libuv's ABI.
+// Values of uv_run_mode in uv.h, which are part of libuv's ABI.
 enum { CWS_RUN_DEFAULT = 0, CWS_RUN_ONCE = 1 };
 
 static inline void cws_loop_free(struct cws_loop *loop) {
@@ -40,7 +40,7 @@ static inline void cws_loop_free(struct cws_loop *loop) {
     free(loop);
 }
 
-/// NULL where libuv is not installed.
+/// Returns a new loop; NULL if libuv is not installed.
 static inline struct cws_loop *cws_loop_new(void) {
     struct cws_loop *loop = (struct cws_loop *)calloc(1, sizeof(*loop));
     if (!loop) return NULL;
@@ -68,9 +68,9 @@ static inline int cws_loop_run(struct cws_loop *loop, int mode) { return loop->r
 
 // The context.
 
-/// A context with one vhost and no listening socket. `protocols`, `extensions` and `retry` must live as long as the
-/// context; `loop` may be NULL for poll(2). Without `extensions`, which change the payload, text and the reasons of closes
-/// are checked to be UTF-8.
+/// Returns a context with one vhost and no listening socket. `protocols`, `extensions` and `retry` must live as long as
+/// the context; `loop` may be NULL for poll(2). Without `extensions`, which change the payload, libwebsockets checks
+/// that text and close reasons are UTF-8.
 static inline struct lws_context *cws_create_context(
     const struct lws_protocols *protocols, const struct lws_extension *extensions, const lws_retry_bo_t *retry,
     struct cws_loop *loop, void *user, unsigned int timeout, unsigned int header_bytes
@@ -102,13 +102,13 @@ static inline void cws_note_descriptor(void *handle, void *argument) {
     if (loop->fileno(handle, &descriptor) == 0) loop->wake_descriptor = descriptor;
 }
 
-/// Destroys a context that has no connections left, and its loop. False when that could not be done safely; then both
-/// stay, unused.
+/// Destroys a context that has no connections left, and its loop. Returns false if that could not be done safely; then
+/// both stay allocated, unused.
 ///
-/// libwebsockets destroys in two calls, between which the loop must run its handles' closing. With libuv, 4.1.6 closes
-/// the descriptor that lws_cancel_service() writes to in the first call and again in that run, by when another thread
-/// may have been given its number. So the number is taken at once, by one end of a pipe; whether the second close came
-/// is seen at the other end.
+/// libwebsockets destroys a context in two calls. Between them, the loop must run the closing of its handles. With
+/// libuv, version 4.1.6 closes the descriptor that lws_cancel_service() writes to twice: in the first call and in that
+/// run. By then, another thread may have got the same descriptor number. Therefore one end of a pipe takes the number
+/// at once; the other end shows whether the second close has happened.
 static inline int cws_destroy_context_in_loop(struct lws_context *context, struct cws_loop *loop) {
     int ends[2];
     char byte;
@@ -132,11 +132,12 @@ static inline int cws_destroy_context_in_loop(struct lws_context *context, struc
     return 1;
 }
 
-// Most bytes that the kernel takes for a peer beyond what it has sent, for all of them are out of reach for those who drop
-// what has become old. Left to itself, Linux takes up to 4 MiB.
+// Maximum number of bytes that the kernel buffers for a peer beyond those already sent. The server cannot drop old
+// events among these bytes. Linux buffers up to 4 MiB by default.
 enum { CWS_UNSENT_BYTES = 128 * 1024 };
 
-/// Takes the descriptor in every case; `opaque` is what lws_get_opaque_user_data() returns from the first callback on.
+/// Adopts a descriptor, and owns it in every case. lws_get_opaque_user_data() returns `opaque` from the first callback
+/// on.
 static inline struct lws *cws_adopt(struct lws_vhost *vhost, int descriptor, void *opaque) {
     int unsent = CWS_UNSENT_BYTES;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
@@ -149,31 +150,32 @@ static inline struct lws *cws_adopt(struct lws_vhost *vhost, int descriptor, voi
     return lws_adopt_descriptor_vhost_via_info(&description);
 }
 
-/// Begins the closing handshake; only from LWS_CALLBACK_SERVER_WRITEABLE, when nothing is partly sent, after which the
+/// Begins the closing handshake. Call it only from LWS_CALLBACK_SERVER_WRITEABLE while no frame is partly sent. The
 /// connection is not freed inside this call.
 ///
-/// The documented way is to return -1 from the callback. Debian builds libwebsockets with its own checks, one of which
-/// closes such a connection twice when libuv serves; the second time it is cut before the close frame is sent.
+/// The documented way is to return -1 from the callback. Debian builds libwebsockets with additional checks, one of
+/// which closes such a connection twice with libuv; the second close cuts the connection before the close frame is
+/// sent.
 static inline void cws_close(struct lws *wsi, uint16_t code, unsigned char *reason, size_t length) {
     lws_close_reason(wsi, (enum lws_close_status)code, reason, length);
     lws_set_timeout(wsi, PENDING_TIMEOUT_USER_REASON_BASE, LWS_TO_KILL_SYNC);
 }
 
-/// Ends a connection without a word, and lets the kernel drop what it still holds for the peer. The connection goes
-/// when the event loop comes to it, never inside this call.
+/// Ends a connection without a close frame and lets the kernel drop the bytes it still buffers for the peer. The event
+/// loop frees the connection later, never inside this call.
 static inline void cws_cut(struct lws *wsi) {
     struct linger none = {.l_onoff = 1, .l_linger = 0};
     setsockopt(lws_get_socket_fd(wsi), SOL_SOCKET, SO_LINGER, &none, sizeof(none));
     lws_set_timeout(wsi, PENDING_TIMEOUT_USER_REASON_BASE, LWS_TO_KILL_ASYNC);
 }
 
-/// Answers LWS_EXT_CB_CONSTRUCT, whose input `options` is: libwebsockets is to read no parameters of the extension.
+/// Answers LWS_EXT_CB_CONSTRUCT, whose input is `options`: libwebsockets must read no parameters of the extension.
 static inline void cws_take_no_options(void *options) {
     static const struct lws_ext_options none[] = {{NULL, EXTARG_NONE}};
     if (options) *(const struct lws_ext_options **)options = none;
 }
 
-/// Appends to the last line of a response head; only from LWS_CALLBACK_ADD_HEADERS, whose input `arguments` is.
+/// Appends to the last line of a response head. Call it only from LWS_CALLBACK_ADD_HEADERS, whose input is `arguments`.
 static inline void cws_extend_header(const void *arguments, const char *text) {
     struct lws_process_html_args *head = (struct lws_process_html_args *)arguments;
     size_t length = strlen(text);
@@ -183,10 +185,10 @@ static inline void cws_extend_header(const void *arguments, const char *text) {
     head->p += length;
 }
 
-/// What must be free before the payload of every buffer that lws_write() gets.
+/// Returns the number of bytes that must be free before the payload in every buffer passed to lws_write().
 static inline size_t cws_headroom(void) { return LWS_PRE; }
 
-// What zlib has as macros. The negative window is that of a stream without a header, of the usual size.
+// Functions for zlib's macros. The negative window size selects a stream without a header, of the usual size.
 
 static inline int cws_deflate_begin(z_stream *stream) {
     return deflateInit2(stream, Z_BEST_SPEED, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);

@@ -1,13 +1,14 @@
 #pragma once
 
-/// A file of the repository that the gateway serves as it stands: text without a null character, which ends it.
+/// A file of the repository that the gateway serves unchanged. The text contains no null character except the final
+/// one.
 typedef struct {
     const char *name;
     const char *text;
 } EmbeddedFile;
 
-/// The contract.
+/// The OpenAPI contract.
 const char *embedded_contract(void);
 
-/// The file of the console at an index; a null pointer behind the last.
+/// Returns the console file at an index; a null pointer after the last one.
 const EmbeddedFile *embedded_console_file(int index);
