@@ -90,7 +90,7 @@ test-api: deps-api ## run schemathesis against the gateway from openapi.yaml; SE
 
 BROWSER_PRODUCTS := coaty-gateway test-agent io-routing-sources io-routing-actor
 
-test-browser: deps-browser ## test the client module in node and Chromium, and the console in Chromium; TESTS="test_feed" runs some
+test-browser: deps-browser ## test the client module in node and Chromium, and the console in Chromium and Firefox; TESTS="test_feed" runs some
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/client/run "$$(swift build -c release --show-bin-path)/coaty-gateway"
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" $(TESTS)

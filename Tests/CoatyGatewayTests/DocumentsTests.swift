@@ -1,0 +1,97 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The Markdown documents: their structure, their links, and the commands of the README's first page.
+@Suite struct DocumentsTests {
+    private static let root = URL(filePath: #filePath).appending(path: "../../..").standardizedFileURL
+
+    /// The documents by their paths in the repository.
+    private static func documents() throws -> [String: String] {
+        let files = try #require(FileManager.default.enumerator(atPath: root.path))
+        var documents: [String: String] = [:]
+        for case let path as String in files {
+            if path.hasPrefix(".") {
+                files.skipDescendants()
+            } else if path.hasSuffix(".md") {
+                documents[path] = try String(contentsOf: root.appending(path: path), encoding: .utf8)
+            }
+        }
+        return documents
+    }
+
+    /// Returns the anchors that the headings of a document have on GitHub.
+    private static func anchors(_ text: String) -> Set<String> {
+        Set(
+            text.matches(of: /(?m)^#+ (.+)$/).map { heading in
+                heading.1.lowercased().filter { $0.isLetter || $0.isNumber || "-_ ".contains($0) }
+                    .replacing(" ", with: "-")
+            }
+        )
+    }
+
+    @Test func codeBlocksAreClosed() throws {
+        let documents = try Self.documents()
+        #expect(documents.count > 15)
+        for (path, text) in documents {
+            var isOpen = false
+            for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+                let line = line.drop { $0 == " " }
+                guard line.hasPrefix("```") else { continue }
+                // A closing fence has no language, so a language inside a block shows that a fence is missing.
+                #expect(!isOpen || line == "```", "\(path):\(number + 1)")
+                isOpen.toggle()
+            }
+            #expect(!isOpen, "\(path)")
+        }
+    }
+
+    @Test func linksLeadSomewhere() throws {
+        let documents = try Self.documents()
+        var count = 0
+        for (path, text) in documents {
+            for match in text.matches(of: /\]\(([^)\s]+)\)/) where !match.1.contains("://") {
+                count += 1
+                let parts = match.1.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+                let source = Self.root.appending(path: path)
+                let folder = source.deletingLastPathComponent()
+                let target = parts[0].isEmpty ? source : folder.appending(path: String(parts[0]))
+                #expect(FileManager.default.fileExists(atPath: target.path), "\(path): \(match.1)")
+                guard parts.count == 2, target.pathExtension == "md" else { continue }
+                let anchors = Self.anchors(try String(contentsOf: target, encoding: .utf8))
+                #expect(anchors.contains(String(parts[1])), "\(path): \(match.1)")
+            }
+        }
+        #expect(count > 50)
+    }
+
+    /// Each command prints what begins as the README shows it, up to the first value that differs from run to run.
+    @Test func firstPageDoesWhatItSays() throws {
+        let readme = try #require(try Self.documents()["README.md"])
+        let section = try #require(readme.components(separatedBy: "\n## ").first { $0.hasPrefix("Five minutes") })
+        let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0", "--demo", "true"])
+        try waitUntil("the demo agent is there") {
+            try gateway.request("GET", "/v1/objects?objectType=com.example.demo.Thermometer").text.contains("Demo")
+        }
+        var count = 0
+        for match in section.matches(of: /```\n(curl (?:[^`]*))```\n```\n([^`]*)```/) {
+            count += 1
+            var command = match.1.replacing("localhost:8080", with: "localhost:\(gateway.port)")
+            // The command that runs until the user stops it.
+            if command.contains("/v1/sse/") { command = "timeout 10 \(command.dropLast()) | head -7" }
+            let printed = try Self.run(String(command))
+            for (shown, line) in zip(match.2.split(separator: "\n"), printed.split(separator: "\n")) {
+                let start = shown.prefix { !$0.isNumber && $0 != "…" }
+                #expect(line.hasPrefix(start), "\(command)\n\(printed)")
+            }
+            #expect(!printed.isEmpty && !printed.contains("urn:coaty-gateway:problem"), "\(command)\n\(printed)")
+        }
+        #expect(count == 5)
+    }
+
+    private static func run(_ command: String) throws -> String {
+        let process = try ChildProcess("/bin/bash", ["-c", "\(command)\nprintf '\\nended'"])
+        try waitUntil("the command ends") { process.output.hasSuffix("\nended") }
+        return String(process.output.dropLast(6))
+    }
+}
