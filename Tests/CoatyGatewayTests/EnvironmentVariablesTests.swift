@@ -26,7 +26,8 @@ import Testing
         arguments: [
             ("HOTS", "HOST"), ("TOPIC_DIALEKT", "TOPIC_DIALECT"), ("BROKER_KEEP_ALIVE", "BROKER_KEEPALIVE"),
             ("LOGLEVEL", "LOG_LEVEL"), ("CONFIG_FILE", "CONFIG"), ("EMBEDED_BROKER_LISTEN", "EMBEDDED_BROKER_LISTEN"),
-            ("PORT_HTTP", "PORT"), ("MQTT_BROKER", "BROKER"), ("SERVICE_NAME", "NAME"), ("FOO", nil), ("", nil),
+            ("PORT_HTTP", "PORT"), ("BROKER_URL", "BROKER"), ("MQTT_BROKER", "BROKER"), ("SERVICE_NAME", "NAME"),
+            ("FOO", nil), ("", nil),
         ] as [(String, String?)]
     )
     func namesTheNearestSetting(_ name: String, _ nearest: String?) throws {

@@ -79,12 +79,15 @@ export type Observation =
   /** All events of all agents in the network; `events` selects some. */
   | { event: "traffic"; events?: TrafficEventName[] }
 
+/** `2s`, `500ms` or a number of milliseconds. */
+export type Duration = number | `${number}s` | `${number}ms`
+
 /** See docs/websocket.md, "Options of a subscription". */
 export interface SubscribeOptions {
   filter?: Condition
   fields?: Property[]
-  /** Milliseconds. */
-  throttle?: number
+  /** The time in which at most one event of an object is delivered. */
+  throttle?: Duration
   /** Maximum number of events that the gateway queues for this subscription: 256 by default, at most 4096. */
   buffer?: number
   overflow?: "dropOldest" | "latest" | "close"
@@ -168,8 +171,8 @@ export type Request =
   | { event: "call"; operation: string; data: object }
 
 export interface RequestOptions {
-  /** Milliseconds to wait for responses: 2000 by default. */
-  timeout?: number
+  /** How long to wait for responses: 2 s by default. */
+  timeout?: Duration
   /** Number of responses to wait for: 1 by default, 0 for all until the timeout. */
   limit?: number
   /** Ends the request at the first response for which this condition holds. */

@@ -25,8 +25,11 @@ enum EnvironmentVariables {
     private static func nearest(to name: String, among known: Set<String>) -> String? {
         // The prefix is correct, and would make all of them similar.
         let (end, ends) = (name.dropFirst(prefix.count), known.map { String($0.dropFirst(prefix.count)) }.sorted())
+        // `BROKER_URL` resembles `BROKER_USER`, but means `BROKER`.
+        let suffix = ["_URL", "_URI", "_ADDRESS"].first(where: end.hasSuffix)
         let nearest =
-            NearestName.of(String(end), among: ends)
+            suffix.flatMap { suffix in ends.first { $0 + suffix == end } }
+            ?? NearestName.of(String(end), among: ends)
             ?? ends.first { end.hasPrefix($0 + "_") || end.hasSuffix("_" + $0) }
         return nearest.map { prefix + $0 }
     }

@@ -58,7 +58,7 @@ const alsoWrong: Observation = { event: "advertise" }
 
 const abortable: Abortable = { signal: new AbortController().signal }
 const all: SubscribeOptions = {
-  filter: condition, fields: ["name", property], throttle: 100, buffer: 10, overflow: "latest", since: "a-1",
+  filter: condition, fields: ["name", property], throttle: "500ms", buffer: 10, overflow: "latest", since: "a-1",
   encoding: "binary",
 }
 const subscription: Subscription = client.subscribe(observations[0] ?? wrong, { ...all, ...abortable })
@@ -92,6 +92,9 @@ async function ask(): Promise<CoatyObject | undefined> {
   await client.online()
   const request: Request = { event: "call", operation: "com.example.add", data: { parameters: [1, 2] } }
   const options: RequestOptions = { timeout: 2000, limit: 0, until: condition }
+  const soon: RequestOptions = { timeout: "2s" }
+  // @ts-expect-error
+  const never: RequestOptions = { timeout: "2 minutes" }
   const responses: Responses = client.request(request, { ...options, ...abortable })
   for await (const response of responses) {
     const frame: ResponseFrame = response
