@@ -75,9 +75,10 @@ def is_used_up(response):
 
 
 def has_a_control_character(response):
-    """An id that is taken from a response is not held against the pattern of the path that it is put in."""
-    path = urllib.parse.unquote(urllib.parse.urlsplit(response.request.url).path)
-    return any(unicodedata.category(character) == "Cc" for character in path)
+    """An id that is taken from a response is not compared with the pattern of the path, and a security scheme has no pattern."""
+    url = urllib.parse.urlsplit(response.request.url)
+    tickets = urllib.parse.parse_qs(url.query).get("ticket", [])
+    return any(unicodedata.category(character) == "Cc" for text in (urllib.parse.unquote(url.path), *tickets) for character in text)
 
 
 @schemathesis.check
