@@ -56,7 +56,7 @@ public final class Gateway: Sendable {
         requestLog = RequestLog(settings.log, logger: logger)
         self.readSettings = readSettings ?? { () throws(ConfigurationError) -> GatewaySettings in settings }
         mode = try AccessMode(settings, generate: RandomSecret.token)
-        let access = AccessControl(.open, browserPolicy: settings.browserPolicy)
+        let access = AccessControl(.open, browserPolicy: settings.browserPolicy, logger: logger.labelled(.access))
         self.access = access
         keyRefresher = KeyRefresher(
             limits: settings.limits,

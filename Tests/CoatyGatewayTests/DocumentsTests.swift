@@ -86,7 +86,7 @@ import Testing
             }
             #expect(!printed.isEmpty && !printed.contains("urn:coaty-gateway:problem"), "\(command)\n\(printed)")
         }
-        #expect(count == 5)
+        #expect(count == 6)
     }
 
     private static func run(_ command: String) throws -> String {

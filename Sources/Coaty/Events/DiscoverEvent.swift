@@ -80,6 +80,8 @@ public struct DiscoverEvent: RequestEvent {
             if let list = types.first { throw .invalid(list, "must not stand beside objectId") }
         } else if json["externalId"] == nil {
             guard let list = types.last else {
+                if let type = json["objectType"] { throw .invalid(type, "is unknown; use objectTypes, a list") }
+                if let type = json["coreType"] { throw .invalid(type, "is unknown; use coreTypes, a list") }
                 throw .invalid(json, "must have externalId, objectId, objectTypes or coreTypes")
             }
             if types.count > 1 { throw .invalid(list, "must not stand beside objectTypes without externalId") }

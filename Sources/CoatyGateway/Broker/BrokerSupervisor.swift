@@ -129,7 +129,12 @@ extension BrokerSupervisor {
             guard let port = UInt16(exactly: port) else { break }
             let candidate = EmbeddedBroker.Address(host: wanted.host, port: port)
             guard let address = try candidate.freePort() else {
-                logger.debug("port for the embedded broker is taken", metadata: ["address": "\(candidate)"])
+                let isLast = attempt == configuration.maxPortAttempts - 1
+                logger.log(
+                    level: isLast ? .debug : .notice,
+                    "another program uses this port; the embedded broker takes the next one",
+                    metadata: ["address": "\(candidate)"]
+                )
                 continue
             }
             do {

@@ -84,7 +84,9 @@ final class WebSocketEndpoint: WebSocketHandler {
                 stream.start(permitted, options)
             }
         } catch {
-            return refuse(Problems.of(error), record)
+            let problem = Problems.of(error)
+            services.authenticator.access.noteRefusal(problem, ofPageFrom: request.header("Origin"))
+            return refuse(problem, record)
         }
     }
 

@@ -57,6 +57,7 @@ struct RequestAdmission: Sendable {
             return .admit(headers: headers, context: anonymous, budget: budget(of: head, from: address))
         } catch {
             var problem = error
+            authenticator.access.noteRefusal(problem, ofPageFrom: head.header("Origin"))
             problem.headers += headers
             return .answer(problem.response(), context: unknownClient(address, of: head))
         }

@@ -32,7 +32,10 @@ struct ListeningSocket {
                 self.port = localPort(of: descriptor) ?? port
                 return
             }
-            reason = errorText(errno)
+            reason =
+                errno == EADDRINUSE
+                ? "the port is in use by another program; end that one, or choose another port, 0 for a free one"
+                : errorText(errno)
         }
         throw Failure(description: "cannot listen on \(host):\(port): \(reason)")
     }

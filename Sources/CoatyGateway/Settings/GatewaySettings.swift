@@ -376,7 +376,7 @@ extension GatewaySettings {
         if value.isEmpty { return elements }
         for part in value.split(separator: ",", omittingEmptySubsequences: false) {
             guard let element = read(part.trimmingCharacters(in: .whitespaces)) else {
-                throw SettingError(reason: "each entry must be \(form)")
+                throw SettingError(reason: "each entry must be \(form); this one is not: \(part)")
             }
             elements.insert(element)
         }

@@ -82,6 +82,9 @@ import Testing
             #expect(try answers(gateway, [("Host", own), ("Origin", origin)]) == refused, "\(origin)")
         }
         #expect(try gateway.request("GET", "/v1/status").status == 200, "no page, no origin")
+        // A page doesn't learn why it is refused, so the log names the origin.
+        let line = "a page of another origin was refused; allowed-origins lists the origins that are allowed origin="
+        try waitUntil("the log names the origin") { gateway.log.contains(line + Self.foreign) }
     }
 
     @Test func hostsAreCheckedOnEveryTransport() throws {
@@ -265,6 +268,7 @@ import Testing
             let gateway = try GatewayProcess(unready: ["--\(flag)", value])
             #expect(try gateway.waitForEnd() != 0)
             #expect(gateway.log.contains("--\(flag): each entry must be"), "\(value): \(gateway.log)")
+            #expect(gateway.log.contains("this one is not: \(value.contains(",,") ? "" : value)"), "\(gateway.log)")
         }
     }
 }

@@ -19,6 +19,14 @@ extension Mistake {
             "POST /v1/call/add?tiemout=2s", "{}",
             "400 invalid-parameter: tiemout is unknown; did you mean timeout? \(request)"
         ),
+        (
+            "POST /v1/discover", #"{"objectType":"com.example.Door"}"#,
+            "400 invalid-value: /objectType is unknown; use objectTypes, a list."
+        ),
+        (
+            "POST /v1/discover", #"{"coreType":"Task"}"#,
+            "400 invalid-value: /coreType is unknown; use coreTypes, a list."
+        ),
         ("POST /v1/query?untill=x", "{}", "400 invalid-parameter: untill is unknown; did you mean until? \(request)"),
         (
             "POST /v1/raw/t?retian=true", nil,

@@ -1,5 +1,6 @@
 import Coaty
 import HTTPServer
+import Logging
 import Synchronization
 
 /// The access policy in force, and the rules for web pages.
@@ -14,8 +15,14 @@ final class AccessControl: Sendable {
     }
 
     private let state: Mutex<State>
+    private let logger: Logger
 
-    init(_ policy: Policy, browserPolicy: BrowserPolicy = BrowserPolicy()) {
+    init(
+        _ policy: Policy,
+        browserPolicy: BrowserPolicy = BrowserPolicy(),
+        logger: Logger = Logger(label: "coaty-gateway")
+    ) {
+        self.logger = logger
         state = Mutex(State(policy: policy, browserPolicy: browserPolicy))
     }
 
@@ -35,6 +42,17 @@ final class AccessControl: Sendable {
             throw principal.issuer != nil && policy.verifier != nil ? Problems.tokenExpired : Problems.unauthorized
         }
         return permissions
+    }
+
+    /// Logs the refusal of a page because of its origin. The page itself shows nothing: browsers hide the reason from it.
+    func noteRefusal(_ problem: Problem, ofPageFrom origin: String?) {
+        guard problem.type == Problems.originNotAllowed(nil).type, let origin = origin.flatMap(WebOrigin.init) else {
+            return
+        }
+        logger.notice(
+            "a page of another origin was refused; allowed-origins lists the origins that are allowed",
+            metadata: ["origin": "\(Problems.short(origin.text))"]
+        )
     }
 
     /// Puts both policies in force together, and reports the change to all observers.
