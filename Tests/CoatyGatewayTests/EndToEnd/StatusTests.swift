@@ -14,6 +14,11 @@ import Testing
         }
         struct Events: Decodable {
             let received, published, deferred, queued, queuedBytes, invalid, lag: Int
+            let sessions: Sessions
+        }
+        struct Sessions: Decodable {
+            let gateway: Messages
+            struct Messages: Decodable { let received: Int }
         }
         struct Streams: Decodable {
             let connections, subscriptions, delivered, dropped, leftOut, queued, queuedBytes, maximumQueuedBytes: Int
@@ -114,7 +119,8 @@ import Testing
             now = try status(scene.gateway)
             topics = scene.agent.messages.map(\.topic)
             return now.events.published == topics.count { $0.contains("/\(id)") } && now.events.queued == 0
-                && now.events.received == topics.count { !$0.contains("/CHN:out/") } && now.streams.delivered == 60
+                && now.events.sessions.gateway.received == topics.count { !$0.contains("/CHN:out/") }
+                && now.streams.delivered == 60
         }
         #expect(topics.count { $0.contains("/CHN:out/\(id)") } == 30 && topics.count { $0.contains("/CHN:in/") } == 21)
         #expect(now.events.queuedBytes == 0 && now.events.deferred == before.events.deferred)
