@@ -79,6 +79,8 @@ import Testing
             try scene.agent.publish(topic, #"{"object":\#(object)}"#)
         }
         let answer = try discover.connection.readResponse()
-        #expect(answer.json?["reason"] as? String == "overflow" && (answer.json?["responses"] as? [Any])?.count == 2)
+        // The second response exceeds the bound, either while it waits behind the first or in the answer.
+        let count = (answer.json?["responses"] as? [Any])?.count ?? 0
+        #expect(answer.json?["reason"] as? String == "overflow" && (1...2).contains(count))
     }
 }
