@@ -8,8 +8,8 @@ extension CommunicationOptions {
     ///   - shouldEnableCrossNamespacing: whether events of all namespaces are observed.
     ///   - outboxLimits: limits of the publications that are queued for the connection.
     ///   - mqttClientOptions: the MQTT options of the agent.
-    ///   - shouldAutoStart: whether a container starts the communication manager when it is resolved. Always true if
-    ///     the broker is discovered by mDNS.
+    ///   - shouldAutoStart: whether a container starts the communication manager when it is resolved. If the
+    ///     broker is discovered by mDNS, a container always starts it.
     public init(
         namespace: String = "-",
         shouldEnableCrossNamespacing: Bool = false,

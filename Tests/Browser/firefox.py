@@ -66,6 +66,7 @@ class Firefox:
                 return message["result"]
 
     def open(self, url):
+        self._note_violations()
         self.command("browsingContext.navigate", context=self._page, url=url, wait="complete")
 
     def js(self, script, *arguments):
@@ -100,9 +101,14 @@ class Firefox:
         self.command("input.performActions", context=self._page, actions=sources)
 
     def problems(self):
-        """Returns the logged errors, and what the policy refused."""
+        """Takes the logged errors, and what the policy refused."""
+        self._note_violations()
+        errors, self._errors = self._errors, []
+        return errors
+
+    def _note_violations(self):
         violations = self.js("return window.watched?.violations")
-        return self._errors + [f"violation of the policy: {violation}" for violation in violations or []]
+        self._errors += [f"violation of the policy: {violation}" for violation in violations or []]
 
 
 def _value(value):

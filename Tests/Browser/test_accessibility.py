@@ -65,6 +65,7 @@ class FullTests(AccessibilityCase):
 
     def test_help(self):
         self.browser.press_keys("?")
+        self.browser.wait("the dialog", "return document.querySelector('dialog').open")
         self.check("help")
 
     def talk(self):

@@ -28,13 +28,14 @@ class FirefoxTests(unittest.TestCase):
         cls.addClassCleanup(cls.firefox.quit)
 
     def setUp(self):
-        self.firefox.open("about:blank")
         self.open("feed")
 
     def tearDown(self):
         self.assertEqual(self.firefox.problems(), [])
 
     def open(self, view):
+        # A new document: another fragment of the same address would not load the page again.
+        self.firefox.open("about:blank")
         self.firefox.open(f"{self.gateway.url}/#{view}")
         self.firefox.wait("online", "return text(document.getElementById('connection')) === 'Online'")
 
@@ -54,8 +55,9 @@ class FirefoxTests(unittest.TestCase):
         self.gateway.advertise("Second door", "com.example.Door")
         self.wait_for_row("Second door", "Events")
         self.firefox.press("Pause")
+        self.wait_for_row("Second door", "Events")
         self.firefox.press_keys(ARROW_DOWN)
-        self.wait_for_row("First door", "Events")
+        self.firefox.wait("the next row", "return text(document.activeElement).includes('First door')")
         self.firefox.js("document.activeElement.click()")
         self.firefox.wait("the detail", "return all('aside[aria-label=Event]').some((detail) => text(detail).includes('First door'))")
         self.firefox.press_keys(ESCAPE)

@@ -4,7 +4,6 @@ open class ConnectionStateController: Controller {
     ///
     /// A slow reader gets only the latest change. The stream continues when the communication manager is stopped and
     /// started again; it ends with the task that reads it.
-    /// and started again; it ends with the task that reads it.
     public var isOffline: some AsyncSequence<Bool, Never> & Sendable {
         communicationManager.getCommunicationState().map { $0 == .offline }
     }

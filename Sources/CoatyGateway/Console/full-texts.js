@@ -1,19 +1,23 @@
 // Shows a text that does not fit as the title of its element.
 
-const cut = ".clip, .offer, .namespace, .row span"
+const holders = ".row, .clip, .offer, .namespace"
 
-/** Sets the title when the pointer comes to an element whose text is cut, and removes it when the text fits again. */
+/** Sets a title while the pointer is on a text that is cut. */
 export function showFullTexts() {
-  document.addEventListener("pointerover", ({ target }) => {
-    const element = target.closest?.(cut)
-    if (!element) return
-    const isCut = element.scrollWidth > element.clientWidth
-    if (isCut && (!element.title || element.dataset.fullText)) {
-      element.title = element.textContent
-      element.dataset.fullText = "true"
-    } else if (!isCut && element.dataset.fullText) {
-      element.removeAttribute("title")
-      delete element.dataset.fullText
+  document.addEventListener("pointermove", ({ target, clientX, clientY }) => {
+    const holder = target.closest?.(holders)
+    if (!holder || (holder.title && !holder.dataset.fullText)) return
+    // Not all browsers dispatch pointer events to the children of a button.
+    const cells = holder.matches(".row") ? [...holder.children] : [holder]
+    const cell = cells.find((cell) => contains(cell.getBoundingClientRect(), clientX, clientY))
+    if (cell && cell.scrollWidth > cell.clientWidth) {
+      holder.title = cell.textContent
+      holder.dataset.fullText = "true"
+    } else if (holder.dataset.fullText) {
+      holder.removeAttribute("title")
+      delete holder.dataset.fullText
     }
   })
 }
+
+const contains = ({ left, right, top, bottom }, x, y) => x >= left && x <= right && y >= top && y <= bottom

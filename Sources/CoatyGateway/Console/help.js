@@ -18,7 +18,7 @@ export function addHelp(button) {
   const keys = h("dl", { className: "keys" })
   const choices = Object.entries(schemes).map(([name, text]) =>
     h("button", { type: "button", "data-scheme": name, onclick: () => choose(name) }, text))
-  const toggle = h("input", { type: "checkbox", onchange: () => setShortcuts(toggle.checked) })
+  const toggle = h("input", { type: "checkbox", onchange: () => { setShortcuts(toggle.checked); showKeys() } })
   const dialog = h("dialog", { className: "help", "aria-label": "Keys and appearance" },
     h("div", { className: "detail-header" }, h("h2", {}, "Keys and appearance"),
       h("button", { className: "button quiet", type: "button", onclick: () => dialog.close() }, "Close")),
@@ -35,13 +35,17 @@ export function addHelp(button) {
   function showScheme() {
     for (const choice of choices) choice.setAttribute("aria-pressed", choice.dataset.scheme === scheme())
   }
+  /** Lists the keys of the view that is shown. */
+  function showKeys() {
+    const elements = areShortcutsOn() ? shortcutElements() : []
+    const shortcuts = elements.map((element) => [element.getAttribute("aria-keyshortcuts"), nameOf(element)])
+    replace(keys, [...shortcuts, ...generalKeys].map(([key, text]) => [
+      h("dt", {}, key.split(" ").map((part) => h("kbd", {}, part))), h("dd", {}, text)]))
+  }
   button.addEventListener("click", () => {
     showScheme()
     toggle.checked = areShortcutsOn()
-    // The keys of the view that is shown.
-    const shortcuts = shortcutElements().map((element) => [element.getAttribute("aria-keyshortcuts"), nameOf(element)])
-    replace(keys, [...shortcuts, ...generalKeys].map(([key, text]) => [
-      h("dt", {}, key.split(" ").map((part) => h("kbd", {}, part))), h("dd", {}, text)]))
+    showKeys()
     dialog.showModal()
   })
   // A click beside the dialog.

@@ -33,7 +33,7 @@ const isField = (element) => element.matches("input:not([type=checkbox], [type=r
 /** Handles the keys of the page: a link or a button is clicked, a field gets the focus. */
 export function listenForShortcuts() {
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return
+    if (event.repeat || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return
     if (isField(event.target) || document.querySelector("dialog[open]") || !areShortcutsOn()) return
     const element = shortcutElements().find((element) => element.getAttribute("aria-keyshortcuts") === event.key)
     if (element === undefined || element.disabled) return

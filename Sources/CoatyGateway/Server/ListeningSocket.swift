@@ -34,7 +34,7 @@ struct ListeningSocket {
             }
             reason =
                 errno == EADDRINUSE
-                ? "the port is in use by another program; end that one, or choose another port, 0 for a free one"
+                ? "the port is in use by another program; end it, or choose another port (0: any free one)"
                 : errorText(errno)
         }
         throw Failure(description: "cannot listen on \(host):\(port): \(reason)")

@@ -25,6 +25,9 @@ import Testing
         _ = try client.ask("identify", #""name":"Kiosk""#)
         try client.subscribe("t", #""event":"traffic""#)
         try client.subscribe("r", #""event":"raw","topic":"door/#""#)
+        // The session that observes other namespaces receives it, and that of traffic.
+        let stranger = try MQTTTestClient(port: broker.port)
+        try stranger.publish("coaty/3/other/ADV:Identity/stranger", "{}")
         let node =
             #"{"contextName":"Greenhouse","name":"Door controller","ioSources":[{"name":"Probe","valueType":"T"}]}"#
         #expect(try gateway.post("/v1/io/nodes", node).status == 201)
@@ -42,7 +45,7 @@ import Testing
         let published = try MQTTTestClient(port: broker.port)
         try published.subscribe(Self.topics + "received")
         try waitUntil("the broker has received what is published", within: 60) {
-            published.messages.last.map { Int($0.text) } == (try events(gateway).published)
+            published.messages.last.map { Int($0.text) } == (try events(gateway).published) + 1
         }
         let sent = try MQTTTestClient(port: broker.port)
         try sent.subscribe(Self.topics + "sent")

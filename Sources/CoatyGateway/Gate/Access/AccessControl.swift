@@ -46,12 +46,12 @@ final class AccessControl: Sendable {
 
     /// Logs the refusal of a page because of its origin. The page itself shows nothing: browsers hide the reason from it.
     func noteRefusal(_ problem: Problem, ofPageFrom origin: String?) {
-        guard problem.type == Problems.originNotAllowed(nil).type, let origin = origin.flatMap(WebOrigin.init) else {
-            return
-        }
+        guard let origin, problem.type == Problems.originNotAllowed(nil).type else { return }
+        // `null` is the origin of a page that was opened as a file.
+        guard let name = origin == "null" ? origin : WebOrigin(origin)?.text else { return }
         logger.notice(
             "a page of another origin was refused; allowed-origins lists the origins that are allowed",
-            metadata: ["origin": "\(Problems.short(origin.text))"]
+            metadata: ["origin": "\(Problems.short(name))"]
         )
     }
 

@@ -18,7 +18,6 @@ enum AccessMode: Sendable, Equatable {
     /// Without configured access, the gateway is open only if that makes nothing reachable that clients could not reach
     /// anyway: on loopback addresses for local clients, and elsewhere if the broker is embedded and only this gateway
     /// reaches it. Otherwise clients need a token.
-    /// clients need a token.
     ///
     /// - Parameter generate: creates a token.
     /// - Throws: ``ConfigurationError`` if certificates have roles but the gateway does not request client
