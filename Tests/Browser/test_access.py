@@ -226,7 +226,7 @@ class RoleTests(ConfiguredCase):
         browser.button("Copy grant")
         self.check("a denied event")
         self.send_advertise(hall="south")
-        browser.wait_for_text("The condition of operator#2 does not hold", ".notice")
+        browser.wait_for_text("The condition of operator#2 is not true", ".notice")
 
     def test_access_explains_decisions(self):
         browser = self.browser

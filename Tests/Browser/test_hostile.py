@@ -86,7 +86,7 @@ class HostileTests(ConsoleCase):
     def assert_no_markup(self):
         """No element has come of a text, and no prototype has changed."""
         script = """
-        const foreign = document.querySelectorAll("img, iframe, object, embed, base, style, b, script:not([src$='console/app.js'])")
+        const foreign = document.querySelectorAll("img, iframe, object, embed, base, style, b, script:not([src$='console/app.js'], [src$='console/scheme.js'])")
         const handlers = [...document.querySelectorAll("*")].filter((element) => [...element.attributes].some(({ name }) => /^on/.test(name)))
         const links = [...document.querySelectorAll("a[href]")].filter((link) => /^javascript:/i.test(link.getAttribute("href")))
         return [[...foreign, ...handlers, ...links].map((element) => element.outerHTML), Object.keys(Object.prototype), ({}).name ?? null]

@@ -113,7 +113,7 @@ export class AccessCheck {
     const [kind, verdict] = verdicts[decision] ?? ["warn", String(decision)]
     const names = grants.join(", ")
     const reason =
-      decision === "denied" ? (names ? `: the condition of ${names} does not hold, or can't be judged.` : ": no grant of your roles is for this.")
+      decision === "denied" ? (names ? `: the condition of ${names} is not true, or can't be evaluated.` : ": no grant of your roles is for this.")
       : names ? ` by ${names}.` : ": your access is not restricted."
     this.#say(kind, verdict + reason, missingGrant(missing))
   }
