@@ -1,6 +1,7 @@
 """The operations view: what the gateway does, what its clients cost, and what an operator does with it."""
 
 import json
+import uuid
 
 import websocket
 
@@ -114,7 +115,7 @@ class OperationsTests(Tables, ConsoleCase):
         eventually("the page's own connection", lambda: self.row("Connections", "–", "WebSocket"))
 
         def is_rated():
-            self.gateway.curl("POST", "/v1/channel/c", {"object": {"coreType": "CoatyObject", "objectType": "t", "objectId": "i", "name": "n"}})
+            self.gateway.curl("POST", "/v1/channel/c", {"object": {"coreType": "CoatyObject", "objectType": "t", "objectId": str(uuid.uuid4()), "name": "n"}})
             return self.row("Connections", "Wall display")[5] not in ("–", "0")
 
         eventually("its rate", is_rated)
