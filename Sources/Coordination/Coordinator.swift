@@ -253,7 +253,7 @@ extension AnyCoordinator {
         if case .inactive = next { leaveParent() }
         // Tasks that an observer creates are callers like any other, rather than part of this transition.
         Turn.$held.withValue([]) {
-            for list in lists { list.tell(change) }
+            for list in lists { list.notify(change) }
         }
     }
 }

@@ -43,7 +43,7 @@ final class ObserverList: Sendable {
     }
 
     /// Calls the observers outside the lock, so that they may add and cancel observations.
-    func tell(_ change: CoordinatorChange) {
+    func notify(_ change: CoordinatorChange) {
         for (_, observer) in state.withLock({ $0.observers }) { observer(change) }
     }
 }

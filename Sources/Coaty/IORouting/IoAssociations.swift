@@ -84,22 +84,22 @@ final class IoAssociations: Sendable {
         }
         // Subscribing and unsubscribing only queue operations, so both may happen under the lock, in the order of the
         // associations.
-        let told = state.withLock { state in
-            var told: [(observers: [Observer<IoStateEvent>], state: IoStateEvent)] = []
+        let notifications = state.withLock { state in
+            var notifications: [(observers: [Observer<IoStateEvent>], state: IoStateEvent)] = []
             if state.sources[sourceId]?.take(actorId, route, association.updateRate) ?? false,
                 let current = state.sources[sourceId]?.state
             {
-                told.append((Array(state.stateObservers[sourceId, default: [:]].values), current))
+                notifications.append((Array(state.stateObservers[sourceId, default: [:]].values), current))
             }
             let isTaken = state.actors[actorId]?.take(sourceId, route.map(WireName.init)) { route, isRaw in
                 subscribe(route.text, actorId, isRaw)
             }
             if isTaken ?? false, let current = state.actors[actorId]?.state {
-                told.append((Array(state.stateObservers[actorId, default: [:]].values), current))
+                notifications.append((Array(state.stateObservers[actorId, default: [:]].values), current))
             }
-            return told
+            return notifications
         }
-        for (observers, state) in told {
+        for (observers, state) in notifications {
             for observer in observers { observer.handler(state) }
         }
     }
@@ -128,13 +128,13 @@ final class IoAssociations: Sendable {
             return state.lastId
         }
         // Another thread may report a change in between. Repeat until the last reported state is the current one.
-        var told: IoStateEvent?
+        var reported: IoStateEvent?
         while true {
             let current = state.withLock { $0.sources[id]?.state ?? $0.actors[id]?.state }
             let now = current ?? IoStateEvent(hasAssociations: false)
-            guard now != told else { break }
+            guard now != reported else { break }
             observer.handler(now)
-            told = now
+            reported = now
         }
         return Subscription { [weak self] in
             let removed = self?.state.withLock { $0.stateObservers.removeObserver(observerId, of: id) }

@@ -14,7 +14,7 @@ final class OtherIoRouters: Sendable {
     private let notes = DoublingCounter()
 
     private struct State {
-        var routers: [(id: CoatyUUID, lastHeard: Int?)] = []
+        var routers: [(id: CoatyUUID, lastPeriod: Int?)] = []
         var joined: Int?
     }
 
@@ -32,8 +32,8 @@ final class OtherIoRouters: Sendable {
     var confirmed: [CoatyUUID] {
         state.withLock { state in
             state.routers.filter { router in
-                guard let joined = state.joined, let lastHeard = router.lastHeard else { return false }
-                return lastHeard >= joined
+                guard let joined = state.joined, let lastPeriod = router.lastPeriod else { return false }
+                return lastPeriod >= joined
             }
             .map(\.id)
         }
@@ -48,7 +48,7 @@ final class OtherIoRouters: Sendable {
         let period = period()
         let isNew = state.withLock { state in
             if let index = state.routers.firstIndex(where: { $0.id == id }) {
-                state.routers[index].lastHeard = period
+                state.routers[index].lastPeriod = period
                 return false
             }
             guard state.routers.count < Self.maximumCount else { return false }

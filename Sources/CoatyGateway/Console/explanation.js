@@ -2,7 +2,7 @@
 
 import { line } from "./dom.js"
 
-/** How deep a condition is told; the gateway evaluates none that is deeper. */
+/** How deep a condition is explained; the gateway evaluates none that is deeper. */
 const maximumDepth = 64
 /** Of a text from the network, in characters. */
 const maximumLength = 200
@@ -16,26 +16,26 @@ export function explain(explanation, sourceName, actorName) {
   const rules = objects(explanation?.rules)
   const pair = `“${sourceName}” and “${actorName}”`
   const isAssociated = associated === true
-  const told = (reason, parts = []) => ({
+  const explained = (reason, parts = []) => ({
     isAssociated,
     verdict: `${pair} are ${isAssociated ? "associated" : "not associated"}${reason}`,
     parts,
   })
   if (!compatible) {
     if (valueTypes?.source !== valueTypes?.actor) {
-      return told(`: the source gives ${quoted(valueTypes.source)}, the actor takes ${quoted(valueTypes.actor)}.`)
+      return explained(`: the source gives ${quoted(valueTypes.source)}, the actor takes ${quoted(valueTypes.actor)}.`)
     }
     const kind = (isRaw) => (isRaw ? "raw values" : "JSON values")
-    return told(`: the source gives ${kind(useRawIoValues?.source)}, the actor takes ${kind(useRawIoValues?.actor)}.`)
+    return explained(`: the source gives ${kind(useRawIoValues?.source)}, the actor takes ${kind(useRawIoValues?.actor)}.`)
   }
   const parts = rules.map(({ name, holds, condition }) => ({
     holds: holds === true,
     text: `Rule ${quoted(name)} ${holds === true ? "holds" : "does not hold"}${isObject(condition) ? ":" : "."}`,
     parts: isObject(condition) ? [inWords(condition)] : [],
   }))
-  if (rules.length === 0) return told(`: no rule is for ${quoted(valueTypes?.source)}.`)
-  if (decidedBy === undefined) return told(rules.length === 1 ? ": its rule does not hold." : ": no rule holds.", parts)
-  return told(isAssociated ? ` by the rule ${quoted(decidedBy)}.` : `, though the rule ${quoted(decidedBy)} holds.`, parts)
+  if (rules.length === 0) return explained(`: no rule is for ${quoted(valueTypes?.source)}.`)
+  if (decidedBy === undefined) return explained(rules.length === 1 ? ": its rule does not hold." : ": no rule holds.", parts)
+  return explained(isAssociated ? ` by the rule ${quoted(decidedBy)}.` : `, though the rule ${quoted(decidedBy)} holds.`, parts)
 }
 
 /** What has to hold of a value, by the operator: where it does, and where it does not. */

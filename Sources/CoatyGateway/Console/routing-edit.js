@@ -72,7 +72,7 @@ export class ContextEditor {
     if (left) this.#app.toast(`What you have edited of “${line(left.name, 60)}” is kept, and not saved.`)
     if (change === "loaded" || change === "restored") this.#show()
     if (this.#draft.isBehind && (change === "behind" || change === "restored")) {
-      this.#tellChanged("The context has changed since it was loaded.")
+      this.#reportChanged("The context has changed since it was loaded.")
     } else if (change === "restored") {
       this.#say("info", "What you have edited here is not saved yet.")
     } else if (wasBehind && !this.#draft.isBehind) {
@@ -162,7 +162,7 @@ export class ContextEditor {
     const draft = this.#draft
     const context = draft.base && !draft.isSaving && this.#read()
     if (!context) return
-    if (draft.isBehind) return this.#tellChanged("It is not saved: the context has changed since it was loaded.")
+    if (draft.isBehind) return this.#reportChanged("It is not saved: the context has changed since it was loaded.")
     const { context: before, version } = draft.base
     const patch = mergePatch(before, context)
     if (patch && Object.keys(patch).length === 0) return this.#say("info", "There are no edits yet.")
@@ -177,7 +177,7 @@ export class ContextEditor {
       if (isWhole) this.#show()
       const since = isWhole ? "" : " What you have typed since then is not saved."
       const changes = json.associations
-      if (changes) this.#tell("Saved", ["added", "removed", "changed"], changes, since)
+      if (changes) this.#showChanges("Saved", ["added", "removed", "changed"], changes, since)
       else this.#say("info", `Saved. Its router has accepted it, and publishes the associations that change.${since}`)
     })
     draft.refused()
@@ -193,7 +193,7 @@ export class ContextEditor {
       // The answer does not apply to a text that was edited meanwhile.
       if (!isShown || this.#draft.text !== text) return
       this.#callbacks.onWhatIf(json.associations)
-      this.#tell("If this were saved", ["would be added", "would be removed", "would have another rate"], json.associations)
+      this.#showChanges("If this were saved", ["would be added", "would be removed", "would have another rate"], json.associations)
     })
   }
 
@@ -209,17 +209,17 @@ export class ContextEditor {
       if (id !== this.#draft.id) return this.#app.toast(`“${name}”: ${reason}`)
       if (error.status !== 412) return this.#say("bad", problemContent(error))
       this.#draft.isBehind = true
-      this.#tellChanged("It is not saved: the context has changed since it was loaded.")
+      this.#reportChanged("It is not saved: the context has changed since it was loaded.")
     }
   }
 
-  #tellChanged(reason) {
+  #reportChanged(reason) {
     this.#callbacks.onWhatIf(null)
     const load = h("button", { className: "button", type: "button", onclick: () => this.#callbacks.onLoad() }, "Reload")
     this.#say("warn", [h("p", {}, `${reason} Your text is still here.`), load])
   }
 
-  #tell(beginning, words, changes, end = "") {
+  #showChanges(beginning, words, changes, end = "") {
     const kinds = [changes.added, changes.removed, changes.changed]
     const counts = kinds.map((list, index) => list.length > 0 && `${list.length} ${words[index]}`).filter(Boolean)
     const sentence = `${beginning}: ${counts.length > 0 ? counts.join(", ") : "no association changes"}.${end}`

@@ -75,7 +75,7 @@ export class RoutingPage {
   }
 
   /** Tells who routes a context, and how much there is of it. @param agentName `(agentId) => name` */
-  tell({ hosted, router, otherRouters, context, nodes }, associationCount, agentName) {
+  describe({ hosted, router, otherRouters, context, nodes }, associationCount, agentName) {
     const who = hosted ? "Routed by this gateway" : router ? `Routed by ${agentName(router)}` : "Router unknown"
     replace(this.#facts,
       h("span", { className: "tag", "data-kind": hosted ? "ok" : undefined }, who),

@@ -60,9 +60,9 @@ export class AssociationsTable {
     for (const [sourceId, cells] of this.#cells) {
       const points = pointsOf(sourceId)
       for (const { measured, picture, rate } of cells) {
-        const told = measure(sourceId, rate)
-        setText(measured, measuredText(told))
-        measured.classList.toggle("attention", told?.isSilent === true)
+        const rateNow = measure(sourceId, rate)
+        setText(measured, measuredText(rateNow))
+        measured.classList.toggle("attention", rateNow?.isSilent === true)
         picture.element.toggleAttribute("hidden", points.length === 0)
         picture.draw(points, now)
       }

@@ -153,11 +153,11 @@ export class Why {
     try {
       const json = await this.#explanation(sourceId, actorId)
       if (turn !== this.#turn) return
-      const told = explain(json, this.#names.get(sourceId), this.#names.get(actorId))
+      const explained = explain(json, this.#names.get(sourceId), this.#names.get(actorId))
       replace(this.#answer,
-        h("p", { className: "notice", "data-kind": told.isAssociated ? "ok" : "warn" }, told.verdict), partList(told.parts))
-      this.#app.announce(told.verdict)
-      this.#callbacks.onExplained({ sourceId, actorId, isAssociated: told.isAssociated })
+        h("p", { className: "notice", "data-kind": explained.isAssociated ? "ok" : "warn" }, explained.verdict), partList(explained.parts))
+      this.#app.announce(explained.verdict)
+      this.#callbacks.onExplained({ sourceId, actorId, isAssociated: explained.isAssociated })
     } catch (error) {
       if (turn === this.#turn) this.#say("bad", error.detail ?? error.message)
     }

@@ -76,7 +76,7 @@ class Routing {
 
   constructor(root, app) {
     this.#app = app
-    this.#routes = new ExternalRoutes(app.client, (sourceId, data) => this.#takeValue(sourceId, data), () => this.#tellRoutes())
+    this.#routes = new ExternalRoutes(app.client, (sourceId, data) => this.#takeValue(sourceId, data), () => this.#showRoutes())
     this.#editor = new ContextEditor(app, {
       nameOf: (id) => this.#nameOf(id),
       onWhatIf: (changes) => this.#mark("whatIf", changes),
@@ -113,7 +113,7 @@ class Routing {
     this.#shown = new AbortController()
     const { client, access } = this.#app
     const { signal } = this.#shown
-    const told = (about, beginning = "") => (error) =>
+    const reportError = (about, beginning = "") => (error) =>
       this.#page.say(about, "warn", error && beginning + (error.detail ?? error.message))
     const context = () => this.#refreshes.request()
     const list = ({ op, change, data }) => {
@@ -122,12 +122,12 @@ class Routing {
     }
     const what = { event: "advertise", snapshot: true }
     if (access.may("observe", "advertise")) {
-      observe(client, { ...what, coreType: "IoContext", fields: ["name"] }, signal, list, told("contexts"))
-      observe(client, { ...what, coreType: "IoNode", fields: ["name"] }, signal, context, told("nodes"))
+      observe(client, { ...what, coreType: "IoContext", fields: ["name"] }, signal, list, reportError("contexts"))
+      observe(client, { ...what, coreType: "IoNode", fields: ["name"] }, signal, context, reportError("nodes"))
     }
-    if (access.may("observe", "update")) observe(client, { event: "update", coreType: "IoContext" }, signal, context, told("updates"))
+    if (access.may("observe", "update")) observe(client, { event: "update", coreType: "IoContext" }, signal, context, reportError("updates"))
     const take = (sourceId, data) => this.#takeValue(sourceId, data)
-    if (access.may("observe", "traffic")) watchValues(client, signal, take, told("values", "Values are not shown: "))
+    if (access.may("observe", "traffic")) watchValues(client, signal, take, reportError("values", "Values are not shown: "))
     this.#lists.hurry()
     if (this.#chosenId) this.#follow()
     this.#measuring = setInterval(() => this.#measure(), measuringInterval)
@@ -258,11 +258,11 @@ class Routing {
     if (this.#isShown && this.#chosen) this.#drawing.request()
   }
 
-  /** Marks the edges by what was told last, of "What if" or of "Why?". @param told null where that no longer holds */
-  #mark(kind, told) {
-    if (!told && !this.#marks?.[kind]) return
+  /** Marks the edges of the latest result of "What if" or "Why?". @param mark null removes the marks */
+  #mark(kind, mark) {
+    if (!mark && !this.#marks?.[kind]) return
     if (kind === "whatIf") this.#why.clear()
-    this.#marks = told && { [kind]: told }
+    this.#marks = mark && { [kind]: mark }
     this.#request()
   }
 
@@ -279,7 +279,7 @@ class Routing {
     const points = this.#nodes.flatMap(({ sources, actors }) => [...sources, ...actors])
     this.#names = new Map(points.map(({ id, name }) => [id, name]))
     this.#why.take(this.#chosenId, this.#nodes, [...this.#associations.values()])
-    this.#page.tell(this.#chosen, this.#associations.size, agentName)
+    this.#page.describe(this.#chosen, this.#associations.size, agentName)
     const { canvas } = this.#page
     if (points.length === 0) {
       this.#table.draw([])
@@ -301,12 +301,12 @@ class Routing {
     for (const id of this.#values.keys()) if (!this.#drawnSources.has(id)) this.#values.delete(id)
     const mayRaw = this.#app.access.may("observe", "raw")
     this.#routes.follow(mayRaw ? this.#nodes.flatMap((node) => node.sources).filter(({ id }) => this.#drawnSources.has(id)) : [])
-    this.#tellRoutes()
-    this.#tell(this.#values.keys())
+    this.#showRoutes()
+    this.#showValues(this.#values.keys())
     this.#measure()
   }
 
-  #tellRoutes() {
+  #showRoutes() {
     this.#page.say("routes", "warn", unobservedText(this.#routes.unobserved))
   }
 
@@ -329,7 +329,7 @@ class Routing {
   }
 
   #showFresh() {
-    this.#tell(this.#fresh)
+    this.#showValues(this.#fresh)
     this.#graph.pulse(this.#fresh)
     this.#fresh.clear()
   }
@@ -349,7 +349,7 @@ class Routing {
     })
   }
 
-  #tell(sourceIds) {
+  #showValues(sourceIds) {
     const texts = new Map()
     for (const id of sourceIds) {
       const value = this.#values.get(id)

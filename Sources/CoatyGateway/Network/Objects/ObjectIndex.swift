@@ -10,9 +10,9 @@ struct ObjectIndex: Sendable {
     struct Entry: Sendable {
         var object: AliveObject
         /// The serial number of the last event that contained the object. No two entries have the same number.
-        var heard: UInt64
+        var lastEvent: UInt64
         /// The last agent, other than the owner, that resolved the object.
-        var witness: (agent: CoatyUUID, heard: UInt64)?
+        var witness: (agent: CoatyUUID, lastEvent: UInt64)?
     }
 
     typealias IDs = TreeSet<CoatyUUID>
@@ -156,8 +156,8 @@ extension AliveObject {
 
 /// Finds the objects of an index whose last event is the oldest.
 struct EvictionOrder: Sendable {
-    /// In descending order of `heard`. Entries that have changed since the sorting are skipped.
-    private var oldest: [(id: CoatyUUID, heard: UInt64)] = []
+    /// In descending order of `lastEvent`. Entries that have changed since the sorting are skipped.
+    private var oldest: [(id: CoatyUUID, lastEvent: UInt64)] = []
 
     /// Removes and returns the object whose last event is the oldest, among those that may be removed.
     ///
@@ -167,15 +167,15 @@ struct EvictionOrder: Sendable {
         where mayBeRemoved: (AliveObject) -> Bool = { _ in true }
     ) -> AliveObject? {
         for isSorted in [false, true] {
-            while let (id, heard) = oldest.popLast() {
-                guard let entry = index[id], entry.heard == heard, mayBeRemoved(entry.object) else { continue }
+            while let (id, lastEvent) = oldest.popLast() {
+                guard let entry = index[id], entry.lastEvent == lastEvent, mayBeRemoved(entry.object) else { continue }
                 return index.remove(id)?.object
             }
             if isSorted { break }
             for entry in index.all where mayBeRemoved(entry.object) {
-                oldest.append((entry.object.objectId, entry.heard))
+                oldest.append((entry.object.objectId, entry.lastEvent))
             }
-            oldest.sort { $0.heard > $1.heard }
+            oldest.sort { $0.lastEvent > $1.lastEvent }
         }
         return nil
     }

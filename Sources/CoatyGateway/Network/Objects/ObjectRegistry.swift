@@ -124,7 +124,7 @@ final class ObjectRegistry: Component {
         observations.append(
             manager.subscribe(.discover) { [weak self] event in
                 guard let agent = event.sourceId else { return }
-                self?.table.withLock { $0.hear(from: agent) }
+                self?.table.withLock { $0.confirm(agent) }
             }
         )
         let (periods, asks) = (manager.onlinePeriods(), asks)
@@ -160,7 +160,7 @@ final class ObjectRegistry: Component {
         let json = resolve.payload.json
         var objects = json["relatedObjects"].map { Array($0.elements) } ?? []
         if let object = json["object"] { objects.append(object) }
-        table.withLock { $0.hear(from: agent) }
+        table.withLock { $0.confirm(agent) }
         var isBack = false
         // One at a time, so that other threads need not wait for all of them.
         for version in objects.lazy.compactMap(ObjectHeader.init).compactMap(version) {
@@ -171,7 +171,7 @@ final class ObjectRegistry: Component {
 
     private func deadvertise(_ event: DeadvertiseEvent) {
         let (content, unconfirmed) = table.withLock { table in
-            if let agent = event.sourceId { table.hear(from: agent) }
+            if let agent = event.sourceId { table.confirm(agent) }
             return (table.content, table.unconfirmed)
         }
         let ids = content.ids(in: event.data, or: unconfirmed)
@@ -189,7 +189,7 @@ final class ObjectRegistry: Component {
 
     private func take(_ event: AdvertiseEvent) {
         guard let agent = event.sourceId else { return }
-        table.withLock { $0.hear(from: agent) }
+        table.withLock { $0.confirm(agent) }
         guard let version = version(event.object) else { return }
         // The agent was presumed to have left, so its objects were removed, and it need not advertise them again.
         if take(version, from: agent, isAdvertised: true) { ask.yield() }
@@ -199,9 +199,9 @@ final class ObjectRegistry: Component {
         var confirmation: Task<Void, Never>?
         for await period in periods {
             confirmation?.cancel()
-            table.withLock { $0.doubt() }
+            table.withLock { $0.markUnconfirmed() }
             ask.yield()
-            guard table.withLock(\.isInDoubt) else { continue }
+            guard table.withLock(\.hasUnconfirmed) else { continue }
             confirmation = Task { [weak self, clock] in
                 guard (try? await clock.sleep(for: Self.confirmationTime)) != nil else { return }
                 self?.removeUnconfirmed(period)

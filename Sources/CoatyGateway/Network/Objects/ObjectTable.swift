@@ -26,7 +26,7 @@ struct ObjectTable: Sendable {
     /// Agents from which no event was received since the broker connection was lost.
     private(set) var unconfirmed: Set<CoatyUUID> = []
     /// The last serial number before the broker connection was lost.
-    private var doubted: UInt64 = 0
+    private var lastConfirmed: UInt64 = 0
 
     private var rememberedByAge = EvictionOrder()
     private var listedByAge = EvictionOrder()
@@ -59,7 +59,7 @@ struct ObjectTable: Sendable {
     // MARK: - Advertise and Resolve
 
     /// Records that an agent is in the network.
-    mutating func hear(from agent: CoatyUUID) {
+    mutating func confirm(_ agent: CoatyUUID) {
         if !unconfirmed.isEmpty { unconfirmed.remove(agent) }
     }
 
@@ -75,7 +75,7 @@ struct ObjectTable: Sendable {
         let owner = isOwn ? agent : known?.object.owner ?? agent
         let witness = isOwn || agent == owner ? known?.witness : (agent, lastSerial)
         if let known, known.object.owner == owner, version.hasSameText(as: known.object) {
-            content.listed.replace(known, with: .init(object: known.object, heard: lastSerial, witness: witness))
+            content.listed.replace(known, with: .init(object: known.object, lastEvent: lastSerial, witness: witness))
             return false
         }
         // The remembered version is out of date.
@@ -97,7 +97,7 @@ struct ObjectTable: Sendable {
             position: known?.object.position ?? lastSerial,
             bytes: text
         )
-        let entry = ObjectIndex.Entry(object: object, heard: lastSerial, witness: witness)
+        let entry = ObjectIndex.Entry(object: object, lastEvent: lastSerial, witness: witness)
         if let known, bytes - known.object.size + object.size <= maximumBytes {
             content.listed.replace(known, with: entry)
         } else {
@@ -147,7 +147,7 @@ struct ObjectTable: Sendable {
         for entry in content.remembered.removeAll(ownedBy: agent) {
             lastSerial += 1
             let object = AliveObject(entry.object, listedAgain: now, position: lastSerial)
-            content.listed.insert(.init(object: object, heard: lastSerial, witness: nil))
+            content.listed.insert(.init(object: object, lastEvent: lastSerial, witness: nil))
             report(ObjectChange(kind: .added, object: object, previous: nil))
         }
         return isPresumed
@@ -170,26 +170,26 @@ struct ObjectTable: Sendable {
     }
 
     /// Records that the broker connection is lost: agents that leave from now on are not noticed.
-    mutating func doubt() {
+    mutating func markUnconfirmed() {
         unconfirmed = content.listed.owners
-        doubted = lastSerial
+        lastConfirmed = lastSerial
     }
 
-    var isInDoubt: Bool { !unconfirmed.isEmpty }
+    var hasUnconfirmed: Bool { !unconfirmed.isEmpty }
 
-    /// Removes the agents from which no event was received since ``doubt()``, and the objects that they own. Objects
-    /// that are not children are remembered. An object that another agent has resolved since then stays and is owned by
-    /// that agent, except the identity of an agent.
+    /// Removes the agents from which no event was received since ``markUnconfirmed()``, and the objects that they own.
+    /// Objects that are not children are remembered. An object that another agent has resolved since then stays and is
+    /// owned by that agent, except the identity of an agent.
     mutating func removeUnconfirmed(now: Int) {
         let gone = unconfirmed
         unconfirmed = []
         for id in gone.flatMap(content.listed.ids(ownedBy:)) {
             guard let entry = content.listed[id], !entry.object.isPresence, let witness = entry.witness,
-                witness.heard > doubted, content.listed[witness.agent] != nil
+                witness.lastEvent > lastConfirmed, content.listed[witness.agent] != nil
             else { continue }
             let object = AliveObject(entry.object, owner: witness.agent, changed: now)
             content.listed.remove(id)
-            content.listed.insert(.init(object: object, heard: entry.heard, witness: witness))
+            content.listed.insert(.init(object: object, lastEvent: entry.lastEvent, witness: witness))
             report(ObjectChange(kind: .changed, object: object, previous: entry.object))
         }
         removeObjects(ownedBy: gone, now, isPresumed: true)
@@ -202,7 +202,7 @@ struct ObjectTable: Sendable {
         for object in owned where object.owner != object.objectId && object.owner != object.parentObjectId {
             guard leaving.contains(object.owner) || content.departed.contains(object.owner) else { continue }
             lastSerial += 1
-            content.remembered.insert(.init(object: object, heard: lastSerial, witness: nil))
+            content.remembered.insert(.init(object: object, lastEvent: lastSerial, witness: nil))
         }
         // Last, because a departure can make the table remove another agent with its remembered objects.
         for object in owned { noteRemoved(object, now, isPresumed: isPresumed) }

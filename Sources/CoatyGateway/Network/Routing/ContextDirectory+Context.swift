@@ -47,7 +47,7 @@ extension ContextDirectory {
         /// The present routers, in the order in which they last sent the context.
         var listedRouters: [CoatyUUID] {
             routers.values.filter(\.isListed)
-                .sorted { ($0.lastShown ?? 0, $0.firstHeard) < ($1.lastShown ?? 0, $1.firstHeard) }.map(\.id)
+                .sorted { ($0.lastShown ?? 0, $0.firstSerial) < ($1.lastShown ?? 0, $1.firstSerial) }.map(\.id)
         }
 
         /// The associations in the order of their arrival.
@@ -75,10 +75,10 @@ extension ContextDirectory.Context {
     ///
     /// - Returns: false if there are too many routers.
     @discardableResult
-    mutating func hear(_ agent: CoatyUUID, serial: Int, showsContext: Bool) -> Bool {
+    mutating func noteRouter(_ agent: CoatyUUID, serial: Int, showsContext: Bool) -> Bool {
         if routers[agent] == nil {
             guard routers.count < Self.maximumRouters else { return false }
-            routers[agent] = Router(id: agent, firstHeard: serial)
+            routers[agent] = Router(id: agent, firstSerial: serial)
             textBytes += agent.string.utf8.count
         }
         routers[agent]?.presence = .present
@@ -102,7 +102,7 @@ extension ContextDirectory.Context {
     }
 
     /// Sets a deadline for an event from each router, after the gateway was offline.
-    mutating func doubt(until deadline: Duration) {
+    mutating func requireConfirmation(until deadline: Duration) {
         for id in routers.keys { routers[id]?.presence = .unconfirmed(until: deadline) }
     }
 

@@ -52,7 +52,7 @@ extension ContextDirectory {
         }
 
         /// Sets a deadline for each node to be advertised or discovered, after the gateway was offline.
-        mutating func doubt(until deadline: Duration) {
+        mutating func requireConfirmation(until deadline: Duration) {
             for id in nodes.keys { nodes[id]?.deadline = deadline }
         }
 

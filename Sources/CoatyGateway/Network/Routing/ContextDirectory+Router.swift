@@ -31,7 +31,7 @@ extension ContextDirectory {
 
         let id: CoatyUUID
         /// The position of the first event from this router.
-        let firstHeard: Int
+        let firstSerial: Int
         /// The position of the last event in which it sent the context.
         var lastShown: Int?
         var presence = Presence.present

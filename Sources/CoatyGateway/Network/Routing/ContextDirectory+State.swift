@@ -72,13 +72,13 @@ extension ContextDirectory.State {
                     return false
                 }
                 var context = Context(json: json, name: name, serial: serial)
-                context.hear(agent, serial: serial, showsContext: true)
+                context.noteRouter(agent, serial: serial, showsContext: true)
                 contextBytes += context.byteCount
                 contexts[id] = context
                 return true
             }
             change(id) { context in
-                context.hear(agent, serial: serial, showsContext: true)
+                context.noteRouter(agent, serial: serial, showsContext: true)
                 return IoAssociationChanges()
             }
         } else if showing != .completed {
@@ -130,7 +130,7 @@ extension ContextDirectory.State {
             (known != nil || associationCount < maximumPoints)
             && hasRoom(for: association.byteCount(pair) - (known?.byteCount(pair) ?? 0))
         change(id) { context in
-            guard context.hear(agent, serial: serial, showsContext: false), hasRoom else { return .init() }
+            guard context.noteRouter(agent, serial: serial, showsContext: false), hasRoom else { return .init() }
             return context.associate(pair, association)
         }
     }
@@ -201,11 +201,11 @@ extension ContextDirectory.State {
 
     /// Sets a deadline for everything to be advertised or discovered: departures while the gateway was offline were not
     /// reported.
-    mutating func doubt(until deadline: Duration) {
+    mutating func requireConfirmation(until deadline: Duration) {
         // Routers that are still present answer again.
         otherRouters = [:]
-        for id in Array(contexts.keys) { contexts[id]?.doubt(until: deadline) }
-        nodes.doubt(until: deadline)
+        for id in Array(contexts.keys) { contexts[id]?.requireConfirmation(until: deadline) }
+        nodes.requireConfirmation(until: deadline)
     }
 
     /// Ends everything that was not confirmed in time.

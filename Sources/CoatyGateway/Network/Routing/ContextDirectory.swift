@@ -65,7 +65,7 @@ final class ContextDirectory: Sendable {
         let (result, ended) = state.withLock { state in
             let result = body(&state)
             // Under the lock, so that watchers receive changes in order; they only queue them.
-            for (id, changes) in state.effects.changes { feed.tell(id, changes) }
+            for (id, changes) in state.effects.changes { feed.report(id, changes) }
             defer { state.effects = Effects() }
             return (result, state.effects.ended)
         }
@@ -139,7 +139,7 @@ final class ContextDirectory: Sendable {
             await withTaskGroup { group in
                 group.addTask { [weak self] in
                     for await _ in periods {
-                        self?.doubt()
+                        self?.requireConfirmation()
                         ask.yield()
                         deadline.yield()
                     }
@@ -169,9 +169,9 @@ final class ContextDirectory: Sendable {
         return change { $0.deadvertise(ids, by: event.sourceId, until: deadline) }
     }
 
-    private func doubt() {
+    private func requireConfirmation() {
         let deadline = now() + Self.confirmationTime
-        change { $0.doubt(until: deadline) }
+        change { $0.requireConfirmation(until: deadline) }
     }
 
     /// Waits for all deadlines, and ends unconfirmed routers, nodes and associations.

@@ -37,7 +37,7 @@ final class HostedRouter: RuleBasedIoRouter {
 
     override func onAssociationsChanged(_ changes: IoAssociationChanges) {
         guard let id = ioContext?.objectId else { return }
-        surroundings?.feed.tell(id, changes)
+        surroundings?.feed.report(id, changes)
     }
 
     override func shouldUpdateIoContext(by event: UpdateEvent) -> Bool {

@@ -43,7 +43,7 @@ final class RoutingFeed: Sendable {
     }
 
     /// Reports a change. Call it for every change, even if there are no watchers.
-    func tell(_ contextId: CoatyUUID, _ changes: IoAssociationChanges) {
+    func report(_ contextId: CoatyUUID, _ changes: IoAssociationChanges) {
         guard let watchers = state.withLock({ $0.watchers[contextId] }) else { return }
         let pieces = Self.pieces(changes)
         for watcher in watchers.values { watcher(pieces) }
