@@ -1,4 +1,4 @@
-// "What may I do, and why not?": the gateway decides about an operation without performing it.
+// "What may I do, and why not?": asks the gateway whether an operation is allowed, without performing it.
 
 import { questions } from "./access.js"
 import { missingGrant } from "./denial.js"
@@ -7,7 +7,7 @@ import { showFault } from "./fault.js"
 import { parseJSON } from "./json-text.js"
 import { coreTypes } from "./patterns.js"
 
-/** Shown for each decision: the kind of the notice, and its beginning. */
+/** By decision, the kind of the notice and the beginning of its text. */
 const verdicts = {
   __proto__: null,
   allowed: ["ok", "Allowed"],
@@ -33,7 +33,7 @@ export class AccessCheck {
   element
   #app
   #ui
-  /** What the name field is for. */
+  /** The kind of name in the name field. */
   #field
   #turn = 0
 
@@ -60,7 +60,7 @@ export class AccessCheck {
   #choosePattern() {
     const ui = this.#ui
     const { field, root, others, retain } = questions[this.#verb][this.#pattern]
-    // The name of something else would be misleading.
+    // A name of another kind would be misleading.
     if (field?.name !== this.#field) ui.name.value = ""
     this.#field = field?.name
     setHidden(ui.nameField, field === undefined)

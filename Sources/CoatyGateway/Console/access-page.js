@@ -1,4 +1,4 @@
-// Who the user is, what the roles grant, and why something is allowed or not.
+// The view Access: the user's identity and grants, and a form that checks permissions.
 
 import { AccessCheck } from "./access-check.js"
 import { h, line, setHidden } from "./dom.js"
@@ -9,7 +9,7 @@ import { token } from "./token.js"
 
 export const openAccessText = "Everybody who reaches this gateway may do everything."
 
-/** Whether a host name is that of the user's own machine. */
+/** Returns whether a host name is a loopback address. */
 export const isLoopback = (host) => /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(host)
 
 export const view = {
@@ -17,7 +17,7 @@ export const view = {
   title: "Access",
   mount(root, app) {
     const { access } = app
-    // It scrolls, and may hold nothing that takes the focus: then keys could not.
+    // The view scrolls: without a focusable element in it, keys could not scroll it.
     root.tabIndex = 0
     const changed = h("div", { className: "notice", "data-kind": "warn", role: "status", hidden: true },
       "Your access has changed. ", h("button", { className: "button", type: "button", onclick: () => location.reload() }, "Reload the page"))
@@ -29,7 +29,7 @@ export const view = {
   },
 }
 
-/** Whether the access configuration of the user is another than when the page was loaded. */
+/** Returns whether the user's access has changed since the page was loaded. */
 async function hasChanged({ access, rest }) {
   try {
     return access.differs((await rest(accessPath)).json)
@@ -65,7 +65,7 @@ function openAccess() {
 function signInCard() {
   const { form } = tokenForm(async (text) => {
     const fault = await tryToken(text)
-    // Everything is loaded again with what the token allows.
+    // The reload applies the grants of the token to all views.
     if (fault === undefined) location.reload()
     return fault
   })

@@ -1,9 +1,9 @@
-// What the user may do, by the gateway's answer to `GET v1/access`.
+// The user's grants, from the gateway's answer to `GET v1/access`.
 
-/** Whether the access configuration denies something: another attempt would only repeat it. */
+/** Returns whether the access configuration denies an operation, so that a retry is useless. */
 export const isForbidden = (error) => error?.type === "urn:coaty-gateway:problem:forbidden"
 
-/** The keys of a grant with names. */
+/** The keys of a grant that list names. */
 const dimensions = ["types", "channels", "operations", "topics", "contexts"]
 
 const types = { name: "type", label: "Object type or core type" }
@@ -14,8 +14,8 @@ const topicFilter = { name: "topic", label: "Topic filter", isNeeded: true }
 const context = { name: "context", label: "Context name" }
 
 /**
- * What a question about a pattern of a verb can have: the name that the pattern touches, the JSON that conditions test, and
- * whether it can be about something of others, or retained.
+ * The fields of an access check for a pattern of a verb: a name, the JSON that conditions test, and whether the target can belong
+ * to others or be retained.
  *
  * @typedef {{ field?: any, root?: "object" | "request", others?: boolean, retain?: boolean }} Question
  */
@@ -59,7 +59,7 @@ export class Access {
     this.attributes = attributes
     this.isUnrestricted = unrestricted
     const counts = new Map()
-    /** Each with its name as the gateway reports it, such as `viewer#1`. */
+    /** Grants, each with the name that the gateway reports, such as `viewer#1`. */
     this.grants = grants.map(({ role, ...grant }) => {
       const number = (counts.get(role) ?? 0) + 1
       counts.set(role, number)
@@ -67,33 +67,33 @@ export class Access {
     })
   }
 
-  /** Whether a later answer says something else. */
+  /** Returns whether a later answer differs. */
   differs(answer) {
     return JSON.stringify(answer) !== this.#answer
   }
 
-  /** Whether everybody may do everything. */
+  /** Whether the gateway has open access: everybody may do everything. */
   get isOpen() {
     return this.isUnrestricted && this.name === undefined
   }
 
-  /** Whether some grant is for one of these patterns, whatever its names and its condition. */
+  /** Returns whether a grant is for one of these patterns, regardless of its names and condition. */
   may(verb, ...patterns) {
     return this.isUnrestricted || this.grants.some((grant) => grant.verb === verb && grant.patterns.some((pattern) => patterns.includes(pattern)))
   }
 
-  /** Whether some grant allows to change the routing of a context of this name. */
+  /** Returns whether a grant allows changing contexts with this name. */
   mayRoute(name) {
     return this.isUnrestricted || this.grants.some(({ verb, names }) => verb === "route" && names.some((entry) => covers(entry, name)))
   }
 
-  /** Whether some grant allows to publish raw messages that the broker retains. */
+  /** Whether a grant allows publishing raw messages that the broker retains. */
   get mayRetain() {
     return this.isUnrestricted || this.grants.some(({ verb, retain }) => verb === "publish" && retain)
   }
 }
 
-/** The parts of a grant. The list of a grant to route has the names of contexts. */
+/** Returns the parts of a grant. A grant to route lists names of contexts instead of patterns. */
 function described(grant) {
   const verb = Object.keys(questions).find((verb) => Object.hasOwn(grant, verb)) ?? ""
   const list = Array.isArray(grant[verb]) ? grant[verb] : [grant[verb]]
@@ -108,7 +108,7 @@ function described(grant) {
   }
 }
 
-/** Whether an entry of a grant, a name or a prefix that ends in `*`, covers a name. */
+/** Returns whether an entry of a grant covers a name: it is the name, or a prefix of the name followed by `*`. */
 export function covers(entry, name) {
   const end = entry.match(/\\*\*$/)
   const isPrefix = end !== null && end[0].length % 2 === 1

@@ -1,4 +1,4 @@
-// Why an actor gets nothing, over all sources of its context.
+// Explains why an actor gets nothing, over all sources of its context.
 
 import { line, plural } from "./dom.js"
 import { explain } from "./explanation.js"
@@ -7,7 +7,7 @@ import { measuredText } from "./source-rates.js"
 
 /** Maximum number of sources that the gateway is asked about. */
 export const maximumAsked = 60
-/** How many questions are asked at a time. */
+/** Number of concurrent requests. */
 const atATime = 4
 /** Maximum number of rules, reasons and names that are shown. */
 const maximumRules = 3
@@ -18,10 +18,10 @@ const maximumNames = 4
  * Returns why an actor gets nothing, or what it gets.
  *
  * @param actor `{ id, name, valueType }`
- * @param sources all of the context, `[{ id, name, valueType }]`
- * @param associated the sources that feed it, `[{ id, rate }]`
+ * @param sources all sources of the context, `[{ id, name, valueType }]`
+ * @param associated the sources that are associated with it, `[{ id, rate }]`
  * @param measure `(sourceId, rate) => measured` of `SourceRates.of`
- * @param ask `(sourceId) => explanation` of the gateway, a promise
+ * @param ask `async (sourceId) => explanation` of the gateway
  * @returns `{ verdict, isFed, reasons: [{ text, names }] }`
  */
 export async function explainActor({ actor, sources, associated, measure, ask }) {
@@ -43,7 +43,7 @@ export async function explainActor({ actor, sources, associated, measure, ask })
   return nothing(`: no rule associates it with any of the ${ofThem}.`, all)
 }
 
-/** What an actor with associations gets. */
+/** Explains what an actor with associations gets. */
 function explainFed(name, sources, associated, measure) {
   const nameOf = (id) => sources.find((source) => source.id === id)?.name ?? id
   const reasons = associated.slice(0, maximumReasons).map(({ id, rate }) => {
@@ -90,7 +90,7 @@ export function namesText(names) {
   return rest > 0 ? `${shown.join(", ")} and ${plural(rest, "other")}` : shown.join(", ")
 }
 
-/** Calls a function with each item, some at a time. */
+/** Calls an async function with each item, at most `atATime` concurrently. */
 async function forEach(items, work) {
   const rest = items[Symbol.iterator]()
   const turns = Array.from({ length: atATime }, async () => {

@@ -22,11 +22,11 @@ export function fragment(id, parameters = {}) {
   return entries.length === 0 ? `#${id}` : `#${id}?${new URLSearchParams(entries)}`
 }
 
-/** Keeps the address bar and the history up to date. */
+/** The page's address and history, updated from the views' parameters. */
 export class Address {
   #history
   #location
-  /** The view that is shown. */
+  /** The current view. */
   #id
   /** The latest fragment of each view. */
   #latest = new Map()
@@ -37,19 +37,19 @@ export class Address {
   }
 
   /**
-   * Reads the address after the user has followed a link, or has gone back or forward.
+   * Reads the address after the user has followed a link or navigated in the history.
    *
-   * A link without parameters to another view leads to that view as the user left it.
+   * A link to another view without parameters leads to that view as the user left it.
    *
    * @param {(id: string) => boolean} isView
    * @returns {{ id: string, parameters?: Record<string, string> } | undefined} `parameters` is absent if the view stays as
-   *   the user left it; undefined if the address has no view
+   *   the user left it; undefined if the address names no view
    */
   take(isView) {
     const { hash } = this.#location
     const { id, parameters } = readFragment(hash)
     if (!isView(id)) {
-      // For example the skip link. The address keeps the shown view.
+      // For example the skip link: the address of the current view is restored.
       if (this.#id !== undefined) this.#replace(this.#latest.get(this.#id))
       return undefined
     }
@@ -65,7 +65,7 @@ export class Address {
     return { id, parameters }
   }
 
-  /** Notes that a view is shown that the address does not contain. */
+  /** Sets the current view if the address names none. */
   begin(id) {
     this.#id = id
     this.#latest.set(id, fragment(id))
@@ -74,7 +74,7 @@ export class Address {
   /**
    * Writes the parameters of a view into the address.
    *
-   * @param {boolean} isStep whether Back leads to the parameters before
+   * @param {boolean} isStep whether to add a history entry, so that Back leads to the previous parameters
    */
   write(id, parameters, isStep = false) {
     const text = fragment(id, parameters)
@@ -85,7 +85,7 @@ export class Address {
     else this.#replace(text)
   }
 
-  // The state marks entries whose parameters are complete. Browsers refuse too many changes in a short time.
+  // The state marks entries whose parameters are complete. Browsers throw if there are too many changes in a short time.
 
   #push(text) {
     try {

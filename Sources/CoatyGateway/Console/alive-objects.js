@@ -1,41 +1,41 @@
-// The objects that are alive, and how they change.
+// The object registry: advertised objects and their changes.
 
 import { observeState } from "./observe.js"
 import { objectName } from "./summary.js"
 import { Histories, numbers } from "./value-history.js"
 
-/** How many objects are kept, and how many of those that have gone, and for how many milliseconds these are. */
+/** Maximum number of present objects, maximum number of removed objects, and how long these are kept, in milliseconds. */
 export const maximumObjects = 20_000
 const maximumGone = 200
 const goneTime = 60_000
-/** The largest objects, in about bytes, that are compared with what they were, and how many changed properties are told. */
+/** Maximum size, in about bytes, of objects whose changes are determined, and maximum number of changes of an object. */
 const maximumCompared = 64 << 10
 const maximumChanges = 12
 const gatewayBuffer = 4096
 
 /**
- * What is known of an object.
+ * An object with its last changes.
  *
  * @typedef {{ id: string, name: string, object: any, owner: string, since: number, changed: number,
  *   state: "added" | "changed" | "gone", changes: { property: string, before: any, after: any }[] }} Entry
  */
 
-/** Follows the objects that are alive. */
+/** The observed objects in the network, and those removed recently. */
 export class AliveObjects {
   /** @type {Map<string, Entry>} */
   entries = new Map()
-  /** Whether there were more objects than are kept. */
+  /** Whether objects were left out because of the maximum. */
   isCut = false
-  /** Grows with each change. */
+  /** Incremented with each change. */
   version = 0
-  /** The numeric properties that have changed, by object; they outlast a reconnect. */
+  /** The values of numeric properties that have changed, by object. They are kept over a reconnect. */
   histories = new Histories()
   #gone = new Set()
 
   /**
-   * Follows them until the signal says stop.
+   * Observes the objects until the signal aborts.
    *
-   * @param client what subscribes
+   * @param client a `CoatyClient`
    * @param {() => void} changed
    * @param {(error?: any) => void} report as of `observe`
    */
@@ -54,7 +54,7 @@ export class AliveObjects {
     return observeState(client, { event: "advertise", snapshot: true, buffer: gatewayBuffer }, signal, state, report)
   }
 
-  /** Takes an event. */
+  /** Applies an event of the subscription. @param now in milliseconds since 1970 */
   take(frame, now) {
     const { object } = frame.data
     const id = object.objectId
@@ -86,7 +86,7 @@ export class AliveObjects {
     })
   }
 
-  /** Forgets what has been gone for long. */
+  /** Removes the entries of objects that were removed too long ago, and of those beyond the maximum. */
   forget(now) {
     for (const id of this.#gone) {
       if (this.entries.get(id).changed > now - goneTime && this.#gone.size <= maximumGone) return
@@ -96,7 +96,7 @@ export class AliveObjects {
     }
   }
 
-  /** Takes the values of series that began before a reconnect. */
+  /** Continues the series that began before a reconnect. */
   #resume(id, object, now) {
     for (const [name] of this.histories.of(id)) {
       const property = Object.keys(object).find((property) => name === property || name.startsWith(`${property}.`))
@@ -119,7 +119,7 @@ export class AliveObjects {
   }
 }
 
-/** Which properties of an object differ from what they were. */
+/** Returns the properties in which two versions of an object differ. */
 function differences(before, after) {
   const changes = []
   for (const property of new Set([...Object.keys(before), ...Object.keys(after)])) {

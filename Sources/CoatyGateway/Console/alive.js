@@ -1,4 +1,4 @@
-// The agents and the objects that are alive, as they come and go.
+// The view of the agents and objects in the network.
 
 import { AliveObjects, maximumObjects } from "./alive-objects.js"
 import { problemContent } from "./denial.js"
@@ -12,7 +12,7 @@ import { SmallPlot } from "./plot.js"
 const drawsPerSecond = 4
 /** Milliseconds after the last keystroke until a typed text is written to the address. */
 const typingTime = 400
-/** Of a row: name, type, owner, what became of it, values, when; of an agent's: name, id, how many objects it has, and the same. */
+/** The cells of a row: name, type (agents: id), owner (agents: number of objects), last change, chart, age of the change. */
 const cells = ["clip name", "clip muted", "clip", "clip change", "picture", "num muted when"]
 const collator = new Intl.Collator()
 
@@ -28,18 +28,18 @@ class Alive {
   #objects = new AliveObjects()
   /** `agents` or `objects`. */
   #section = "agents"
-  /** What is shown, in its order, and of which version of the objects that is. */
+  /** The shown entries in order, and the version of the objects that they are from. */
   #entries = []
   #drawn = -1
-  /** How many objects each agent has. */
+  /** Number of objects by agent id. */
   #owned = new Map()
   #counts = { agents: 0, objects: 0, inSection: 0 }
   #opened
-  /** The object of a link, until the page knows it. */
+  /** The object id of a link, until the object is known. */
   #awaited
   #typingTimer
   #isShown = false
-  /** The pictures of values, by the cells of rows. */
+  /** Charts of values by cell. */
   #pictures = new WeakMap()
   #drawing = frames(() => this.#draw(), drawsPerSecond)
   #ui
@@ -187,7 +187,7 @@ class Alive {
     if (opened !== undefined) this.#detail.show(opened, this.#ownedBy(opened), this.#objects.histories.of(this.#opened))
   }
 
-  /** Finds out what is to be shown, and in which order. */
+  /** Determines the entries to show, their order, and the counts. */
   #arrange() {
     this.#drawn = this.#objects.version
     this.#owned = new Map()
@@ -214,7 +214,7 @@ class Alive {
       [id, name, line(object.objectType), line(object.coreType), this.#app.names.of(owner)].some((part) => part.toLowerCase().includes(text))
   }
 
-  /** In the order that is chosen; while somebody is in the list, it stays as it is, and what is new comes last. */
+  /** Orders entries as chosen. While the list has keyboard focus or an object is opened, new entries come last instead. */
   #ordered(entries) {
     const isHeld = this.#opened !== undefined || this.#list.rows.querySelector(":focus-visible") !== null
     if (isHeld && this.#entries.length > 0) {
@@ -236,7 +236,7 @@ class Alive {
     return { cells: [name, ...about, change, "", ago(changed)], isDimmed: state === "gone", drawPicture: (cell) => this.#drawPicture(cell, id) }
   }
 
-  /** Draws the values of the numeric property that an object changed first. */
+  /** Draws the chart of the object's first series: the numeric property that changed first. */
   #drawPicture(cell, id) {
     const [series] = this.#objects.histories.of(id)
     let picture = this.#pictures.get(cell)

@@ -1,12 +1,12 @@
-// The answers to the last requests that were sent from the page.
+// The answers to the page's last requests.
 
 import { clock, h, plural, setHidden } from "./dom.js"
 
-/** How many requests are kept, and how many answers to each. */
+/** Maximum number of requests that are kept, and of answers to each. */
 export const maximumRequests = 10
 const maximumAnswers = 20
 
-/** A list of requests, the latest first; each opens to its answers. */
+/** A list of requests with their answers, latest first. */
 export class AnswerHistory {
   element
   #list = h("ol", { className: "rows", "aria-label": "Earlier requests" })
@@ -18,8 +18,8 @@ export class AnswerHistory {
   /**
    * Adds a request.
    *
-   * @param {{ event: string, title: string, at: number, outcome: string }} request what was sent, when, and how it has ended
-   * @param {HTMLElement[]} answers the rows of its answers, which move here
+   * @param {{ event: string, title: string, at: number, outcome: string }} request what was sent and when, and how it ended
+   * @param {HTMLElement[]} answers the rows of its answers, which are moved here
    */
   add({ event, title, at, outcome }, answers) {
     const kept = answers.slice(0, maximumAnswers)
@@ -29,7 +29,7 @@ export class AnswerHistory {
       h("span", { className: "clip answer-subject", title }, title || "–"),
       h("span", { className: "clip answer-sender" }, outcome),
       h("span", { className: "num muted" }, clock(at)))
-    // In a list of answers the first is open; here only what somebody opens.
+    // The first of several answers was open in the card; here they are closed, and a single answer is open.
     for (const answer of kept) for (const details of answer.querySelectorAll("details")) details.open = kept.length === 1
     const details = h("details", {}, summary,
       kept.length > 0 ? h("ol", { className: "rows earlier-answers" }, kept) : h("p", { className: "muted" }, "Nobody answered."),

@@ -1,4 +1,4 @@
-// What comes back of what was sent.
+// The answers to requests, and the results of publications.
 
 import { isForbidden } from "./access.js"
 import { AnswerHistory } from "./answer-history.js"
@@ -7,11 +7,11 @@ import { clock, copyButton, count, frames, h, plural, replace, setHidden, setTex
 import { maximumShown, prettyJSON } from "./json-print.js"
 import { subject } from "./summary.js"
 
-/** How many answers are kept to be shown, and how many bytes of them; the others are counted. */
+/** Maximum number of answers that are shown, and their maximum bytes. Further answers are only counted. */
 export const maximumAnswers = 200
 export const maximumBytes = 16 << 20
 const drawsPerSecond = 4
-/** How often the number of answers is announced to screen readers. */
+/** Maximum rate at which the number of answers is announced to screen readers. */
 const announcementsPerSecond = 0.5
 
 const reasons = {
@@ -25,10 +25,10 @@ const reasons = {
   closed: () => "the connection was closed",
 }
 
-/** The problem of the client in which nobody knows whether something was sent. */
+/** The client's problem type for a lost connection, after which it is unknown whether the event was sent. */
 const disconnected = "urn:coaty-client:problem:disconnected"
 
-/** What a request was answered, as much as is kept of it. */
+/** The answers to a request: the first ones are kept, the others only counted. */
 export class Kept {
   /** Frames queued for drawing. */
   #queued = []
@@ -36,7 +36,7 @@ export class Kept {
   kept = 0
   total = 0
 
-  /** Keeps a frame, unless it or one before it is one too many: those that are kept are the first. */
+  /** Counts a frame, and keeps it unless it or an earlier frame exceeds a maximum. */
   add(frame) {
     const isFull = this.more > 0 || this.kept === maximumAnswers || this.#bytes + frame.size > maximumBytes
     this.total += 1
@@ -46,12 +46,12 @@ export class Kept {
     this.kept += 1
   }
 
-  /** How many are not kept. */
+  /** Number of answers that are not kept. */
   get more() {
     return this.total - this.kept
   }
 
-  /** Takes one out to be drawn. */
+  /** Removes and returns the next frame to draw; undefined if there is none. */
   take() {
     return this.#queued.shift()
   }
@@ -63,9 +63,9 @@ export class Answers {
   #ui
   #responses
   #answers = new Kept()
-  /** How the request has ended. */
+  /** A text about the end of the request; undefined while it is pending. */
   #outcome
-  /** The request that was sent last, `{ event, title, at }`; undefined if the last event was none. */
+  /** The request that was sent last, `{ event, title, at }`; undefined if the last event was no request. */
   #request
   #history = new AnswerHistory()
   #isShown = false
@@ -86,16 +86,16 @@ export class Answers {
     this.#requestDrawing()
   }
 
-  /** The answers come on. */
+  /** Stops drawing; answers still arrive. */
   hide() {
     this.#isShown = false
     this.#drawing.stop()
   }
 
   /**
-   * Shows the answers to a request until it ends, or until something else is sent; then they stay below.
+   * Shows the answers to a request until it ends or something else is sent, which moves them into the history.
    *
-   * @param {string} title what was asked for
+   * @param {string} title the subject of the request
    * @param {(frame: any) => void} take called with each answer
    */
   async follow(event, title, responses, timeout, take) {
@@ -121,7 +121,7 @@ export class Answers {
     }
   }
 
-  /** Shows that something that nobody answers was published, or will be. */
+  /** Shows that a one-way event was published, or is queued. */
   deliver(event, { deferred }) {
     this.#begin(event)
     const text = deferred ? "The gateway is not connected to its broker. The event is queued until it is." : `Published at ${clock(Date.now())}.`
@@ -130,7 +130,7 @@ export class Answers {
     this.#app.announce(text)
   }
 
-  /** Shows that something was refused, or that nobody knows. */
+  /** Shows that an event was refused, or that it is unknown whether it was sent. */
   refuse(event, error) {
     this.#begin(event)
     const namesPointer = !error.pointer || error.message.includes(error.pointer)
@@ -163,7 +163,7 @@ export class Answers {
     for (const element of [cancel, notice, more]) setHidden(element, true)
   }
 
-  /** Moves the answers to the former request below. */
+  /** Moves the answers to the former request into the history. */
   #keepAnswers() {
     if (this.#request === undefined) return
     this.#draw()
@@ -199,7 +199,7 @@ export class Answers {
     setText(more, `${plural(answers.more, "more answer")} not shown.`)
   }
 
-  /** A row; one that can't be made says so, and stops nothing. */
+  /** Returns the row of an answer. If it can't be built, the row shows the error, and the other answers are not affected. */
   #item(frame) {
     try {
       return this.#row(frame, this.#ui.list.children.length === 0)
@@ -227,7 +227,7 @@ export class Answers {
     return h("li", {}, details)
   }
 
-  /** Shows the names that have come. */
+  /** Updates the names of the senders. */
   #name() {
     for (const sender of this.#ui.scroll.querySelectorAll("[data-sender]")) setText(sender, this.#app.names.of(sender.dataset.sender))
   }

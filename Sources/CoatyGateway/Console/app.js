@@ -1,4 +1,4 @@
-// The shell: signing in, the one connection, the navigation, and what all views share.
+// The shell: sign-in, the connection, the navigation, and the services of all views.
 
 import { CoatyClient } from "../client.js"
 import { Address } from "./address.js"
@@ -50,11 +50,11 @@ showUser()
 const client = new CoatyClient(undefined, { token })
 const address = new Address()
 
-/** What views share. */
+/** The services of all views. */
 const app = {
   client,
   access,
-  /** Views write their parameters to it. `go` of a view shows the parameters of an address. */
+  /** The address, to which views write their parameters. `go` of a view shows the parameters of an address. */
   address,
   /** Names of agents, IO sources and IO actors by their ids. */
   names: new Names(client, access.may("observe", "advertise")),
@@ -75,7 +75,7 @@ function showUser() {
   setHidden(user, false)
 }
 
-/** Forgets the token, and everything that was shown with it. */
+/** Forgets the token, and reloads the page, so that nothing stays that was shown with it. */
 function signOut() {
   forgetToken()
   location.reload()
@@ -90,7 +90,7 @@ async function checkAccess() {
   try {
     await rest(accessPath)
   } catch (error) {
-    // Nothing stays that only the former token could read.
+    // The reload removes everything that was read with the former token.
     if (error.status === 401) location.reload()
   } finally {
     isChecking = false
@@ -104,7 +104,7 @@ function announce(text) {
   document.getElementById("announcer").textContent = text
 }
 
-/** Shows what happened for a while. */
+/** Shows a message for a few seconds. */
 function toast(text) {
   const toasts = document.getElementById("toasts")
   const toast = h("p", {}, text)
@@ -153,7 +153,7 @@ function show(view) {
     if (link.getAttribute("href") === `#${view.id}`) link.setAttribute("aria-current", "page")
     else link.removeAttribute("aria-current")
   }
-  // Who navigates goes on in the view; who loads the page begins at its top.
+  // After navigation the focus moves into the view; after loading it stays at the top of the page.
   if (!isFirst) main.focus({ preventScroll: true })
 }
 

@@ -5,7 +5,7 @@ import { prettyJSON } from "./json-print.js"
 /** Returns a value as a JavaScript literal. */
 function literal(value) {
   const text = prettyJSON(value)
-  // In a literal this name would set the prototype.
+  // In an object literal, `__proto__` would set the prototype.
   return text.includes('"__proto__"') ? `JSON.parse(${JSON.stringify(JSON.stringify(value))})` : text
 }
 

@@ -1,6 +1,6 @@
-// Work that many events ask for.
+// Work that many events request.
 
-/** Runs something when it is asked to, one at a time and at most so often; what asked meanwhile is served by one more run. */
+/** Work that runs on request: one run at a time, each after a delay. Requests until then, or during a run, share the next run. */
 export class Coalesced {
   #run
   #spacing
@@ -8,7 +8,7 @@ export class Coalesced {
   #isRunning = false
   #isWanted = false
 
-  /** @param run may be async @param spacing in milliseconds, before each run */
+  /** @param run may be async @param spacing the delay before each run, in milliseconds */
   constructor(run, spacing) {
     this.#run = run
     this.#spacing = spacing
@@ -19,7 +19,7 @@ export class Coalesced {
     if (!this.#isRunning) this.#timer ??= setTimeout(() => this.#turn(), this.#spacing)
   }
 
-  /** Runs it without the spacing: at once, or after the run that there is. */
+  /** Runs the work without the delay. During a run, it requests another one, with the delay. */
   hurry() {
     this.#isWanted = true
     if (this.#isRunning) return

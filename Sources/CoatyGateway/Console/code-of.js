@@ -13,8 +13,8 @@ import { octetsText } from "./summary.js"
  */
 
 /**
- * Returns code that publishes an event again, or sends its request again. For events that only agents can publish, it returns code
- * that observes such events.
+ * Returns code that publishes an event again, or sends its request again. For events that clients cannot publish, the code
+ * observes such events.
  *
  * @param {string} base the gateway's address
  * @param {boolean} needsToken

@@ -1,6 +1,6 @@
 // Conditions as rows of a form. Each row has a property, an operator and a value; all rows or at least one must hold. Pure.
 
-/** The operators, and how many values each takes: a number, or `list`. */
+/** The operators. `values` is the number of values that an operator takes, or `list`. */
 export const operators = {
   Equals: { title: "equals", values: 1 },
   NotEquals: { title: "does not equal", values: 1 },

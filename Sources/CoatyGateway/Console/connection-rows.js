@@ -1,22 +1,22 @@
-// What the table of connections shows, made of the gateway's list. Pure.
+// The rows of the table of connections. Pure.
 
 import { count, duration, line } from "./dom.js"
 import { rateText } from "./rates.js"
 
-/** A rate is that of so many milliseconds. */
+/** The time over which a rate is measured, in milliseconds. */
 const rateTime = 10_000
 
-/** How fast events are delivered on each connection. */
+/** The rate of delivered events of each connection. */
 export class ConnectionRates {
-  /** By connection, `[{ time, delivered }]`. */
+  /** Samples by connection, `[{ time, delivered }]`, oldest first. */
   #samples = new Map()
 
-  /** @param {number} time in milliseconds of a clock that only goes forward */
+  /** Takes the gateway's list. @param {number} time in milliseconds of a monotonic clock */
   take(time, connections) {
     const former = this.#samples
     this.#samples = new Map()
     for (const { id, opened, delivered } of connections) {
-      // A gateway that was started again begins with the same ids.
+      // A restarted gateway assigns the same ids again.
       const key = `${id} ${opened}`
       const samples = [...(former.get(key) ?? []), { time, delivered }]
       while (samples[1]?.time <= time - rateTime) samples.shift()
@@ -24,7 +24,7 @@ export class ConnectionRates {
     }
   }
 
-  /** Events a second over at most ten seconds; null if it is not known yet. */
+  /** Returns the events per second over about the last ten seconds; null if not known yet. */
   of({ id, opened }) {
     const samples = this.#samples.get(`${id} ${opened}`) ?? []
     if (samples.length < 2) return null
@@ -35,7 +35,7 @@ export class ConnectionRates {
 
 const transports = { __proto__: null, websocket: "WebSocket", sse: "SSE", ndjson: "NDJSON" }
 
-/** The texts of each connection, in the order of the list. */
+/** Returns the texts of each connection, in the order of the list. */
 export function connectionRows(connections, rates, now) {
   return connections.map((connection) => {
     const { id, client, address, identity, transport, opened, dropped, queued, queuedBytes } = connection

@@ -21,9 +21,9 @@ export class Connections {
   #isShown = false
   #timer
   #rates = new ConnectionRates()
-  /** The rows that are shown, by the ids of connections. */
+  /** The elements of the rows, by connection id. */
   #rows = new Map()
-  /** The connection that the question is about. */
+  /** The connection that the user is asked about. */
   #asked
   #body = h("tbody")
   #table
@@ -71,7 +71,7 @@ export class Connections {
         setHidden(this.#problem, true)
         this.#draw(json)
       } catch (error) {
-        // The view shows that the gateway is away.
+        // Status 0: the view shows already that the gateway does not answer.
         if (error.status !== 0) this.#fail(error)
       }
     }

@@ -1,20 +1,20 @@
-// The command line that does the same.
+// curl commands for requests.
 
-/** A word of a POSIX shell. */
+/** Quotes a text as a word of a POSIX shell. */
 export function quote(text) {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** Linux gives no program an argument of more bytes. */
+/** Maximum bytes of an argument on Linux. */
 const maximumArgument = 128 * 1024 - 1
 
 /**
  * Returns the curl command for a request.
  *
  * @param {{ path: string, query?: Record<string, string | number | boolean | string[]>, method?: string, body?: string,
- *   isJSON?: boolean, type?: string, isStream?: boolean }} request its path is below the gateway's address; `type` is the media
- *   type of the body, JSON by default; the output of a stream is not buffered
- * @param {string} base the address
+ *   isJSON?: boolean, type?: string, isStream?: boolean }} request its path is relative to the gateway's address; `type` is the
+ *   media type of the body, JSON by default; the output of a stream is not buffered
+ * @param {string} base the gateway's address
  * @param {boolean} needsToken whether the gateway needs a token; the command reads it from a variable
  */
 export function curlCommand(request, base, needsToken = false) {
@@ -27,8 +27,8 @@ export function curlCommand(request, base, needsToken = false) {
   const command = `curl ${isStream ? "-sSN" : "-sS"}${body === undefined || method === "POST" ? "" : ` -X ${method}`} ${quote(url.href)}`
   if (body === undefined) return command + (token && ` \\\n ${token}`)
   const whole = `${command} \\\n  -H ${quote(`content-type: ${type}`)}${token} \\\n `
-  // A shell's own printf takes what it can't give to a program, and adds no line's end as a here-document would.
+  // The shell's builtin printf has no limit on arguments, and unlike a here-document adds no newline.
   if (new TextEncoder().encode(body).length > maximumArgument) return `printf %s ${quote(body)} | ${whole} --data-binary @-`
-  // Raw, so that a text which begins with @ names no file.
+  // `--data-raw`, because `--data` reads a file if the text begins with @.
   return `${whole} --data-raw ${quote(body)}`
 }

@@ -1,8 +1,8 @@
-// What a role would need, where the gateway denies something.
+// Errors of the gateway, with the grant that would allow a denied operation.
 
 import { copyButton, h } from "./dom.js"
 
-/** Returns a grant's YAML with a button to copy it; undefined if there is none. */
+/** Returns an element with a grant's YAML and a copy button; undefined without YAML. */
 export function missingGrant(yaml, intro = "This grant of a role would allow it:") {
   if (!yaml) return undefined
   return h("div", { className: "missing" },
@@ -10,7 +10,7 @@ export function missingGrant(yaml, intro = "This grant of a role would allow it:
     h("pre", { className: "json", tabIndex: 0, "aria-label": "Missing grant" }, yaml.trimEnd()))
 }
 
-/** Returns the text of an error, and the grant that is missing. */
+/** Returns the text of an error, and the missing grant if there is one. */
 export function problemContent(error) {
   return [h("p", {}, error.detail ?? error.message), missingGrant(error.missing)]
 }

@@ -1,11 +1,11 @@
-// Elements, text and drawing. Nothing here, nor anywhere in the console, makes markup of text.
+// Elements, texts and drawing. No code in the console parses text as markup.
 
 import { prettyJSON } from "./json-print.js"
 
-/** The most characters of what comes from the network that stand in a line. */
+/** Default maximum of characters in a line of text from the network. */
 const maximumLine = 200
 
-/** What is narrower shows one thing at a time, as console.css has it. */
+/** Matches narrow screens, which show the list or the detail; the same as in console.css. */
 const narrow = globalThis.matchMedia?.("(max-width: 719px)")
 
 /** Returns whether the screen is narrow. */
@@ -13,7 +13,7 @@ export const isNarrow = () => narrow?.matches === true
 
 const attributes = new Set(["role", "for", "list", "href", "type", "colspan", "scope"])
 
-/** The children that there are, of lists too. */
+/** Returns the children to append: arrays are flattened; undefined, null and false are left out. */
 const present = (children) => children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false)
 
 function fill(element, props, children) {
@@ -27,14 +27,14 @@ function fill(element, props, children) {
 }
 
 /**
- * An HTML element: `h("button", { className: "button", onclick: send, "aria-label": "Send" }, "Send")`.
+ * Creates an HTML element: `h("button", { className: "button", onclick: send, "aria-label": "Send" }, "Send")`.
  * Strings become text nodes; children that are null, undefined or false are left out.
  */
 export function h(tag, props, ...children) {
   return fill(document.createElement(tag), props, children)
 }
 
-/** An SVG element; all its properties are attributes. */
+/** Creates an SVG element. All properties are set as attributes. */
 export function s(tag, props, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag)
   for (const [name, value] of Object.entries(props ?? {})) if (value !== undefined && value !== null) element.setAttribute(name, value)
@@ -42,12 +42,12 @@ export function s(tag, props, ...children) {
   return element
 }
 
-/** Sets an element's children. */
+/** Replaces an element's children. */
 export function replace(parent, ...children) {
   parent.replaceChildren(...present(children))
 }
 
-/** Sets an element's text, where it is another than before: an equal one would cost a layout. */
+/** Sets an element's text. An equal text is not set again, because that would cost a layout. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text
 }
@@ -57,7 +57,7 @@ export function setHidden(element, isHidden) {
   if (element.hidden !== isHidden) element.hidden = isHidden
 }
 
-/** A text, or whatever stands in its place, in one line of bounded length. */
+/** Returns a text in one line of bounded length. Any other value is printed as JSON, undefined as an empty text. */
 export function line(value, length = maximumLine) {
   if (value === undefined) return ""
   const text = typeof value === "string" ? value : prettyJSON(value, { maximum: length })
@@ -65,42 +65,42 @@ export function line(value, length = maximumLine) {
   return short.replace(/\s+/g, " ")
 }
 
-/** An id, or whatever stands in its place, as it is shown where there is little room. */
+/** Returns a short form of an id; any other value is printed as JSON, undefined as "–". */
 export function shortId(id) {
   const text = line(id, 40)
   return text === "" ? "–" : text.length > 13 ? text.slice(0, 8) + "…" : text
 }
 
-/** A count, with separators between thousands. */
+/** Returns a count with thousands separators. */
 export function count(number) {
   return number.toLocaleString("en-US")
 }
 
-/** "1 event", "2 events". */
+/** Returns a count with its noun: "1 event", "2 events". */
 export function plural(number, noun, nouns = noun + "s") {
   return `${count(number)} ${number === 1 ? noun : nouns}`
 }
 
-/** The time of day with milliseconds: 14:03:22.123. */
+/** Returns the local time of day with milliseconds: 14:03:22.123. */
 export function clock(ms) {
   const date = new Date(ms)
   const two = (number) => String(number).padStart(2, "0")
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, "0")}`
 }
 
-/** The time of day, and the day where that is not today. */
+/** Returns the local time of day, with the date unless it is today. */
 export function dateTime(ms) {
   const day = new Date(ms)
   return day.toDateString() === new Date().toDateString() ? clock(ms) : `${day.toLocaleDateString("en-CA")} ${clock(ms)}`
 }
 
-/** How long ago: "now", "12 s ago", "3 min ago". */
+/** Returns the age of a time: "now", "12 s ago", "3 min ago". */
 export function ago(ms, now = Date.now()) {
   const seconds = Math.floor(Math.max(0, now - ms) / 1000)
   return seconds < 1 ? "now" : `${duration(seconds)} ago`
 }
 
-/** A duration in its largest unit: "12 s", "3 min", "5 h", "2 d". */
+/** Returns a duration in its largest unit: "12 s", "3 min", "5 h", "2 d". */
 export function duration(seconds) {
   for (const [length, unit] of [[86_400, "d"], [3600, "h"], [60, "min"]]) {
     if (seconds >= length) return `${Math.floor(seconds / length)} ${unit}`
@@ -108,7 +108,7 @@ export function duration(seconds) {
   return `${Math.floor(seconds)} s`
 }
 
-/** A button that copies a text. */
+/** Returns a button that copies a text. */
 export function copyButton(getText, label = "Copy") {
   const button = h("button", { className: "button quiet", type: "button" }, label)
   let timer
@@ -121,7 +121,7 @@ export function copyButton(getText, label = "Copy") {
   return button
 }
 
-/** The clipboard API is there for secure origins alone; others have a selection to copy. */
+/** Copies a text, and returns whether it did. The clipboard API exists only in secure contexts; others copy a selection. */
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text)
@@ -138,23 +138,24 @@ async function copy(text) {
   }
 }
 
-/** What is opened, and covers the rest where the screen is narrow. */
+/** The opened element that covers the page on narrow screens. */
 let covering
 narrow?.addEventListener("change", () => { if (covering) setCovering(covering, true) })
 
-/** Takes what an opened element covers on a narrow screen out of reach, or gives it back. */
+/** Makes everything that an opened element covers on narrow screens inert, or undoes this. */
 export function setCovering(element, isCovering) {
   covering = isCovering ? element : undefined
   for (let inner = element; inner !== document.body; inner = inner.parentElement) {
     for (const other of inner.parentElement.children) {
-      // What is told to those who listen goes on.
+      // Screen readers still announce status messages.
       if (other !== inner && other.getAttribute("role") !== "status") other.inert = isCovering && narrow.matches
     }
   }
 }
 
 /**
- * Draws when asked to, at most so often, and not while the page is hidden: receiving never waits for drawing.
+ * Returns a scheduler that draws on request, with a maximum rate and only while the page is visible. Receiving never waits for
+ * drawing.
  *
  * @param {() => void} draw
  * @param {number} perSecond

@@ -1,4 +1,4 @@
-// One event, opened.
+// The detail of an event.
 
 import { codeOfEvent } from "./code-of.js"
 import { copyCodeButtons } from "./copy-code.js"
@@ -8,12 +8,12 @@ import { maximumShown, prettyJSON } from "./json-print.js"
 import { isRequest, senderId, subject } from "./summary.js"
 import { token } from "./token.js"
 
-/** How many events that belong to it are listed. */
+/** Maximum number of related events that are listed. */
 const maximumRelated = 20
-/** The most characters of a topic or an id. */
+/** Maximum number of characters of a topic or an id. */
 const maximumText = 1000
 
-/** Shows an event with its sender, topic and data, related events, and code for it. */
+/** The detail of an event: its sender, topic and data, related events, and code for it. */
 export class EventDetail {
   #aside
   #app
@@ -25,7 +25,7 @@ export class EventDetail {
   #listed = []
 
   /**
-   * @param {HTMLElement} aside what it is shown in
+   * @param {HTMLElement} aside the element that contains it
    * @param {any} app
    * @param {{ open: (item: any) => void, close: () => void, pick: (frame: any, dimension: string) => void }} on
    */
@@ -39,7 +39,7 @@ export class EventDetail {
    * Shows an event.
    *
    * @param {any[]} related the responses to a request, or the request of a response
-   * @param {boolean} isFiltered whether a filter of the gateway applies
+   * @param {boolean} isFiltered whether the gateway filters the events, and may leave out related ones
    */
   show(item, related, isFiltered) {
     const { names } = this.#app

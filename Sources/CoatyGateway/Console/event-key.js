@@ -1,17 +1,17 @@
-// Keys of events for the address. A page finds an event by its key if it has received the event.
+// Keys of events for the address. A page finds an event by its key only if it has received the event.
 
 /**
- * Returns a short text for an event.
+ * Returns the key of an event.
  *
- * The key of a request or response has the correlation id, that of another event a digest of its content: events with equal content
- * have equal keys.
+ * The key of a request or response contains the correlation id; the key of another event is a digest of its content, so that
+ * events with equal content have equal keys.
  */
 export function eventKey(frame) {
   if (typeof frame.correlationId === "string") return [frame.event, frame.correlationId, frame.sourceId].join(" ").slice(0, 200)
   return `${frame.event} ${digest(`${frame.topic ?? ""}\n${JSON.stringify(frame.data)}`)}`
 }
 
-/** Two sums of 32 bits (FNV-1a with different parameters). Not collision-resistant. */
+/** Returns two 32-bit hashes (FNV-1a with different primes). Not collision-resistant. */
 function digest(text) {
   let [one, other] = [0x811c9dc5, 0x01000193]
   for (let index = 0; index < text.length; index += 1) {

@@ -1,15 +1,17 @@
-// Why a source and an actor are associated, or are not, in words. Pure.
+// Explains in words why a source and an actor are associated or not. Pure.
 
 import { line } from "./dom.js"
 
-/** How deep a condition is explained; the gateway evaluates none that is deeper. */
+/** Maximum nesting depth of an explained condition; the gateway evaluates none that is deeper. */
 const maximumDepth = 64
-/** Of a text from the network, in characters. */
+/** Maximum length of a text from the network, in characters. */
 const maximumLength = 200
 
 /**
- * @param explanation as the gateway gives it
- * @returns `{isAssociated, verdict, parts}`: a sentence, and what decided, `[{holds, text, parts?}]`
+ * Returns an explanation in words.
+ *
+ * @param explanation the gateway's explanation
+ * @returns `{isAssociated, verdict, parts}`: a sentence, and the rules with their conditions, `[{holds, text, parts?}]`
  */
 export function explain(explanation, sourceName, actorName) {
   const { associated, compatible, valueTypes, useRawIoValues, decidedBy } = explanation ?? {}
@@ -38,7 +40,7 @@ export function explain(explanation, sourceName, actorName) {
   return explained(isAssociated ? ` by the rule ${quoted(decidedBy)}.` : `, though the rule ${quoted(decidedBy)} holds.`, parts)
 }
 
-/** What has to hold of a value, by the operator: where it does, and where it does not. */
+/** Texts by operator: for a condition that holds, and for one that does not. */
 const operators = {
   LessThan: ["is less than", "should be less than"],
   LessThanOrEqual: ["is at most", "should be at most"],
@@ -57,7 +59,7 @@ const operators = {
   NotIn: ["is none of", "should be none of"],
 }
 
-/** A condition with the values that were compared. */
+/** Returns a condition in words, with the compared values. */
 function inWords(condition, depth = 0) {
   const holds = condition.holds === true
   if (condition.tooDeep || depth === maximumDepth) return { holds, text: "The condition is nested too deep." }
@@ -87,7 +89,7 @@ function path(property) {
   return Array.isArray(property) ? line(property.map((name) => line(name, maximumLength)).join("."), maximumLength) : line(property, maximumLength)
 }
 
-/** Undefined where there is no value. */
+/** Returns a value as text; undefined if there is none. */
 function valueText({ value, valueBegins, valueLength }) {
   if (valueBegins !== undefined) return `${line(valueBegins, maximumLength)}… (${line(valueLength)} bytes)`
   if (value === undefined) return undefined

@@ -1,8 +1,8 @@
-// What is wrong with what was typed.
+// Validation errors of inputs.
 
 import { setHidden, setText } from "./dom.js"
 
-/** Shows at an input what is wrong with it; without a text, that nothing is. */
+/** Shows the error of an input; without a text, marks the input as valid. */
 export function showFault(input, element, text) {
   setHidden(element, text === undefined)
   setText(element, text ?? "")

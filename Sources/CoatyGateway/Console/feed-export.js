@@ -7,7 +7,7 @@ export function exportLines(items) {
   return items.map(({ at, frame: { op, size, ...frame } }) => `${JSON.stringify({ time: new Date(at).toISOString(), ...frame })}\n`).join("")
 }
 
-/** Saves a text as a file, as a download of the browser. */
+/** Downloads a text as a file. */
 export function save(name, text, type) {
   const url = URL.createObjectURL(new Blob([text], { type }))
   const link = h("a", { href: url, download: name, hidden: true })

@@ -2,7 +2,7 @@
 
 import { kind, senderId, trafficEvents } from "./summary.js"
 
-/** The properties by which events can be chosen, besides their kind and a text. */
+/** The properties by which events can be filtered, in addition to their kind and a text. */
 export const dimensions = {
   sender: { title: "Sender", noun: "sender", of: senderId },
   type: { title: "Type", noun: "type", of: (frame) => (frame.event === "raw" ? "" : kind(frame)) },
@@ -21,13 +21,13 @@ export function valueOf(frame, dimension) {
 /** Returns the dimension that names an event: its channel, operation, IO context or topic; undefined if it has none. */
 export const nameDimension = (frame) => ["channel", "operation", "context", "topic"].find((dimension) => valueOf(frame, dimension) !== undefined)
 
-/** Which events are shown. */
+/** The selection of events. */
 export class FeedFilter {
-  /** The chosen kinds; all if it is empty. */
+  /** The chosen kinds; empty for all. */
   kinds = new Set()
   /** The chosen values, by dimension. */
   chosen = {}
-  /** A text in lower case that an event's row must contain. */
+  /** A lower-case text that an event's row must contain; empty for none. */
   text = ""
 
   /** Reads parameters of the address, and ignores unknown ones. */
@@ -39,12 +39,12 @@ export class FeedFilter {
     return filter
   }
 
-  /** Parameters of the address, without the text, which the address has as it was typed. */
+  /** Parameters for the address, without the text: the address has it as it was typed. */
   get parameters() {
     return { kinds: trafficEvents.filter((event) => this.kinds.has(event)).join(","), ...this.chosen }
   }
 
-  /** Whether some events are not shown. */
+  /** Whether the selection leaves out any events. */
   get isNarrow() {
     return this.kinds.size > 0 || this.isNarrowBesideKinds
   }

@@ -1,4 +1,4 @@
-// What the live feed consists of.
+// The elements of the live feed.
 
 import { h, replace, setHidden } from "./dom.js"
 import { dimensions } from "./feed-filter.js"
@@ -12,7 +12,7 @@ const heads = ["Time", "Event", "Channel, operation", "About", "Type", "Sender"]
 const cells = [
   "num muted", "tag",
   { className: "clip", parts: [{ className: "pick", pick: "name" }] },
-  // The first part is the name, shown if its own column is hidden.
+  // The first part is the name, shown only if its own column is hidden.
   { className: "clip", parts: [{ className: "lead" }, {}] },
   { className: "clip muted", parts: [{ className: "pick", pick: "type" }] },
   { className: "clip", parts: [{ className: "pick", pick: "sender" }] },
@@ -24,7 +24,7 @@ const cells = [
  * @param {HTMLElement} root
  * @param {any} app
  * @param {Record<"choose" | "apply" | "build" | "edit" | "offer" | "find" | "togglePause" | "clear" | "save" | "hold" | "release", any>} on
- *   with what a `ListPane` asks for
+ *   also with the callbacks of a `ListPane`
  */
 export function feedPage(root, app, on) {
   const { access } = app
@@ -92,7 +92,7 @@ const chip = (input, text) => h("label", { className: "chip" }, input, text)
  * @param {(dimension: string) => void} remove
  */
 export function showChosen(element, entries, remove) {
-  // Unchanged buttons keep the focus.
+  // Unchanged buttons are not replaced, so that they keep the focus.
   const shown = JSON.stringify(entries)
   if (shown === element.dataset.shown) return
   element.dataset.shown = shown

@@ -15,7 +15,7 @@ export function rowOf(entry, names) {
 /** Returns the text of an event's row, in lower case. */
 export const rowText = (item, names) => summaryOf(item, names).text
 
-/** Returns the texts of an event. They are created once, and updated when the sender's name becomes known. */
+/** Returns the texts of an event. They are cached in the item, and updated when the sender's name changes. */
 function summaryOf(item, names) {
   const { frame } = item
   item.summary ??= { time: clock(item.at), event: frame.event, name: nameOf(frame), type: valueOf(frame, "type") ?? "" }
@@ -35,7 +35,7 @@ function nameOf(frame) {
   return dimension === undefined ? "" : line(valueOf(frame, dimension), 100)
 }
 
-/** Returns how many events the page has received since the feed was paused. */
+/** Returns a text with the number of events since the feed was paused. */
 export function sinceText({ came, gone }) {
   if (came === 0) return "No events since."
   return `${plural(came, "event")} since${gone > 0 ? `, of which ${count(gone)} are no longer kept` : ""}.`

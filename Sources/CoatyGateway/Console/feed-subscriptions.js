@@ -4,10 +4,10 @@ import { observe } from "./observe.js"
 
 /** Maximum number of events that the gateway queues while the page is busy. */
 const gatewayBuffer = 4096
-/** Whether a refusal is temporary: the gateway has no room at this time. */
+/** Returns whether a refusal is temporary: status 503, for example because no memory is left. */
 const isPassing = (error) => error.status === 503
 
-/** Keeps one subscription for each field of a form. A subscription whose field does not change continues. */
+/** One subscription for each field of a form. If a field does not change, its subscription continues. */
 export class FeedSubscriptions {
   #client
   #take
@@ -26,7 +26,7 @@ export class FeedSubscriptions {
     this.#report = report
   }
 
-  /** Replaces the subscription of a field, and retries one that was refused. @param {any} what undefined for none */
+  /** Replaces the subscription of a field, or retries one that was refused. @param {any} what undefined for none */
   observe(field, what) {
     const key = JSON.stringify(what)
     const before = this.#observed.get(field)
@@ -43,7 +43,7 @@ export class FeedSubscriptions {
     observe(this.#client, { ...what, buffer: gatewayBuffer }, observed.controller.signal, this.#take, report, (error) => error !== undefined && !isPassing(error))
   }
 
-  /** Notes that the text of a field is invalid: the next `observe` subscribes again. */
+  /** Marks the text of a field as invalid, so that the next `observe` subscribes again. */
   refuse(field) {
     const observed = this.#observed.get(field)
     if (observed) observed.isRefused = true

@@ -13,9 +13,9 @@ import { isResponse } from "./summary.js"
 import { Timeline } from "./timeline.js"
 
 const drawsPerSecond = 5
-/** Milliseconds for which the list stands still after somebody has moved in it. */
+/** Milliseconds for which the list is held after pointer or focus events in it. */
 const holdTime = 4000
-/** How many events that belong to one are looked for. */
+/** Maximum number of events of a request that are searched for related events. */
 const maximumRelated = 1000
 /** Milliseconds after the last keystroke until a typed text is written to the address. */
 const typingTime = 400
@@ -36,7 +36,7 @@ class Feed {
   #holdTimer
   #typingTimer
   #opened
-  /** Which events are shown. */
+  /** The selection of events. */
   #filter = new FeedFilter()
   #isShown = false
   /** The filter and the topics when they were last applied. */
@@ -254,7 +254,7 @@ class Feed {
     this.#request()
   }
 
-  /** Shows what is wrong with a field. */
+  /** Shows the error of a field; an empty text removes it. */
   #say(field, text, isInvalid) {
     const ui = this.#ui
     setText(ui[`${field}Error`], text)
@@ -271,7 +271,7 @@ class Feed {
     this.#app.announce("Paused")
   }
 
-  /** Lets the list stand still while somebody moves in it, or is in it with the keyboard. */
+  /** Holds the list while the pointer moves in it or it has keyboard focus, so that rows do not move away. */
   #hold() {
     if (!this.#timeline.reason) this.#stop("held")
     clearTimeout(this.#holdTimer)
@@ -314,7 +314,7 @@ class Feed {
     this.#request()
   }
 
-  /** The responses to a request, or the request of a response. */
+  /** Returns the responses to a request, or the request of a response. */
   #relatedTo({ frame }) {
     if (frame.correlationId === undefined) return []
     return this.#timeline.correlated(frame, maximumRelated).filter((other) => isResponse(other.frame.event) !== isResponse(frame.event))

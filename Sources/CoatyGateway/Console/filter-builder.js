@@ -14,7 +14,7 @@ export class FilterBuilder {
   #properties = h("datalist", { id: "filter-properties" })
   #add
 
-  /** @param {(condition: any) => void} changed called with the condition when the user has changed the form; undefined if the form is empty */
+  /** @param {(condition: any) => void} changed called with the condition when the user edits the form; undefined if it is empty */
   constructor(changed) {
     this.#changed = changed
     this.#join = h("select", { id: "filter-join", onchange: () => this.#typed() },

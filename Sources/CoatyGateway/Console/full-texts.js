@@ -1,8 +1,8 @@
-// Shows a text that does not fit as the title of its element.
+// Tooltips for texts that do not fit.
 
 const holders = ".row, .clip, .offer, .namespace"
 
-/** Sets a title while the pointer is on a text that is cut. */
+/** Sets the title of an element while the pointer is on a text in it that is cut off. */
 export function showFullTexts() {
   document.addEventListener("pointermove", ({ target, clientX, clientY }) => {
     const holder = target.closest?.(holders)

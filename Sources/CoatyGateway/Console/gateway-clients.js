@@ -1,12 +1,12 @@
-// Who costs most, who reads too slowly, and which limits were reached.
+// Tables of the clients that cost most, slow consumers, and reached limits.
 
 import { count, h, replace, setHidden } from "./dom.js"
 import { ClientRates, rateText } from "./rates.js"
 
-/** What is shown instead of something that the user may not see. */
+/** Returns a text that replaces content for which the user has no grant. */
 export const needsGrant = (what, grant) => h("p", { className: "muted" }, `${what} needs the grant `, h("code", {}, grant), ".")
 
-/** "512 B", "2.1 KiB", "256 MiB". */
+/** Returns a number of bytes as text: "512 B", "2.1 KiB", "256 MiB". */
 export function bytes(number) {
   if (number < 1024) return `${number} B`
   const units = ["KiB", "MiB", "GiB"]
@@ -15,14 +15,14 @@ export function bytes(number) {
   return `${value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : Math.round(value)} ${units[power - 1]}`
 }
 
-/** Steps of work, which are many: "850", "12k", "3.4M". */
+/** Returns a rate of work steps as text: "850", "12k", "3.4M". */
 export function steps(rate) {
   if (rate < 1000) return String(Math.round(rate))
   const [value, unit] = rate < 999_500 ? [rate / 1000, "k"] : [rate / 1_000_000, "M"]
   return `${value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : Math.round(value)}${unit}`
 }
 
-/** A card with a table, or what takes its place while it has no rows. */
+/** A card with a table, or with a placeholder if it has no rows. */
 class TableCard {
   element
   #rows = h("tbody")
@@ -31,7 +31,7 @@ class TableCard {
   #body
   #drawn
 
-  /** @param heads texts, with the classes of their column */
+  /** @param heads `[text, className]` of each column @param empty title and text of the placeholder */
   constructor(title, heads, empty) {
     this.#table = h("div", { className: "table-scroll", tabIndex: 0, role: "group", "aria-label": title, hidden: true },
       h("table", { className: "table" },
@@ -41,7 +41,7 @@ class TableCard {
     this.element = h("section", { className: "card", "aria-label": title }, h("h2", {}, title), this.#body)
   }
 
-  /** @param rows what is shown; equal ones are not drawn again @param draw makes the cells of one */
+  /** Draws the rows, unless they are equal to the drawn ones. @param draw returns the cells of a row */
   draw(rows, draw) {
     const text = JSON.stringify(rows)
     if (text === this.#drawn) return
@@ -51,7 +51,7 @@ class TableCard {
     replace(this.#rows, rows.map((row) => h("tr", {}, draw(row))))
   }
 
-  /** Shows why there is nothing to see. */
+  /** Replaces the table with a text. */
   deny(reason) {
     replace(this.#body, reason)
   }
@@ -71,7 +71,7 @@ export class Clients {
     [["Limit"], ["Used up", ""], ["Refused", "num"]],
     ["No limit was reached", "Limits at which the gateway refused or delayed clients are listed here."])
 
-  /** @param {boolean} maySeeClients whether the user may see what other clients do */
+  /** @param {boolean} maySeeClients whether the user may see other clients */
   constructor(maySeeClients) {
     this.element = h("div", { className: "operations" }, this.#top.element, this.#slow.element, this.#limits.element)
     if (maySeeClients) return
@@ -79,7 +79,7 @@ export class Clients {
     this.#slow.deny(needsGrant("To see which clients are slow", "administer: [clients]"))
   }
 
-  /** @param {number} time when the status came */
+  /** Draws the status. @param {number} time when it was received, in milliseconds of a monotonic clock */
   draw(time, { started, topClients, slowConsumers, refused }) {
     if (topClients !== undefined) this.#drawTop(time, started, topClients)
     if (slowConsumers !== undefined) this.#slow.draw(slowConsumers, slowCells)
@@ -109,7 +109,7 @@ const scopeName = { own: "by one client", all: "by all together" }
 
 const transportName = { websocket: "WebSocket", sse: "event stream" }
 
-/** What happens where a buffer is full. */
+/** Texts for the action on a full buffer. */
 const overflowName = { dropOldest: "drops the oldest", latest: "keeps the latest", close: "ends" }
 
 const slowCells = ({ connection, transport, id, event, queued, queuedBytes, dropped, overflow }) => [

@@ -1,20 +1,20 @@
-// The parts of the gateway with their states, and what an operator does with it: pause, resume, reload.
+// The parts of the gateway with their states, and buttons to pause, resume and reload it.
 
 import { h, replace, setHidden } from "./dom.js"
 import { problemContent } from "./denial.js"
 import { needsGrant } from "./gateway-clients.js"
 
-/** Milliseconds between two looks at the parts. */
+/** Milliseconds between two requests for the parts. */
 const interval = 5000
 
 const stateKind = { active: "ok", paused: "warn", inactive: "bad" }
 
-/** The tree as rows, each with its depth: parents before their children. */
+/** Returns the tree as rows with their depth, parents before their children. */
 export function rows(node, depth = 0) {
   return [{ name: node.name, state: node.state, depth }, ...node.children.flatMap((child) => rows(child, depth + 1))]
 }
 
-/** What a reload has changed, in a sentence. */
+/** Returns a sentence with the settings that a reload has changed. */
 export function reloadText(changed) {
   return changed.length === 0 ? "Reloaded: no setting has changed." : `Reloaded: ${changed.join(", ")} changed.`
 }
@@ -73,7 +73,7 @@ export class Parts {
       try {
         this.#draw((await this.#app.rest("v1/admin/tree")).json)
       } catch (error) {
-        // While the gateway is away, the view says so.
+        // Status 0: the view shows already that the gateway does not answer.
         if (error.status !== 0) this.#fail(error)
       }
     }
@@ -101,7 +101,7 @@ export class Parts {
     return this.#do("reload", ({ changed }) => reloadText(changed))
   }
 
-  /** Posts what the operator wants, and shows what became of it. */
+  /** Posts an action, and shows its result. */
   async #do(action, text) {
     const buttons = [this.#pause, this.#resume, this.#reload]
     for (const button of buttons) button.disabled = true

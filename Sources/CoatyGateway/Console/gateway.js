@@ -1,4 +1,4 @@
-// The operations view: rates, latencies and queues of the gateway, its broker session, its clients, and its parts.
+// The operations view: rates, latencies and queues of the gateway, its broker session, clients and parts.
 
 import { count, dateTime, duration, h, plural, setHidden, setText } from "./dom.js"
 import { Connections } from "./connections.js"
@@ -7,14 +7,14 @@ import { Parts } from "./gateway-parts.js"
 import { Rates, rateText } from "./rates.js"
 import { Sparkline } from "./sparkline.js"
 
-/** Milliseconds after which the shown status counts as out of date. */
+/** Milliseconds after which the shown status counts as outdated. */
 const patience = 2500
 
 const perSecond = { unit: " /s", spoken: " a second", points: (rates, name) => rates.of(name) }
 const latency = { unit: " ms", spoken: " milliseconds", points: (rates, name) => rates.quantiles(name, 0.99), isLatency: true }
 const gauge = { unit: "", spoken: "", points: (rates, name) => rates.values(name) }
 
-/** What has a picture. A latency is what 99 % of the last ten seconds stay below. */
+/** The values with a chart. A latency is the 99 % quantile over the last ten seconds. */
 const pictures = [
   { name: "received", title: "Received from the broker", ...perSecond },
   { name: "published", title: "Published to the broker", ...perSecond },
@@ -27,7 +27,7 @@ const pictures = [
   { name: "waits", title: "Wait of events, 99 %", ...latency },
 ]
 
-/** What is drawn of a status over time. */
+/** Returns the values of a status that are drawn over time. */
 const series = ({ events, streams, feeds, http }) => ({
   received: events.received, published: events.published, brokerQueue: events.queued,
   delivered: streams.delivered, dropped: streams.dropped, clientQueue: streams.queued,
@@ -46,7 +46,7 @@ const sessionNames = {
   gateway: "gateway", traffic: "observed traffic", raw: "raw events", identities: "client identities", ioNodes: "IO nodes",
 }
 
-/** "320 · gateway 120, observed traffic 200": the messages of all broker sessions, and of each kind that has any. */
+/** Returns the messages of all broker sessions, and of each kind that has any: "320 · gateway 120, observed traffic 200". */
 function perSession(events, name) {
   const parts = Object.entries(events.sessions).filter(([, messages]) => messages[name] > 0)
   const list = parts.map(([kind, messages]) => `${sessionNames[kind] ?? kind} ${count(messages[name])}`)
@@ -61,7 +61,7 @@ class GatewayView {
   #connections
   #isPermitted
   #rates = new Rates()
-  /** The last answer, and when it came. */
+  /** The last status, and when it was received. */
   #status
   #time
   #timer
@@ -78,7 +78,7 @@ class GatewayView {
   }
 
   show() {
-    // Ages grow, also where no answer comes.
+    // Ages grow even if no status arrives.
     this.#timer = setInterval(() => this.#draw(), 1000)
     this.#draw()
     this.#parts.show()
@@ -94,7 +94,7 @@ class GatewayView {
 
   #take() {
     const status = this.#app.status.latest
-    // Pictures go on while the view is hidden.
+    // Rates are also measured while the view is hidden.
     if (status !== undefined && status !== this.#status) {
       this.#status = status
       this.#time = performance.now()
@@ -120,7 +120,7 @@ class GatewayView {
     this.#clients.draw(this.#time, this.#status)
   }
 
-  /** @returns {boolean} whether the gateway is away. */
+  /** Shows a notice if the status is outdated. @returns {boolean} whether it is */
   #drawAge() {
     const { notice } = this.#ui
     const age = this.#status === undefined ? Infinity : performance.now() - this.#time
@@ -170,7 +170,7 @@ class GatewayView {
     memory.setAttribute("aria-valuetext", facts.memory.textContent)
   }
 
-  /** How long half, 95 % and 99 % of the HTTP requests of the last ten seconds took at most. */
+  /** Returns the 50 %, 95 % and 99 % quantiles of the duration of HTTP requests over the last ten seconds. */
   #latencies() {
     const values = [0.5, 0.95, 0.99].map((share) => this.#rates.quantiles("durations", share).at(-1)?.rate ?? null)
     return values.includes(null) ? "–" : values.map(milliseconds).join(" · ")
@@ -185,7 +185,7 @@ class GatewayView {
   }
 }
 
-/** "0.4 ms", "12 ms", "1.2 s". */
+/** Returns a duration as text: "0.4 ms", "12 ms", "1.2 s". */
 const milliseconds = (number) => (number < 999.5 ? `${rateText(number)} ms` : `${rateText(number / 1000)} s`)
 
 const lasting = (ms) => duration(Math.max(0, Date.now() - ms) / 1000)
@@ -219,7 +219,7 @@ function build(root, isPermitted, clients, connections, parts) {
 
   const state = h("span", { className: "tag" }, "–")
   const memory = h("meter", { min: 0, max: 1, low: 0.5, high: 0.8, optimum: 0, value: 0, "aria-label": "Memory of queued events" })
-  // It scrolls, and may hold nothing that takes the focus: then keys could not.
+  // The view scrolls: without a focusable element in it, keys could not scroll it.
   root.tabIndex = 0
   const status = [
     notice,

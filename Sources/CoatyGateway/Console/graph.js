@@ -1,12 +1,12 @@
-// Draws the graph of an IO context as SVG, and changes what is there rather than draw it anew: edges that move are seen moving.
+// Draws the graph of an IO context as SVG. Elements of edges are reused, so that edges move to their new place visibly.
 
 import { s } from "./dom.js"
 import { arrow, lineHeight, padding, port, smallLineHeight, wrap } from "./layout.js"
 import { TextWidths } from "./text-widths.js"
 
-/** How many values are seen passing at a time. */
+/** Maximum number of edges that are pulsing at a time. */
 const maximumPulses = 80
-/** More edges than these are drawn fainter. */
+/** With more edges than this, they are drawn fainter. */
 const manyEdges = 60
 const pulseTime = 700
 const fadeTime = 250
@@ -19,15 +19,15 @@ export class Graph {
   #edges = s("g", { class: "edges" })
   #rates = s("g", { class: "rates" })
   #drawn = ""
-  /** By `data-edge`. */
+  /** Elements by edge key, which is also `data-edge`. */
   #edgeElements = new Map()
-  /** By the id of a source. */
+  /** Elements of values, by source id. */
   #values = new Map()
   #points = []
   #pulses = 0
   #isStill = matchMedia("(prefers-reduced-motion: reduce)")
 
-  /** @param onPoint `(side, id)`: a source or an actor was clicked */
+  /** @param onPoint `(side, id)`, called when a source or an actor is clicked */
   constructor(onPoint) {
     this.element.append(this.#headings, this.#edges, this.#boxes, this.#rates)
     this.element.addEventListener("click", (event) => {
@@ -36,14 +36,16 @@ export class Graph {
     })
   }
 
-  /** The width of a text in pixels. @param style `title`, `name`, `value` or `type` */
+  /** Returns the width of a text in pixels. @param style `title`, `name`, `value` or `type` */
   measure = measuring()
 
   /**
+   * Draws a plan.
+   *
    * @param plan of `layout`
-   * @param chosen `{sourceId, actorId}`, of which either may be undefined
-   * @param rates texts by the ids of sources
-   * @param label what is said of the graph in place of it
+   * @param chosen `{sourceId, actorId}`; either may be undefined
+   * @param rates texts by source id
+   * @param label the accessible name of the graph
    */
   draw(plan, chosen, rates, label) {
     this.element.setAttribute("viewBox", `0 0 ${plan.width} ${plan.height}`)
@@ -52,7 +54,7 @@ export class Graph {
     this.element.setAttribute("aria-label", label)
     this.element.toggleAttribute("data-many", plan.edges.length > manyEdges)
     const boxes = JSON.stringify([plan.width, plan.boxes])
-    // Edges move where what they connect stays, and else go with it.
+    // Moves are animated only while the boxes stay where they are.
     this.element.classList.toggle("moving", boxes === this.#drawn)
     if (boxes !== this.#drawn) {
       this.#drawn = boxes
@@ -67,7 +69,7 @@ export class Graph {
     this.#drawRates(plan, rates)
   }
 
-  /** Shows the last values of sources. @param values `{text}` by the ids of sources */
+  /** Shows the last values of sources. @param values `{text}` by source id */
   show(values) {
     for (const [sourceId, { text }] of values) {
       const value = this.#values.get(sourceId)
@@ -79,7 +81,7 @@ export class Graph {
     }
   }
 
-  /** Lets values pass along the edges of sources. @param sourceIds a set of ids */
+  /** Animates a pulse along the edges of sources. @param sourceIds a set of ids */
   pulse(sourceIds) {
     if (this.#isStill.matches) return
     for (const edge of this.#edgeElements.values()) {
@@ -154,7 +156,7 @@ export class Graph {
     for (const edge of edges) {
       let element = this.#edgeElements.get(edge.key)
       if (!element) {
-        // One that goes becomes one that comes: the source is fed to another actor, or the actor from another source.
+        // A removed edge is reused for the new one, preferably of the same source, else of the same actor.
         element =
           takeOne(free, (other) => other.sourceId === edge.sourceId) ??
           takeOne(free, (other) => other.actorId === edge.actorId)
@@ -198,14 +200,14 @@ export class Graph {
     const labels = []
     for (const [sourceId, { from, slope }] of slopes) {
       const text = rates.get(sourceId)
-      // On the side that the edges turn away from.
+      // Below the port if most edges go up, else above it.
       if (text) labels.push(s("text", { class: "rate", x: from.x + 10, y: from.y + (slope < 0 ? 14 : -6) }, text))
     }
     this.#rates.replaceChildren(...labels)
   }
 }
 
-/** The fonts are looked up once: they are the page's, in the light and in the dark. */
+/** Returns a function that measures texts. The fonts are looked up once: they are the same in all color schemes. */
 function measuring() {
   const context = document.createElement("canvas").getContext("2d")
   const computed = getComputedStyle(document.documentElement)
@@ -217,13 +219,13 @@ function measuring() {
   return (text, style) => widths.of(text, style)
 }
 
-/** A text in lines. @param nextBaseline gives the baseline of each */
+/** Returns the elements of a text in lines. @param nextBaseline returns the baseline of each line */
 function texts(style, x, lines, whole, nextBaseline) {
   const isWhole = lines.length > 1 && !lines.at(-1).endsWith("…")
   return lines.map((line) => s("text", { class: style, x, y: nextBaseline() }, textChildren(line, isWhole ? line : whole)))
 }
 
-/** What is cut has the whole as its title. */
+/** Returns the children of a text; a text that is cut off has the whole text as its title. */
 function textChildren(shown, whole) {
   return shown === whole ? [document.createTextNode(shown)] : [s("title", {}, whole), document.createTextNode(shown)]
 }

@@ -1,10 +1,10 @@
-// The dialog behind `?`: the keys, and the colour scheme.
+// The dialog behind `?`: the keys and the color scheme.
 
 import { h, replace } from "./dom.js"
 import { chooseScheme, scheme, schemes } from "./scheme.js"
 import { areShortcutsOn, setShortcuts, shortcutElements } from "./shortcuts.js"
 
-/** Keys that work without a shortcut of an element. */
+/** Keys that are not shortcuts of an element. */
 const generalKeys = [
   ["Tab", "Go to the next control; with Shift, to the one before"],
   ["↑ ↓", "Go to the row above or below"],
@@ -13,7 +13,7 @@ const generalKeys = [
   ["Esc", "Close what is open"],
 ]
 
-/** Adds the dialog to the page. @param button opens it */
+/** Adds the dialog to the page. @param button the button that opens it */
 export function addHelp(button) {
   const keys = h("dl", { className: "keys" })
   const choices = Object.entries(schemes).map(([name, text]) =>
@@ -35,7 +35,7 @@ export function addHelp(button) {
   function showScheme() {
     for (const choice of choices) choice.setAttribute("aria-pressed", choice.dataset.scheme === scheme())
   }
-  /** Lists the keys of the view that is shown. */
+  /** Lists the keys that the current view supports. */
   function showKeys() {
     const elements = areShortcutsOn() ? shortcutElements() : []
     const shortcuts = elements.map((element) => [element.getAttribute("aria-keyshortcuts"), nameOf(element)])
@@ -48,7 +48,7 @@ export function addHelp(button) {
     showKeys()
     dialog.showModal()
   })
-  // A click beside the dialog.
+  // A click on the backdrop.
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close() })
 }
 

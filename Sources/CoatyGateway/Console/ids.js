@@ -1,6 +1,6 @@
 // Ids of objects.
 
-/** A random id (RFC 9562, version 4): `crypto.randomUUID` is for secure origins alone. */
+/** Returns a random UUID (RFC 9562, version 4). `crypto.randomUUID` exists only in secure contexts. */
 export function newId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   bytes[6] = (bytes[6] & 0x0f) | 0x40

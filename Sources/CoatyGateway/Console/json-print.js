@@ -1,19 +1,19 @@
-// JSON to be read by people. What it costs grows with what is printed, and with how many members an object has.
+// JSON with indentation. The cost is proportional to the printed text and the members of an object.
 
-/** The most characters that are shown of a value. */
+/** Maximum number of characters of a value that are shown. */
 export const maximumShown = 100_000
 
-/** What stands in one line where it is short. */
+/** Maximum number of characters of a list or object that is printed in one line. */
 const shortLine = 60
-/** The deepest indentation, and the deepest lists and objects that are shown. */
+/** Maximum indentation in characters, and maximum nesting depth that is shown. */
 const maximumIndent = 40
 const maximumDepth = 600
 
 /**
- * Prints a value as JSON: a list or object without others in it stands in one line, where that is short.
+ * Returns a value as indented JSON. A short list or object without nested ones is printed in one line.
  *
- * @param {any} value what `JSON.parse` gives
- * @param {{ maximum?: number }} [options] where it is cut; a value to be edited or copied is not
+ * @param {any} value a result of `JSON.parse`
+ * @param {{ maximum?: number }} [options] maximum number of characters, for display only; unlimited by default
  */
 export function prettyJSON(value, { maximum = Infinity } = {}) {
   const printer = new Printer(maximum)
@@ -67,12 +67,12 @@ class Printer {
   }
 }
 
-/** A long text is cut before it is escaped. */
+/** Returns a scalar as JSON. A long text is cut before it is escaped. */
 function scalar(value, room) {
   return typeof value === "string" && value.length > room ? JSON.stringify(value.slice(0, Math.max(0, room) + 1)) : JSON.stringify(value) ?? "null"
 }
 
-/** A list or object in a line; undefined where that is not short, or where there are others in it. */
+/** Returns a list or object as one line; undefined if the line would be too long, or if there are nested ones. */
 function oneLine(value) {
   const isList = Array.isArray(value)
   const parts = []

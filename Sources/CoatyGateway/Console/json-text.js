@@ -1,6 +1,6 @@
-// JSON that people write: what it says, or where it stops to be JSON.
+// Parses JSON that users type, and reports where it is invalid.
 
-/** What a text is not, and where: counted from 1. */
+/** A syntax error with its line and column, counted from 1. */
 export class JSONTextError extends Error {
   constructor(what, text, position) {
     const before = text.slice(0, position).split("\n")
@@ -10,7 +10,7 @@ export class JSONTextError extends Error {
   }
 }
 
-/** A number that would become another one. */
+/** A number that JavaScript can't represent exactly. */
 export class NumberError extends JSONTextError {
   constructor(literal, kept, text, position) {
     const shown = literal.length > maximumLiteral ? literal.slice(0, maximumLiteral) + "…" : literal
@@ -18,15 +18,15 @@ export class NumberError extends JSONTextError {
   }
 }
 
-/** The most characters of a number that are shown. */
+/** Maximum number of characters of a number in an error message. */
 const maximumLiteral = 40
-/** The deepest lists and objects: the gateway takes 512, of which the frame around them is one. */
+/** Maximum nesting depth: the gateway accepts 512 levels, and the frame around the value is one of them. */
 const maximumDepth = 511
 
 /**
- * Reads JSON.
+ * Parses JSON.
  *
- * @throws JSONTextError browsers say it each in their own way, and some do not say where
+ * @throws JSONTextError with the position, which not all browsers report
  */
 export function parseJSON(text) {
   try {
@@ -37,9 +37,9 @@ export function parseJSON(text) {
 }
 
 /**
- * Reads JSON that goes on with the values that the text has.
+ * Parses JSON whose values stay the same when it is written again.
  *
- * @throws JSONTextError as `parseJSON`, and for a number that would become another one, and for a body that nobody takes
+ * @throws JSONTextError as `parseJSON`, for a number that would change, and for a text that is nested too deeply
  */
 export function parseExactJSON(text) {
   const value = parseJSON(text)
@@ -58,10 +58,10 @@ export function parseExactJSON(text) {
   return value
 }
 
-/** The brackets, strings and numbers of a text that is JSON. */
+/** Matches the brackets, strings and numbers of valid JSON. */
 const parts = /[[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g
 
-/** What a number is, the same for all ways to write it; but for -0, which JSON.stringify does not keep. */
+/** Returns a canonical form of a number, equal for all notations. -0 differs from 0, because JSON.stringify drops its sign. */
 function decimal(literal) {
   const [, sign, whole, fraction = "", exponent = "0"] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal) ?? []
   if (whole === undefined) return literal
@@ -77,7 +77,7 @@ const token = /[ \t\n\r]*(?:([[\]{}:,])|("[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt
 const blank = /[ \t\n\r]*/y
 
 function firstError(text) {
-  /** The brackets that are open. */
+  /** The open brackets, innermost last. */
   const open = []
   let state = "value"
   let position = 0
@@ -112,7 +112,7 @@ const wanted = {
   end: "nothing more",
 }
 
-/** What may come behind a token; undefined where that may not be here. */
+/** Returns the state after a token; undefined if the token is not allowed in this state. */
 function follow(state, mark, isString, open) {
   const value = () => (open.length > 0 ? "comma" : "end")
   const close = () => {

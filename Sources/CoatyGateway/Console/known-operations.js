@@ -1,28 +1,28 @@
-// The remote operations that can be offered by name: those that were called, answered, or are described by agents.
+// Known names of remote operations: called, answered, observed, or described by agents.
 
 import { line } from "./dom.js"
 import { observe } from "./observe.js"
 
-/** Maximum number of names; the one that was noted longest ago goes. */
+/** Maximum number of names. Beyond it the one that was noted least recently is removed. */
 export const maximumOperations = 200
 const maximumName = 200
-/** Maximum number of operations that one object describes. */
+/** Maximum number of operations that are taken from one object. */
 const maximumDescribed = 50
 
-/** Where a name is from, the most informative first. */
+/** The origins of names, most informative first. */
 const origins = ["described", "answered", "called", "observed"]
 
 /**
- * Dispatches `change` when there are new names.
+ * The known operations. Dispatches `change` when one is new or its description has changed.
  *
  * An agent describes its operations in a property `operations` of an object that it advertises, such as its identity: an array
  * of names, or of objects with `name` and `description`.
  */
 export class KnownOperations extends EventTarget {
-  /** By name, `{ name, origin, text }`, the one noted last at the end. */
+  /** Operations by name, `{ name, origin, text }`, the one noted last at the end. */
   #operations = new Map()
 
-  /** Observes calls and descriptions until the signal aborts, as far as the user may. */
+  /** Observes calls and descriptions until the signal aborts, as far as the user has grants. */
   follow(client, access, signal, nameOf) {
     if (access.may("observe", "traffic")) {
       observe(client, { event: "traffic", events: ["call"], fields: ["name"] }, signal, (frame) => {
@@ -41,7 +41,7 @@ export class KnownOperations extends EventTarget {
    * Notes the name of an operation.
    *
    * @param {"described" | "answered" | "called" | "observed"} origin
-   * @param {string} text what is known about it
+   * @param {string} text a description, or the name of an agent
    */
   note(name, origin, text = "") {
     if (typeof name !== "string" || name.trim() === "" || name.length > maximumName) return
@@ -54,7 +54,7 @@ export class KnownOperations extends EventTarget {
     if (known === undefined || operation.origin !== known.origin || operation.text !== known.text) this.dispatchEvent(new Event("change"))
   }
 
-  /** Notes the operations that an advertised object describes. */
+  /** Notes the operations that an advertised object describes. @param agent the agent's name, used without a description */
   describe(object, agent) {
     if (!Array.isArray(object?.operations)) return
     for (const operation of object.operations.slice(0, maximumDescribed)) {
@@ -63,7 +63,7 @@ export class KnownOperations extends EventTarget {
     }
   }
 
-  /** The operations, those described by agents first, then those noted last. */
+  /** The operations: those described by agents first, each group latest first. */
   get all() {
     const latest = [...this.#operations.values()].reverse()
     const rank = ({ origin }) => (origin === "described" ? 0 : 1)
@@ -71,7 +71,7 @@ export class KnownOperations extends EventTarget {
   }
 }
 
-/** Returns what is shown next to the name of an operation. */
+/** Returns the text next to the name of an operation. */
 export function originText({ origin, text }) {
   switch (origin) {
     case "described": return text

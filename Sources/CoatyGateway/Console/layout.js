@@ -1,34 +1,36 @@
-// Where the graph of an IO context goes: IO nodes as boxes, those with sources on the left, those with actors on the right,
-// and an edge for each pair. Pure: measures in pixels come in, positions in pixels go out.
+// The layout of the graph of an IO context: IO nodes as boxes, those with sources on the left, those with actors on the right,
+// and the edges between them. Pure. All lengths are in pixels.
 
-/** How many sources, and how many actors, are drawn at most. */
+/** Maximum number of sources, and of actors, that are drawn, apart from wanted ones. */
 export const maximumPoints = 150
-/** How many edges are drawn at most. */
+/** Maximum number of edges that are drawn. */
 export const maximumEdges = 400
-/** With more points on a side, each takes one line. */
+/** Maximum number of points on a side for a roomy layout. With more, the layout is dense: each point takes one line. */
 export const maximumRoomyPoints = 24
 
-/** Between a box and the texts in it. */
+/** Space between a box and its texts. */
 export const padding = 12
 const betweenBoxes = 16
-/** Of names and titles. */
+/** Line height of names and titles. */
 export const lineHeight = 18
-/** Of types and notes. */
+/** Line height of types and notes. */
 export const smallLineHeight = 16
 const headingHeight = 28
-/** Columns as narrow as on a phone have the value below the name. */
+/** In roomy columns narrower than this, such as on a phone, the value is below the name. */
 const narrowColumn = 240
-/** Lines of columns narrower than this have no room for a value. */
+/** Dense columns narrower than this show no values. */
 const narrowestColumnWithValue = 180
 const widestColumn = 360
 const widestValue = 96
 
 /**
+ * Returns the plan of a graph.
+ *
  * @param nodes `[{id, title, notes, sources: [{id, name, valueType}], actors: […]}]`
- * @param edges `[{key, sourceId, actorId, …}]`, those first that are to be drawn in any case
- * @param width of the whole, in pixels
- * @param measure `(text, style) => pixels`, the style being `name`, `type` or `title`
- * @param wanted ids of points that are drawn whatever their number
+ * @param edges `[{key, sourceId, actorId, …}]`, by priority: those beyond the maximum are not drawn
+ * @param width of the graph
+ * @param measure `(text, style) => width`, with the style `name`, `type` or `title`
+ * @param wanted ids of points that are drawn even beyond the maximum
  * @returns `{width, height, isDense, columns, boxes, points, edges, hidden: {sources, actors, edges}}`
  */
 export function layout({ nodes, edges, width, measure, wanted = new Set() }) {
@@ -41,7 +43,7 @@ export function layout({ nodes, edges, width, measure, wanted = new Set() }) {
     actors: column(picked.actors.nodes, "actors", width - columnWidth, columnWidth, isDense, measure),
   }
   const bottom = Math.max(columns.sources.bottom, columns.actors.bottom)
-  // The shorter column is centred where that does not move it out of sight.
+  // The shorter column is centred, but moved by at most 120 pixels, so that it stays in sight.
   for (const { boxes, bottom: own } of Object.values(columns)) {
     const down = isDense ? 0 : Math.min(Math.floor((bottom - own) / 2), 120)
     for (const box of boxes) {
@@ -76,7 +78,7 @@ export function layout({ nodes, edges, width, measure, wanted = new Set() }) {
   }
 }
 
-/** The nodes that have points on a side, with as many of these as are drawn. */
+/** Returns the nodes with drawn points on a side, and the numbers of drawn and hidden points. */
 function pick(nodes, side, wanted) {
   let count = 0
   let hidden = 0
@@ -134,10 +136,10 @@ function row(point, side, x, y, width, isDense, measure) {
   return { id: point.id, side, x, y, width, height, lines, type, value, name: point.name, valueType: point.valueType }
 }
 
-/** How far the arrow of an actor stands out of its box. */
+/** Distance by which the arrow of an actor extends beyond its box. */
 export const arrow = 6
 
-/** Where edges come to a point. */
+/** Returns the position at which edges are attached to a point. */
 export function port({ side, x, y, width, height }) {
   return { x: side === "sources" ? x + width : x - arrow, y: y + Math.floor(height / 2) }
 }
@@ -147,7 +149,7 @@ function curve(from, to) {
   return `M ${from.x} ${from.y} C ${from.x + bend} ${from.y} ${to.x - bend} ${to.y} ${to.x} ${to.y}`
 }
 
-/** A text in as many lines as it needs, at most so many; what does not fit ends in "…". */
+/** Wraps a text into at most `maximumLines` lines. If it does not fit, the last line ends in "…". */
 export function wrap(text, width, maximumLines, measure) {
   const lines = []
   let rest = text.trim()
@@ -162,13 +164,13 @@ export function wrap(text, width, maximumLines, measure) {
   return lines
 }
 
-/** Where to break a text at the latest: behind a space or another separator, or between the parts of a camelCase name. */
+/** Returns the last break position up to `end`: after a space or separator, between the parts of a camelCase name, else `end`. */
 function breakBefore(text, end) {
   if (text[end] === " ") return end
   for (let index = end; index > 0; index--) {
     if (/[\s.:/_-]/.test(text[index - 1]) || /\p{Ll}\p{Lu}/u.test(text.slice(index - 1, index + 1))) return index
   }
-  // Not within a pair of surrogates.
+  // Not within a surrogate pair.
   return /[\uDC00-\uDFFF]/.test(text[end]) ? end - 1 : end
 }
 
@@ -179,7 +181,7 @@ function keepBegin(text, width, measure) {
   return characters.slice(0, length).join("").trimEnd() + "…"
 }
 
-/** A text of which the end tells most, as a name with the domain first. */
+/** Cuts a text at its beginning, because the end of a name such as `com.example.Value` is the most specific part. */
 export function keepEnd(text, width, measure) {
   if (measure(text) <= width) return text
   const characters = Array.from(text.slice(-longestMeasured))
@@ -187,10 +189,10 @@ export function keepEnd(text, width, measure) {
   return "…" + (length > 0 ? characters.slice(-length).join("") : "")
 }
 
-/** No text that is cut to a width is longer than this. */
+/** Maximum length of a text that is cut to a width. */
 const longestMeasured = 512
 
-/** The largest number up to a bound for which something holds, where it holds for all that are smaller. */
+/** Returns the largest number up to a bound for which `holds` is true. It must be true for all smaller ones. */
 function longest(bound, holds) {
   let low = 0
   let high = bound

@@ -1,34 +1,34 @@
-// A list to choose from, what stands in its place while it is empty, and beside it what was chosen.
+// A list of rows with a detail pane, and a placeholder while the list is empty.
 
 import { h, setCovering, setHidden, setText } from "./dom.js"
 import { RowList } from "./row-list.js"
 
 const rowsPerPage = 100
 
-/** Shows the first rows of a list, more where somebody wants them, and opens what was chosen. */
+/** A list that shows its first rows, more on demand, and the detail of the opened entry. */
 export class ListPane {
-  /** What all of this is in. */
+  /** The element with the list and the detail. */
   element
   /** The list. */
   rows
-  /** What is told below the list. */
+  /** The text below the list. */
   footer
-  /** What shows that which was chosen. */
+  /** The detail of the opened entry. */
   detail
-  /** How many rows are shown at most. */
+  /** Maximum number of rows that are shown. */
   limit = rowsPerPage
   #list
   #ui
   #changed
 
   /**
-   * @param {string} name the list's name
-   * @param {string} detailName that of what was chosen
-   * @param {string} hint what brings something into the list: a command
+   * @param {string} name the accessible name of the list
+   * @param {string} detailName the accessible name of the detail
+   * @param {string} hint a command that creates a first entry
    * @param {string[]} [heads] the headings of the columns, hidden on narrow screens
    * @param {any[]} cells as of a `RowList`
    * @param {{ open: (entry: any) => void, close: () => void, describe: (entry: any) => any, changed: () => void, pick?: any }} on
-   *   `open`, `describe` and `pick` as of a `RowList`; `changed` when more rows, or others, are to be drawn
+   *   `open`, `describe` and `pick` as of a `RowList`; `changed` is called when other rows must be drawn
    */
   constructor({ name, detailName, hint, heads, cells }, { open, close, describe, changed, pick }) {
     this.#changed = changed
@@ -52,17 +52,17 @@ export class ListPane {
     this.#changed()
   }
 
-  /** Shows the first rows of another list. */
+  /** Shows only the first rows again, for example of another selection. */
   startOver() {
     this.limit = rowsPerPage
     this.#changed()
   }
 
   /**
-   * Draws the first of some entries.
+   * Draws the first entries.
    *
-   * @param entries at least one more than the limit, where there are more
-   * @param opened the one that is opened
+   * @param entries more than `limit` if there are more, so that “Show more” appears
+   * @param opened the opened entry
    */
   draw(entries, opened) {
     const { more, pane, empty } = this.#ui
@@ -72,7 +72,7 @@ export class ListPane {
     setHidden(more, entries.length <= this.limit)
   }
 
-  /** Says why the list is empty, and perhaps what to do. */
+  /** Explains why the list is empty, and optionally shows the command. */
   explain(title, text, hasHint) {
     const ui = this.#ui
     setText(ui.title, title)
@@ -80,7 +80,7 @@ export class ListPane {
     setHidden(ui.command, !hasHint)
   }
 
-  /** Makes room for what was chosen. */
+  /** Shows the detail. */
   open() {
     setHidden(this.detail, false)
     this.element.classList.add("open")
@@ -88,10 +88,10 @@ export class ListPane {
   }
 
   /**
-   * Gives the room back, and the focus to a row.
+   * Hides the detail, and focuses the row of the entry.
    *
-   * @param {(entry: any) => boolean} isOpened which row
-   * @param {HTMLElement} instead what has the focus where that row is not there
+   * @param {(entry: any) => boolean} isOpened returns whether an entry was the opened one
+   * @param {HTMLElement} instead gets the focus if there is no such row
    */
   close(isOpened, instead) {
     setCovering(this.detail, false)
@@ -100,12 +100,12 @@ export class ListPane {
     if (!this.#list.focus(isOpened)) instead.focus()
   }
 
-  /** The view is shown again. */
+  /** Called when the view is shown again. */
   show() {
     if (!this.detail.hidden) setCovering(this.detail, true)
   }
 
-  /** Another view is shown. */
+  /** Called when another view is shown. */
   hide() {
     if (!this.detail.hidden) setCovering(this.detail, false)
   }

@@ -1,14 +1,13 @@
-// JSON merge patches (RFC 7396), so that what was not edited goes back as it is: a number that JavaScript can't hold stays
-// what it was.
+// JSON merge patches (RFC 7396). Members that were not edited are not sent, so a number that JavaScript can't represent exactly
+// is preserved.
 
-/** Deeper than anything that the gateway takes. */
+/** Maximum nesting depth that is compared; the gateway accepts 512. */
 const maximumDepth = 1000
 
 /**
- * The patch that makes one object of another.
+ * Returns the patch that turns one object into another.
  *
- * @returns undefined where no patch can say it: a patch takes null for the removal of a property, and nothing
- *   is compared that is nested too deep
+ * @returns undefined if no patch expresses the change: in a patch, null removes a property; or if it is nested too deeply
  */
 export function mergePatch(before, after, depth = 0) {
   if (depth === maximumDepth) return undefined
@@ -24,7 +23,7 @@ export function mergePatch(before, after, depth = 0) {
   return patch
 }
 
-/** Not by assignment, which would set the prototype where the name is `__proto__`. */
+/** Sets a member. An assignment to `__proto__` would set the prototype instead. */
 function put(object, name, value) {
   Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
 }

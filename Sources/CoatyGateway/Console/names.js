@@ -3,13 +3,13 @@
 import { line, shortId } from "./dom.js"
 import { forever, observe } from "./observe.js"
 
-/** How many names are kept; the oldest go. */
+/** Maximum number of names. Beyond it the oldest are removed. */
 const maximumNames = 20_000
 const maximumName = 100
-/** The most IO points of a node whose names are kept. */
+/** Maximum number of IO sources, and of IO actors, of a node whose names are kept. */
 const maximumPoints = 1000
 
-/** Dispatches `change` when there are new names. */
+/** The known names. Dispatches `change` when there are new ones, at most every 100 milliseconds. */
 export class Names extends EventTarget {
   #names = new Map()
   #isTold = false
@@ -26,18 +26,18 @@ export class Names extends EventTarget {
     })
   }
 
-  /** The name of an agent or of an IO point, or the beginning of its id. */
+  /** Returns the name of an agent or an IO point; if it is unknown, the beginning of the id. */
   of(id) {
     return this.#names.get(id) ?? shortId(id)
   }
 
-  /** Whether there is a name for an id. */
+  /** Returns whether the name of an id is known. */
   has(id) {
     return this.#names.has(id)
   }
 
   #follow(client, coreType, take) {
-    // Where the broker does not let the gateway observe them, ids are shown.
+    // If the broker refuses the subscription, the console shows ids.
     observe(client, { event: "advertise", coreType, snapshot: true }, forever, (frame) => {
       // The names of removed objects stay, because their events are still shown.
       if (frame.op === "event" && frame.change !== "removed") take(frame.data.object)

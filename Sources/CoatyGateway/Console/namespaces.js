@@ -2,7 +2,7 @@
 
 import { h, line, plural, setHidden, setText } from "./dom.js"
 
-/** How many namespaces are named. */
+/** Maximum number of namespaces that are named. */
 const maximumNamed = 3
 const maximumName = 60
 
@@ -18,7 +18,7 @@ export function showNamespace(element, { access, client, rest }) {
       element.title = `The gateway and its clients are in the namespace ${line(namespace)}`
       setHidden(element, false)
     } catch {
-      // The next reconnect tries again.
+      // Tried again after the next reconnect.
     }
   }
   client.addEventListener("statechange", show)
@@ -26,7 +26,7 @@ export function showNamespace(element, { access, client, rest }) {
 }
 
 /**
- * Returns a hint to the agents in other namespaces; undefined if there are none.
+ * Returns a text about agents in other namespaces; undefined if there are none.
  *
  * @param {{ namespace: string, agents: number }[]} [namespaces] of the gateway's status
  */
@@ -54,7 +54,7 @@ export function namespaceHint({ status }) {
     h("button", { className: "button quiet", type: "button", onclick: hide }, "Hide"))
   const show = () => {
     const hint = hintText(status.latest?.otherNamespaces)
-    // While the gateway does not answer, the hint stays as it is.
+    // While the gateway does not answer, the hint stays unchanged.
     if (status.latest === undefined) return
     setText(text, hint ?? "")
     setHidden(element, hint === undefined || hint === hidden)

@@ -1,4 +1,4 @@
-// One object, opened, as it changes.
+// The detail of an object, updated as the object changes.
 
 import { codeOfObject } from "./code-of.js"
 import { copyCodeButtons } from "./copy-code.js"
@@ -7,10 +7,10 @@ import { maximumShown, prettyJSON } from "./json-print.js"
 import { Plots } from "./plot.js"
 import { token } from "./token.js"
 
-/** How many objects of an agent are listed. */
+/** Maximum number of an agent's objects that are listed. */
 const maximumListed = 20
 
-/** Shows an object; what does not change stays where it is, and keeps the focus. */
+/** The detail of an object. Unchanged elements are kept, so that they keep the focus. */
 export class ObjectDetail {
   #entry
   #owned = ""
@@ -19,7 +19,7 @@ export class ObjectDetail {
   #ui
 
   /**
-   * @param {HTMLElement} aside what it is shown in
+   * @param {HTMLElement} aside the element that contains it
    * @param {{ names: any, open: (id: string) => void, close: () => void }} on
    */
   constructor(aside, { names, open, close }) {
@@ -39,9 +39,9 @@ export class ObjectDetail {
   }
 
   /**
-   * Shows how the object is now.
+   * Updates the object.
    *
-   * @param owned the objects that it has advertised, where it is an agent
+   * @param owned the objects that it advertises, if it is an agent
    * @param series of its numeric properties that have changed: `[[name, points]]`
    */
   show(entry, owned, series) {
@@ -80,7 +80,7 @@ export class ObjectDetail {
   }
 }
 
-/** A value, or that there is none. */
+/** Returns a value as text, "–" for none. */
 export const shown = (value) => (value === undefined ? "–" : line(value, 60))
 
 function build(aside, close, current) {

@@ -1,8 +1,8 @@
-// Subscriptions that are started again when they end or are refused, unless the user may not observe it.
+// Subscriptions that are started again when they end or are refused, unless the user has no grant for them.
 
 import { isForbidden } from "./access.js"
 
-/** Milliseconds before a subscription that was refused, or has ended, is started again. */
+/** Milliseconds before a subscription that was refused or has ended is started again. */
 const retryTime = 5000
 /** Milliseconds before a state is requested again after a gap. */
 const renewalTime = 1000
@@ -11,12 +11,12 @@ const renewalTime = 1000
 export const forever = new AbortController().signal
 
 /**
- * Calls `take` with each frame until the signal aborts; a subscription that ends before is started again.
+ * Calls `take` with each frame until the signal aborts. A subscription that ends earlier is started again.
  *
  * @param {(frame: any) => void} take
- * @param {(error?: any) => void} report called with the error if the gateway refuses or ends it, and without one when it has
- *   begun
- * @param {(error?: any) => boolean} isOver whether not to start it again after this error, or after its end
+ * @param {(error?: any) => void} report called with the error if the gateway refuses or ends the subscription, and without
+ *   one when it has begun
+ * @param {(error?: any) => boolean} isOver returns whether not to start it again after this error, or after its end
  */
 export async function observe(client, what, signal, take, report = () => {}, isOver = () => false) {
   while (!signal.aborted) {
@@ -29,16 +29,16 @@ export async function observe(client, what, signal, take, report = () => {}, isO
 }
 
 /**
- * Observes a state, which a subscription receives as a whole and then by its changes. After a gap it subscribes again.
+ * Observes a state: the subscription delivers the whole state, then its changes. After a gap it is started again.
  *
- * @param {{ begin: () => void, take: (frame: any) => void }} state `begin` discards the state: it is received again
+ * @param {{ begin: () => void, take: (frame: any) => void }} state `begin` discards the state before it is delivered again
  * @param report as of `observe`
  * @param isOver as of `observe`
  */
 export async function observeState(client, what, signal, { begin, take }, report = () => {}, isOver = () => false) {
   while (!signal.aborted) {
     const turn = new AbortController()
-    // Ends with the turn, too: nothing is left behind at the signal.
+    // The turn's own signal removes this listener when the turn ends.
     signal.addEventListener("abort", () => turn.abort(), { signal: turn.signal })
     let hasBegun = false
     let isMissing = false
@@ -69,7 +69,7 @@ export async function observeState(client, what, signal, { begin, take }, report
   }
 }
 
-/** @returns the error that it ended with, if it did */
+/** Observes until the subscription ends. @returns the error that ended it, if any */
 async function observeOnce(client, what, signal, take, report) {
   try {
     const subscription = client.subscribe(what, { signal })
@@ -85,7 +85,7 @@ async function observeOnce(client, what, signal, take, report) {
   }
 }
 
-/** Ends when the time is over, or with the signal. */
+/** Waits for a time, or until the signal aborts. */
 export function pause(milliseconds, signal) {
   return new Promise((resolve) => {
     const end = () => {

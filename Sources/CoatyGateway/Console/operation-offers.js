@@ -3,7 +3,7 @@
 import { h, replace, setHidden } from "./dom.js"
 import { originText } from "./known-operations.js"
 
-/** The id of the suggestions, to which inputs refer by `list`. */
+/** The id of the datalist, which inputs reference by `list`. */
 export const operationOptions = "operation-names"
 /** Maximum number of buttons. */
 const maximumButtons = 6

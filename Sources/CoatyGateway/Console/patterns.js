@@ -1,6 +1,6 @@
-// What can be sent: of each pattern its fields, an example, what goes over the connection, and what over REST.
+// The patterns that can be sent: their fields, an example, and their WebSocket frame and REST request.
 //
-// The body is the event's payload. A field is a view of a part of it, or a parameter beside it.
+// The body is the event's payload. A field edits a part of the body, or a parameter next to it.
 
 import { newId } from "./ids.js"
 
@@ -10,7 +10,7 @@ export const coreTypes = [
   "Location", "Snapshot",
 ]
 
-/** What objects of a core type must have besides. */
+/** Returns example values for the properties that a core type requires. */
 function required(coreType) {
   const created = { creatorId: newId(), creationTimestamp: Date.now() }
   switch (coreType) {
@@ -27,7 +27,7 @@ function required(coreType) {
 
 const exampleObject = () => ({ coreType: "CoatyObject", objectType: "com.example.Door", objectId: newId(), name: "Front door" })
 
-/** Makes an object one of another core type: what the former one demands goes. */
+/** Changes the core type of the object: properties that the former type requires are replaced by those of the new type. */
 function setCoreType(body, coreType) {
   const former = objectOf(body)
   const demanded = required(former.coreType)
@@ -42,7 +42,7 @@ const text = (value) => (typeof value === "string" ? value : "")
 const list = (value) => (Array.isArray(value) ? value.filter((item) => typeof item === "string") : [text(value)]).join(", ")
 const items = (value) => value.split(/[\s,]+/).filter((item) => item !== "")
 
-/** A field for a member of the object. */
+/** Returns a field for a member of the object. */
 const member = (name, label, more = {}) => ({
   id: name, label,
   get: (body) => text(objectOf(body)[name]),
@@ -57,12 +57,12 @@ const objectFields = [
   member("objectId", "Object id", { makeNew: newId, isWide: true }),
 ]
 
-/** By what objects are looked for, and how their texts are read. */
+/** The properties that select objects, with their labels. */
 const selectors = { objectTypes: "Object types", coreTypes: "Core types", objectId: "Object id", externalId: "External id" }
 const isList = (selector) => selector.endsWith("s")
 const selectorOf = (body) => Object.keys(selectors).find((name) => isObject(body) && Object.hasOwn(body, name)) ?? "objectTypes"
 
-/** Fields for what is looked for. */
+/** Returns the fields for a selector and its value. */
 const selectorFields = (names) => [
   {
     id: "selector", label: "Look for", kind: "select", options: names, titles: selectors,
@@ -81,7 +81,7 @@ const selectorFields = (names) => [
 
 const parameter = (id, label, placeholder) => ({ id, label, placeholder, isParameter: true })
 
-/** The default timeout and limit of requests. */
+/** The fields for the timeout and limit of requests. */
 const requestFields = [
   { id: "timeout", label: "Timeout (ms)", kind: "number", minimum: 1, isParameter: true },
   { id: "limit", label: "Limit", kind: "number", minimum: 0, isParameter: true, hint: "0: all until the timeout" },
@@ -90,14 +90,14 @@ const requestDefaults = { timeout: 2000, limit: 0 }
 
 /**
  * @typedef {object} Pattern
- * @property {string} event its name
- * @property {string} hint what it is for
+ * @property {string} event the name of the event
+ * @property {string} hint its purpose
  * @property {any[]} fields
- * @property {() => any} example a body
- * @property {Record<string, any>} [parameters] their defaults
- * @property {boolean} [isRequest] whether it is answered
+ * @property {() => any} example returns an example of the body
+ * @property {Record<string, any>} [parameters] the defaults of the parameters
+ * @property {boolean} [isRequest] whether the event is a request
  * @property {boolean} [isText] whether the body is a text rather than JSON
- * @property {(parameters: any) => string} [path] where it is posted to
+ * @property {(parameters: any) => string} [path] returns the path of the REST request; `v1/` and the event by default
  */
 
 /** @type {Pattern[]} */
@@ -154,29 +154,29 @@ export const patterns = [
   },
 ]
 
-/** What is posted for the same: see curl.js. */
+/** Returns the REST request of an event, as `curlCommand` takes it. */
 export function restRequest(pattern, parameters, body) {
   const { timeout, limit, retain } = parameters
   const query = pattern.isRequest ? { timeout, limit } : retain ? { retain } : {}
   return { path: pattern.path?.(parameters) ?? `v1/${pattern.event}`, query, body, isJSON: !pattern.isText }
 }
 
-/** What goes over the connection, and how it is answered. */
+/** Returns the event as client.js takes it, and the options of a request. */
 export function socketRequest(pattern, parameters, body) {
   const { timeout, limit, ...more } = parameters
   const data = pattern.isText ? { encoding: "utf8", value: body } : body
   return { what: { event: pattern.event, ...more, data }, options: pattern.isRequest ? { timeout, limit } : {} }
 }
 
-/** Maximum bytes of a frame by the gateway's default settings. A larger one ends the connection. */
+/** Maximum bytes of a frame in the gateway's default settings. A larger frame ends the connection. */
 export const maximumFrame = 1 << 20
 
-/** How many bytes what goes over the connection has, with the longest id of a client. */
+/** Returns the maximum bytes of the frame of an event, with the longest id that a client assigns. */
 export function frameSize({ what, options }) {
   return new TextEncoder().encode(JSON.stringify({ ...what, ...options, op: "publish", id: "9007199254740991" })).length
 }
 
-/** What is wrong with the value of a parameter, in words. */
+/** Returns an error text for the value of a parameter; undefined if it is valid. */
 export function fault(field, value) {
   if (field.kind === "checkbox") return undefined
   if (field.kind === "number") {
@@ -187,5 +187,5 @@ export function fault(field, value) {
   return value === "." || value === ".." ? "“.” and “..” can't stand in an address." : undefined
 }
 
-/** Whether a text can't be sent because of a surrogate without its other half. */
+/** Returns whether a text contains an unpaired surrogate, which can't be sent. */
 export const hasHalfCharacter = (text) => /\p{Surrogate}/u.test(text)

@@ -1,13 +1,13 @@
-// Pictures of a numeric value in the last minutes: one with a scale, and a small one for lists.
+// Charts of a numeric value over the last minutes: one with a scale, and a small one for lists.
 
 import { duration, h, setText } from "./dom.js"
 import { Curve, scaleOf } from "./sparkline.js"
 import { keptTime, numberText, summary } from "./value-history.js"
 
-/** The times that a picture can show, in milliseconds: the shortest that has room for all points. */
+/** The times that a chart can cover, in milliseconds. It covers the shortest one that includes all points. */
 const times = [60_000, 120_000, 300_000, keptTime]
 
-/** Returns the corners of a line that keeps each value until the next one. */
+/** Returns the corners of a stepped line that holds each value until the next point or `until`. */
 export function stairs(points, until) {
   const corners = []
   for (const { time, value, low, high } of points) {
@@ -25,13 +25,13 @@ export function stairs(points, until) {
   return corners
 }
 
-/** Returns how much time a picture of some points shows, in milliseconds. */
+/** Returns the time that the chart of some points covers, in milliseconds. */
 export function timeOf(points, now) {
   const age = points.length === 0 ? 0 : now - points[0].time
   return times.find((time) => age <= time) ?? keptTime
 }
 
-/** A value with its scale. */
+/** The chart of a value, with its scale. */
 export class ValuePlot {
   element
   #name
@@ -51,9 +51,9 @@ export class ValuePlot {
   }
 
   /**
-   * @param points of a series
-   * @param {number} now the time at the right side
-   * @param {number} until when the last value ceased to hold
+   * @param points of a `Series`
+   * @param {number} now the time at the right edge
+   * @param {number} until the time until which the last value was current
    */
   draw(points, now, until = now) {
     const { low, high, last } = summary(points) ?? { low: 0, high: 0, last: 0 }
@@ -71,7 +71,7 @@ export class ValuePlot {
   }
 }
 
-/** A small picture for a list that also shows the value as text. */
+/** A small chart for a list. Screen readers skip it, because the list also shows the value as text. */
 export class SmallPlot {
   #curve = new Curve("spark-small")
 
@@ -89,7 +89,7 @@ export class SmallPlot {
   }
 }
 
-/** The plots of an object's properties or of a source; they are kept while their names are the same. */
+/** The plots of an object or a source, one for each series. They are reused while the names of the series stay the same. */
 export class Plots {
   element = h("div", { className: "plots" })
   #plots = new Map()

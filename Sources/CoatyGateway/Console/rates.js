@@ -1,22 +1,22 @@
-// How fast the counters of the gateway grow, and what its gauges and histograms were.
+// Rates of the gateway's counters, and the values of its gauges and histograms over time.
 
-/** How long rates are kept, in milliseconds. */
+/** How long samples are kept, in milliseconds. */
 export const span = 120_000
 
-/** Between answers that are further apart nobody has asked: there is no rate, in milliseconds. */
+/** Maximum milliseconds between two samples. There is no rate between samples that are further apart. */
 export const maximumStep = 5000
 
-/** The most answers that are kept. */
+/** Maximum number of samples. */
 const maximumSamples = 240
 
-/** A quantile is that of the durations of so many milliseconds. */
+/** The time whose durations a quantile covers, in milliseconds. */
 export const quantileTime = 10_000
 
 /**
- * What a share of durations is at most, as if they were spread evenly between two bounds; null if there are none.
+ * Returns a quantile of a histogram, interpolated linearly between two bounds; null if the histogram is empty.
  *
  * @param {number[]} bounds the upper bounds
- * @param {number[]} counts of the durations up to each bound, and last of those beyond all
+ * @param {number[]} counts the number of durations in each bucket; the last one is beyond all bounds
  * @param {number} share such as 0.99
  */
 export function quantile(bounds, counts, share) {
@@ -24,22 +24,22 @@ export function quantile(bounds, counts, share) {
   if (total === 0) return null
   let left = total * share
   const index = counts.findIndex((count) => (left -= count) <= 0 && count > 0)
-  // Beyond the last bound nothing is known but that.
+  // Durations beyond the last bound count as the bound.
   if (index < 0 || index >= bounds.length) return bounds.at(-1)
   const lower = index === 0 ? 0 : bounds[index - 1]
   return lower + (bounds[index] - lower) * (1 + left / counts[index])
 }
 
-/** The rates of counters over the last two minutes. */
+/** The rates of the gateway's counters over the last two minutes. */
 export class Rates {
   #samples = []
   #started
 
   /**
-   * Takes an answer.
+   * Takes a sample.
    *
-   * @param {number} time when it came, in milliseconds of a clock that only goes forward.
-   * @param {number} started when the gateway was started: counters of another start are not compared.
+   * @param {number} time when it was received, in milliseconds of a monotonic clock
+   * @param {number} started when the gateway was started; samples of an earlier start are removed
    * @param {Record<string, number>} counters
    */
   take(time, started, counters) {
@@ -47,11 +47,11 @@ export class Rates {
     this.#started = started
     if (this.#samples.length > 0 && time <= this.#samples.at(-1).time) return
     this.#samples.push({ time, counters })
-    // The first one may be older: the rate behind it is not.
+    // One sample older than the span is kept: the rate at the second sample needs it.
     while (this.#samples.length > maximumSamples || this.#samples[1]?.time < time - span) this.#samples.shift()
   }
 
-  /** What a counter grew by in a second, at each answer: `{ time, rate }`, where the rate is null if none is known. */
+  /** Returns the growth of a counter per second at each sample, `{ time, rate }`; the rate is null if unknown. */
   of(name) {
     return this.#samples.slice(1).map(({ time, counters }, index) => {
       const before = this.#samples[index]
@@ -60,13 +60,13 @@ export class Rates {
     })
   }
 
-  /** What a gauge was at each answer, as `of` returns rates. */
+  /** Returns the values of a gauge at each sample, in the form of `of`. */
   values(name) {
     return this.#samples.map(({ time, counters }, index) =>
       ({ time, rate: time - (this.#samples[index - 1]?.time ?? time) > maximumStep ? null : counters[name] }))
   }
 
-  /** A quantile of the durations of the last ten seconds at each answer, as `of` returns rates; null while there were none. */
+  /** Returns a quantile of the last ten seconds' durations at each sample, in the form of `of`; null if there were none. */
   quantiles(name, share) {
     let first = 0
     return this.#samples.slice(1).map(({ time, counters }, index) => {
@@ -79,12 +79,12 @@ export class Rates {
   }
 }
 
-/** How fast what clients use grows, by their names. */
+/** The rates of clients' counters, by client name. */
 export class ClientRates {
   #samples = []
   #started
 
-  /** Takes the clients of an answer, as `Rates.take` takes counters. */
+  /** Takes the clients of a status, in the form of `Rates.take`. */
   take(time, started, clients) {
     if (started !== this.#started) this.#samples = []
     this.#started = started
@@ -93,17 +93,17 @@ export class ClientRates {
     while (this.#samples.length > maximumSamples || this.#samples[0].time < time - quantileTime) this.#samples.shift()
   }
 
-  /** What a counter of a client grew by in a second, over at most ten; null if that is not known. */
+  /** Returns the growth of a client's counter per second, over at most ten seconds; null if unknown. */
   of(name, counter) {
     const { time, clients } = this.#samples.at(-1)
     const first = this.#samples.find(({ clients }) => clients.has(name))
     const growth = clients.get(name)[counter] - first.clients.get(name)[counter]
-    // An account that was forgotten begins at zero again.
+    // The gateway may have removed the client's account: the counters then start at 0 again.
     return time === first.time || growth < 0 ? null : growth * 1000 / (time - first.time)
   }
 }
 
-/** A rate as it is shown: "0", "0.4", "12", "1,234". */
+/** Returns a rate as text: "0", "0.4", "12", "1,234". */
 export function rateText(rate) {
   return rate < 9.95 && rate > 0 ? Math.max(0.1, rate).toFixed(1).replace(/\.0$/, "") : Math.round(rate).toLocaleString("en-US")
 }

@@ -1,4 +1,4 @@
-// Answers calls of an operation by hand.
+// A card in which the user answers calls of an operation.
 
 import { ago, clock, count, frames, h, line, plural, replace, setHidden, setText } from "./dom.js"
 import { missingGrant } from "./denial.js"
@@ -8,27 +8,27 @@ import { parseExactJSON } from "./json-text.js"
 import { operationOptions } from "./operation-offers.js"
 import { frameSize, maximumFrame } from "./patterns.js"
 
-/** Maximum number of queued calls. More are not shown … */
+/** Maximum number of queued calls. Further calls are dropped … */
 const maximumCalls = 100
-/** … unless there is one that nobody has begun to answer in so many milliseconds: then that one goes. */
+/** … unless the oldest call that the user has not begun to answer is older than this, in milliseconds: then that one is. */
 const keptTime = 10_000
-/** How many of the answered ones are listed; the oldest go. */
+/** Maximum number of answered calls that are listed, latest first. */
 const maximumAnswered = 20
-/** The most characters of a call's parameters that are kept; the feed shows more of them. */
+/** Maximum number of characters of a call's parameters that are kept; the live feed shows more. */
 const maximumParameters = 20_000
 const drawsPerSecond = 4
-/** How often new calls are announced to screen readers. */
+/** Maximum rate at which new calls are announced to screen readers. */
 const announcementsPerSecond = 0.5
 /** Milliseconds between two updates of the ages. */
 const agingInterval = 1000
 
-/** The card in which a person is the responder of an operation. */
+/** The card with the calls of an operation. */
 export class Responder {
   #app
   #operations
   #ui
   #subscription
-  /** Whether calls arrive: the gateway has begun the subscription. */
+  /** Whether the gateway has begun the subscription. */
   #isListening = false
   #operation = ""
   /** The queued calls, oldest first. */
@@ -58,7 +58,7 @@ export class Responder {
     this.#aging = setInterval(() => this.#age(), agingInterval)
   }
 
-  /** Calls still arrive; in other views a toast reports them. */
+  /** Stops drawing. Calls still arrive; a toast reports the first queued one. */
   hide() {
     this.#isShown = false
     this.#drawing.stop()
@@ -122,7 +122,7 @@ export class Responder {
       this.#unannounced += 1
       this.#announcing.request()
     } else if (this.#calls.length === 1) {
-      // It is announced, too.
+      // The toast is also announced to screen readers.
       this.#app.toast(`A call of ${line(this.#operation, 60)} needs an answer`)
     }
     this.#request()
@@ -133,7 +133,7 @@ export class Responder {
     this.#unannounced = 0
   }
 
-  /** Returns what a person wrote. */
+  /** Sends the user's answer to a call. */
   async #answer(call, data) {
     await this.#app.client.respond(call.frame, data)
     this.#remove(call)
@@ -154,7 +154,7 @@ export class Responder {
     call.element?.remove()
   }
 
-  /** Who has dealt with a call goes on with the next one. */
+  /** Moves the focus to the next call. */
   #goOn() {
     if (!this.#isShown) return
     this.#draw();
@@ -226,7 +226,7 @@ export class Responder {
   }
 }
 
-/** The number of the next call: ids from the network may be anything. */
+/** The number of the last call. Element ids use numbers, because ids from the network may be any text. */
 let lastNumber = 0
 
 /** A queued call. */
@@ -249,18 +249,19 @@ class Call {
     this.#dismiss = dismiss
   }
 
-  /** Whether somebody has begun to answer it. */
+  /** Returns whether the user has begun to answer it. */
   isTouched() {
     if (!this.#ui) return false
     const { isError, code } = this.#ui
     return this.#isReturning || this.textarea.value !== "" || isError.checked || code.value !== code.defaultValue || this.element.contains(document.activeElement)
   }
 
-  /** Shows its age. */
+  /** Its age. */
   get milliseconds() {
     return Date.now() - this.#at
   }
 
+  /** Updates the shown age and the caller's name. */
   age() {
     if (!this.#ui) return
     setText(this.#ui.sender, this.#app.names.of(this.frame.sourceId))
@@ -299,7 +300,7 @@ class Call {
     return this.element
   }
 
-  /** What is returned, or what is wrong with it, and where. */
+  /** Returns the data of the answer, or an error text and its input. */
   #read() {
     const text = this.textarea.value
     const { isError, code } = this.#ui
@@ -329,7 +330,7 @@ class Call {
     }
   }
 
-  /** Shows what is wrong with an input; without one, that nothing is. */
+  /** Shows the error of an input; without an input, removes all errors. */
   #showFault(input, text) {
     const { error, code } = this.#ui
     for (const each of [this.textarea, code]) showFault(each, error)
@@ -340,7 +341,7 @@ class Call {
   }
 }
 
-/** The parameters of a call as they are shown, whatever they are; undefined where there are none. */
+/** Returns the parameters of a call as text, or an error text if that fails; undefined if there are none. */
 function shownParameters(data) {
   try {
     return data.parameters === undefined ? undefined : prettyJSON(data.parameters, { maximum: maximumParameters })

@@ -3,12 +3,12 @@
 import { GatewayError } from "../client.js"
 import { token } from "./token.js"
 
-/** Path of the resource that answers who the user is. */
+/** Path of the resource with the user's principal and grants. */
 export const accessPath = "v1/access"
 
 let reportUnauthorized = () => {}
 
-/** Sets what is called when the gateway refuses the token, or a request without one. */
+/** Sets a callback for status 401: the gateway refuses the token, or a request without one. */
 export function onUnauthorized(callback) {
   reportUnauthorized = callback
 }
@@ -17,7 +17,7 @@ export function onUnauthorized(callback) {
  * Sends a request: `await rest("v1/objects")`.
  *
  * @returns the status, the body if it is JSON, and the header fields
- * @throws GatewayError the gateway's problem; with the status 0 if it does not answer
+ * @throws GatewayError the gateway's problem, or status 0 if the gateway does not answer
  */
 export async function rest(path, { method = "GET", body, headers = {} } = {}) {
   const json = body === undefined ? {} : { "content-type": "application/json" }

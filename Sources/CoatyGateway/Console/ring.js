@@ -1,25 +1,25 @@
-// The newest of what has come, in bounds.
+// A bounded buffer of the newest items.
 
-/** The most items, and the most bytes of the texts that they came as; what is made of these may take many times as much. */
+/** Maximum number of items, and maximum bytes of their frames as text. Parsed, they may take many times as much. */
 export const maximumItems = 2000
 export const maximumBytes = 2 << 20
 
-/** Keeps the newest items, numbered from 1 in the order in which they came. */
+/** A buffer of the newest items, numbered from 1 in the order of their arrival. */
 export class Ring {
   #items = new Array(maximumItems)
   #sizes = new Array(maximumItems).fill(0)
   #bytes = 0
-  /** How many items have come. */
+  /** Number of items that were added. */
   total = 0
-  /** The number of the oldest item that is kept. */
+  /** The number of the oldest kept item. */
   first = 1
 
-  /** How many items are kept. */
+  /** Number of kept items. */
   get length() {
     return this.total - this.first + 1
   }
 
-  /** @param {number} size about how many bytes the item has. */
+  /** Adds an item. @param {number} size its approximate bytes */
   push(item, size) {
     if (this.length === maximumItems) this.#dropFirst()
     this.total += 1
@@ -30,12 +30,12 @@ export class Ring {
     while (this.#bytes > maximumBytes && this.length > 1) this.#dropFirst()
   }
 
-  /** The item of a number; undefined where it is not kept. */
+  /** Returns the item with a number; undefined if it is not kept. */
   at(number) {
     return number >= this.first && number <= this.total ? this.#items[number % maximumItems] : undefined
   }
 
-  /** All that are like this, the oldest first, at most so many. */
+  /** Returns the items that match, oldest first, at most `limit`. */
   filter(predicate, limit) {
     const found = []
     for (let number = this.first; number <= this.total && found.length < limit; number += 1) {
@@ -45,7 +45,7 @@ export class Ring {
     return found
   }
 
-  /** Forgets what is kept. */
+  /** Removes all items; their numbers are not used again. */
   clear() {
     this.#items.fill(undefined)
     this.#sizes.fill(0)

@@ -1,20 +1,20 @@
-// The text of a context while it is edited, and those of others that were edited before. Pure.
+// The text of the edited context, and the unsaved texts of other contexts. Pure.
 
 import { prettyJSON } from "./json-print.js"
 
-/** How many texts of other contexts are kept; the oldest goes. */
+/** Maximum number of unsaved texts of other contexts. Beyond it the oldest is removed. */
 export const maximumDrafts = 20
 
 export class ContextDraft {
-  /** What the text was made of, `{context, version}`. */
+  /** The context on which the text is based, `{context, version}`. */
   base
   text = ""
-  /** Whether the gateway has another version than the one that was edited. */
+  /** Whether the gateway's version differs from that of `base`. */
   isBehind = false
   #original = ""
-  /** By the ids of contexts: `{base, text, original}`. */
+  /** Unsaved texts by context id, `{base, text, original}`. */
   #kept = new Map()
-  /** What is being saved, `{id, text}`. */
+  /** The text that is being saved, `{id, text}`. */
   #sent
 
   get id() {
@@ -29,17 +29,17 @@ export class ContextDraft {
     return this.#sent !== undefined
   }
 
-  /** The text as it was before it was edited. */
+  /** Discards the edits. */
   reset() {
     this.text = this.#original
   }
 
   /**
-   * Takes the context as the gateway has it. A text that was edited stays, also where another context takes its place.
+   * Takes the gateway's current context. An edited text is kept, even if another context replaces it.
    *
-   * @param base `{context, version}` @param isForced whether to drop what was edited
+   * @param base `{context, version}` @param isForced whether to discard the edits
    * @returns `{change, left?}`: `none`, `loaded`, `behind` (an edited text stays), or `restored` (an edited text is back);
-   *   and the context that was left with an edited text
+   *   and `left`, the replaced context if its text was edited
    */
   take(base, isForced = false) {
     const id = base.context.objectId
@@ -56,7 +56,7 @@ export class ContextDraft {
       return { change: "restored", left }
     }
     if (!isOther) {
-      // What is saved now is told by the answer to it.
+      // The reply to the save will bring the new version.
       if (this.#sent?.id === id) return { change: "none" }
       if (!isForced && base.version === this.base.version) {
         this.isBehind = false
@@ -71,21 +71,21 @@ export class ContextDraft {
     return { change: "loaded", left }
   }
 
-  /** The text is on its way to the gateway. */
+  /** Notes that the text is sent to the gateway. */
   send() {
     this.#sent = { id: this.id, text: this.text }
   }
 
-  /** It has not arrived there. */
+  /** Notes that the text was not saved. */
   refused() {
     this.#sent = undefined
   }
 
   /**
-   * The gateway has what was sent. What was typed since then stays.
+   * Notes that the gateway has saved the sent text. Later edits are kept.
    *
    * @param base `{context, version}`
-   * @returns whether the text is now what the gateway has
+   * @returns false if the shown text was edited since it was sent
    */
   saved(base) {
     const { id, text } = this.#sent

@@ -1,4 +1,4 @@
-// The context edited in place: saved where nobody else has changed it, or only tried.
+// The editor of a context: saves it unless it was changed by others since, or only evaluates the change.
 
 import { codeOfContext } from "./code-of.js"
 import { copyCodeButtons } from "./copy-code.js"
@@ -12,9 +12,9 @@ import { ContextForm, suggestions } from "./routing-form.js"
 import { rateText } from "./routing-model.js"
 import { token } from "./token.js"
 
-/** How many changed associations are listed. */
+/** Maximum number of changed associations that are listed. */
 const maximumListed = 12
-/** How tall the text is at first, where a browser does not fit it to what is in it. */
+/** Maximum number of rows of the text, in browsers without `field-sizing`. */
 const maximumRows = 18
 
 export class ContextEditor {
@@ -32,8 +32,8 @@ export class ContextEditor {
   #form = new ContextForm((name, value) => this.#setProperty(name, value))
 
   /**
-   * @param callbacks `onWhatIf(changes)`, null where what was tried is edited again; `onSaved()`, also where it was refused;
-   *   `onLoad()`, which brings the context as it is by `take(…, true)`; `nameOf(pointId)`
+   * @param callbacks `onWhatIf(changes)`, null when the result is outdated; `onSaved()`, called after each attempt to save;
+   *   `onLoad()`, which loads the context and calls `take(…, true)`; `nameOf(pointId)`
    */
   constructor(app, callbacks) {
     this.#app = app
@@ -60,10 +60,10 @@ export class ContextEditor {
   }
 
   /**
-   * Takes the context as it is. A text that was edited stays, and who edits it is told; so it is when another context takes
-   * its place, and when it comes back.
+   * Takes the gateway's current context. An edited text is kept, also while another context is shown; a notice reports that it
+   * differs from the gateway's version, is kept, or is shown again.
    *
-   * @param isForced whether to drop what was edited
+   * @param isForced whether to discard the edits
    */
   take(context, version, isHosted, isForced = false) {
     this.#offer(context, isHosted)
@@ -80,7 +80,7 @@ export class ContextEditor {
     }
   }
 
-  /** Offers what the nodes of the context have as values of its properties. */
+  /** Suggests the characteristics of nodes as values of the context's properties. */
   suggest(nodes) {
     this.#form.suggest(suggestions(nodes))
   }
@@ -107,7 +107,7 @@ export class ContextEditor {
   #undo() {
     this.#draft.reset()
     this.#show()
-    // Undone are the edits; what is behind is so still.
+    // The context without the edits is still an old version.
     if (this.#draft.isBehind) this.#callbacks.onLoad()
   }
 
@@ -131,7 +131,7 @@ export class ContextEditor {
     else this.#text.removeAttribute("aria-invalid")
   }
 
-  /** Undefined where the text is no JSON object. */
+  /** Parses the text; shows an error and returns undefined if it is no JSON object. */
   #read() {
     try {
       const context = parseJSON(this.#draft.text)
@@ -190,14 +190,14 @@ export class ContextEditor {
     if (!context) return
     const { text } = this.#draft
     await this.#ask({ method: "POST", body: { context } }, "/evaluate", ({ json }, isShown) => {
-      // The answer does not apply to a text that was edited meanwhile.
+      // The answer does not apply if the text was edited in the meantime.
       if (!isShown || this.#draft.text !== text) return
       this.#callbacks.onWhatIf(json.associations)
       this.#showChanges("If this were saved", ["would be added", "would be removed", "would have another rate"], json.associations)
     })
   }
 
-  /** Asks the gateway about the context. @param take `(answer, isShown)`: whether it is still that context which is shown */
+  /** Sends a request about the context. @param take `(answer, isShown)`: whether the context is still shown */
   async #ask(request, path, take) {
     const { id, base } = this.#draft
     const name = line(base.context.name, 60)
@@ -238,7 +238,7 @@ export class ContextEditor {
       h("span", {}, `${nameOf(ioSourceId)} → ${nameOf(ioActorId)}${rate}`))
   }
 
-  /** Shows only what the user may do with the context. */
+  /** Shows only the buttons for which the user has grants. */
   #offer({ name }, isHosted) {
     const maySave = this.#app.access.mayRoute(name)
     setHidden(this.#whatIf, !isHosted)
@@ -253,7 +253,7 @@ export class ContextEditor {
   }
 }
 
-/** The context in a text; undefined if there is none, or if it would lose something when it is written again. */
+/** Parses a context; returns undefined if the text is no JSON object, or if it would change when it is written again. */
 function parsed(text) {
   try {
     const context = parseExactJSON(text)

@@ -1,17 +1,17 @@
-// A form for the properties of an IO context, without those that every Coaty object has.
+// A form for the properties of an IO context, without those of every Coaty object.
 
 import { h, plural, replace, setHidden } from "./dom.js"
 
-/** Properties of every Coaty object, which do not affect routing. */
+/** Properties without a field: those of every Coaty object, and `__proto__`. */
 const common = new Set([
   "__proto__", "coreType", "objectType", "objectId", "name", "externalId", "parentObjectId", "assigneeUserId", "locationId", "isDeactivated",
 ])
-/** The property that most rules depend on. */
+/** The property with the first field, because most rules depend on it. */
 const first = "operatingState"
 /** Maximum number of fields. */
 const maximumFields = 20
 
-/** The properties that have a field, `[{ name, kind }]`, and how many others only the JSON has. */
+/** Returns the properties with a field, `[{ name, kind }]`, and the number of others, which only the JSON shows. */
 export function formFields(context) {
   const own = Object.keys(context).filter((name) => !common.has(name))
   own.sort((one, other) => Number(other === first) - Number(one === first))
@@ -21,7 +21,7 @@ export function formFields(context) {
   return { fields, others: own.length - fields.length }
 }
 
-/** The short texts in the characteristics of nodes: what a context's property may be compared with. */
+/** Returns the short texts in the characteristics of nodes, with which rules may compare a context's properties. */
 export function suggestions(nodes) {
   const texts = new Set()
   for (const { characteristics } of nodes) {
@@ -49,12 +49,12 @@ export class ContextForm {
       h("legend", { className: "visually-hidden" }, "Properties of the context"), this.#options, this.#fields, this.#hint)
   }
 
-  /** Offers values for texts. */
+  /** Sets the values that text fields suggest. */
   suggest(values) {
     replace(this.#options, values.map((value) => h("option", { value })))
   }
 
-  /** Shows the properties of a context; undefined if its text can't be read, so that nobody knows what a field would change. */
+  /** Shows the properties of a context. Undefined disables the fields: the text of the context can't be parsed. */
   show(context) {
     if (context === undefined) {
       for (const input of this.#inputs.values()) input.disabled = true
@@ -70,7 +70,7 @@ export class ContextForm {
     for (const { name, kind } of fields) {
       const input = this.#inputs.get(name)
       input.disabled = false
-      // A text that is being typed stays: "1." is 1, too.
+      // An equal number keeps the typed text, such as "1." for 1.
       if (kind === "checkbox") input.checked = context[name]
       else if (kind === "number" ? input.valueAsNumber !== context[name] : input.value !== context[name]) input.value = context[name]
     }
@@ -87,7 +87,7 @@ export class ContextForm {
       : h("input", { id, type: "text", list: "routing-values", spellcheck: false, autocomplete: "off", autocapitalize: "off" })
     input.addEventListener("input", () => {
       const value = kind === "checkbox" ? input.checked : kind === "number" ? input.valueAsNumber : input.value
-      // An empty field has no number yet.
+      // An empty number field is NaN.
       if (!Number.isNaN(value)) this.#onEdit(name, value)
     })
     this.#inputs.set(name, input)

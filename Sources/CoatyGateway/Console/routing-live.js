@@ -1,10 +1,10 @@
-// What the routing view hears: the associations of a context, the values that pass, and that something has changed.
+// The subscriptions of the routing view: associations of a context, IO values, and external routes.
 
 import { observe, observeState } from "./observe.js"
 import { routesOf } from "./routing-model.js"
 
 /**
- * Keeps the associations of a context until the signal says stop, or the context is gone.
+ * Keeps the associations of a context up to date until the signal aborts or the context is removed.
  *
  * @param associations an `Associations`
  * @param onChange called after each change
@@ -21,7 +21,7 @@ export function watchAssociations(client, contextId, signal, associations, onCha
   return observeState(client, { event: "routing", contextId }, signal, state, report, (error) => !error || error.status === 404)
 }
 
-/** Calls `take(sourceId, data)` with the values of IO sources, whatever their context. */
+/** Calls `take(sourceId, data)` with the values of the IO sources of all contexts. */
 export function watchValues(client, signal, take, report) {
   const takeFrame = (frame) => {
     if (frame.op === "event") take(frame.ioSourceId, frame.data)
@@ -29,29 +29,29 @@ export function watchValues(client, signal, take, report) {
   return observe(client, { event: "traffic", events: ["iovalue"] }, signal, takeFrame, report)
 }
 
-/** Observes the external routes of sources, which are MQTT topics outside of Coaty's. */
+/** The observed external routes of IO sources: MQTT topics that are not Coaty's. */
 export class ExternalRoutes {
   #client
   #take
   #onRefused
-  /** By topic. */
+  /** Routes by topic. */
   #routes = new Map()
   #passedOver = { improper: 0, beyond: 0 }
 
-  /** @param take `(sourceId, data)` @param onRefused called when `unobserved` has become another */
+  /** @param take `(sourceId, data)` @param onRefused called when `unobserved` has changed */
   constructor(client, take, onRefused) {
     this.#client = client
     this.#take = take
     this.#onRefused = onRefused
   }
 
-  /** How many routes are not observed, and why: they are no plain topics, are too many, or the gateway refuses. */
+  /** Number of routes that are not observed: no plain topics, beyond the maximum, or refused by the gateway. */
   get unobserved() {
     const refused = [...this.#routes.values()].filter(({ isRefused }) => isRefused).length
     return { ...this.#passedOver, refused }
   }
 
-  /** Observes the routes of these sources and no others. @param sources `[{id, externalRoute?}]` */
+  /** Observes only the routes of these sources. @param sources `[{id, externalRoute?}]` */
   follow(sources) {
     const { routes, ...passedOver } = routesOf(sources)
     this.#passedOver = passedOver

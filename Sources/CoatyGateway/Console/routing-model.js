@@ -1,26 +1,25 @@
-// What the routing view knows of a context, made of what the gateway tells. Pure; all that comes from the network is taken
-// with whatever types it has.
+// The data of the routing view, made of the gateway's answers and events. Pure. Values from the network may have any type.
 
 import { line, plural } from "./dom.js"
 import { octets } from "./summary.js"
 
-/** How many associations are kept; those beyond are left out. */
+/** Maximum number of associations; further ones are left out. */
 export const maximumAssociations = 100_000
 
-/** How many external routes are observed at most. */
+/** Maximum number of external routes that are observed. */
 export const maximumExternalRoutes = 32
 
-/** How many characteristics of a node are shown. */
+/** Maximum number of characteristics of a node that are shown. */
 const maximumNotes = 2
-/** Of names, value types and notes, in characters. */
+/** Maximum length of names, value types and notes, in characters. */
 const maximumLength = 200
-/** What the gateway takes of a topic, in characters, of which each may be up to three octets, and in levels. */
+/** Maximum length of a topic in UTF-16 units (up to three octets each; the gateway accepts 65,535 octets), and maximum levels. */
 const maximumTopic = 21_000
 const maximumLevels = 200
 
 export const edgeKey = (sourceId, actorId) => `${sourceId}:${actorId}`
 
-/** The associations of a context, kept as the changes come. */
+/** The associations of a context, updated by the changes. */
 export class Associations {
   #all = new Map()
   isCut = false
@@ -56,7 +55,7 @@ export class Associations {
   }
 }
 
-/** Those that name a source and an actor. */
+/** Returns the edges of the associations with a source and an actor. */
 function toEdges(associations) {
   return list(associations)
     .filter((association) => typeof association?.ioSourceId === "string" && typeof association.ioActorId === "string")
@@ -65,11 +64,11 @@ function toEdges(associations) {
 }
 
 /**
- * The edges to draw: the marked ones first, then those of the source and the actor that are chosen.
+ * Returns the edges to draw: the marked ones first, then those of the chosen source and actor, then the others.
  *
  * @param marks null, `{whatIf: {added, removed}}` or `{explained: {sourceId, actorId, isAssociated}}`
- * @param chosen `{sourceId, actorId}`, of which either may be undefined
- * @returns `[{key, sourceId, actorId, rate, mark?, isReal}]`, of which those that are not real are marks alone
+ * @param chosen `{sourceId, actorId}`; either may be undefined
+ * @returns `[{key, sourceId, actorId, rate, mark?, isReal}]`; an edge that is not real is only a mark
  */
 export function edgesOf(associations, marks, chosen = {}) {
   const marked = new Map()
@@ -95,7 +94,7 @@ export function edgesOf(associations, marks, chosen = {}) {
 }
 
 /**
- * The IO nodes of a context as the layout takes them. Points that only associations name stand in a node of their own.
+ * Returns the IO nodes of a context as `layout` takes them. Sources and actors that only edges name are in a separate node.
  *
  * @param nodes IO nodes as they were advertised
  * @param agentName `(agentId) => name`
@@ -134,7 +133,7 @@ function toPoint(point) {
   }
 }
 
-/** What is told of a node, in lines. */
+/** Returns the first characteristics of a node as lines. */
 function characteristics(value) {
   const notes = []
   if (!value || typeof value !== "object") return notes
@@ -145,25 +144,25 @@ function characteristics(value) {
   return notes
 }
 
-/** Whether it is a topic, and not a filter for others or the broker's own. */
+/** Returns whether a text is a topic that the gateway accepts: no filter, no broker topic (`$…`), within the bounds. */
 export function isPlainTopic(topic) {
   return topic.length > 0 && topic.length <= maximumTopic && !/^\$|[+#\p{Cc}\p{Cs}]/u.test(topic)
     && topic.split("/").length <= maximumLevels
 }
 
 /**
- * The external routes of sources.
+ * Returns the external routes of sources.
  *
  * @param sources `[{id, externalRoute?}]`
- * @returns `{routes, improper, beyond}`: the ids of sources by the topics to observe, and how many routes are passed over
- *   because they are no plain topics or too many
+ * @returns `{routes, improper, beyond}`: the ids of sources by topic, and the number of routes that are not observed because
+ *   they are no plain topics or beyond the maximum
  */
 export function routesOf(sources) {
   const routes = new Map()
   const improper = new Set()
   const beyond = new Set()
   for (const { id, externalRoute: topic } of sources) {
-    // The values on Coaty's own topics are told with those of all sources.
+    // The subscription `traffic` delivers values on Coaty's topics.
     if (topic === undefined || topic.startsWith("coaty/")) continue
     if (!isPlainTopic(topic)) improper.add(topic)
     else if (routes.has(topic)) routes.get(topic).push(id)
@@ -173,7 +172,7 @@ export function routesOf(sources) {
   return { routes, improper: improper.size, beyond: beyond.size }
 }
 
-/** What is said of the routes that are not observed; empty where all are. */
+/** Returns a text about the routes that are not observed; empty if all are. */
 export function unobservedText({ improper, beyond, refused }) {
   const reasons = [
     [improper, "no plain topic", "no plain topics"],
@@ -184,7 +183,7 @@ export function unobservedText({ improper, beyond, refused }) {
   return all === 0 ? "" : `Values on ${plural(all, "external route")} are not shown: ${reasons.join(", ")}.`
 }
 
-/** An update rate in words. @param milliseconds undefined where none is recommended */
+/** Returns an update rate in words. @param milliseconds undefined if no rate is recommended */
 export function rateText(milliseconds) {
   if (typeof milliseconds !== "number") return "as they come"
   if (milliseconds < 1000) return `every ${milliseconds} ms`
@@ -194,7 +193,7 @@ export function rateText(milliseconds) {
 
 const round = (number) => Math.round(number * 100) / 100
 
-/** The rate of each source that feeds something: that of all its associations, or null where they differ. */
+/** Returns the rate of each associated source: the common rate of its associations, or null if they differ. */
 export function ratesOfSources(edges) {
   const rates = new Map()
   for (const { sourceId, rate, mark, isReal } of edges) {
@@ -204,7 +203,7 @@ export function ratesOfSources(edges) {
   return rates
 }
 
-/** An IO value as text. @param data `{value}`, or octets `{encoding, value}` */
+/** Returns an IO value as text. @param data `{value}`, or octets `{encoding, value}` */
 export function valueText(data) {
   return data?.encoding === undefined ? line(data?.value, maximumLength) : octets(data)
 }

@@ -1,9 +1,9 @@
-// What the routing view consists of, and what it says beside the graph.
+// The elements of the routing view, and its texts around the graph.
 
 import { copyButton, h, line, plural, replace, setHidden, shortId } from "./dom.js"
 
 export class RoutingPage {
-  /** Where the graph is. */
+  /** The element that contains the graph. */
   canvas = h("div", { className: "canvas" })
   #listed = ""
   #select
@@ -11,7 +11,7 @@ export class RoutingPage {
   #grid
   #facts = h("p", { className: "routing-facts" })
   #notices = h("div", { className: "notices", role: "status", hidden: true })
-  /** By what they are about. */
+  /** Notices by subject. */
   #said = new Map()
   #others = h("p", { className: "notice", "data-kind": "warn", hidden: true })
   #elsewhere = h("p", { className: "notice", hidden: true })
@@ -20,7 +20,7 @@ export class RoutingPage {
   #empty = h("div", { hidden: true })
 
   /**
-   * @param beside what stands beside the graph, `source` in its card, `table` below it; each with its `element`
+   * @param beside the cards next to the graph; like `source` (in the graph's card) and `table` (below it), each has an `element`
    * @param onChoose called with the id of a context
    */
   constructor(root, beside, source, table, onChoose) {
@@ -39,7 +39,7 @@ export class RoutingPage {
     setHidden(this.#bar, isNone)
     setHidden(this.#grid, isNone)
     setHidden(this.#empty, !isNone)
-    // A list that somebody has opened stays as it is.
+    // An unchanged list is not replaced: the user may have it open.
     const listed = JSON.stringify(contexts.map(({ context: { objectId, name }, hosted }) => [objectId, name, hosted]))
     if (listed === this.#listed) return
     this.#listed = listed
@@ -61,7 +61,7 @@ export class RoutingPage {
     this.#select.value = contextId
   }
 
-  /** Says something until something else, or nothing, is said about the same. @param kind `info`, `warn` or `bad` */
+  /** Shows a notice; it replaces the one about the same subject. An empty text removes it. @param kind `info`, `warn` or `bad` */
   say(about, kind, text = "") {
     if (text === (this.#said.get(about)?.textContent ?? "")) return
     this.#said.get(about)?.remove()
@@ -74,7 +74,7 @@ export class RoutingPage {
     setHidden(this.#notices, this.#said.size === 0)
   }
 
-  /** Tells who routes a context, and how much there is of it. @param agentName `(agentId) => name` */
+  /** Shows the router of a context, and its numbers of nodes and associations. @param agentName `(agentId) => name` */
   describe({ hosted, router, otherRouters, context, nodes }, associationCount, agentName) {
     const who = hosted ? "Routed by this gateway" : router ? `Routed by ${agentName(router)}` : "Router unknown"
     replace(this.#facts,
@@ -104,7 +104,7 @@ export class RoutingPage {
     setHidden(this.#legend, items.length === 0)
   }
 
-  /** Tells what of a plan is not drawn, or that there are no edges. */
+  /** Shows how much of a plan is not drawn, or that there are no edges. */
   rest({ hidden, edges }, isHosted) {
     const all = [
       hidden.edges > 0 && plural(hidden.edges, "association"),
@@ -116,7 +116,7 @@ export class RoutingPage {
     replace(this.#rest, edges.length === 0 && hint)
   }
 
-  /** Shows that a context has nothing to draw. */
+  /** Shows a placeholder instead of the graph: the context has no sources and no actors. */
   showNoNodes(context) {
     replace(this.#rest)
     replace(this.canvas, noNodes(context.name))

@@ -1,4 +1,4 @@
-// An IO source that is chosen: its values over time, and its rates, agreed and measured.
+// The chosen IO source: its values over time, and its agreed and measured rates.
 
 import { h, replace, setHidden, setText } from "./dom.js"
 import { Plots } from "./plot.js"
@@ -11,7 +11,7 @@ import { numbers } from "./value-history.js"
 const maximumNumbers = 3
 const numeral = /^\s*-?\d+(\.\d+)?([eE][+-]?\d+)?\s*$/
 
-/** The numbers in an IO value, `[[name, number]]`: the value itself without a name, or its members; octets as text. */
+/** Returns the numbers in an IO value or its octets as text, `[[name, number]]`. The value itself has an empty name. */
 export function valueNumbers(data) {
   if (data?.encoding !== undefined) {
     const text = octets(data)
@@ -45,8 +45,8 @@ export class SourceCard {
   /**
    * Shows a source, or nothing.
    *
-   * @param source `{ id, name, agreed, measured, last, series }`: the agreed rate of its associations, null where they differ and
-   *   undefined where there is none; of `SourceRates.of`; a text; `[[name, points]]`
+   * @param source `{ id, name, agreed, isAssociated, measured, last, series }`: `agreed` is the rate of its associations, null if
+   *   they differ, undefined if there is none; `measured` is of `SourceRates.of`, `last` a text, `series` `[[name, points]]`
    */
   draw(source) {
     setHidden(this.element, source === undefined)

@@ -1,4 +1,4 @@
-// The associations of a context as a table: what the graph shows, for those who listen or have a small screen.
+// The associations of a context as a table: the content of the graph for screen readers and small screens.
 
 import { clock, h, replace, setHidden, setText } from "./dom.js"
 import { SmallPlot } from "./plot.js"
@@ -10,7 +10,7 @@ const marks = { added: ["would be added", "ok"], removed: ["would be removed", "
 export class AssociationsTable {
   element
   #body = h("tbody", {})
-  /** The cells of last values, by the ids of sources, with the measured rates and the pictures beside them. */
+  /** By source id, the cells with the last value, the measured rate and the plot of each association. */
   #cells = new Map()
   #drawn = ""
 
@@ -21,7 +21,7 @@ export class AssociationsTable {
       h("div", { className: "table-scroll", tabIndex: 0, role: "group", "aria-label": "Associations, a table" }, table))
   }
 
-  /** @param edges that the graph shows @param nameOf of a source or an actor, by its id */
+  /** Draws the rows. @param edges of the graph @param nameOf returns the name of a source or an actor by its id */
   draw(edges, nameOf) {
     const shown = edges.filter(({ isReal, mark }) => isReal || mark === "added")
     const rows = shown.map((edge) => ({ ...edge, source: nameOf(edge.sourceId), actor: nameOf(edge.actorId) }))
@@ -44,7 +44,7 @@ export class AssociationsTable {
     }))
   }
 
-  /** @param values `{text, time}` by the ids of sources */
+  /** Shows the last values. @param values `{text, time}` by source id */
   show(values) {
     for (const [sourceId, { text, time }] of values) {
       for (const { value } of this.#cells.get(sourceId) ?? []) {
@@ -54,7 +54,7 @@ export class AssociationsTable {
     }
   }
 
-  /** Shows measured rates and the last minutes. @param measure `(sourceId, rate)`, as of `SourceRates.of` @param pointsOf `(sourceId)` */
+  /** Updates measured rates and plots. @param measure `(sourceId, rate)`, as of `SourceRates.of` @param pointsOf `(sourceId)` */
   measure(measure, pointsOf) {
     const now = Date.now()
     for (const [sourceId, cells] of this.#cells) {

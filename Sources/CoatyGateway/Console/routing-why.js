@@ -1,16 +1,16 @@
-// Why a source and an actor of a context are associated, or are not; why an actor gets nothing; and the context's rules.
+// Explains why a source and an actor are associated or not, and why an actor gets nothing; and shows the context's rules.
 
 import { explainActor, namesText } from "./actor-explanation.js"
 import { h, plural, replace, setHidden } from "./dom.js"
 import { explain } from "./explanation.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
 
-/** How many sources, and how many actors, can be chosen from. */
+/** Maximum number of sources, and of actors, in the selects. */
 const maximumOptions = 1000
-/** How many actors without a source have a button. */
+/** Maximum number of actors without a source that have a button. */
 const maximumIdle = 4
 
-/** "Why?" for a pair that is chosen by two selects, or in the graph; and for an actor, over all sources. */
+/** The card "Why?" for a source and an actor, chosen by selects or in the graph, or for an actor over all sources. */
 export class Why {
   element
   #app
@@ -29,7 +29,7 @@ export class Why {
   #turn = 0
 
   /**
-   * @param callbacks `onChoose({sourceId, actorId})`, `onExplained({sourceId, actorId, isAssociated})`, null where it no longer holds;
+   * @param callbacks `onChoose({sourceId, actorId})`, `onExplained({sourceId, actorId, isAssociated})`, null when it is outdated;
    *   `measure(sourceId, rate)`, as of `SourceRates.of`
    */
   constructor(app, callbacks) {
@@ -63,7 +63,7 @@ export class Why {
     return { sourceId: this.#selects.sources.value || undefined, actorId: this.#selects.actors.value || undefined }
   }
 
-  /** Takes the sources and actors of a context. @param nodes of `graphNodes` @param associations `[{sourceId, actorId, rate}]` */
+  /** Updates the sources and actors of a context. @param nodes of `graphNodes` @param associations `[{sourceId, actorId, rate}]` */
   take(contextId, nodes, associations) {
     if (contextId !== this.#contextId) this.clear()
     this.#contextId = contextId
@@ -90,7 +90,11 @@ export class Why {
     }
   }
 
-  /** Takes a click in the graph: an actor after a source asks. @param side `sources` or `actors` */
+  /**
+   * Handles a click in the graph. A click on an actor also asks “Why?” if a source is chosen or the actor has no associations.
+   *
+   * @param side `sources` or `actors`
+   */
   choose(side, id) {
     const select = this.#selects[side]
     select.value = select.value === id ? "" : id
@@ -104,7 +108,7 @@ export class Why {
     return !this.#associations.some((association) => association.actorId === actorId)
   }
 
-  /** Offers the actors that get nothing, each with a button that tells why. */
+  /** Shows buttons that explain why actors without associations get nothing. */
   #offerIdle() {
     const fed = new Set(this.#associations.map(({ actorId }) => actorId))
     const idle = this.#nodes.flatMap(({ actors }) => actors).filter(({ id }) => !fed.has(id))
@@ -127,13 +131,13 @@ export class Why {
       rest > 0 && h("p", { className: "muted" }, `${plural(rest, "other actor gets", "other actors get")} nothing: choose one above.`))
   }
 
-  /** Forgets the answer. */
+  /** Removes the answer. */
   clear() {
     this.#turn += 1
     replace(this.#answer)
   }
 
-  /** Forgets it, and says so. */
+  /** Removes the answer, and calls `onExplained` with null. */
   forget() {
     this.clear()
     this.#callbacks.onExplained(null)
@@ -168,7 +172,7 @@ export class Why {
     return (await this.#app.rest(`v1/routing/contexts/${encodeURIComponent(this.#contextId)}/explain?${query}`)).json
   }
 
-  /** Tells why an actor gets nothing, or what it gets. */
+  /** Explains why an actor gets nothing, or what it gets. */
   async #askAll(actorId) {
     this.clear()
     const turn = this.#turn
@@ -205,7 +209,7 @@ function partList(parts) {
       h("span", { className: "visually-hidden" }, holds ? "Yes: " : "No: "), h("span", {}, text), partList(parts))))
 }
 
-/** The rules of a context, to be read. */
+/** The card with the rules of a context. */
 export class Rules {
   element
   #app
@@ -217,7 +221,7 @@ export class Rules {
     this.element = h("details", { className: "card", ontoggle: () => this.#load() }, h("summary", {}, h("h2", {}, "Rules")), this.#list)
   }
 
-  /** @param contextId of a context that is routed here, or undefined */
+  /** Sets the context. @param contextId of a context that this gateway routes; undefined hides the card */
   take(contextId) {
     setHidden(this.element, contextId === undefined)
     if (contextId === this.#contextId) return

@@ -1,4 +1,4 @@
-// IO routing: which source of a context feeds which actor, how values pass, and what a change would do.
+// The view of IO routing: the associations of a context, the values of its sources, and the effects of a change.
 
 import { Coalesced } from "./coalesced.js"
 import { frames, plural, replace, setHidden } from "./dom.js"
@@ -16,9 +16,9 @@ import { SourceRates } from "./source-rates.js"
 import { Histories } from "./value-history.js"
 
 const drawsPerSecond = 5
-/** How long to wait before the gateway is asked about what changes, in milliseconds: all changes until then are one. */
+/** Milliseconds before a change is loaded from the gateway. Changes within this time share one request. */
 const refreshSpacing = 300
-/** How many contexts can be chosen from. */
+/** Maximum number of contexts in the list. */
 const maximumContexts = 500
 /** Milliseconds between two updates of measured rates and plots. */
 const measuringInterval = 1000
@@ -33,33 +33,33 @@ export const view = {
 
 class Routing {
   #app
-  /** The chosen context as the gateway has it, `{context, hosted, router, otherRouters, nodes}`. */
+  /** The gateway's answer for the chosen context, `{context, hosted, router, otherRouters, nodes}`. */
   #chosen
   #chosenId
-  /** The one that somebody chose: it may be away for a while, when its router is started anew. */
+  /** The id that the user chose. The context may be missing for a while, for example when its router restarts. */
   #wantedId
   #associations = new Associations()
   #marks = null
-  /** What the graph shows of the chosen context. */
+  /** The nodes of the chosen context, of `graphNodes`. */
   #nodes = []
   #names = new Map()
-  /** The last values of the sources that are drawn, `{data, time}`, and which of them are not shown yet. */
+  /** The last values of the drawn sources by id, `{data, time}`, and the ids whose values are not shown yet. */
   #values = new Map()
   #fresh = new Set()
   #drawnSources = new Set()
-  /** The numbers that sources have sent, how often they send, and the agreed rates. */
+  /** The numeric values, the measured rates and the agreed rates of sources. */
   #histories = new Histories()
   #rates = new SourceRates()
   #agreed = new Map()
   #measuring
   #isShown = false
-  /** How often the context was saved here. */
+  /** Number of attempts to save a context on this page. */
   #saves = 0
-  /** Ends what is observed while the view is shown, and what is observed of the chosen context. */
+  /** End the subscriptions of the view when it is hidden, and those of the chosen context. */
   #shown = new AbortController()
   #following = new AbortController()
   #isFollowed = false
-  /** Whether the chosen context is there, as far as is known: nobody asks for one that is gone. */
+  /** Whether the last list contained the chosen context. Otherwise it is not requested. */
   #isListed = false
   #lists = new Coalesced(() => this.#loadList(), refreshSpacing)
   #refreshes = new Coalesced(() => this.#load(), refreshSpacing)
@@ -208,18 +208,18 @@ class Routing {
       const isOther = explained && explained.isAssociated !== this.#associations.has(explained.sourceId, explained.actorId)
       if (isOther) this.#why.forget()
       this.#request()
-      // Who changes associations may have changed the context.
+      // The associations may have changed because the context did.
       this.#refreshes.request()
     }
     const report = (error) => this.#page.say("associations", "warn", error && `Associations are not shown: ${error.detail ?? error.message}`)
     await watchAssociations(this.#app.client, this.#chosenId, signal, this.#associations, changed, report)
     if (signal.aborted) return
-    // The context is gone, but it may be back already.
+    // The context was removed, but may have been advertised again.
     this.#isFollowed = this.#isListed = false
     this.#lists.request()
   }
 
-  /** @param isForced whether to drop what was edited */
+  /** Loads the chosen context. @param isForced whether to discard the edits */
   async #load(isForced = false) {
     const id = this.#chosenId
     const saves = this.#saves
@@ -237,7 +237,7 @@ class Routing {
       return this.#fail("context", error)
     }
     if (id !== this.#chosenId || !this.#isShown) return
-    // What was saved meanwhile is newer than this.
+    // The answer may be older than a context that was saved in the meantime.
     if (saves !== this.#saves) return this.#refreshes.request()
     this.#page.say("context")
     this.#chosen = answer.json
@@ -334,7 +334,7 @@ class Routing {
     this.#fresh.clear()
   }
 
-  /** Shows rates and plots as they are now. */
+  /** Updates measured rates and plots. */
   #measure() {
     if (document.hidden) return
     const measure = (id, rate) => this.#rates.of(id, performance.now(), rate)

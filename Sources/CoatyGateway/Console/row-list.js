@@ -1,12 +1,12 @@
-// Rows to choose from: elements that are made once, and then show other entries.
+// A list of rows whose elements are created once and reused for other entries.
 
 import { h, isNarrow, setHidden, setText } from "./dom.js"
 
 /**
- * What a row shows: the texts of its cells, of which the one that is a tag may have a pattern or a kind, and the one that is a
- * picture is drawn; or a note.
+ * A list of rows.
  *
- * A cell may consist of parts with separate texts. A part with `pick` has its own click action.
+ * A `Row` is either a note or the texts of its cells. The tag cell may have a pattern or a kind; `drawPicture` draws the picture
+ * cell. A `Cell` may consist of parts with separate texts. A part with `pick` has its own click action.
  *
  * @typedef {string | { className: string, parts: { className?: string, pick?: string }[] }} Cell
  * @typedef {{ cells: (string | string[])[], pattern?: string, kind?: string, isDimmed?: boolean,
@@ -24,7 +24,7 @@ export class RowList {
    * @param {HTMLElement} list
    * @param {Cell[]} cells the class names of a row's cells
    * @param {(entry: any) => void} open called with the entry whose row was pressed
-   * @param {(entry: any) => Row} describe
+   * @param {(entry: any) => Row} describe returns the row of an entry
    * @param {(entry: any, pick: string) => void} [pick] called with the entry when the user clicks a part with `pick`
    */
   constructor(list, cells, open, describe, pick) {
@@ -36,7 +36,7 @@ export class RowList {
     list.addEventListener("keydown", (event) => this.#move(event))
   }
 
-  /** Shows entries, the first on top, of which one may be opened. */
+  /** Shows entries, and highlights the opened one. */
   draw(entries, opened) {
     while (this.#rows.length < entries.length) this.#append()
     this.#rows.forEach((row, place) => {
@@ -47,7 +47,7 @@ export class RowList {
   }
 
   /**
-   * Puts the focus on the row of the first entry that is wanted.
+   * Focuses the row of the first entry that matches.
    *
    * @returns whether there is one
    */
@@ -57,7 +57,7 @@ export class RowList {
     return row !== undefined
   }
 
-  /** Moves the focus between the rows. */
+  /** Moves the focus between the rows with the arrow keys, Home and End. */
   #move(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return
     const buttons = this.#rows.map(({ button }) => button).filter((button) => button.checkVisibility())
@@ -111,8 +111,8 @@ export class RowList {
 }
 
 /**
- * Returns the part of a row with `pick` at the position of a click, because not all browsers dispatch clicks to the children of a
- * button. A key press, and a click on a narrow screen, opens the row.
+ * Returns the part with `pick` at the position of a click: not all browsers dispatch clicks to the children of a button. Returns
+ * undefined for a key press and on narrow screens, which open the row.
  */
 function partAt(button, { detail, clientX, clientY }) {
   if (detail === 0 || isNarrow()) return undefined

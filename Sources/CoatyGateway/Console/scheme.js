@@ -1,4 +1,4 @@
-// The colour scheme that the user has chosen. It is applied before the page is drawn, if the browser supports `blocking="render"`.
+// The color scheme that the user has chosen. It is applied before the page is drawn, if the browser supports `blocking="render"`.
 
 const key = "coaty-scheme"
 

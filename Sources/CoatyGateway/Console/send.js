@@ -1,4 +1,4 @@
-// Sends an event of any pattern, and shows the curl command for it.
+// The view that sends an event of any pattern, and shows the curl command for it.
 
 import { Answers } from "./answers.js"
 import { curlCommand } from "./curl.js"
@@ -27,7 +27,7 @@ export const view = {
   },
 }
 
-/** The patterns that the user may send. */
+/** Returns the patterns that the user may send. */
 const permitted = (access) => patterns.filter(({ event, isRequest }) => access.may(isRequest ? "request" : "publish", event))
 
 const mayAnswer = (access) => access.may("observe", "call") && access.may("answer", "call")
@@ -40,9 +40,9 @@ class Send {
   #ui
   /** The chosen pattern; undefined if the user may send none. */
   #pattern
-  /** Of each pattern what was typed: the text of its body, and its parameters. */
+  /** Drafts by pattern: the text of the body, and the parameters. */
   #drafts
-  /** The fields that are there: what they are, and their elements. */
+  /** The shown fields with their elements. */
   #fields = []
   #operations = new KnownOperations()
   #offers = new OperationOffers(this.#operations, (name) => this.#chooseOperation(name))
@@ -98,7 +98,7 @@ class Send {
     const label = h("label", { for: id }, typeof field.label === "string" ? field.label : "")
     const error = h("p", { className: "error", id: `${id}-error`, hidden: true })
     const input = inputFor(field, id)
-    // What fills in forms for people may tell only that it has changed.
+    // Programs that fill in forms may dispatch only `change`.
     for (const event of ["input", "change"]) input.addEventListener(event, () => this.#typed(field, input))
     const makeNew = field.makeNew && h("button", {
       className: "button", type: "button",
@@ -115,7 +115,7 @@ class Send {
     return { field, input, label, error, makeNew, element }
   }
 
-  /** Fills in an operation that was offered. */
+  /** Fills in the name of a known operation. */
   #chooseOperation(name) {
     const { field, input } = this.#fields.find(({ field }) => field.id === "operation")
     input.value = name
@@ -150,7 +150,7 @@ class Send {
     this.#refresh()
   }
 
-  /** The body and its frame, or what is wrong with it. */
+  /** Returns the body and its frame, or an error text. */
   #read() {
     const { text, parameters } = this.#draft
     const pattern = this.#pattern
@@ -169,7 +169,7 @@ class Send {
     }
   }
 
-  /** Shows everywhere what was typed, but in the field where it was. */
+  /** Updates everything except the field in which the user types. */
   #refresh(typed) {
     const { parameters } = this.#draft
     const { body, error } = this.#read()
@@ -177,7 +177,7 @@ class Send {
     for (const { field, input, label, error: message, makeNew } of this.#fields) {
       if (field.isParameter) {
         const value = parameters[field.id]
-        // What is still to be typed is no fault until it is sent.
+        // An empty parameter is reported only when the event is sent.
         const isBlank = value === "" || Number.isNaN(value)
         showFault(input, message, isBlank ? undefined : fault(field, value))
         if (field === typed) continue
@@ -185,7 +185,7 @@ class Send {
         else if (!Number.isNaN(value)) input.value = value
         continue
       }
-      // The body is what counts: while it can't be read, nobody knows what a field would change.
+      // Fields edit the body, so they are disabled while it is invalid.
       input.disabled = error !== undefined
       if (makeNew) makeNew.disabled = input.disabled
       if (typeof field.label === "function") setText(label, field.label(body))
@@ -291,7 +291,7 @@ class Send {
   }
 }
 
-/** What there is to begin with. */
+/** Returns the initial draft of a pattern. */
 function draft(pattern) {
   const body = pattern.example()
   return { text: pattern.isText ? body : prettyJSON(body), parameters: { ...pattern.parameters } }

@@ -5,7 +5,7 @@ const key = "coaty-shortcuts"
 /** Used if the browser does not allow storage. */
 let unstored = true
 
-/** Returns whether single keys are shortcuts. People who dictate turn them off. */
+/** Returns whether single-key shortcuts are on. Speech input can trigger them by accident, so users can turn them off. */
 export function areShortcutsOn() {
   try {
     return localStorage.getItem(key) !== "off"

@@ -7,12 +7,12 @@ import { pause, forever } from "./observe.js"
 import { accessPath, rest } from "./rest.js"
 import { forgetToken, keepToken, token, tokenFault } from "./token.js"
 
-/** Milliseconds before a gateway that did not answer is asked again. */
+/** Milliseconds between two attempts to reach the gateway. */
 const retryTime = 1000
-/** The statuses that another token may change. */
+/** Statuses after which the form is shown, because another token may help. */
 const refusals = [401, 403, 421, 429]
 
-/** Builds a form for a token. `submit` returns what is wrong with it. */
+/** Builds a form for a token. `submit` returns an error text, or undefined if the token is accepted. */
 export function tokenForm(submit, label = "Sign in") {
   const error = h("p", { className: "error", id: "token-error", role: "alert", hidden: true })
   const input = h("input", {
@@ -39,7 +39,7 @@ export function tokenForm(submit, label = "Sign in") {
   return { form, input, refuse }
 }
 
-/** Keeps a token if the gateway accepts it. @returns what is wrong with it; undefined if nothing is */
+/** Keeps a token if the gateway accepts it. @returns an error text; undefined if it is accepted */
 export async function tryToken(text) {
   const before = token()
   keepToken(text)
@@ -56,7 +56,7 @@ export async function tryToken(text) {
 /**
  * Waits until the gateway accepts the user, and asks for a token if it needs one.
  *
- * @param {HTMLElement} main where the form is shown
+ * @param {HTMLElement} main the element that contains the form
  * @param {() => void} onAsk called when the form is shown
  * @returns {Promise<Access>} what the user may do
  */

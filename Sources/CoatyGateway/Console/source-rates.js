@@ -3,19 +3,19 @@
 import { duration } from "./dom.js"
 import { rateText } from "./routing-model.js"
 
-/** The mean of at most so many intervals … */
+/** Maximum number of intervals over which the mean is taken. */
 const maximumIntervals = 20
-/** … within so many milliseconds, or the last one. */
+/** The time that these intervals cover at most, in milliseconds. The last interval always counts. */
 const window = 60_000
-/** A source is silent if it takes so many times its interval, and at least so many milliseconds. */
+/** A source is silent after this many intervals, and at least `silentTime` milliseconds, without a value. */
 const silentIntervals = 3
 const silentTime = 3000
 
 export class SourceRates {
-  /** The times of the last values, by source. */
+  /** The times of the last values in milliseconds, by source. */
   #times = new Map()
 
-  /** @param {number} now in milliseconds of a clock that only goes forward */
+  /** Notes a value. @param {number} now in milliseconds of a monotonic clock */
   take(sourceId, now) {
     const times = this.#times.get(sourceId) ?? []
     times.push(now)
@@ -32,11 +32,11 @@ export class SourceRates {
   }
 
   /**
-   * What was measured.
+   * Returns the measured rate of a source.
    *
    * @param {number | undefined} agreed the agreed interval in milliseconds
-   * @returns `{ interval, silence, isSilent }` in milliseconds: the mean interval, undefined after a single value, and the time
-   *   since the last value; undefined if there was no value
+   * @returns `{ interval, silence, isSilent }` in milliseconds: the mean interval, undefined after a single value, and the
+   *   time since the last value; undefined if there was no value
    */
   of(sourceId, now, agreed) {
     const times = this.#times.get(sourceId)

@@ -1,23 +1,23 @@
-// A small picture of a rate over the last two minutes, and the curves and scales of all pictures.
+// A small chart of a rate over the last two minutes, and the curves and scales of all charts.
 
 import { s } from "./dom.js"
 import { rateText, span } from "./rates.js"
 
 const width = 240
 const height = 48
-/** What is left above the line, so that it is not cut. */
+/** Space above the line in pixels, so that the stroke is not cut off. */
 const inset = 2
-/** A scale of values has at most so many steps, each 2, 5 or 10 times a power of ten. */
+/** Maximum number of steps of a scale, before its bounds are rounded outwards. */
 const maximumSteps = 5
 
-/** The end of a scale that begins at 0: the next of 1, 2, 5, 10, 20, 50 … that a rate does not reach beyond. */
+/** Returns the end of a scale that begins at 0: the smallest of 1, 2, 5, 10, 20, 50 … that is not below the rate. */
 export function scaleEnd(rate) {
   if (rate <= 1) return 1
   const power = 10 ** Math.floor(Math.log10(rate))
   return [1, 2, 5, 10].map((step) => step * power).find((end) => rate <= end)
 }
 
-/** A scale with round bounds for values that need not begin at 0: `{ begin, end }`. */
+/** Returns a scale `{ begin, end }` for values from `low` to `high`, in steps of 1, 2 or 5 times a power of ten. */
 export function scaleOf(low, high) {
   const size = high - low || Math.abs(high) || 1
   if (!Number.isFinite(size)) return { begin: low, end: high }
@@ -29,10 +29,10 @@ export function scaleOf(low, high) {
 }
 
 /**
- * The runs of points between which there are rates, as coordinates in the picture.
+ * Returns the runs of consecutive points with rates, as coordinates in the chart.
  *
- * @param {number} begin the value at the bottom @param {number} end that at the top
- * @param {number} time how much time the picture shows, in milliseconds
+ * @param {number} begin the value at the bottom @param {number} end the value at the top
+ * @param {number} time the time that the chart covers, in milliseconds
  */
 export function runs(points, now, end, begin = 0, time = span) {
   const runs = [[]]
@@ -45,13 +45,13 @@ export function runs(points, now, end, begin = 0, time = span) {
 
 const d = (run) => run.map(([x, y], index) => `${index === 0 ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}`).join("")
 
-/** A line over time, and the area below it; `draw` draws it anew. */
+/** A line over time, and the area below it. */
 export class Curve {
   #area = s("path", { class: "spark-area" })
   #line = s("path", { class: "spark-line" })
   element
 
-  /** @param {string} className that of the picture, beside `spark` */
+  /** @param {string} className added to `spark` */
   constructor(className = "") {
     const attributes = { class: `spark ${className}`.trim(), viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" }
     this.element = s("svg", attributes, this.#area, this.#line)
@@ -59,9 +59,9 @@ export class Curve {
 
   /**
    * @param {{time: number, rate: number | null}[]} points
-   * @param {number} now the time at the right side
+   * @param {number} now the time at the right edge
    * @param {{begin: number, end: number}} scale
-   * @param {number} time how much time the picture shows, in milliseconds
+   * @param {number} time the time that the chart covers, in milliseconds
    */
   draw(points, now, { begin, end }, time) {
     const shown = runs(points, now, end, begin, time)
@@ -70,13 +70,13 @@ export class Curve {
   }
 }
 
-/** The picture of a rate. */
+/** The chart of a rate. */
 export class Sparkline {
   #curve = new Curve()
   #label
   #unit
 
-  /** @param {string} unit what follows a number when it is read out */
+  /** @param {string} unit follows a number in the accessible name */
   constructor(label, unit = " a second") {
     this.#label = label
     this.#unit = unit
@@ -90,7 +90,7 @@ export class Sparkline {
 
   /**
    * @param {{time: number, rate: number | null}[]} points
-   * @param {number} now the time at the right side.
+   * @param {number} now the time at the right edge
    */
   draw(points, now) {
     const highest = Math.max(0, ...points.map(({ rate }) => rate ?? 0))

@@ -2,9 +2,9 @@
 
 const interval = 1000
 
-/** Dispatches `change` for each answer of `GET v1/status`; `latest` is the last one. */
+/** The polled `GET v1/status`. Dispatches `change` after each attempt. */
 export class Status extends EventTarget {
-  /** The last answer; undefined before the first, and while the gateway is away. */
+  /** The last answer; undefined before the first one, and while the gateway does not answer. */
   latest
   #client
   #rest
@@ -23,7 +23,7 @@ export class Status extends EventTarget {
 
   #restart() {
     clearTimeout(this.#timer)
-    // Nobody looks, or the connection knows already that the gateway is away.
+    // The page is hidden, or the connection already shows that the gateway does not answer.
     if (document.hidden || this.#client.state !== "online") return this.#update(document.hidden ? this.latest : undefined)
     this.#ask()
   }

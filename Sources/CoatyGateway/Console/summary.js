@@ -1,8 +1,8 @@
-// What an event is about, in a line. Agents may send anything: whatever an event holds, these are texts.
+// Summaries of events. Agents may send any data, so that every function returns texts for every type of value.
 
 import { line, plural, shortId } from "./dom.js"
 
-/** The events of the traffic, in the order in which people look for them. */
+/** The events of the subscription `traffic`, in the order of their filter chips. */
 export const trafficEvents = [
   "advertise", "deadvertise", "channel", "discover", "resolve", "query", "retrieve", "update", "complete",
   "call", "return", "associate", "iovalue",
@@ -10,16 +10,16 @@ export const trafficEvents = [
 
 const responses = { discover: "resolve", query: "retrieve", update: "complete", call: "return" }
 
-/** Whether an event is answered by others. */
+/** Returns whether an event is a request. */
 export const isRequest = (event) => Object.hasOwn(responses, event)
 
-/** Whether an event answers another one. */
+/** Returns whether an event is a response. */
 export const isResponse = (event) => Object.values(responses).includes(event)
 
 /** Returns the request pattern of a request or response; undefined for other events. */
 export const requestOf = (event) => (isRequest(event) ? event : Object.keys(responses).find((request) => responses[request] === event))
 
-/** What it is about: the name of an object, an operation, a value. */
+/** Returns the subject of an event, such as the name of an object, an operation or a value. */
 export const subject = (frame, names) => subjectParts(frame, names).join("")
 
 /** Returns the subject in two parts: the channel or the operation, and the rest. @returns {[string, string]} */
@@ -54,29 +54,29 @@ function content(frame, names) {
   }
 }
 
-/** The type of what it is about. */
+/** Returns the object type of an event, or the topic of a raw event. */
 export function kind(frame) {
   if (frame.event === "raw") return line(frame.topic, 100)
   const object = frame.data.object ?? list(frame.data.objects)[0]
   return typeof object?.objectType === "string" ? line(object.objectType, 100) : ""
 }
 
-/** The id of who sent it; an IO value comes from its source. */
+/** Returns the id of the sender; for an IO value, of its source. */
 export function senderId(frame) {
   return frame.sourceId ?? frame.ioSourceId
 }
 
-/** Who sent it. */
+/** Returns the name of the sender. */
 export function sender(frame, names) {
   const id = senderId(frame)
   return id === undefined ? "" : names.of(id)
 }
 
-/** Octets, in base64, as text where they are some, else how many they are. */
+/** Returns octets in base64 as text, or their number if they are not UTF-8. */
 export function octets({ value }) {
   if (typeof value !== "string") return ""
   try {
-    // A part of base64 that stands for whole octets.
+    // 400 characters of base64 are 300 whole octets.
     const bytes = Uint8Array.from(atob(value.slice(0, 400)), (character) => character.charCodeAt(0))
     return line(new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true }))
   } catch {
@@ -95,7 +95,7 @@ export function octetsText({ value }) {
   }
 }
 
-/** The name of an object, or the beginning of its id. */
+/** Returns the name of an object, or the beginning of its id. */
 export function objectName(object) {
   const name = typeof object?.name === "string" ? line(object.name) : ""
   return name.trim() === "" ? shortId(object?.objectId) : name
@@ -116,7 +116,7 @@ function failure(error) {
   return typeof error === "object" && error !== null ? line(`${line(error.code, 20)} ${line(error.message)}`) : line(error)
 }
 
-/** Without the brackets of a list. */
+/** Returns parameters as text, a list without its brackets. */
 function parameters(value) {
   return Array.isArray(value) ? line(value).replace(/^\[ ?/, "").replace(/ ?]$/, "") : line(value)
 }

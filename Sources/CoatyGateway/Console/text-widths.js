@@ -1,11 +1,11 @@
-// How wide texts are, measured once each.
+// A cache of text widths.
 
-/** How many widths are kept; when there are more, all are measured anew. */
+/** Maximum number of cached widths. When it is reached, the cache is cleared. */
 export const maximumWidths = 20_000
 
 export class TextWidths {
   #measure
-  /** By style, and then by text. */
+  /** Widths by style, then by text. */
   #widths = new Map()
   #count = 0
 

@@ -1,4 +1,4 @@
-// What the feed has heard, and what it shows of that while it stands still.
+// The events of the feed, and those that it shows while it is stopped.
 
 import { Ring } from "./ring.js"
 import { requestOf } from "./summary.js"
@@ -7,34 +7,34 @@ import { requestOf } from "./summary.js"
 const familyOf = ({ op, event }) => (op === "gap" ? op : requestOf(event) ?? event)
 
 /**
- * Why it stands still: it was asked to, an event is opened, or somebody points at the list, which must not slip away.
+ * Why the timeline is stopped: the user paused it, an event is opened, or the pointer or the focus is in the list.
  *
  * @typedef {"asked" | "opened" | "held"} Reason
  */
 
 /**
- * Keeps the newest events, and gaps among them; goes on hearing while it stands still.
+ * The newest events and gaps. While the timeline is stopped, it still takes events, but shows only earlier ones.
  *
- * Each group of kinds has its own ring: a flood of IO values does not push out calls.
+ * Each group of kinds has its own ring, so that a flood of IO values does not displace calls.
  */
 export class Timeline {
-  /** By group. Items are numbered across all groups. */
+  /** Rings by group. Items are numbered across all groups. */
   #rings = new Map()
   #total = 0
-  /** Undefined while it goes on. */
+  /** Undefined unless it is stopped. */
   #pause
-  /** Where it was paused, and what came meanwhile. */
+  /** Where it was paused, and the number of events in the meantime. */
   #marks = []
   #gaps = 0
-  /** How many events are known to be missing. */
+  /** Number of events that gaps have reported as dropped. */
   dropped = 0
 
-  /** How many events have come. */
+  /** Number of events that were added, without gaps. */
   get events() {
     return this.#total - this.#gaps
   }
 
-  /** How many are kept. */
+  /** Number of kept events and gaps. */
   get kept() {
     let kept = 0
     for (const ring of this.#rings.values()) kept += ring.length
@@ -53,18 +53,18 @@ export class Timeline {
     ring.push({ number: this.#total, at, frame }, frame.size)
   }
 
-  /** @returns {Reason | undefined} undefined while it goes on */
+  /** @returns {Reason | undefined} undefined unless it is stopped */
   get reason() {
     return this.#pause?.reason
   }
 
-  /** Whether it stands still until somebody wants it to go on. */
+  /** Whether it stays stopped until the user resumes it or closes the event. */
   get isPaused() {
     return this.#pause !== undefined && this.#pause.reason !== "held"
   }
 
   /**
-   * Stands still. What does so already keeps what it shows.
+   * Stops the timeline. If it is stopped already, only the reason changes.
    *
    * @param {Reason} reason
    */
@@ -73,7 +73,7 @@ export class Timeline {
     else this.#pause = { reason, at: this.#total, gaps: this.#gaps, items: this.#newest(() => true, Infinity) }
   }
 
-  /** Goes on, behind a mark where it was paused and something has come. */
+  /** Continues. If it was paused and events were added since then, a mark shows where. */
   resume() {
     const missed = this.missed()
     if (this.isPaused && missed.came > 0) this.#marks.push({ number: this.#pause.at, end: this.#total, ...missed })
@@ -82,7 +82,7 @@ export class Timeline {
     this.#pause = undefined
   }
 
-  /** How many events have come since it stands still, and how many of them are no longer kept. */
+  /** Returns the number of events since it was stopped, and how many of them are no longer kept. */
   missed() {
     const { at, gaps } = this.#pause
     const came = this.#total - at - (this.#gaps - gaps)
@@ -94,7 +94,7 @@ export class Timeline {
     return { came, gone: came - kept }
   }
 
-  /** Forgets what is kept, and goes on. */
+  /** Removes all events, and continues. */
   clear() {
     this.#pause = undefined
     this.#marks = []
@@ -107,7 +107,7 @@ export class Timeline {
     return ring?.filter(({ frame }) => frame.correlationId === correlationId, limit) ?? []
   }
 
-  /** Returns an item that matches; undefined if there is none. */
+  /** Returns the newest item that matches; undefined if there is none. */
   find(isWanted) {
     return this.#newest(isWanted, 1)[0]
   }
@@ -135,10 +135,10 @@ export class Timeline {
   }
 
   /**
-   * What there is to be shown, the newest first: items `{ at, frame }`, and marks `{ came, gone }` between them.
+   * Returns the entries to show, newest first: items `{ at, frame }`, and marks `{ came, gone }` between them.
    *
-   * @param {(item: any) => boolean} isWanted
-   * @param {number} limit how many at most
+   * @param {(item: any) => boolean} isWanted selects the items
+   * @param {number} limit maximum number of entries
    */
   entries(isWanted, limit) {
     const last = this.#pause?.at ?? this.#total
@@ -151,7 +151,7 @@ export class Timeline {
       push(item)
     }
     while (marks.length > 0 && marks.at(-1).number >= first) push(marks.pop())
-    // The feed was paused before what is kept.
+    // A pause before the oldest kept item is shown at the end.
     if (marks.length > 0) push(marks.at(-1))
     return entries
   }

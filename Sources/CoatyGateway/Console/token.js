@@ -55,7 +55,7 @@ function decoded(text) {
   }
 }
 
-/** Returns what is wrong with the form of a token; undefined if nothing is. */
+/** Returns an error text for a malformed token; undefined if it is well-formed. */
 export function tokenFault(text) {
   if (text === "") return "Enter a token."
   return /^[\x21-\x7e]+$/.test(text) ? undefined : "A token has only letters, digits and punctuation, without spaces. Copy it again."

@@ -2,19 +2,19 @@
 
 /** How long values are kept, in milliseconds. */
 export const keptTime = 600_000
-/** Values that follow each other within this time are one point, in milliseconds. */
+/** Values within this time after a point are merged into it, in milliseconds. */
 export const pointTime = 500
-/** Maximum number of series; those of the owner that has had no value for longest go. */
+/** Maximum number of series. Beyond it, the owner whose last value is oldest loses all its series. */
 export const maximumSeries = 200
-/** Maximum number of series of one object. */
+/** Maximum number of series of one owner. */
 export const maximumSeriesOfOwner = 12
-/** How deep numbers are looked for in a property. */
+/** Maximum depth of objects in which numbers are found. */
 const maximumDepth = 3
 
 /** The values of one property or source. */
 export class Series {
-  /** `{ time, value, low, high }`, the oldest first. A point holds the last value of its time, and the extremes; the value null begins
-   * a time in which nobody observed it. */
+  /** `{ time, value, low, high }`, oldest first. A point has the last value of its time, and the extremes. The value null marks
+   * the begin of a time without observation. */
   points = []
 
   take(time, value) {
@@ -27,12 +27,12 @@ export class Series {
     this.forget(time)
   }
 
-  /** Ends the line: nobody knows the value from now on. */
+  /** Ends the line, because the value is no longer observed. */
   interrupt(time) {
     if (this.points.length > 0 && this.points.at(-1).value !== null) this.points.push({ time, value: null, low: Infinity, high: -Infinity })
   }
 
-  /** Removes old points, except the one whose value held when the kept time began. */
+  /** Removes old points, except the one whose value was current when the kept time began. */
   forget(now) {
     let gone = 0
     while (this.points[gone + 1]?.time <= now - keptTime) gone += 1
@@ -42,11 +42,11 @@ export class Series {
 
 /** The series of many owners: objects with numeric properties, or IO sources. */
 export class Histories {
-  /** By owner, the one with the latest value last; then by name. */
+  /** Series by owner, the one with the latest value last, then by name. */
   #owners = new Map()
   #size = 0
 
-  /** @param {string} owner an object id @param {string} name that of the property; empty for an IO source */
+  /** Adds a value. @param {string} owner an object id @param {string} name the path of the property; empty for an IO value */
   take(owner, name, time, value) {
     let series = this.#owners.get(owner)
     if (series === undefined) series = new Map()
@@ -61,7 +61,7 @@ export class Histories {
     while (this.#size > maximumSeries) this.#removeOldest()
   }
 
-  /** Takes the changed numbers of an object. A series begins with the first change: what never changes has none. */
+  /** Adds the changed numbers of an object. A series begins with the first change: constant properties have none. */
   takeChanges(owner, changes, since, now) {
     for (const { property, before, after } of changes) {
       const former = new Map(numbers(before, property))
@@ -74,7 +74,7 @@ export class Histories {
     }
   }
 
-  /** Ends all lines: nobody observes the values from now on. */
+  /** Ends all lines, because the values are no longer observed. */
   interrupt(now) {
     for (const series of this.#owners.values()) for (const one of series.values()) one.interrupt(now)
   }
@@ -83,12 +83,12 @@ export class Histories {
     return this.#owners.get(owner)?.has(name) ?? false
   }
 
-  /** The series of an owner as `[name, points]`. */
+  /** Returns the series of an owner, `[[name, points]]`. */
   of(owner) {
     return [...(this.#owners.get(owner) ?? [])].map(([name, { points }]) => [name, points])
   }
 
-  /** The points of one series; none if there is no such series. */
+  /** Returns the points of one series; an empty array if there is no such series. */
   points(owner, name = "") {
     return this.#owners.get(owner)?.get(name)?.points ?? []
   }
@@ -100,7 +100,7 @@ export class Histories {
   }
 }
 
-/** The finite numbers in a value, as `[path, number]`. */
+/** Yields the finite numbers in a value as `[path, number]`. */
 export function* numbers(value, path, depth = 0) {
   if (typeof value === "number") {
     if (Number.isFinite(value)) yield [path, value]
@@ -109,7 +109,7 @@ export function* numbers(value, path, depth = 0) {
   }
 }
 
-/** The lowest, the highest and the last known value of points; undefined if there are none. */
+/** Returns the lowest, the highest and the last known value of points; undefined if there are none. */
 export function summary(points) {
   const known = points.findLast(({ value }) => value !== null)
   if (known === undefined) return undefined
@@ -118,7 +118,7 @@ export function summary(points) {
   return { low, high, last: known.value }
 }
 
-/** A value as it is shown: up to six digits. */
+/** Returns a value as text, with at most six significant digits. */
 export function numberText(value) {
   const size = Math.abs(value)
   if (size !== 0 && (size >= 1e9 || size < 1e-4)) return value.toExponential(3).replace(/\.?0+e/, "e")
