@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func linksLeadSomewhere() throws {
+    @Test func linkTargetsExist() throws {
         let documents = try Self.documents()
         var count = 0
         for (path, text) in documents {
@@ -66,7 +66,7 @@ import Testing
     }
 
     /// Each command prints what the README shows, except for values that differ from run to run.
-    @Test func firstPageDoesWhatItSays() throws {
+    @Test func readmeCommandsPrintTheShownOutput() throws {
         let readme = try #require(try Self.documents()["README.md"])
         let section = try #require(readme.components(separatedBy: "\n## ").first { $0.hasPrefix("Five minutes") })
         let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0", "--demo", "true"])

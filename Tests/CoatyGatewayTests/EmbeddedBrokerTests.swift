@@ -55,7 +55,7 @@ struct EmbeddedBrokerTests {
         await broker.stop()
     }
 
-    @Test func takenPortLeadsToTheNextOne() async throws {
+    @Test func nextPortIsUsedIfPortIsTaken() async throws {
         let other = try BrokerProcess()
         defer { other.stop() }
         let broker = broker(port: other.port)
@@ -72,7 +72,7 @@ struct EmbeddedBrokerTests {
         await broker.stop()
     }
 
-    @Test func aTakenPortIsAnErrorIfThereIsNoOther() async throws {
+    @Test func startFailsIfTheOnlyAllowedPortIsTaken() async throws {
         let other = try BrokerProcess()
         defer { other.stop() }
         let broker = broker(port: other.port, attempts: 1)
@@ -104,7 +104,7 @@ struct EmbeddedBrokerTests {
         #expect(processes.allSatisfy { !Self.processExists($0) })
     }
 
-    @Test func killedBrokerComesBackOnItsPort() async throws {
+    @Test func killedBrokerIsRestartedOnItsPort() async throws {
         let broker = broker()
         try await broker.start()
         let address = try #require(broker.address)
@@ -121,7 +121,7 @@ struct EmbeddedBrokerTests {
         #expect(!Self.processExists(killed))
     }
 
-    @Test func brokerThatKeepsDyingIsGivenUp() async throws {
+    @Test func restartsStopAfterTheMaximum() async throws {
         let configuration = EmbeddedBroker.Configuration(
             listen: EmbeddedBroker.Address(host: "127.0.0.1", port: 0),
             maxRestarts: 2
@@ -162,7 +162,7 @@ struct EmbeddedBrokerTests {
         await broker.stop()
     }
 
-    @Test func stopWhileTheBrokerIsAwayLeavesNothing() async throws {
+    @Test func stopAfterBrokerCrashLeavesNoProcess() async throws {
         let broker = broker()
         try await broker.start()
         let pid = try #require(broker.processID)
@@ -181,7 +181,7 @@ struct EmbeddedBrokerTests {
         }
     }
 
-    @Test func brokerRunsWithoutPrivilegesInAGroupOfItsOwn() async throws {
+    @Test func brokerRunsUnprivilegedInItsOwnProcessGroup() async throws {
         let broker = broker()
         try await broker.start()
         let pid = try #require(broker.processID)
@@ -193,7 +193,7 @@ struct EmbeddedBrokerTests {
         await broker.stop()
     }
 
-    @Test func childInheritsNothing() async throws {
+    @Test func childInheritsNoDescriptorsEnvironmentOrSignals() async throws {
         let inheritable = open("/dev/null", O_RDONLY)
         defer { close(inheritable) }
         try #require(inheritable > 2 && fcntl(inheritable, F_GETFD) == 0)
@@ -263,7 +263,7 @@ struct EmbeddedBrokerTests {
         #expect(broker.address == nil)
     }
 
-    @Test func lastWordsOfABrokerThatEndsAreInTheError() async throws {
+    @Test func errorContainsOutputOfExitedBroker() async throws {
         let script = try Script("echo 'Error: no such luck' >&2; exit 3")
         let broker = broker(executable: script.path)
         let error = await #expect(throws: EmbeddedBrokerError.self) { try await broker.start() }
@@ -271,7 +271,7 @@ struct EmbeddedBrokerTests {
         #expect(description.contains("ended, exit code 3") && description.contains("Error: no such luck"))
     }
 
-    @Test func brokerThatNeverAnswersIsGivenUpWhenStopped() async throws {
+    @Test func stopKillsABrokerThatNeverAnswers() async throws {
         let script = try Script("trap '' TERM; echo $$; exec sleep 600")
         let journal = LineJournal()
         let broker = broker(executable: script.path, logger: Logger(label: "test") { _ in journal })
@@ -305,7 +305,7 @@ struct EmbeddedBrokerTests {
         #expect(error?.description.contains("cannot listen on 192.0.2.1") == true)
     }
 
-    @Test func openBrokerIsWarnedOfAndReachedOverLoopback() async throws {
+    @Test func openBrokerCausesWarningAndIsReachedOverLoopback() async throws {
         let journal = LineJournal()
         let broker = broker(host: "0.0.0.0", logger: Logger(label: "test") { _ in journal })
         try await broker.start()
@@ -315,7 +315,7 @@ struct EmbeddedBrokerTests {
     }
 
     /// A long line is cut, and neither it nor many lines hold up the broker.
-    @Test func linesOfTheBrokerReachTheLogBounded() async throws {
+    @Test func brokerLogLinesAreForwardedAndTruncated() async throws {
         let script = try Script("head -c 300000 /dev/zero | tr '\\0' x; echo; echo Warning: end; exit 1")
         let journal = LineJournal()
         let broker = broker(executable: script.path, logger: Logger(label: "test") { _ in journal })

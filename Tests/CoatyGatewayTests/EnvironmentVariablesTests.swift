@@ -37,7 +37,7 @@ import Testing
         #expect(description == "COATY_GATEWAY_\(name): there is no such setting; \(end)")
     }
 
-    @Test func ignoresTheVariablesOfKubernetes() throws {
+    @Test func ignoresKubernetesVariables() throws {
         let settings = try GatewaySettings(flags: [:], environment: Self.kubernetes, file: nil)
         #expect(settings.port == 8080 && settings.given.isEmpty)
         // A port is a setting, and one that is none is refused.
@@ -46,7 +46,7 @@ import Testing
         #expect(error(["COATY_GATEWAY_PORT_8080_SSH": "1"]) != nil)
     }
 
-    @Test func formerNamesAndForeignVariablesAreFine() throws {
+    @Test func acceptsFormerNamesAndForeignVariables() throws {
         let environment = ["COATY_GATEWAY_OUTBOX_BYTES": "2000000", "COATY_BROKER": "x", "COATY_GATEWAY": "x"]
         #expect(throws: Never.self) { try GatewaySettings(flags: [:], environment: environment, file: nil) }
     }

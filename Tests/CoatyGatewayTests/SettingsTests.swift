@@ -12,7 +12,7 @@ import Testing
         return try body(url.path)
     }
 
-    @Test func aDrainDelayThatTheStopTimeoutDoesNotHoldIsRefused() throws {
+    @Test func drainDelayBeyondTheStopTimeoutIsRefused() throws {
         #expect(throws: conflict("--drain-delay")) {
             try GatewaySettings(flags: ["drain-delay": "3"], environment: [:], file: nil)
         }
@@ -26,7 +26,7 @@ import Testing
         ConfigurationError(description: "\(place): stop-timeout must be at least 8 seconds longer than drain-delay")
     }
 
-    @Test func flagsGoBeforeEnvironmentBeforeFileBeforeDefaults() throws {
+    @Test func flagsOverrideEnvironmentFileAndDefaults() throws {
         try withFile("host: file\nport: 1\nnamespace: file\n# comment\nname: 'file'\n") { path in
             let settings = try GatewaySettings(
                 flags: ["host": "flag"],
@@ -49,7 +49,7 @@ import Testing
             ("- host\n", "mapping", nil),
         ] as [(String, String, Int?)]
     )
-    func saysWhereAFileIsWrong(_ text: String, _ word: String, _ line: Int?) throws {
+    func fileErrorsNameTheirLocation(_ text: String, _ word: String, _ line: Int?) throws {
         try withFile(text) { path in
             let error = #expect(throws: ConfigurationError.self) {
                 try GatewaySettings(flags: [:], environment: [:], file: path)
@@ -79,7 +79,7 @@ import Testing
         ["embedded-broker-announcement": "true", "embedded-broker-listen": "0.0.0.0:1883", "broker": "mqtt://h"],
         ["embedded-broker-announcement": "true", "embedded-broker-listen": "0.0.0.0:1883", "broker-discovery": "true"],
     ])
-    func refusesWhatCannotBe(_ flags: [String: String]) {
+    func refusesInvalidValuesAndCombinations(_ flags: [String: String]) {
         #expect(throws: ConfigurationError.self) {
             try GatewaySettings(flags: flags, environment: [:], file: nil)
         }
@@ -92,7 +92,7 @@ import Testing
         ["broker-user": "u", "broker-discovery": "true", "broker-discovery-tls": "true"],
         ["embedded-broker-announcement": "true", "embedded-broker-listen": "[::]:1883"],
     ])
-    func takesWhatCanBe(_ flags: [String: String]) throws {
+    func acceptsValidCombinations(_ flags: [String: String]) throws {
         let settings = try GatewaySettings(flags: flags, environment: [:], file: nil)
         #expect(settings.broker?.shouldTryMDNSDiscovery ?? false == settings.isBrokerDiscovered)
     }
@@ -104,7 +104,7 @@ import Testing
         #expect(error?.description.contains("secret") == false)
     }
 
-    @Test func stateAndNodesAreSettings() throws {
+    @Test func stateDirectoryAndNodeLimitAreSettings() throws {
         let none = try GatewaySettings(flags: [:], environment: [:], file: nil)
         #expect(none.stateDirectory == nil && none.limits[.ioNodes].total == 100 && none.routing.contexts.isEmpty)
         let some = try GatewaySettings(
@@ -115,7 +115,7 @@ import Testing
         #expect(some.stateDirectory == "/state" && some.limits[.ioNodes].total == 7)
     }
 
-    @Test func dividesTheDescriptors() throws {
+    @Test func descriptorsAreDividedAmongConnections() throws {
         let few = try DescriptorLimit(descriptors: 1024, agents: 10)
         #expect(2 * few.connections + few.undecided + DescriptorLimit.reserve + 50 <= 1024)
         #expect(few.connections > 280)

@@ -23,12 +23,12 @@ import Testing
 
     private func full(_ times: StrideThrough<Int>) -> [(at: Int, isFull: Bool)] { times.map { ($0, true) } }
 
-    @Test func aFullBufferIsALossAfterSomeTime() {
+    @Test func fullBufferIsReportedAsLossAfterSomeTime() {
         #expect(reports(full(stride(from: 0, through: 190, by: 10)), until: 3000).isEmpty)
         #expect(reports(full(stride(from: 0, through: 200, by: 10)), until: 3000) == [260])
     }
 
-    @Test func momentsWithRoomDoNotCount() {
+    @Test func briefRoomDoesNotResetTheWatch() {
         let samples = stride(from: 0, through: 300, by: 10).map { (at: $0, isFull: $0 % 50 == 0) }
         #expect(reports(samples, until: 3000) == [360])
         let seldom = stride(from: 0, through: 2000, by: 10).map { (at: $0, isFull: $0 % 100 == 0) }
@@ -40,13 +40,13 @@ import Testing
     }
 
     /// The buffer was full all the time, although nobody looked.
-    @Test func aStallOfTheReaderCounts() {
+    @Test func readerStallCountsAsFullTime() {
         #expect(reports([(0, true)], idle: 250, until: 1000) == [60])
         #expect(reports([(0, true)], idle: 150, until: 1000).isEmpty)
     }
 
     /// Messages larger than the buffer fill it each time, and are read at once.
-    @Test func aPauseShowsThatAllWasRead() {
+    @Test func readerPausesPreventLossReports() {
         var watch = CongestionWatch()
         for time in stride(from: 0, through: 2000, by: 10) {
             let now = Self.start + .milliseconds(time)

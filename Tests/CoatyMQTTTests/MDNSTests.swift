@@ -30,7 +30,7 @@ struct MDNSTests {
         }
     }
 
-    @Test func findsWhatIsAnnouncedUntilItIsWithdrawn() throws {
+    @Test func findsBrokersUntilTheirAnnouncementEnds() throws {
         let network = try NetworkNamespace()
         let announcement = try announce(network, "0.0.0.0", 1883)
         let expected = BrokerEndpoint(service: "Coaty MQTT Broker", isIPv6: false, address: "127.0.0.1", port: 1883)
@@ -40,7 +40,7 @@ struct MDNSTests {
         #expect(try browse(network, for: .milliseconds(500)).isEmpty)
     }
 
-    @Test func announcesOneAddressWhereTheBrokerListensOnOne() throws {
+    @Test func announcesOnlyTheAddressOfTheBroker() throws {
         let network = try NetworkNamespace()
         for command in [
             "link add v0 type veth peer name v1", "addr add 10.9.8.7/24 dev v0", "addr add 10.9.8.6/24 dev v0",
@@ -85,7 +85,7 @@ struct MDNSTests {
         #expect(expected.description == "[fe80::7%v0]:\(port)")
     }
 
-    @Test func aSearchEndsAtOnce() throws {
+    @Test func cancelledSearchEndsAtOnce() throws {
         let network = try NetworkNamespace()
         let wakePipe = try WakePipe()
         let isCancelled = Atomic(false)
@@ -108,7 +108,7 @@ struct MDNSTests {
         #expect(found == nil)
     }
 
-    @Test func saysWhatIsMissing() throws {
+    @Test func discoveryFailureNamesTheReason() throws {
         let network = try NetworkNamespace()
         func reason() -> String {
             do { return "found \(String(describing: try discover(network)))" } catch { return "\(error)" }
@@ -122,7 +122,7 @@ struct MDNSTests {
     }
 
     @Test(arguments: ["localhost", "127.0.0.1", "::1", "broker.example", "fe80::1%eth0", ""])
-    func refusesToAnnounce(_ host: String) {
+    func unreachableHostsAreNotAnnounced(_ host: String) {
         #expect(throws: MDNSError.self) { try MDNSAnnouncement(host: host, port: 1883) }
     }
 }

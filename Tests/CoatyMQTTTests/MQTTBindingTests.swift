@@ -48,7 +48,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func losesNothingOfWhatItPublishedLast() async throws {
+    @Test func lastPublicationsAreDeliveredBeforeLeaving() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let observer = try MQTTTestClient(port: broker.port)
@@ -91,7 +91,7 @@ import Testing
         _ = try observer.waitFor { $0.topic == "coaty/3/-/DAD/\(agent.identityId)" }
     }
 
-    @Test func comesBackAfterTheBrokerDid() async throws {
+    @Test func reconnectsAfterBrokerRestart() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let agent = try agent(local(broker))
@@ -119,7 +119,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func countsWhatTheSocketDoesNotTake() async throws {
+    @Test func unwrittenPublicationsCountTowardsTheQueue() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let limits = OutboxLimits(publications: 1000, bytes: 64 << 20)
@@ -147,7 +147,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func givesUpWhatTheBrokerRefuses() async throws {
+    @Test func publicationRefusedByBrokerIsDropped() async throws {
         let broker = try BrokerProcess(extraConfiguration: ["max_packet_size 100000"])
         defer { broker.stop() }
         let observer = try MQTTTestClient(port: broker.port)
@@ -163,7 +163,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func countsWhatIsTooLongToBeTaken() async throws {
+    @Test func oversizedMessagesAreReportedAsGap() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let other = try MQTTTestClient(port: broker.port)
@@ -251,7 +251,7 @@ import Testing
         for agent in [asking, asked] { await agent.stop() }
     }
 
-    @Test func secures() async throws {
+    @Test func tlsRequiresValidCertificates() async throws {
         let certificates = try Certificates()
         try certificates.make("broker", "subjectAltName=IP:127.0.0.1")
         let broker = try BrokerProcess(certificates, "broker", extraConfiguration: ["require_certificate true"])

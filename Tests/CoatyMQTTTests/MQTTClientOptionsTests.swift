@@ -17,7 +17,7 @@ import Testing
         "", "broker", "http://h", "mqtt://", "mqtt://h:0", "mqtt://h:65536", "mqtt://h:x", "mqtt://h/topic",
         "mqtt://h?a=b",
     ])
-    func refusesOthers(_ url: String) {
+    func refusesInvalidURLs(_ url: String) {
         #expect(throws: MQTTOptionsError.self) { try MQTTClientOptions(url: url) }
     }
 }

@@ -78,7 +78,7 @@ private final class FaultyBroker {
         }
     }
 
-    @Test func asksInPacketsOfEight() {
+    @Test func subscribesInPacketsOfEightFilters() {
         let broker = FaultyBroker()
         let filters = (0..<20).map { "\($0)" }
         #expect(broker.connect(requests(filters)))
@@ -87,7 +87,7 @@ private final class FaultyBroker {
     }
 
     @Test(arguments: [["bad"], ["bad", "worse"], ["bad", "worse", "worst"]])
-    func filtersThatCloseTheConnectionAreFoundAndNoOthers(bad: [String]) {
+    func onlyFiltersThatCloseTheConnectionAreRefused(bad: [String]) {
         let filters = (0..<100).map { "\($0)" } + bad + (100..<200).map { "\($0)" }
         let broker = FaultyBroker(bad: Set(bad))
         while !broker.connect(requests(filters)), broker.connects < 100 {}
@@ -101,7 +101,7 @@ private final class FaultyBroker {
         #expect(broker.packets.count == 25 && broker.answers.count { !$0.value } == bad.count)
     }
 
-    @Test func newSubscriptionThatClosesAStandingConnectionIsFound() {
+    @Test func newFilterThatClosesAnOpenConnectionIsFound() {
         let broker = FaultyBroker(bad: ["bad"])
         #expect(broker.connect(requests(["a", "b"])))
         broker.note(broker.subscriptions.add([requests(["a", "b", "bad"])[2]]))
@@ -111,7 +111,7 @@ private final class FaultyBroker {
     }
 
     /// The defect: a connection that was lost by chance while subscriptions were tried one by one blamed the one that was next.
-    @Test(arguments: 1...3) func connectionsLostByChanceBlameNobodyForLong(losses: Int) {
+    @Test(arguments: 1...3) func randomConnectionLossesRefuseNoFilterForLong(losses: Int) {
         let broker = FaultyBroker()
         let all = requests((0..<3).map { "\($0)" })
         for _ in 0..<losses {
@@ -123,7 +123,7 @@ private final class FaultyBroker {
             broker.lose()
         }
         #expect(broker.connect(all))
-        // Three in a row that hit the same filter alone can't be told from its fault; but that is mended on the standing connection.
+        // Three losses in a row at the same filter look like its fault; the retry while connected corrects this.
         if losses < 3 { #expect(broker.refused.isEmpty && broker.granted.count == 3) }
         broker.now += SuspectFilters.retryIntervals[0] + .seconds(1)
         broker.subscriptions.retry(now: broker.now)
@@ -131,7 +131,7 @@ private final class FaultyBroker {
         #expect(broker.granted.count == 3 && broker.answers.count == 3 && broker.answers.values.allSatisfy(\.self))
     }
 
-    @Test func publicationThatIsBeingWrittenTakesTheBlame() {
+    @Test func connectionLossDuringPublicationRefusesNoFilter() {
         let broker = FaultyBroker(bad: ["b"])
         for _ in 0..<10 { #expect(!broker.connect(requests(["a", "b"]), isWriting: true)) }
         #expect(broker.refused.isEmpty)
@@ -147,7 +147,7 @@ private final class FaultyBroker {
         #expect(broker.packets.first?.first == "own" && broker.granted == ["a", "own", "b"])
     }
 
-    @Test func refusedFilterIsTriedAgainThreeTimesOnAStandingConnection() {
+    @Test func refusedFilterIsRetriedThreeTimesWhileConnected() {
         let broker = FaultyBroker(bad: ["bad"])
         let all = requests(["a", "bad"])
         while !broker.connect(all), broker.connects < 20 {}
@@ -166,7 +166,7 @@ private final class FaultyBroker {
 
     /// Numbers of subscriptions, filters that the broker accepts in a packet, and filters per packet.
     @Test(arguments: [(100, 1, 8), (200, 4, 8), (100, 7, 8), (1_500, 4, 8), (5_000, 8, 9), (5_000, 8, 64)])
-    func packetsShrinkToWhatTheBrokerAccepts(_ sizes: (count: Int, limit: Int, configured: Int)) {
+    func packetsShrinkToTheLimitOfTheBroker(_ sizes: (count: Int, limit: Int, configured: Int)) {
         let filters = (0..<sizes.count).map { "\($0)" }
         let broker = FaultyBroker(maximumFilters: sizes.limit, filtersPerPacket: sizes.configured)
         while !broker.connect(requests(filters, essential: Set(filters.prefix(10)))), broker.connects < 30 {}
@@ -177,7 +177,7 @@ private final class FaultyBroker {
         #expect(broker.connect(requests(filters)))
     }
 
-    @Test func probesHaveTheConnectionToThemselves() {
+    @Test func probesAreSentWithoutOtherPackets() {
         let broker = FaultyBroker(bad: ["bad"])
         let all = requests(["a", "bad"])
         #expect(!broker.connect(all))
@@ -219,7 +219,7 @@ private final class FaultyBroker {
         #expect(send() == limit - 1 && !subscriptions.holdsBack(now: now))
     }
 
-    @Test func everyRequestIsAnsweredOnceAlsoIfItIsWithdrawn() {
+    @Test func everyRequestIsAnsweredOnceEvenIfWithdrawn() {
         let broker = FaultyBroker()
         broker.subscriptions.connected()
         broker.note(broker.subscriptions.add(requests(["a", "b"])))
@@ -241,7 +241,7 @@ private final class FaultyBroker {
     }
 
     /// Random requests, ends, faults and losses: everything is answered once, and what stands is what is granted.
-    @Test(arguments: 0..<50 as Range<UInt64>) func standsForWhatIsSubscribed(seed: UInt64) throws {
+    @Test(arguments: 0..<50 as Range<UInt64>) func grantedFiltersEqualSubscribedFilters(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let broker = FaultyBroker()
         var wanted: [String: SubscriptionRequest] = [:]

@@ -25,7 +25,7 @@ import Testing
         )
     }
 
-    @Test func addressesAreReadAsTheyWereWritten() throws {
+    @Test func addressesRoundTrip() throws {
         var random = SeededGenerator(seed: 1)
         for _ in 0..<Self.cases {
             let address = try randomAddress(&random)
@@ -70,7 +70,7 @@ import Testing
         "coaty/3/ns/XXX/a",
         "coaty/4/ns/DAD/a", "coaty/3/ns/DSC/a", "coaty/3/ns", "coaty/3/ns/ADVTask/a", "", "x",
     ])
-    func otherTopicsAreNoEvents(_ topic: String) {
+    func otherTopicsAreNotEvents(_ topic: String) {
         for dialect in TopicDialect.allCases {
             #expect(MQTTTopic.address(of: topic, namespace: "ns", dialect: dialect) == nil)
         }
@@ -82,7 +82,7 @@ import Testing
         #expect(address.namespace == "com.example.plant" && address.name?.text == "a.b")
     }
 
-    @Test func trafficFiltersBringNothingTwice() {
+    @Test func trafficFiltersDoNotOverlap() {
         let all = Set(CommunicationEventType.allCases)
         func filters(_ types: Set<CommunicationEventType>, _ dialect: TopicDialect) -> [String] {
             MQTTTopic.filters(of: .traffic(types), namespace: "a.b", dialect: dialect)

@@ -21,7 +21,7 @@ import Testing
     }
 
     /// The broker cuts the link upon a packet that is too long for it.
-    @Test func leavesOutASubscriptionUponWhichTheBrokerCutsTheLink() async throws {
+    @Test func subscriptionThatClosesTheConnectionIsOmitted() async throws {
         let broker = try BrokerProcess(extraConfiguration: ["max_packet_size 5000"])
         defer { broker.stop() }
         let agent = try agent(broker)
@@ -76,7 +76,7 @@ import Testing
     }
 
     /// A gateway that counts sessions must know that one is still there when leaving it was given up.
-    @Test func threadThatIsHeldBackKeepsTheSession() async throws {
+    @Test func blockedThreadKeepsTheSession() async throws {
         let listener = try FullListener()
         let options = MQTTClientOptions(host: "127.0.0.1", port: listener.port, connectTimeout: .seconds(60))
         let binding = try MQTTBinding(options: options)
@@ -95,7 +95,7 @@ import Testing
         listener.close()
     }
 
-    @Test func brokerThatLeavesASubscriptionUnansweredIsLost() throws {
+    @Test func unacknowledgedSubscriptionEndsTheConnection() throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let options = MQTTClientOptions(host: "127.0.0.1", port: broker.port)

@@ -17,7 +17,7 @@ import Testing
         MQTTClientOptions(host: "127.0.0.1", port: broker.port)
     }
 
-    @Test func tellsWhatTheBrokerAcknowledges() async throws {
+    @Test func reportsAcknowledgedSubscriptions() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let agent = try agent(local(broker))
@@ -47,7 +47,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func nothingIsMissedOnceTheSubscriptionStands() async throws {
+    @Test func noEventIsMissedOnceSubscribed() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let other = try MQTTTestClient(port: broker.port)
@@ -70,7 +70,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func tellsWhatTheBrokerRefuses() async throws {
+    @Test func reportsRefusedSubscriptions() async throws {
         let broker = try BrokerProcess(refusing: "secret/#")
         defer { broker.stop() }
         let agent = try agent(local(broker))

@@ -21,7 +21,7 @@ import Testing
         "{}", #"{"start":1}"#, #"{"end":1}"#, #"{"start":1,"end":2,"duration":1}"#, #"{"duration":-1}"#,
         #"{"start":-1,"end":2}"#, #"{"start":1,"end":-2}"#, #"{"start":"1","end":2}"#, "1", "null",
     ])
-    func refusesWhatIsNoInterval(_ text: String) {
+    func refusesInvalidIntervals(_ text: String) {
         #expect(throws: DecodingError.self) { try PayloadCoder.decode(CoatyTimeInterval.self, from: text) }
     }
 
@@ -29,7 +29,7 @@ import Testing
         CoatyTimeInterval(duration: -1), CoatyTimeInterval(start: -1, end: 2), CoatyTimeInterval(duration: .nan),
         CoatyTimeInterval(start: .infinity, duration: 1),
     ])
-    func refusesToSendWhatIsNoInterval(_ interval: CoatyTimeInterval) {
+    func refusesToEncodeInvalidIntervals(_ interval: CoatyTimeInterval) {
         #expect(throws: EncodingError.self) { try PayloadCoder.encode(interval) }
     }
 

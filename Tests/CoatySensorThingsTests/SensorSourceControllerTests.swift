@@ -180,7 +180,7 @@ import Testing
         await source.shutdown()
     }
 
-    @Test func refusesWhatIsNotRegistered() async throws {
+    @Test func refusesUnregisteredSensors() async throws {
         let (source, controller) = try await agent(on: broker, SensorSourceController.self)
         let refusal = SensorSourceError.notRegistered(sensorId)
         #expect(throws: refusal) { try controller.unregisterSensor(sensorId: sensorId) }
@@ -198,7 +198,7 @@ import Testing
         await source.shutdown()
     }
 
-    @Test func publishesNothingThatCouldNotBeRead() async throws {
+    @Test func failedReadPublishesNothing() async throws {
         struct Broken: Error, SensorIo {
             init(parameters: AnyCodable? = nil) {}
             func read() async throws -> AnyCodable { throw self }
@@ -250,7 +250,7 @@ import Testing
         await source.shutdown()
     }
 
-    @Test func keepsQuietWhereTheOptionsSaySo() async throws {
+    @Test func optionsDisableEventsAndAnswers() async throws {
         let (source, controller) = try await agent(
             on: broker,
             SensorSourceController.self,

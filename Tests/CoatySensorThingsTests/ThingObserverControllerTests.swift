@@ -106,7 +106,7 @@ import Testing
         for container in [client, sensors.container, things.container] { await container.shutdown() }
     }
 
-    @Test func sensorsComeAndGo() async throws {
+    @Test func sensorChangesAreReported() async throws {
         let (things, sensors) = try await scene()
         let (client, follower) = try await agent(on: broker, Follower.self)
         let changes = follower.registeredSensorsChangeInfo
@@ -139,7 +139,7 @@ import Testing
         for container in [client, sensors.container, things.container] { await container.shutdown() }
     }
 
-    @Test func thingsGoWithTheirAgentAndComeBack() async throws {
+    @Test func thingsAreRemovedAndRestoredWithTheirAgent() async throws {
         let (things, sensors) = try await scene()
         let (client, follower) = try await agent(on: broker, Follower.self)
         let changes = follower.registeredSensorsChangeInfo

@@ -3,7 +3,7 @@ import Testing
 @testable import Coaty
 
 @Suite struct AnyCodableTests {
-    @Test func parametersAreWrittenAsTheDeveloperGuideHasThem() throws {
+    @Test func parametersMatchTheDeveloperGuide() throws {
         let parameters: [String: AnyCodable] = [
             "on": .init(true), "color": .init([255, 140, 0, 1]), "luminosity": .init(0.75), "switchTime": .init(10),
         ]
@@ -17,7 +17,7 @@ import Testing
         )
     }
 
-    @Test func literalsAreWhatTheySay() {
+    @Test func literalsBecomeTheirValues() {
         let name = "lamp"
         let json: AnyCodable = ["a": [1, -2.5, true, nil, "\(name) 1"], "b": [:], "a": ["last"]]
         #expect(json == .object(["a": .array([.string("last")]), "b": .object([:])]))
@@ -25,7 +25,7 @@ import Testing
         #expect(list == .array([.integer(1), .double(-2.5), .bool(true), .null, .string("lamp 1")]))
     }
 
-    @Test func integersKeepTheirValueAsFarAs64BitsReach() {
+    @Test func integersAreExactWithin64Bits() {
         #expect(AnyCodable(UInt8(7)) == .integer(7))
         #expect(AnyCodable(Int64.min) == .integer(.min))
         #expect(AnyCodable(UInt64.max) == .unsignedInteger(.max))

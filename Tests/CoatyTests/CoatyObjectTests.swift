@@ -45,7 +45,7 @@ private final class ExampleObject: CoatyObject {
         #expect(try ComparableJSON(received.json) == ComparableJSON(text))
     }
 
-    @Test func keepsWhatTheCoreTypeDoesNotKnow() throws {
+    @Test func unknownMembersAreKept() throws {
         let text = #"""
             {"coreType":"Task","objectType":"com.example.T","objectId":"o","name":"n","creatorId":"c","creationTimestamp":1,
              "status":2,"big":18446744073709551615,"deep":{"a":[null,true,{"b":-1.5}]}}
@@ -71,7 +71,7 @@ private final class ExampleObject: CoatyObject {
         }
     }
 
-    @Test func refusesToEncodeWhatJSONCannotSay() {
+    @Test func valuesWithoutJSONFormAreNotEncoded() {
         let node = IoNode(name: "n", characteristics: ["when": ContinuousClock.now])
         #expect(throws: EncodingError.self) { try node.json }
     }

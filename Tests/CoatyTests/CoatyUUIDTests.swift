@@ -3,7 +3,7 @@ import Testing
 @testable import Coaty
 
 @Suite struct CoatyUUIDTests {
-    @Test func idsAreTheSameByTheirBytesOnly() {
+    @Test func idsAreComparedByBytes() {
         let (composed, decomposed) = (CoatyUUID(wire: "caf\u{E9}"), CoatyUUID(wire: "cafe\u{301}"))
         #expect(composed != decomposed)
         #expect(Set([composed, decomposed, CoatyUUID(wire: "caf\u{E9}"), CoatyUUID(wire: "")]).count == 3)

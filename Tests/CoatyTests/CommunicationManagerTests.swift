@@ -19,7 +19,7 @@ import Testing
         CoatyObject(coreType: .CoatyObject, objectType: "com.example.Job", objectId: .init(), name: name)
     }
 
-    @Test func defersWhatIsPublishedBeforeTheStart() async throws {
+    @Test func publicationsBeforeStartAreDeferred() async throws {
         let broker = TopicBroker()
         let agent = try manager(TopicBinding(broker: broker))
         #expect(try agent.publishAdvertise(.with(object: job("first"))) == .deferred)
@@ -66,7 +66,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func countsTheBytesThatWait() throws {
+    @Test func queueIsBoundedByBytes() throws {
         let agent = try manager(
             TopicBinding(broker: TopicBroker()),
             limits: OutboxLimits(publications: 10, bytes: 100)
@@ -162,7 +162,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func sendsAgainWhatWasNotWritten() async throws {
+    @Test func unwrittenPublicationsAreSentAgain() async throws {
         let binding = RecordingBinding()
         let agent = try manager(binding)
         agent.start()
@@ -185,7 +185,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func tellsWhoeverAskedInVain() async throws {
+    @Test func unsentRequestEndsOnConnectionLoss() async throws {
         let binding = RecordingBinding()
         let agent = try manager(binding)
         agent.start()
@@ -200,7 +200,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func tellsOnceThatAnswersMayBeMissed() async throws {
+    @Test func possiblyMissedAnswersAreReportedOnce() async throws {
         let binding = RecordingBinding()
         let agent = try manager(binding, limits: OutboxLimits(publications: 2, bytes: 1 << 20))
         agent.start()
@@ -234,7 +234,7 @@ import Testing
         request.cancel()
     }
 
-    @Test func tellsThatTheBrokerHandsOverNoAnswers() async throws {
+    @Test func refusedAnswerSubscriptionEndsTheRequest() async throws {
         let binding = RecordingBinding()
         let agent = try manager(binding)
         agent.start()
@@ -253,7 +253,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func startsAgainOnceTheStopIsDone() async throws {
+    @Test func startDuringStopStartsAgainAfterwards() async throws {
         let broker = TopicBroker()
         let agent = try manager(TopicBinding(broker: broker))
         agent.start()
@@ -269,7 +269,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func endsStreamsAndDiscardsWhatWaitsOnStop() async throws {
+    @Test func stopEndsStreamsAndDiscardsTheQueue() async throws {
         let broker = TopicBroker()
         broker.setAvailable(false)
         let agent = try manager(TopicBinding(broker: broker))

@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func whatIsDeferredIsCountedOnceAndPublishedWhenItIsWritten() throws {
+    @Test func deferredPublicationsArePublishedWhenWritten() throws {
         let binding = RecordingBinding()
         let agent = try manager(binding)
         let made = agent.statistics
@@ -65,7 +65,7 @@ import Testing
         #expect(agent.statistics.published == 5 && agent.statistics.queued == 0)
     }
 
-    @Test func allThatCameIsReceivedAndWhatWasDroppedIsInvalid() throws {
+    @Test func droppedMessagesCountAsReceivedAndInvalid() throws {
         let binding = RecordingBinding()
         let agent = try manager(binding)
         let subscription = agent.subscribe(try .channel("c")) { (_: ChannelEvent) in }
@@ -84,7 +84,7 @@ import Testing
         subscription.cancel()
     }
 
-    @Test func itEndsOfflineAndKeepsItsCounts() async throws {
+    @Test func countsAreKeptAfterStop() async throws {
         let agent = try manager(TopicBinding(broker: TopicBroker()))
         agent.start()
         try await agent.untilOnline()

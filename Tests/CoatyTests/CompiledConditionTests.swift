@@ -12,7 +12,7 @@ import Testing
     }
 
     /// 50,000 objects with both logics, with and without a cache.
-    @Test func verdictsAreThoseOfTheReferenceEvaluation() throws {
+    @Test func verdictsEqualTheReferenceEvaluation() throws {
         var generator = FilterGenerator(seed: 11)
         let objects = try (0..<500).map { index in
             let json = index % 3 == 0 ? generator.wide() : generator.json()
@@ -59,7 +59,7 @@ import Testing
         #expect(try object.hashValue == Self.condition(#"["p",["Equals",{"b":2,"a":1e0}]]"#).hashValue)
     }
 
-    @Test func aWideObjectCostsWhatASmallOneCosts() throws {
+    @Test func costDoesNotDependOnObjectWidth() throws {
         let members = (0..<100_000).map { #""\u00e4\#($0)":\#($0)"# }.joined(separator: ",")
         let wide = try JSONDocument(Array("{\(members)}".utf8)).root
         let small = try JSONDocument(Array(#"{"ä7":7}"#.utf8)).root
@@ -75,7 +75,7 @@ import Testing
     }
 
     /// Everybody pays in full for what others had looked up before.
-    @Test func aCacheSavesNoSteps() throws {
+    @Test func cachedValuesCostTheSameSteps() throws {
         let condition = try Self.condition(#"{"and":[["a.b",["In",[1,2]]],["a.b",["LessThan",3]]]}"#)
         let object = try JSONDocument(Array(#"{"a":{"b":1}}"#.utf8)).root
         var cache = ValueCache()
@@ -88,7 +88,7 @@ import Testing
         #expect(left.count == 1)
     }
 
-    @Test func aCacheServesOneObjectAfterTheOther() throws {
+    @Test func cacheCanBeReusedForOtherObjects() throws {
         let condition = try Self.condition(#"{"and":[["b",["Exists"]],["a",["Equals",1]]]}"#)
         var cache = ValueCache()
         var budget = WorkBudget(steps: 1_000)
@@ -99,7 +99,7 @@ import Testing
         #expect(try other.elements.map { try condition.holds(for: $0, &cache, &budget) } == [false])
     }
 
-    @Test func workBeyondTheBudgetIsThrown() throws {
+    @Test func exceededBudgetIsThrown() throws {
         let object = try JSONDocument(Array(#"{"a":"\#(String(repeating: "a", count: 10_000))"}"#.utf8)).root
         for text in [#"["a",["Like","%b"]]"#, #"["a",["In",["b","c"]]]"#, #"["a",["LessThan","b"]]"#] {
             let condition = try Self.condition(#"{"or":[\#(text),{"not":\#(text)}]}"#)

@@ -4,7 +4,7 @@ import Testing
 @testable import CoatyTestSupport
 
 @ControllerActor @Suite struct ConnectionStateControllerTests {
-    @Test func tellsWhetherTheAgentIsOffline() async throws {
+    @Test func reportsWhetherTheAgentIsOffline() async throws {
         let broker = InMemoryBroker()
         broker.setAvailable(false)
         let container = try Container.resolve(

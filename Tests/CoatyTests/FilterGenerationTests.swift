@@ -27,7 +27,7 @@ import Testing
         #expect(verdicts.held > 500 && verdicts.failed > 500)
     }
 
-    @Test func explanationsSpendWhatVerdictsSpend() throws {
+    @Test func explanationsCostTheSameStepsAsVerdicts() throws {
         var generator = FilterGenerator(seed: 5)
         var exceeded = 0
         for _ in 0..<5_000 {
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func whatAFilterCarriesComesBackFromTheWire() throws {
+    @Test func filtersRoundTrip() throws {
         var generator = FilterGenerator(seed: 2)
         var carried = 0
         for _ in 0..<3_000 {

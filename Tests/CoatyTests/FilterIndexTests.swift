@@ -35,7 +35,7 @@ extension FilterGenerator {
 
 @Suite struct FilterIndexTests {
     /// 200,000 pairs of condition and object: no condition that holds is missed, and candidates are those that have a key.
-    @Test func candidatesAreThoseThatJudgingAllFinds() throws {
+    @Test func candidatesEqualThoseOfAFullScan() throws {
         var generator = FilterGenerator(seed: 12)
         let conditions = (0..<1_000).map { _ in CompiledCondition(generator.keyed()) }
         var index = FilterIndex<Int>()
@@ -86,7 +86,7 @@ extension FilterGenerator {
 
     /// In small objects and wide ones, with more and with fewer members than there are paths.
     @Test(arguments: [1, 100], [1, 100])
-    func ofMembersWithTheSameNameTheLastCounts(others: Int, paths: Int) throws {
+    func lastOfDuplicateMembersApplies(others: Int, paths: Int) throws {
         var index = FilterIndex<String>()
         for number in 0..<paths {
             index.insert("\(number)", keys: [AccessKey(path: [WireName("p\(number)")], value: .null)])

@@ -54,7 +54,7 @@ import Testing
         #"["principal.none",["Exists"]]"#, #"["principal.none",["NotExists"]]"#, #"["other.x",["NotExists"]]"#,
         #"["principal.site.x",["NotExists"]]"#,
     ])
-    func whatCannotBeComparedIsUnknown(_ json: String) throws {
+    func incomparableValuesAreUnknown(_ json: String) throws {
         #expect(try truth(json) == nil)
         #expect(try truth(#"{"not":\#(json)}"#) == nil)
         #expect(try truth(#"{"not":{"not":\#(json)}}"#) == nil)

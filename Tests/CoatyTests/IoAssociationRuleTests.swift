@@ -10,7 +10,7 @@ import Testing
         + #"["Equals",{"property":"context.operatingState"}]],"name":"Responsible actors","#
         + #""valueType":"coaty.test.Temperature[Celsius]"}]"#
 
-    @Test func theGuidesRulesAreOneRule() throws {
+    @Test func rulesOfTheGuideAreParsed() throws {
         let rules = try IoAssociationRule.rules(Self.json(Self.guide))
         #expect(rules.map(\.name) == ["Responsible actors"])
         #expect(rules[0].valueType == "coaty.test.Temperature[Celsius]")
@@ -40,7 +40,7 @@ import Testing
         #"[{"condition":["sourceNode.a",["Equals",{"value":{"property":"context"}}]],"name":"n"}]"#,
         "[]",
     ])
-    func rulesComeBackAsTheyWere(text: String) throws {
+    func rulesRoundTrip(text: String) throws {
         #expect(try PayloadCoder.encode(IoAssociationRule.rules(Self.json(text))) == text)
     }
 
@@ -56,7 +56,7 @@ import Testing
         #expect(objects["router"] == nil)
     }
 
-    @Test func operatorsComeBackByName() throws {
+    @Test func operatorsAreEncodedByName() throws {
         let rules = try IoAssociationRule.rules(
             Self.json(#"[{"name":"n","valueType":"","condition":["source.a",[9]]}]"#)
         )
@@ -84,7 +84,7 @@ import Testing
         (#"[{"name":"n","condition":{"or":[{"not":["a",["Exists"]]}]}}]"#, "/0/condition/or/0/not/0"),
         (#"[{"name":"n","condition":{"and":[["actor",["Exists"]],["a",["Exists"]]]}}]"#, "/0/condition/and/1/0"),
     ])
-    func mistakesAreRefusedWithTheirPlace(text: String, pointer: String) throws {
+    func mistakesAreRefusedWithTheirLocation(text: String, pointer: String) throws {
         let view = try Self.json(text)
         let error = #expect(throws: PayloadError.self) { try IoAssociationRule.rules(view) }
         guard case .invalid(pointer, let reason)? = error else {
@@ -94,7 +94,7 @@ import Testing
         #expect(!reason.isEmpty)
     }
 
-    @Test func noMoreRulesThanTheBound() throws {
+    @Test func numberOfRulesIsBounded() throws {
         func list(_ count: Int) throws -> JSONView {
             let rule = #"{"name":"n","condition":{"and":[]}}"#
             return try Self.json("[" + Array(repeating: rule, count: count).joined(separator: ",") + "]")
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func noMoreConditionsThanTheBound() throws {
+    @Test func numberOfConditionsIsBounded() throws {
         func list(_ count: Int) throws -> JSONView {
             let half = Array(repeating: #"{"and":[]}"#, count: count - 1).joined(separator: ",")
             let rule = #"{"name":"n","condition":{"or":[\#(half)]}}"#
@@ -137,7 +137,7 @@ import Testing
         #expect(rule.contextProperties == nil)
     }
 
-    @Test func aRuleIsTouchedByWhatItAsksOfTheContext() throws {
+    @Test func ruleIsAffectedByItsContextProperties() throws {
         let rule = try IoAssociationRule(
             name: "n",
             condition: .or([

@@ -9,7 +9,7 @@ import Testing
         "0", "-0", "1.5e+10", "1E5", "true", "false", "null", "\"\"", "[]", "{}", " [ 1 , {\"a\" : null} ] \n",
         #""\u00e4\ud83d\ude00\n""#, "\"ä€😀\"", "123456789012345678901234567890",
     ])
-    func takesJSON(_ text: String) throws {
+    func acceptsJSON(_ text: String) throws {
         #expect(
             try parse(text).root.bytes.elementsEqual(text.utf8.drop { $0 == 0x20 }.prefix(parse(text).root.bytes.count))
         )
@@ -20,7 +20,7 @@ import Testing
         "[1 2]",
         "{\"a\"}", "{\"a\":1,}", "{a:1}", "[", "{", "{} {}", "\u{FEFF}{}", "NaN", "'a'",
     ])
-    func refusesWhatIsNoJSON(_ text: String) {
+    func refusesInvalidJSON(_ text: String) {
         #expect(throws: JSONSyntaxError.self) { try parse(text) }
     }
 
@@ -31,7 +31,7 @@ import Testing
             [0xFF], [0xE2, 0x82], [0xF5, 0x80, 0x80, 0x80],
         ] as [[UInt8]]
     )
-    func refusesWhatIsNotUTF8(_ bytes: [UInt8]) {
+    func refusesInvalidUTF8(_ bytes: [UInt8]) {
         #expect(throws: JSONSyntaxError.self) { try JSONDocument([0x22] + bytes + [0x22]) }
     }
 

@@ -7,7 +7,7 @@ import Testing
 @testable import CoatyTestSupport
 
 @ControllerActor @Suite struct LoggingTests {
-    @Test func advertisesWhatAControllerLogs() async throws {
+    @Test func controllerLogsAreAdvertised() async throws {
         let broker = TopicBroker()
         let container = try agent(broker, [("LogCtl", TalkativeController.self)], agentInfo: agentInfo)
         let controller: TalkativeController = try #require(container.getController(name: "LogCtl"))
@@ -36,7 +36,7 @@ import Testing
         await container.shutdown()
     }
 
-    @Test func publishesWhatALoggerGets() async throws {
+    @Test func loggerMessagesArePublished() async throws {
         let broker = TopicBroker()
         let container = try agent(broker, [])
         let manager = container.communicationManager
@@ -64,7 +64,7 @@ import Testing
         await container.shutdown()
     }
 
-    @Test func leavesRoomForEventsAndTellsWhatWasDropped() async throws {
+    @Test func logsLeaveRoomForEventsAndDropsAreReported() async throws {
         let broker = TopicBroker()
         broker.setAvailable(false)
         let container = try agent(broker, [])
@@ -81,7 +81,7 @@ import Testing
         await container.shutdown()
     }
 
-    @Test func doesNotPublishWhatIsLoggedWhilePublishing() async throws {
+    @Test func logsDuringPublishingAreNotPublished() async throws {
         let binding = LoggingBinding()
         let manager = try CommunicationManager(
             identity: Identity(),

@@ -22,7 +22,7 @@ import Testing
         #expect(!text.isString(name + "a") && !text.isString(String(name.dropLast()) + "b"))
     }
 
-    @Test func membersAreFoundWhateverTheNumber() throws {
+    @Test func membersAreFoundInObjectsOfAnySize() throws {
         var generator = FilterGenerator(seed: 14)
         for round in 0..<300 {
             var members: [(spelling: String, name: String)] = []
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func elementsAreFoundWhateverTheNumber() throws {
+    @Test func elementsAreFoundInArraysOfAnySize() throws {
         for count in [0, 1, 63, 64, 65, 66, 1_000] {
             let elements = (0..<count).map { $0 % 3 == 0 ? #"{"n":\#($0)}"# : "[[\($0)],\($0)]" }
             let array = try JSONDocument(Array("[\(elements.joined(separator: ","))]".utf8)).root

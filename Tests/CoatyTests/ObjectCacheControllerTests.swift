@@ -7,7 +7,7 @@ import Testing
     private let broker = TopicBroker()
     private let user = User(name: "first", names: ScimUserNames(formatted: "First"))
 
-    @Test func concurrentAsksShareOneDiscover() async throws {
+    @Test func concurrentLookupsShareOneDiscover() async throws {
         let here = try await agent()
         let there = try await agent()
         let answering = try there.lifecycle.advertiseDiscoverableObject(object: user)
@@ -36,7 +36,7 @@ import Testing
         await stop(here, there)
     }
 
-    @Test func forgetsWhatIsDeadvertisedItselfOrWithItsParent() async throws {
+    @Test func deadvertisedObjectOrParentIsForgotten() async throws {
         let here = try await agent()
         let there = try await agent()
         let id = user.objectId
@@ -52,7 +52,7 @@ import Testing
         await stop(here, there)
     }
 
-    @Test func forgetsWhatItHadBeforeTheLinkWasLost() async throws {
+    @Test func cacheIsClearedOnConnectionLoss() async throws {
         let here = try await agent()
         let there = try await agent()
         let answering = try there.lifecycle.advertiseDiscoverableObject(object: user)
@@ -68,7 +68,7 @@ import Testing
         await stop(here, there)
     }
 
-    @Test func evictsWhatWasAskedForTheLongestAgo() async throws {
+    @Test func leastRecentlyUsedObjectIsEvicted() async throws {
         let here = try await agent()
         let there = try await agent()
         let users = ["a", "b", "c"].map { User(name: $0, names: ScimUserNames(formatted: $0)) }
@@ -82,7 +82,7 @@ import Testing
         await stop(here, there)
     }
 
-    @Test func takesOnlyWhatItIsMeantFor() async throws {
+    @Test func onlyMatchingObjectsAreCached() async throws {
         let here = try await agent()
         let there = try await agent()
         let id = user.objectId
@@ -104,7 +104,7 @@ import Testing
         await stop(here, there)
     }
 
-    @Test func limitsWhatIsUnderWay() async throws {
+    @Test func pendingRequestsAreLimited() async throws {
         let here = try await agent()
         let cache = here.cache
         let asking = (0..<SmallUserCache.requests).map { _ in

@@ -63,7 +63,7 @@ import Testing
         )
     }
 
-    @Test func whatIsNestedTooDeepIsSaidAndDecidesAsItDoesInMatches() throws {
+    @Test func tooDeepNestingIsExplainedAsInMatches() throws {
         let object = try Self.json("{}")
         var deep = ObjectFilterCondition.and([])
         for _ in 0...ObjectFilterCondition.maximumDepth { deep = .not(deep) }
@@ -85,7 +85,7 @@ import Testing
         .like("%" + String(repeating: "_", count: 1_000) + "b"),
         .lessThan(.string(String(repeating: "a", count: 200_000))),
     ])
-    func aConditionOnAPairThatTakesTooMuchDoesNotHoldNorItsOpposite(expression: ObjectFilterExpression) throws {
+    func tooExpensivePairConditionAndItsNegationDoNotHold(expression: ObjectFilterExpression) throws {
         let list = "[" + (0..<2_000).map(String.init).joined(separator: ",") + "]"
         let context = try Self.json(#"{"list":\#(list),"text":"\#(String(repeating: "a", count: 10_000))"}"#)
         let property: ObjectFilterProperty = expression.filterOperator == .NotContains ? "context.list" : "context.text"
@@ -100,7 +100,7 @@ import Testing
         #expect(decided.matches { _ in context } && decided.explain { _ in context }.holds)
     }
 
-    @Test func theBudgetIsThatOfTheWholeCondition() throws {
+    @Test func budgetCoversTheWholeCondition() throws {
         let leaf = ObjectFilterCondition.property("a.b", .exists())
         let object = try Self.json(#"{"b":1}"#)
         // The leaf, the two names of its path; and one more for all.

@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func everyFilterOfTheReferenceComesBackAsItIs() throws {
+    @Test func referenceFiltersRoundTrip() throws {
         var count = 0
         for vector in try Golden.lines("vectors.jsonl", as: Golden.Vector.self) where vector.encoding == "utf8" {
             guard let root = try? JSONDocument(Array(vector.payload.utf8)).root,
@@ -71,7 +71,7 @@ import Testing
         #expect(count > 5)
     }
 
-    @Test func theReferencesVerdictsOnFiltersThatComeIn() throws {
+    @Test func inboundFiltersAreAcceptedAsByTheReference() throws {
         var count = 0
         for line in try Golden.lines("inbound.jsonl", as: Golden.Inbound.self) {
             guard let root = try? JSONDocument(Array(line.payload.utf8)).root else { continue }
@@ -91,7 +91,7 @@ import Testing
         #expect(count > 20)
     }
 
-    @Test func peopleMayNameOperatorsAndTheWireMayNot() throws {
+    @Test func operatorNamesAreRefusedOnTheWire() throws {
         let json = #"{"conditions":["a",["Equals",1]]}"#
         #expect(throws: PayloadError.self) { try Self.wire(json) }
         let filter: ObjectFilter = try PayloadCoder.decode(from: json)
@@ -109,7 +109,7 @@ import Testing
         (#"{"not":["a",[9]]}"#, "/conditions/not", "/conditions/not"),
         (#"["a",[7,{"property":"b"}]]"#, "/conditions/1/1", nil),
     ])
-    func whatTheWireCannotCarryIsRefused(json: String, inTree: String?, inFilter: String?) throws {
+    func unsupportedConditionsAreRefused(json: String, inTree: String?, inFilter: String?) throws {
         let condition: ObjectFilterCondition = try PayloadCoder.decode(from: json)
         #expect(pointer { _ = try ObjectFilter(conditions: condition) } == inTree)
         #expect(pointer { _ = try ContextFilter(conditions: condition) } == inTree)
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func aTreeComesBackAsItWasWritten() throws {
+    @Test func conditionTreeRoundTrips() throws {
         let tree: ObjectFilterCondition = .or([
             .not(.and([.property("a.b", .like("x%")), .property(["c", "d.e"], .equals(["property": "f"]))])),
             .property("g", .init(filterOperator: .Between, op1: .property("h"), op2: .value(["value": 1]))),
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func countsThatAreNoIntegersAreTakenAsTheNextOne() throws {
+    @Test func fractionalCountsAreRoundedUp() throws {
         #expect(try Self.wire(#"{"take":1.5,"skip":-1.5}"#) == ObjectFilter(take: 2, skip: -1))
         #expect(try Self.wire(#"{"take":1e300,"skip":-1e300}"#) == ObjectFilter(take: .max, skip: .min))
     }

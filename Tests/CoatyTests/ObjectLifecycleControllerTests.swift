@@ -25,7 +25,7 @@ import Testing
         #expect(try await infos.step() == nil)
     }
 
-    @Test func discoversWhatIsThereAlready() async throws {
+    @Test func existingObjectsAreDiscovered() async throws {
         let there = try await agent("there")
         let job = job("old")
         let subscription = try there.lifecycle.advertiseDiscoverableObject(object: job)
@@ -80,7 +80,7 @@ import Testing
         await here.container.shutdown()
     }
 
-    @Test func findsAfterAReconnectWhatItMissed() async throws {
+    @Test func missedChangesAreFoundAfterReconnect() async throws {
         let here = try await agent("here")
         let infos = try here.lifecycle.observeObjectLifecycleInfoByObjectType(with: "com.example.Job").steps
         let there = try await agent("there")
@@ -122,7 +122,7 @@ import Testing
         await here.container.shutdown()
     }
 
-    @Test func mergesWhatIsNotRead() async throws {
+    @Test func unreadChangesAreMerged() async throws {
         let here = try await agent("here")
         let manager = here.container.communicationManager
         let stream = try here.lifecycle.observeObjectLifecycleInfoByObjectType(with: "com.example.Job")
@@ -161,7 +161,7 @@ import Testing
         await here.container.shutdown()
     }
 
-    @Test func refusesWhatIsBeyondTheLimit() async throws {
+    @Test func objectsBeyondTheLimitAreRefused() async throws {
         let here = try await agent("here")
         let tracker = ObjectTracker(
             try .advertise(withObjectType: "com.example.Job"),

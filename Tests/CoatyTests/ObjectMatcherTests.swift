@@ -21,7 +21,7 @@ import Testing
         try ObjectFilterCondition.property(property, expression).matches(json(text))
     }
 
-    @Test func theReferencesVerdicts() throws {
+    @Test func verdictsEqualTheReference() throws {
         var count = 0
         for line in try Self.lines("match") {
             let object = try #require(line["object"])
@@ -37,7 +37,7 @@ import Testing
 
     /// The reference throws a TypeError where a filter asks what can't be answered, and its agent drops the request. A
     /// filter from the network must not be able to do that here: neither an operator nor its opposite holds.
-    @Test func whereTheReferenceThrowsNothingMatches() throws {
+    @Test func conditionsThatThrowInTheReferenceDoNotMatch() throws {
         var count = 0
         for line in try Self.lines("match") {
             guard let result = line["result"]?.string else { continue }
@@ -48,7 +48,7 @@ import Testing
         #expect(count == 5)
     }
 
-    @Test func theReferencesOrderings() throws {
+    @Test func orderingsEqualTheReference() throws {
         let lines = try Self.lines("order")
         #expect(lines.count == 8)
         for line in lines {
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func objectsAreMatchedByWhatTheyAreOnTheWire() throws {
+    @Test func objectsAreMatchedInTheirEncodedForm() throws {
         let object = IoContext(
             coreType: .IoContext,
             objectType: "com.example.Floor",
@@ -93,7 +93,7 @@ import Testing
         #expect(try ObjectMatcher.matchesFilter(obj: object, filter: ObjectFilter(take: 1)))
     }
 
-    @Test func whatHasNoCommonOrderIsOrderedByKindAndStays() throws {
+    @Test func incomparableValuesAreOrderedByKind() throws {
         let values: [AnyCodable] = [["a": 1], "b", 2, true, [1], nil, "A", 1.5, false]
         let objects = values.enumerated().map { index, value in
             let object = CoatyObject(coreType: .CoatyObject, objectType: "t", objectId: .init(), name: "\(index)")
@@ -104,7 +104,7 @@ import Testing
         #expect(try ObjectMatcher.objects(objects, matching: filter).map(\.name).joined() == "583726104")
     }
 
-    @Test func negativeCountsTakeNothingAndSkipNothing() throws {
+    @Test func negativeCountsTakeAndSkipNothing() throws {
         let objects = (0..<3).map {
             CoatyObject(coreType: .CoatyObject, objectType: "t", objectId: .init(), name: "\($0)")
         }
@@ -113,7 +113,7 @@ import Testing
         #expect(try ObjectMatcher.objects(objects, matching: ObjectFilter(take: .max, skip: .max)).isEmpty)
     }
 
-    @Test func severalObjectsAreAskedByTheirNames() throws {
+    @Test func rootsAreResolvedByName() throws {
         let objects = [
             "source": try Self.json(#"{"valueType":"T","rates":[5,9]}"#),
             "context": try Self.json(#"{"valueType":"T","operatingState":"on","limit":9}"#),
@@ -148,13 +148,13 @@ import Testing
         #expect(try !Self.matches("a\u{308}", .exists(), #"{"\u00e4":"x"}"#))
     }
 
-    @Test func ofDuplicateNamesTheLastCounts() throws {
+    @Test func lastOfDuplicateMembersApplies() throws {
         #expect(try Self.matches("p.a", .equals(2), #"{"p":{"a":1,"a":2}}"#))
         #expect(try Self.matches("p", .equals(["a": 2]), #"{"p":{"a":1,"a":2}}"#))
         #expect(try !Self.matches("p", .contains(["a": 1]), #"{"p":{"a":1,"a":2}}"#))
     }
 
-    @Test func aRunDoesNotCrossALineAndTheEarliestPlaceIsTried() throws {
+    @Test func wildcardsMatchEarliestWithoutLineBreaks() throws {
         #expect(try Self.matches("p", .like("%a%b"), #"{"p":"xaaab"}"#))
         #expect(try Self.matches("p", .like("%ab%ab%\n%c"), #"{"p":"aabcab\nxc"}"#))
         #expect(try !Self.matches("p", .like("%b"), #"{"p":"a\nb"}"#))
@@ -174,7 +174,7 @@ import Testing
         #expect(try !Self.matches("p", .like(String(repeating: "%a", count: 500) + "b"), #"{"p":"\#(text)"}"#))
     }
 
-    @Test func conditionsBuiltTooDeepMatchNothingNorDoTheirOpposites() throws {
+    @Test func tooDeepConditionsAndNegationsDoNotMatch() throws {
         var condition = ObjectFilterCondition.and([])
         for _ in 0..<ObjectFilterCondition.maximumDepth { condition = .not(condition) }
         #expect(try condition.matches(Self.json("{}")))
@@ -182,12 +182,12 @@ import Testing
         #expect(try !ObjectFilterCondition.not(.not(condition)).matches(Self.json("{}")))
     }
 
-    @Test func aNameMayBeginWithAMarkThatCombines() throws {
+    @Test func nameMayBeginWithACombiningMark() throws {
         #expect(try Self.matches("a.\u{301}b", .equals(1), "{\"a\":{\"\u{301}b\":1}}"))
     }
 
     /// Each would take far more than a billion steps.
-    @Test func comparisonsThatTakeTooManyStepsDoNotHoldNorDoTheirOpposites() throws {
+    @Test func tooExpensiveComparisonsAndNegationsDoNotHold() throws {
         let count = 50_000
         let lists = "[" + (0..<count).map { "[\($0)]" }.joined(separator: ",") + "]"
         let missing = AnyCodable.array((0..<count).reversed().map { [-1, AnyCodable($0)] })
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test func aLargeValueIsComparedWithManyWithinTheSteps() throws {
+    @Test func largeValueIsComparedWithinTheStepLimit() throws {
         let count = 50_000
         let members = "{" + (0..<count).map { "\"\($0)\":1" }.joined(separator: ",") + "}"
         let text = "\"" + String(repeating: "y", count: 500_000) + "\""

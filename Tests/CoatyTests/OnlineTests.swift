@@ -40,7 +40,7 @@ import Testing
         return published
     }
 
-    @Test func onlineMeansThatTheBrokerHasAnsweredAllStandingSubscriptions() async throws {
+    @Test func agentIsOnlineAfterAllSubscriptionsAreAnswered() async throws {
         let agent = try agent()
         let observations = try (0..<3).map { try agent.subscribe(.channel("\($0)")) { _ in } }
         agent.start()
@@ -66,7 +66,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func onlineComesWithTheDeadlineIfTheBrokerDoesNotAnswer() async throws {
+    @Test func agentIsOnlineAfterTheAnswerDeadline() async throws {
         var configuration = Session.Configuration(
             identityId: nil,
             namespace: "-",
@@ -87,7 +87,7 @@ import Testing
     }
 
     /// The defect: a stream of states shows nothing of a connection that was lost and is back at once.
-    @Test func connectionThatIsBackAtOnceHasAnotherNumber() async throws {
+    @Test func immediateReconnectGetsANewNumber() async throws {
         let agent = try agent()
         agent.start()
         let link = try #require(binding.link)

@@ -28,7 +28,7 @@ import Testing
         Publication(.raw(topic: topic, isRetained: false), payload: [], request: request)
     }
 
-    @Test func theOldestPublicationIsThatWhichIsNotWritten() throws {
+    @Test func oldestUnwrittenPublicationIsReported() throws {
         var outbox = Outbox(limits: OutboxLimits(publications: 10, bytes: 1 << 20))
         #expect(outbox.oldestQueued == nil)
         outbox.begin(
@@ -63,7 +63,7 @@ import Testing
     }
 
     /// Compares with a queue that is searched and from which undone and withdrawn operations are removed.
-    @Test(arguments: 0..<40 as Range<UInt64>) func whatIsUndoneOrWithdrawnDoesNotGoOut(seed: UInt64) throws {
+    @Test(arguments: 0..<40 as Range<UInt64>) func cancelledOperationsAreNotSent(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         var outbox = Outbox(limits: OutboxLimits(publications: 10_000, bytes: 1 << 20))
         outbox.begin(subscriptions: [request("own", 0)], joinEvents: [])
@@ -134,7 +134,7 @@ import Testing
         #expect(outbox.next() == nil && outbox.publications == 1)
     }
 
-    @Test func nothingGoesOutBehindTheDisconnect() throws {
+    @Test func nothingIsSentAfterDisconnect() throws {
         var outbox = Outbox(limits: OutboxLimits())
         outbox.queueLast(farewell: publication("farewell"))
         _ = try outbox.publish([publication("late")])
@@ -143,7 +143,7 @@ import Testing
         #expect(outbox.next() == nil)
     }
 
-    @Test func requestThatWasSentInPartIsNotUnsent() throws {
+    @Test func partlySentRequestIsNotUnsent() throws {
         var outbox = Outbox(limits: OutboxLimits())
         _ = try outbox.publish([publication("a", request: 1), publication("b", request: 1)])
         _ = outbox.next()
@@ -152,7 +152,7 @@ import Testing
         #expect(!outbox.isUnsent(request: 1))
     }
 
-    @Test func publicationThatIsBeingWrittenAtEachLossIsGivenUp() throws {
+    @Test func publicationIsDroppedAfterRepeatedConnectionLoss() throws {
         var outbox = Outbox(limits: OutboxLimits())
         _ = try outbox.publish([publication("a", request: 1)])
         for attempt in 1...Outbox.maximumAttempts {

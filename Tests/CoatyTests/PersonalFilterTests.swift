@@ -23,7 +23,7 @@ import Testing
             #"{"objectFilter":{"conditions":["a",["Exists"]]},"objectTypes":["t"],"objectFilter":{"conditions":["a",[9]]}}"#
         ),
     ])
-    func namesOfOperatorsGoOutAsNumbers(_ written: String, _ expected: String) throws {
+    func operatorNamesAreSentAsNumbers(_ written: String, _ expected: String) throws {
         #expect(try text(QueryEvent(personal: payload(written)).payload) == expected)
     }
 
@@ -31,7 +31,7 @@ import Testing
         #"{ "objectTypes":["t"],"objectFilter":{"conditions":["a",[7, "Equals"]],"skip":0.0} }"#,
         #"{"objectTypes":["t"],"objectFilter":{ },"objectJoinConditions":{"localProperty":"a","asProperty":"Equals"}}"#,
     ])
-    func whatHasNoNamesGoesOutAsItCame(_ written: String) throws {
+    func filtersWithoutNamesAreSentUnchanged(_ written: String) throws {
         #expect(try text(QueryEvent(personal: payload(written)).payload) == written)
     }
 
@@ -66,7 +66,7 @@ import Testing
             "/objectFilter/conditions/or/0/1"
         ),
     ])
-    func errorsSayWhere(_ written: String, _ pointer: String) throws {
+    func errorsHaveAPointer(_ written: String, _ pointer: String) throws {
         let error = try #require(throws: PayloadError.self) { try QueryEvent(personal: payload(written)) }
         guard case .invalid(pointer, _) = error else {
             Issue.record("\(error)")
@@ -81,7 +81,7 @@ import Testing
         (#"{"conditions":{"AND":[["a",["Equals",1]]]}}"#, "/filter/conditions/AND"),
         (#"{"conditions":{"and":[["a",["Between",1]]]}}"#, "/filter/conditions/and/0/1"),
     ])
-    func aCallIsNotSentWithAFilterThatIsNoFilter(_ filter: String, _ pointer: String) throws {
+    func callWithInvalidFilterIsNotSent(_ filter: String, _ pointer: String) throws {
         let call = try payload(#"{"filter":\#(filter)}"#)
         let error = try #require(throws: PayloadError.self) { try CallEvent(operation: "o", personal: call) }
         guard case .invalid(pointer, _) = error else {
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func viewsAreSelectedAsObjectsAre() throws {
+    @Test func viewsAreSelectedLikeObjects() throws {
         let body = try payload(
             #"{"filter":{"conditions":["n",["GreaterThan",1]],"orderByProperties":[["n","Desc"]],"skip":1,"take":2},"of":[{"n":1},{"n":5},{"n":2},{"n":3},{"n":4},{}]}"#
         ).json
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func aConditionInABodySaysWhereItIsWrong() throws {
+    @Test func conditionErrorInABodyHasAPointer() throws {
         let body = try payload(#"{"until":{"or":[["a",["Exists"]],["b",[99]]]},"or":["a",["Exists"]]}"#).json
         let error = try #require(throws: PayloadError.self) { try ObjectFilterCondition(#require(body["until"])) }
         #expect(error.description.hasSuffix(#"at "/until/or/1/1/0""#))

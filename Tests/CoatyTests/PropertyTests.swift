@@ -8,7 +8,7 @@ import Testing
 @Suite struct PropertyTests {
     private static let cases = 3000
 
-    @Test func objectsGoOutAsTheyCameIn() throws {
+    @Test func objectsRoundTrip() throws {
         var random = SeededGenerator(seed: 2)
         for _ in 0..<Self.cases {
             var members: [String: AnyCodable] = [

@@ -49,7 +49,7 @@ import Testing
         #expect(state.handle(.answered(life: 1, period: 1)) == [])
     }
 
-    @Test func leavesBehindItsControllers() {
+    @Test func leavesAfterItsControllers() {
         let state = machine(.start, .prepared(life: 1), .connected(life: 1))
         #expect(state.handle(.stop) == [.drain(life: 1)] && state.sends && !state.isStarted)
         #expect(
@@ -62,7 +62,7 @@ import Testing
         #expect(state.handle(.left(life: 1)) == [.discard, .resumeStopped] && state.phase == .stopped)
     }
 
-    @Test func whoComesLateOverANewConnectionOnlyDisconnects() {
+    @Test func lateConnectionOnlyDisconnects() {
         let state = machine(.start, .prepared(life: 1), .stop, .drained(life: 1))
         #expect(state.handle(.connected(life: 1)) == [.queueLast(withFarewell: false)])
         #expect(state.handle(.left(life: 1)) == [.endPeriod, .discard, .resumeStopped])
@@ -77,7 +77,7 @@ import Testing
         #expect(state.handle(.connected(life: 1)) == [] && !state.sends)
     }
 
-    @Test func closeIsForGood() {
+    @Test func closedSessionDoesNotRestart() {
         let state = machine(.start, .prepared(life: 1), .stop, .close, .start, .stop, .drained(life: 1), .left(life: 1))
         #expect(state.phase == .closed)
         #expect(state.handle(.start) == [] && state.phase == .closed)

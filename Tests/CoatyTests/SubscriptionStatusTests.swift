@@ -31,7 +31,7 @@ import Testing
         return try ChannelEvent.with(object: object, channelId: "c").payload.bytes
     }
 
-    @Test func tellsWhatTheBrokerAcknowledges() throws {
+    @Test func reportsAcknowledgedSubscriptions() throws {
         let (agent, link) = try online()
         let seen = Recorder<String>()
         let first = try agent.subscribe(.channel("c"), onStatus: { seen.append("first \($0)") }) { _ in
@@ -50,7 +50,7 @@ import Testing
         withExtendedLifetime((first, second, third)) {}
     }
 
-    @Test func tellsWhatTheBrokerRefuses() throws {
+    @Test func reportsRefusedSubscriptions() throws {
         let (agent, link) = try online()
         let seen = Recorder<String>()
         let refused = try agent.subscribe(.channel("c"), onStatus: { seen.append("c \($0)") }) { _ in }
@@ -75,7 +75,7 @@ import Testing
         withExtendedLifetime((refused, granted, other, late)) {}
     }
 
-    @Test func tellsOfALossBeforeAnythingOfTheNextSession() throws {
+    @Test func reportsLossBeforeTheNextSession() throws {
         let (agent, link) = try online()
         let seen = Recorder<String>()
         let own = agent.subscribe(.discover, onStatus: { seen.append("own \($0)") }) { _ in }
@@ -104,7 +104,7 @@ import Testing
         withExtendedLifetime((own, other, late)) {}
     }
 
-    @Test func tellsChangesOnly() throws {
+    @Test func reportsOnlyChanges() throws {
         let (agent, link) = try online()
         let seen = Recorder<String>()
         let first = try agent.subscribe(.channel("c"), onStatus: { seen.append("first \($0)") }) { _ in }
@@ -112,7 +112,7 @@ import Testing
         link.opened()
         let second = try agent.subscribe(.channel("c"), onStatus: { seen.append("second \($0)") }) { _ in }
         #expect(seen.values == ["first offline"])
-        // Lost before the answer: who knows it is not told again.
+        // Lost before the answer: a known status is not reported again.
         link.closed()
         #expect(seen.values == ["first offline", "second offline"])
         link.opened()
@@ -121,7 +121,7 @@ import Testing
         withExtendedLifetime((first, second)) {}
     }
 
-    @Test func joinsWhatIsAcknowledgedAlready() throws {
+    @Test func newSubscriptionSharesAcknowledgedFilter() throws {
         let binding = RecordingBinding()
         let agent = try agent(binding)
         let seen = Recorder<SubscriptionStatus>()
@@ -137,7 +137,7 @@ import Testing
         withExtendedLifetime((own, late)) {}
     }
 
-    @Test func whoSubscribesAgainIsAcknowledgedAgain() throws {
+    @Test func renewedSubscriptionIsAcknowledgedAgain() throws {
         let (agent, link) = try online()
         let seen = Recorder<String>()
         func subscribe(_ name: String) throws -> Subscription {
@@ -219,7 +219,7 @@ import Testing
         withExtendedLifetime((first, second)) {}
     }
 
-    @Test func statusesComeInOrderWhileTheLinkComesAndGoes() async throws {
+    @Test func statusesStayInOrderAcrossReconnects() async throws {
         let (agent, link) = try online()
         let hasEnded = Atomic(false)
         Thread {

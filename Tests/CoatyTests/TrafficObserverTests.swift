@@ -67,11 +67,11 @@ import Testing
     ]
 
     @Test(arguments: choices)
-    func asksForNoMoreThanIsWanted(_ types: Set<CommunicationEventType>, _ filters: [String]) throws {
+    func subscribesOnlyToRequiredFilters(_ types: Set<CommunicationEventType>, _ filters: [String]) throws {
         #expect(try Scene(types).open().filters == filters)
     }
 
-    @Test func hasNoWillAndLeavesWithoutAFarewell() async throws {
+    @Test func sessionHasNoWillAndNoFarewell() async throws {
         let scene = Scene()
         #expect(scene.binding.link?.will == nil)
         #expect(scene.binding.link?.clientId.count == 23)
@@ -87,7 +87,7 @@ import Testing
         #expect(scene.statuses.values.isEmpty, "the end is nobody's loss")
     }
 
-    @Test func tellsHowItStands() throws {
+    @Test func reportsItsStatus() throws {
         let scene = Scene()
         scene.binding.link?.subscribed(try scene.open().ticket)
         #expect(scene.statuses.values == [.standing])
@@ -105,7 +105,7 @@ import Testing
         #expect(scene.statuses.values == [.standing, .offline, .standing])
     }
 
-    @Test func eventsThatMayBeMissedAreAGap() throws {
+    @Test func possiblyMissedEventsAreReportedAsGap() throws {
         let scene = Scene([.advertise])
         let session = try #require(scene.binding.link?.session)
         _ = try scene.open()
@@ -123,7 +123,7 @@ import Testing
         #expect(scene.gaps.values.count == 2)
     }
 
-    @Test func whoWaitsIsTold() throws {
+    @Test func waitingObserverGetsOfflineStatus() throws {
         let scene = Scene()
         scene.observer.waitNoLonger()
         scene.observer.waitNoLonger()
@@ -132,14 +132,14 @@ import Testing
         #expect(scene.statuses.values == [.offline, .standing])
     }
 
-    @Test func aRefusalOfAPartIsOne() throws {
+    @Test func partialRefusalIsReportedAsRefused() throws {
         let scene = Scene()
         scene.binding.link?.subscribed(try scene.open().ticket, refused: ["coaty/3/-/+/+/+"])
         #expect(scene.statuses.values == [.refused])
     }
 
-    /// Also where the next change comes while it is told of one.
-    @Test func theObserverIsToldUnderNoLockAndOneAfterTheOther() throws {
+    /// Also if the next change arrives while a change is reported.
+    @Test func statusesAreReportedInOrderWithoutALock() throws {
         let (answer, steps) = (Recorder<@Sendable () -> Void>(), Recorder<String>())
         let scene = Scene { status in
             steps.append("\(status)…")
@@ -153,7 +153,7 @@ import Testing
     }
 
     /// A binding may be held back, and keep the link for some time after it was left.
-    @Test func theHandlerIsThereAsLongAsTheLink() async throws {
+    @Test func handlerLivesAsLongAsTheSession() async throws {
         final class LingeringBinding: TopicNamingBinding {
             private let state = Mutex<(session: BindingSession?, hasLeft: Bool)>((nil, false))
 
@@ -184,7 +184,7 @@ import Testing
     }
 
     /// What comes over other links was not received on the agent's, and does not count as invalid there.
-    @Test func whatIsLeftOutIsNotTheAgents() async throws {
+    @Test func ignoredMessagesDoNotCountForTheAgent() async throws {
         let broker = TopicBroker()
         let manager = try CommunicationManager(
             identity: Identity(name: "observer"),
@@ -209,10 +209,10 @@ import Testing
         await manager.stop()
     }
 
-    @Test func toldAreEventsThatAreWantedAndNoTwins() throws {
+    @Test func onlyRequestedEventsAreDeliveredOnce() throws {
         let scene = Scene([.advertise, .update, .call, .ioValue])
         let payload = #"{"a":1}"#
-        let told = [
+        let delivered = [
             "coaty/3/-/ADV:Task/s", "coaty/3/-/UPD:Task/s/c", "coaty/3/-/CLL::o/s/c", "coaty/3/-/IOV/s",
             "coaty/3/-/ADV/s", "coaty/3/-/ADV:/s",
         ]
@@ -220,12 +220,12 @@ import Testing
             "coaty/3/-/ADV::t/s", "coaty/3/-/UPD::t/s/c", "coaty/3/-/CHN:c/s", "coaty/3/-/RTN/s/c", "coaty/3/-/XXX/s",
             "coaty/3/-/ADV:Task/s/c", "coaty/3/-/ADVx/s", "coaty/3/-/x/y", "coaty/4/-/DAD/s", "x", "",
         ]
-        for topic in left + told { scene.receive(topic, payload) }
-        #expect(scene.events.values.map(\.label) == told)
+        for topic in left + delivered { scene.receive(topic, payload) }
+        #expect(scene.events.values.map(\.label) == delivered)
         #expect(scene.events.values.allSatisfy { $0.bytes == Array(payload.utf8) })
     }
 
-    @Test func whatIsNoObjectIsLeftOutButForValues() throws {
+    @Test func nonObjectPayloadsAreIgnoredExceptValues() throws {
         let scene = Scene()
         let deep = String(repeating: #"{"a":"#, count: 1000) + "1" + String(repeating: "}", count: 1000)
         for text in ["", "x", "[1]", "1", "null", #"{"a":}"#, deep] {
@@ -237,14 +237,15 @@ import Testing
             payload: Array(#"{"a":""#.utf8) + [0xFF] + Array("\"}".utf8)
         )
         scene.receive("coaty/3/-/DAD/s", #"{"a":1,"a":2}"#)
-        let told = scene.events.values.map { ($0.address.eventType, $0.payload != nil) }
+        let delivered = scene.events.values.map { ($0.address.eventType, $0.payload != nil) }
         let expected: [(CommunicationEventType, Bool)] =
             [false, false, true, true, true, false, false].map { (.ioValue, $0) } + [(.deadvertise, true)]
-        #expect(told.count == expected.count && zip(told, expected).allSatisfy { $0.0 == $1.0 && $0.1 == $1.1 })
+        #expect(delivered.count == expected.count)
+        #expect(zip(delivered, expected).allSatisfy { $0.0 == $1.0 && $0.1 == $1.1 })
     }
 
     /// The agent's own link has what it has; all that goes on comes over another.
-    @Test func observesAllAgentsOnALinkOfItsOwn() async throws {
+    @Test func observesAllAgentsOnASeparateSession() async throws {
         let broker = TopicBroker()
         let made = Recorder<any Binding>()
         let manager = try CommunicationManager(

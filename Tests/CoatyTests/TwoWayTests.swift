@@ -46,7 +46,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func refusesAnswersThatDoNotFitAtBothEnds() async throws {
+    @Test func mismatchedAnswersAreRefusedOnBothSides() async throws {
         let broker = TopicBroker()
         let asking = try agent(broker)
         let answering = try agent(broker)
@@ -85,7 +85,7 @@ import Testing
         await answering.stop()
     }
 
-    @Test func countsAnAgentOnceThatObservesBothTopicsOfAnUpdate() async throws {
+    @Test func agentObservingBothUpdateTopicsCountsOnce() async throws {
         let broker = TopicBroker()
         let asking = try agent(broker)
         let answering = try agent(broker)
@@ -141,7 +141,7 @@ import Testing
         await answering.stop()
     }
 
-    @Test func aRawWildcardBringsInNoOtherNamespace() async throws {
+    @Test func rawWildcardDoesNotCrossNamespaces() async throws {
         let broker = TopicBroker()
         let agent = try agent(broker, namespace: "one")
         let seen = Recorder<String>()
@@ -160,7 +160,7 @@ import Testing
     }
 
     @Test(arguments: ["$share/g/t", "$SYS/x", "a/+", "coaty/3/-/ADV:Task/x", String(repeating: "/", count: 200)])
-    func letsNoValuesFlowOn(_ route: String) {
+    func invalidRoutesAreNotIoRoutes(_ route: String) {
         #expect(!TopicBinding(broker: TopicBroker()).isIoRoute(route))
     }
 
@@ -235,12 +235,12 @@ import Testing
 }
 
 extension BrokerProcess {
-    /// How many response subscriptions of an agent the broker's log tells of, and how many of them stand.
+    /// How many response subscriptions of an agent the broker's log contains, and how many of them are active.
     fileprivate func responseSubscriptions(of agent: CommunicationManager) -> (made: Int, standing: Int) {
         var made = 0
         var standing: Set<Substring> = []
         for line in log.split(separator: "\n") where line.contains("/RTV/+/") {
-            // `<time>: <client> 0 <filter>` tells of a subscription, `<time>: <client> <filter>` of its end.
+            // `<time>: <client> 0 <filter>` reports a subscription, `<time>: <client> <filter>` of its end.
             let words = line.split(separator: " ")
             guard let filter = words.last, words.dropFirst().first?.hasPrefix("Coaty") ?? false else { continue }
             if words.count == 4 {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2)))
 struct CoordinatorConcurrencyTests {
-    /// ``Recorder`` reports calls that overlap; the journal tells whether each was legal.
+    /// ``Recorder`` reports calls that overlap; the journal shows whether each was legal.
     @Test func transitionsFromManyTasksNeverInterleave() async throws {
         let journal = Journal()
         let root = coordinator("root", journal)
@@ -94,7 +94,7 @@ struct CoordinatorConcurrencyTests {
         #expect(journal.lines == ["start root", "started", "stop root"])
     }
 
-    @Test func componentThatStopsTheTreeIsObeyedAfterwards() async throws {
+    @Test func treeStopByAComponentTakesEffectAfterwards() async throws {
         let tree = try await Tree()
         let stopped = Waiter()
         tree.root.observe { [unowned root = tree.root] change in if change.coordinator === root { stopped.signal() } }
@@ -112,7 +112,7 @@ struct CoordinatorConcurrencyTests {
         #expect(tree.states == Array(repeating: .inactive, count: 5))
     }
 
-    @Test func componentThatStopsItselfIsObeyedAfterwards() async throws {
+    @Test func selfStopOfAComponentTakesEffectAfterwards() async throws {
         let journal = Journal()
         let root = coordinator("root", journal)
         let stopped = Waiter()

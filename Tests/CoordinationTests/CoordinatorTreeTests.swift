@@ -93,7 +93,7 @@ struct CoordinatorTreeTests {
         await tree.root.stop()
     }
 
-    @Test func stoppingSomebodyElsesChildDoesNothing() async throws {
+    @Test func stoppingAChildOfAnotherParentDoesNothing() async throws {
         let tree = try await Tree()
         await tree.root.stop(tree.a1)
         await tree.b.stop(tree.a1)
@@ -101,7 +101,7 @@ struct CoordinatorTreeTests {
         await tree.root.stop()
     }
 
-    @Test func childIsRefusedWhereItCannotBe() async throws {
+    @Test func invalidChildIsRefused() async throws {
         let tree = try await Tree()
         let inactive = coordinator("inactive", tree.journal)
         let child = coordinator("child", tree.journal)
@@ -136,7 +136,7 @@ struct CoordinatorTreeTests {
         await tree.root.stop()
     }
 
-    @Test func failureInTheMiddleStopsWhatWasStarted() async throws {
+    @Test func failedStartStopsStartedComponents() async throws {
         let journal = Journal()
         let root = coordinator("root", journal)
         let a = coordinator("a", journal)

@@ -24,7 +24,7 @@ struct ObservationTests {
         )
     }
 
-    @Test func observersAreToldFromTheBottomUpEachInItsOrder() async throws {
+    @Test func observersAreCalledBottomUpInOrder() async throws {
         let tree = try await Tree()
         let seen = Journal()
         tree.root.observe { _ in seen.write("root") }
@@ -37,7 +37,7 @@ struct ObservationTests {
         await tree.root.stop()
     }
 
-    @Test func startsAreSeenAndFailedOnesAreNot() async throws {
+    @Test func onlySuccessfulStartsAreReported() async throws {
         let journal = Journal()
         let seen = Journal()
         let root = coordinator("root", journal)
@@ -52,7 +52,7 @@ struct ObservationTests {
         await root.stop()
     }
 
-    @Test func stateAndChildrenAreUpToDateWhenObserversAreTold() async throws {
+    @Test func observersSeeUpdatedStateAndChildren() async throws {
         let tree = try await Tree()
         let seen = Journal()
         tree.root.observe { [unowned root = tree.root] change in
@@ -63,7 +63,7 @@ struct ObservationTests {
         await tree.root.stop()
     }
 
-    @Test func cancelledObserverIsNotTold() async throws {
+    @Test func cancelledObserverIsNotCalled() async throws {
         let tree = try await Tree()
         let seen = Journal()
         let observation = tree.root.observe { seen.write("cancelled \($0.coordinator.name)") }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct IORoutingTests {
     private static let path = "/v1/routing/contexts/b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
 
-    @Test func onePatchMovesAllValuesAndAnotherOneBack() throws {
+    @Test func patchReroutesAllValuesAndBack() throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let gateway = try GatewayProcess([
@@ -40,7 +40,7 @@ import Testing
         for agent in [normal, emergency, sources] { #expect(try agent.stop() == 0) }
     }
 
-    @Test func theDemoSaysWhatToDoAndLeavesNothingBehind() throws {
+    @Test func demoPrintsInstructionsAndCleansUp() throws {
         let demo = try ExampleProcess(
             ExampleProcess.folder("io-routing").appending(path: "demo"),
             [ExampleProcess.programs.path, "--port", "0", "--embedded-broker-listen", "127.0.0.1:0"]
@@ -74,7 +74,7 @@ import Testing
         #expect(response.status == 200, "\(response.text)")
     }
 
-    /// The sources that an actor has shown values of, from a line on: the tens tell them.
+    /// The sources whose values an actor has shown from a line on, identified by the tens.
     private static func sources(of actor: ExampleProcess, from line: Int = 0) -> Set<String> {
         Set(actor.lines.dropFirst(line).filter { $0.hasSuffix(" °C") }.map { String($0.prefix(1)) })
     }

@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func contextIsThereWhenTheBodyHasCome() throws {
+    @Test func contextIsAvailableAfterTheBody() throws {
         let server = try TestServer { router in
             router.on(.post, "/") { request in
                 .response(HTTPResponse(status: 200, body: (request.context as? Caller)?.name ?? "none"))
@@ -37,7 +37,7 @@ import Testing
         #expect(try connection.readResponse().text == "first")
     }
 
-    @Test func contextLivesNoLongerThanItsRequest() throws {
+    @Test func contextIsReleasedWithItsRequest() throws {
         let contexts = Box<[Weak]>([])
         let server = try TestServer { router in
             router.on(.get, "/") { _ in .response(HTTPResponse(status: 200)) }
@@ -52,7 +52,7 @@ import Testing
         #expect(eventually { contexts.value.map(\.isGone) == [true] })
     }
 
-    @Test func withoutAdmissionThereIsNoContext() throws {
+    @Test func contextIsMissingWithoutAdmission() throws {
         let server = try TestServer { router in
             router.on(.get, "/") { .response(HTTPResponse(status: 200, body: $0.context == nil ? "none" : "some")) }
         }

@@ -101,7 +101,7 @@ import TestSupport
         #expect(try connection.readHead().status == 404)
     }
 
-    @Test func bodyLongerThanDeclaredDoesNoHarm() throws {
+    @Test func bodyLongerThanDeclaredClosesTheConnection() throws {
         let connection = try server.connect()
         try connection.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbodyEXTRA\r\n\r\n")
         #expect(try connection.readResponse().text == "body")

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct LifecycleTests {
-    @Test func closesWhatItDoesNotAdopt() throws {
+    @Test func refusedConnectionsAreClosed() throws {
         let server = HTTPServer(configuration: .init(), router: Router(), logger: Logger(label: "test"))
         var pair: [Int32] = [0, 0]
         #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)

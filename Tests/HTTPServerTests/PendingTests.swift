@@ -175,7 +175,7 @@ import Testing
         #expect(cut.value[0].write([1]) == .closed)
     }
 
-    @Test(arguments: [true, false]) func clientThatGoesEndsItsRequest(onlySending: Bool) throws {
+    @Test(arguments: [true, false]) func clientDisconnectEndsItsRequest(onlySending: Bool) throws {
         var configuration = HTTPServer.Configuration()
         configuration.maximumPending = 100
         let server = try makeServer(configuration)

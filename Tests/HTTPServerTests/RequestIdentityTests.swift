@@ -89,7 +89,7 @@ import Testing
         "POST /things/7 HTTP/1.1\r\nHost: h\r\n\(headers)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
     }
 
-    @Test func idsComeBackWhereTheyAreOfUse() throws {
+    @Test func requestIdsAreEchoedOrGeneratedForErrors() throws {
         let (server, _, seen) = try server(.status(500))
         #expect(try server.request(post()).headers["x-request-id"] == nil)
         #expect(try server.request(post("X-Request-Id: abc \r\n")).headers["x-request-id"] == "abc")
@@ -106,7 +106,7 @@ import Testing
         #expect(tooLong.status == 413 && tooLong.headers["x-request-id"] == "c")
     }
 
-    @Test func idsAreThereInTasksOfTheHandler() throws {
+    @Test func idsAreAvailableInHandlerTasks() throws {
         let (server, _, seen) = try server(.status(500))
         let text =
             "GET /later HTTP/1.1\r\nHost: h\r\nX-Request-Id: abc\r\ntraceparent: 00-\(Self.trace)-00f067aa0ba902b7-01\r\n\r\n"
@@ -114,7 +114,7 @@ import Testing
         #expect(seen.value.first??.id == "abc" && seen.value.first??.trace == Self.trace)
     }
 
-    @Test func reportsWhatIsSelected() throws {
+    @Test func reportsSelectedRequests() throws {
         let (server, ended, _) = try server(.status(404))
         #expect(try server.request(post()).status == 200)
         #expect(try server.request(post("Content-Type: x\r\n").replacing("POST", with: "PUT")).status == 405)

@@ -135,7 +135,7 @@ import Testing
         #expect(calls.value == refusals)
     }
 
-    @Test func handlerOfRoomMayWrite() throws {
+    @Test func roomHandlerMayWrite() throws {
         let server = try makeServer()
         let (connection, stream) = try open(server, receiveBuffer: 4096)
         let bytes = [UInt8](repeating: 7, count: 16 * 1024)
@@ -175,7 +175,7 @@ import Testing
         withExtendedLifetime(connection) {}
     }
 
-    @Test func noticesThatTheClientWent() throws {
+    @Test func clientDisconnectClosesTheStream() throws {
         let server = try makeServer()
         do { _ = try open(server) }
         let stream = try #require(streams.value.first)

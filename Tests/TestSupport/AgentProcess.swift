@@ -1,7 +1,7 @@
 public import Foundation
 import Glibc
 
-/// An agent of another process on the broker under test: `Tests/TestAgent`, which tells what it understands.
+/// An agent of another process on the broker under test: `Tests/TestAgent`, which reports what it receives.
 public final class AgentProcess: Sendable {
     private let process: ChildProcess
     private let input: Int32
@@ -50,7 +50,7 @@ public final class AgentProcess: Sendable {
     }
 
     /// Gives it a line of JSON: `{"publish":…,"data":…}` or `{"request":…,"data":…}`.
-    public func say(_ json: String) throws {
+    public func send(_ json: String) throws {
         let line = Array(json.utf8) + [UInt8(ascii: "\n")]
         guard write(input, line, line.count) == line.count else { throw TestSupportError("write: errno \(errno)") }
     }

@@ -11,7 +11,7 @@ import Synchronization
 /// All methods block for a bounded time and may be called from any thread, one after the other. The process is gone
 /// after `stop()` or with the object, and at the latest with the test process, however that ends.
 public final class BrokerProcess: Sendable {
-    /// Until a broker must answer, and until one that was told to end must be gone.
+    /// Until a broker must answer, and until a broker must have ended after the signal.
     public static let limit: TimeInterval = 10
     private static let tick: useconds_t = 10_000
 

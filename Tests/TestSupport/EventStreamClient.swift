@@ -73,7 +73,7 @@ public final class EventStreamClient {
         }
         guard let text = fields["data"] else { return nil }
         let json = (try? JSONSerialization.jsonObject(with: Data(text.utf8))) as? [String: Any]
-        FrameLog.shared.heard(text)
+        FrameLog.shared.received(text)
         return Event(id: fields["id"], name: fields["event"] ?? "message", json: json ?? [:], text: text)
     }
 }

@@ -1,10 +1,10 @@
 public import Foundation
 
-/// A client of `/v1/ws`, or of a stream with one subscription, that speaks in frames.
+/// A client of `/v1/ws`, or of a stream with one subscription, that sends and receives frames.
 ///
-/// All that is said and heard goes to the ``FrameLog``: what the gateway accepts must be valid.
+/// All frames sent and received go to the ``FrameLog``: what the gateway accepts must be valid.
 public final class FrameClient {
-    /// What the gateway has said.
+    /// A frame from the gateway.
     public struct Frame: CustomStringConvertible {
         /// The frame.
         public let json: [String: Any]
@@ -32,17 +32,17 @@ public final class FrameClient {
     public enum Failure: Error {
         /// The connection was closed.
         case closed(code: UInt16, reason: String)
-        /// What was waited for did not come; with the frames that were heard and not taken.
+        /// The expected frame did not arrive; with the received frames that no call has taken.
         case inVain(String, [String])
     }
 
-    /// The connection, for what no frame can say.
+    /// The connection, for messages that are not frames.
     public let socket: WebSocketClient
-    /// All that was heard.
-    public private(set) var heard: [Frame] = []
-    /// What was heard and not yet taken.
+    /// All received frames.
+    public private(set) var received: [Frame] = []
+    /// Received frames that no call has taken.
     private var pending: [Frame] = []
-    /// What was said and not yet answered, by id.
+    /// Sent frames without an answer, by id.
     private var unanswered: [String: String] = [:]
     private var lastId = 0
 
@@ -58,27 +58,27 @@ public final class FrameClient {
         guard response.status == 101 else { throw WebSocketClient.Failure.refused(response) }
     }
 
-    // MARK: - Saying
+    // MARK: - Sending
 
-    /// Says a frame.
-    public func say(_ text: String) throws {
+    /// Sends a frame.
+    public func send(_ text: String) throws {
         let json = (try? JSONSerialization.jsonObject(with: Data(text.utf8))) as? [String: Any]
         if let id = json?["id"] as? String { unanswered[id] = text }
         try socket.sendText(text)
     }
 
-    /// Says a frame, and waits for its answer: `ok`, `error` or `pong` of the same id.
+    /// Sends a frame, and waits for its answer: `ok`, `error` or `pong` of the same id.
     ///
     /// - Parameter members: the members besides `op` and `id`, as JSON without braces.
     @discardableResult
     public func ask(_ op: String, id: String? = nil, _ members: String = "") throws -> Frame {
         lastId += 1
         let id = id ?? "#\(lastId)"
-        try say(#"{"op":"\#(op)","id":"\#(id)"\#(members.isEmpty ? "" : ",")\#(members)}"#)
+        try send(#"{"op":"\#(op)","id":"\#(id)"\#(members.isEmpty ? "" : ",")\#(members)}"#)
         return try next("the answer to \(op) \(id)") { $0.id == id && ["ok", "error", "pong"].contains($0.op) }
     }
 
-    // MARK: - Hearing
+    // MARK: - Receiving
 
     /// The next frame that matches; those before it stay.
     public func next(
@@ -105,8 +105,8 @@ public final class FrameClient {
         try next("\(op ?? "a frame") of \(id)", within: seconds) { $0.id == id && (op ?? $0.op) == $0.op }
     }
 
-    /// Takes the frames of a subscription that were heard already.
-    public func takeHeard(of id: String) -> [Frame] {
+    /// Takes the frames of a subscription that were received already.
+    public func takeReceived(of id: String) -> [Frame] {
         defer { pending.removeAll { $0.id == id } }
         return pending.filter { $0.id == id }
     }
@@ -141,13 +141,13 @@ public final class FrameClient {
             throw WebSocketClient.Failure.malformed(text)
         }
         let frame = Frame(json: json, text: text, octets: octets)
-        FrameLog.shared.heard(text)
-        if let id = frame.id, ["ok", "error", "pong"].contains(frame.op), let said = unanswered.removeValue(forKey: id),
+        FrameLog.shared.received(text)
+        if let id = frame.id, ["ok", "error", "pong"].contains(frame.op), let sent = unanswered.removeValue(forKey: id),
             frame.op != "error"
         {
-            FrameLog.shared.said(said, isValid: true)
+            FrameLog.shared.sent(sent, isValid: true)
         }
-        heard.append(frame)
+        received.append(frame)
         return frame
     }
 }

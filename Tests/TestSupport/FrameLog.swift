@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// The frames that tests say and hear, until they are checked against the schemas in `docs/websocket`.
+/// The frames that tests send and receive, until they are checked against the schemas in `docs/websocket`.
 ///
 /// Of a kind of frame only so many are kept: a flood of the same shows nothing new.
 public final class FrameLog: Sendable {
@@ -30,11 +30,11 @@ public final class FrameLog: Sendable {
 
     private let state = Mutex(State())
 
-    /// Notes what the gateway has said.
-    public func heard(_ frame: String) { note("gateway", frame, isValid: true) }
+    /// Records a frame that the gateway has sent.
+    public func received(_ frame: String) { note("gateway", frame, isValid: true) }
 
-    /// Notes what a client has said, and whether it must be valid.
-    public func said(_ frame: String, isValid: Bool) { note("client", frame, isValid: isValid) }
+    /// Records a frame that a client has sent, and whether it must be valid.
+    public func sent(_ frame: String, isValid: Bool) { note("client", frame, isValid: isValid) }
 
     private func note(_ schema: String, _ frame: String, isValid: Bool) {
         let json = (try? JSONSerialization.jsonObject(with: Data(frame.utf8))) as? [String: Any]

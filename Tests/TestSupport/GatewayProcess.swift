@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// All methods block for a bounded time. The process is gone with the object, and at the latest with the test process.
 public final class GatewayProcess: Sendable {
-    /// Until the gateway must be ready, and until one that was told to end must be gone.
+    /// Until the gateway must be ready, and until a gateway must have ended after the signal.
     public static let limit: TimeInterval = 30
     private static let tick: useconds_t = 5_000
 

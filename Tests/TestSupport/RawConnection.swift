@@ -74,7 +74,7 @@ public final class RawConnection {
         }
     }
 
-    /// Tells the peer that nothing more is sent.
+    /// Ends the sending direction of the connection.
     public func shutdownSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Reads once, whatever comes; empty when the peer has closed.

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Subscriptions on one connection, over any transport, read as fast as it goes.
 ///
-/// Unlike ``FrameClient`` it keeps nothing of what it has heard but what a test of many events asks for.
+/// Unlike ``FrameClient`` it keeps only the members of a frame that tests of many events need.
 public final class StreamTap {
     /// How the frames come.
     public enum Transport: String, CaseIterable, Sendable {
@@ -55,7 +55,7 @@ public final class StreamTap {
         }
     }
 
-    /// What was told.
+    /// A received frame.
     public struct Frame: Sendable {
         /// The frame's op.
         public let op: String
@@ -84,7 +84,7 @@ public final class StreamTap {
     private static let noted = 30
 
     private let connection: Connection
-    private var heard = 0
+    private var receivedCount = 0
 
     /// Connects and subscribes; the first frame of each subscription is still to be read.
     public init(
@@ -126,8 +126,8 @@ public final class StreamTap {
             while true {
                 switch try client.receive(deadline: Date(timeIntervalSinceNow: Self.limit)) {
                 case .text(let text):
-                    heard += 1
-                    if heard <= Self.noted { FrameLog.shared.heard(text) }
+                    receivedCount += 1
+                    if receivedCount <= Self.noted { FrameLog.shared.received(text) }
                     let json = (try? JSONSerialization.jsonObject(with: Data(text.utf8))) as? [String: Any]
                     return Self.frame(json ?? [:])
                 case .ping(let payload): try client.sendPong(payload)
@@ -165,7 +165,7 @@ public final class StreamReader: Sendable {
     ///
     /// - Parameters:
     ///   - open: opens the connection.
-    ///   - goesOn: is told each frame, and says whether another one is to be read.
+    ///   - goesOn: receives each frame, and returns whether to read another one.
     public init(
         _ open: @escaping @Sendable () throws -> StreamTap,
         while goesOn: @escaping @Sendable (StreamTap.Frame) -> Bool
@@ -186,7 +186,7 @@ public final class StreamReader: Sendable {
 
     private func finish(_ end: String) { state.withLock { $0.end = end } }
 
-    /// What was told so far.
+    /// The frames received so far.
     public var frames: [StreamTap.Frame] { state.withLock(\.frames) }
 
     /// The number of the last event.
@@ -195,7 +195,7 @@ public final class StreamReader: Sendable {
     /// Why nothing more is read: `enough`, `closed`, or what went wrong; nil while it goes on.
     public var end: String? { state.withLock(\.end) }
 
-    /// Waits until nothing more is read, and returns all that was told.
+    /// Waits until nothing more is read, and returns all received frames.
     ///
     /// - Throws: ``TestSupportError`` where that was not because it is enough.
     public func all(within seconds: TimeInterval = 60) throws -> [StreamTap.Frame] {

@@ -9,7 +9,7 @@ import WebSocketServer
     private static let frames = 500
     private static let frameLength = 16 * 1024
 
-    @Test func aReaderThatDoesNotReadHoldsUpNobody() throws {
+    @Test func stuckReaderDoesNotDelayOthers() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.closeTimeout = .milliseconds(200)
         configuration.offerQueueBytes = 64 * Self.frameLength

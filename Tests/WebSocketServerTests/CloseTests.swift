@@ -5,7 +5,7 @@ import Testing
 import WebSocketServer
 
 @Suite struct CloseTests {
-    @Test func codeAndReasonOfTheServerArriveAfterWhatIsQueued() throws {
+    @Test func closeOfTheServerFollowsQueuedFrames() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.offerQueueFrames = 100
         let fixture = try Fixture(
@@ -169,7 +169,7 @@ import WebSocketServer
         #expect(fixture.handler.current.closes.values.first == 4000)
     }
 
-    @Test func stopCutsWhoDoesNotAnswer() throws {
+    @Test func stopClosesUnresponsiveConnections() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.closeTimeout = .milliseconds(200)
         let fixture = try Fixture(configuration)

@@ -45,7 +45,7 @@ import WebSocketServer
         ("permessage-deflate; client_max_window_bits=16", nil), ("permessage-deflate-2", nil),
         ("permessage-deflate; client_no_context_takeover=", nil),
         ("permessage-deflate; client_max_window_bits; client_max_window_bits =9", nil),
-    ]) func offersAreAgreedToWherePossible(_ offer: (text: String, added: String?)) throws {
+    ]) func compressionOffersAreAcceptedIfSupported(_ offer: (text: String, added: String?)) throws {
         for allows in [true, false] {
             var configuration = Self.configuration()
             configuration.allowsCompression = allows
@@ -117,7 +117,7 @@ import WebSocketServer
     }
 
     /// Compressing is most of the work there is for a connection, and almost nothing of it shows in what is sent.
-    @Test func whatIsCompressedCountsForATurn() throws {
+    @Test func uncompressedSizeCountsTowardsTheTurn() throws {
         var configuration = Self.configuration()
         configuration.offerQueueFrames = 16
         configuration.offerQueueBytes = 2 * 1024 * 1024
@@ -144,7 +144,7 @@ import WebSocketServer
         #expect(sent.withLock { $0 } == 4)
     }
 
-    @Test func limitHoldsForTheMessageAsItComesAndAsItIsInflated() throws {
+    @Test func limitAppliesToCompressedAndInflatedSize() throws {
         var configuration = Self.configuration()
         configuration.maximumMessageSize = 10_000
         let fixture = try Fixture(configuration)
@@ -161,7 +161,7 @@ import WebSocketServer
     }
 
     /// A thousand times as long as they come.
-    @Test func messageThatCostsItsSenderNothingCloses() throws {
+    @Test func highlyCompressedMessageCloses() throws {
         var configuration = Self.configuration()
         configuration.maximumMessageSize = 8 * 1024 * 1024
         let fixture = try Fixture(configuration)
@@ -177,7 +177,7 @@ import WebSocketServer
 
     /// Blocks of no bytes: such that end a stream, and such that do not.
     @Test(arguments: [[0x03, 0x00], [0x00, 0x00, 0x00, 0xff, 0xff]] as [[UInt8]])
-    func emptyBlocksAreHeldToTheLimit(_ block: [UInt8]) throws {
+    func emptyBlocksCountTowardsTheLimit(_ block: [UInt8]) throws {
         let fixture = try Fixture(Self.configuration())
         let client = try fixture.open(headers: [Self.offer])
         let most = WebSocketServer.Configuration().maximumMessageSize / block.count - 1
@@ -217,7 +217,7 @@ import WebSocketServer
         #expect(fixture.handler.current.messages.isEmpty)
     }
 
-    @Test func markWithoutAnAgreementCloses() throws {
+    @Test func compressionMarkWithoutAgreementCloses() throws {
         let fixture = try Fixture(Self.configuration())
         let client = try fixture.open()
         try client.sendFrame(opcode: 2, payload: deflated([1, 2, 3]), isCompressed: true)
@@ -229,7 +229,7 @@ import WebSocketServer
 
     /// On another frame than a message's first.
     @Test(arguments: [(0, "x"), (0, ""), (10, "x"), (8, ""), (8, "\u{3}\u{e8}")] as [(UInt8, String)])
-    func markInTheWrongPlaceCloses(_ frame: (opcode: UInt8, payload: String)) throws {
+    func misplacedCompressionMarkCloses(_ frame: (opcode: UInt8, payload: String)) throws {
         let bytes = deflated(Array(Self.text(20_000).utf8))
         for isCompressed in [true, false] {
             let fixture = try Fixture(Self.configuration())
@@ -246,7 +246,7 @@ import WebSocketServer
         }
     }
 
-    @Test func slowReaderGetsAllThatWaitsForItElsewhere() throws {
+    @Test func slowReaderReceivesAllFrames() throws {
         let next = Mutex(0)
         let refusals = Mutex(0)
         let total = 600

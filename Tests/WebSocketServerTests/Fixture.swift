@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import WebSocketServer
 
-/// A started server behind a listening socket on a free port, and what its handler was told.
+/// A started server behind a listening socket on a free port, and what its handler received.
 final class Fixture: Sendable {
     let server: WebSocketServer
     let handler: RecordingHandler
@@ -68,7 +68,7 @@ final class Fixture: Sendable {
     }
 }
 
-/// Echoes messages, and records what it is told.
+/// Echoes messages, and records every call.
 final class RecordingHandler: WebSocketHandler {
     struct Request: Sendable {
         var path: String

@@ -132,7 +132,7 @@ import WebSocketServer
         #expect(fixture.handler.current.requests.first?.queryItems == [])
     }
 
-    @Test func firstSubprotocolSpokenIsAgreedTo() throws {
+    @Test func firstSupportedSubprotocolIsSelected() throws {
         var configuration = Self.configuration()
         configuration.subprotocols = ["coaty.v1", "coaty.v2"]
         let fixture = try Fixture(configuration)
@@ -148,7 +148,7 @@ import WebSocketServer
     }
 
     @Test(arguments: ["other", "(none)", "a b", String(repeating: "a,", count: 100) + "coaty.v1"])
-    func subprotocolNotSpokenIsRefused(_ offer: String) throws {
+    func unsupportedSubprotocolIsRefused(_ offer: String) throws {
         var configuration = Self.configuration()
         configuration.subprotocols = ["coaty.v1"]
         let response = try refusal(configuration, headers: [("Sec-WebSocket-Protocol", offer)])
@@ -199,7 +199,7 @@ import WebSocketServer
     @Test(arguments: [
         ("permessage-deflate; client_max_window_bits", true), ("other" + String(repeating: "r", count: 249), false),
     ])
-    func compressionIsAgreedToWhereAllowed(_ offer: (text: String, isAgreedTo: Bool)) throws {
+    func compressionIsNegotiatedIfEnabled(_ offer: (text: String, isAgreedTo: Bool)) throws {
         var configuration = Self.configuration()
         configuration.allowsCompression = true
         let fixture = try Fixture(configuration)
@@ -248,7 +248,7 @@ import WebSocketServer
         #expect(try whole.receive() == .text("still here"))
     }
 
-    @Test func handshakesThatDoNotEndKeepNobodyOut() throws {
+    @Test func unfinishedHandshakesDoNotBlockOthers() throws {
         var configuration = Self.configuration()
         configuration.handshakeTimeout = .seconds(60)
         let fixture = try Fixture(configuration)

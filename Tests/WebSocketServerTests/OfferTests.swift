@@ -42,7 +42,7 @@ import WebSocketServer
         }
     }
 
-    @Test func slowReaderGetsAllThatWaitsForItElsewhere() throws {
+    @Test func slowReaderReceivesAllFrames() throws {
         let streamer = Streamer(frames: 1500, length: 16 * 1024)
         let fixture = try Fixture(
             handler: RecordingHandler(
@@ -92,7 +92,7 @@ import WebSocketServer
         #expect(fixture.handler.current.drains == refusals)
     }
 
-    @Test func boundsOfAnOffer() throws {
+    @Test func offersAreBounded() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.offerQueueFrames = 3
         configuration.offerQueueBytes = 100
@@ -126,7 +126,7 @@ import WebSocketServer
         }
     }
 
-    @Test func closedConnectionTakesNoOfferAndDrainsNoMore() throws {
+    @Test func closedConnectionRefusesOffersAndDrainsNothing() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.offerQueueFrames = 1
         let answers = Mutex<[WebSocketConnection.Offer]>([])

@@ -46,10 +46,10 @@ export class FeedFilter {
 
   /** Whether the selection leaves out any events. */
   get isNarrow() {
-    return this.kinds.size > 0 || this.isNarrowBesideKinds
+    return this.kinds.size > 0 || this.isFilteredBeyondKinds
   }
 
-  get isNarrowBesideKinds() {
+  get isFilteredBeyondKinds() {
     return this.text !== "" || Object.keys(this.chosen).length > 0
   }
 
@@ -59,7 +59,7 @@ export class FeedFilter {
    * @param {(frame: any) => string} textOf returns the text of an event's row, in lower case
    */
   shows(frame, textOf) {
-    if (frame.op === "gap") return !this.isNarrowBesideKinds
+    if (frame.op === "gap") return !this.isFilteredBeyondKinds
     if (this.kinds.size > 0 && !this.kinds.has(frame.event)) return false
     for (const dimension in this.chosen) if (valueOf(frame, dimension) !== this.chosen[dimension]) return false
     return this.text === "" || textOf(frame).includes(this.text)

@@ -12,7 +12,7 @@ const maximumPoints = 1000
 /** The known names. Dispatches `change` when there are new ones, at most every 100 milliseconds. */
 export class Names extends EventTarget {
   #names = new Map()
-  #isTold = false
+  #isReportDue = false
 
   /** @param {boolean} isPermitted whether the user may observe advertised objects */
   constructor(client, isPermitted) {
@@ -52,10 +52,10 @@ export class Names extends EventTarget {
     this.#names.delete(objectId)
     this.#names.set(objectId, name)
     if (this.#names.size > maximumNames) this.#names.delete(this.#names.keys().next().value)
-    if (this.#isTold) return
-    this.#isTold = true
+    if (this.#isReportDue) return
+    this.#isReportDue = true
     setTimeout(() => {
-      this.#isTold = false
+      this.#isReportDue = false
       this.dispatchEvent(new Event("change"))
     }, 100)
   }

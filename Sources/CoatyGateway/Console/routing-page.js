@@ -12,7 +12,7 @@ export class RoutingPage {
   #facts = h("p", { className: "routing-facts" })
   #notices = h("div", { className: "notices", role: "status", hidden: true })
   /** Notices by subject. */
-  #said = new Map()
+  #shown = new Map()
   #others = h("p", { className: "notice", "data-kind": "warn", hidden: true })
   #elsewhere = h("p", { className: "notice", hidden: true })
   #legend = h("ul", { className: "legend", "aria-hidden": "true" })
@@ -63,15 +63,15 @@ export class RoutingPage {
 
   /** Shows a notice; it replaces the one about the same subject. An empty text removes it. @param kind `info`, `warn` or `bad` */
   say(about, kind, text = "") {
-    if (text === (this.#said.get(about)?.textContent ?? "")) return
-    this.#said.get(about)?.remove()
-    this.#said.delete(about)
+    if (text === (this.#shown.get(about)?.textContent ?? "")) return
+    this.#shown.get(about)?.remove()
+    this.#shown.delete(about)
     if (text !== "") {
       const notice = h("p", { className: "notice", "data-kind": kind }, text)
-      this.#said.set(about, notice)
+      this.#shown.set(about, notice)
       this.#notices.append(notice)
     }
-    setHidden(this.#notices, this.#said.size === 0)
+    setHidden(this.#notices, this.#shown.size === 0)
   }
 
   /** Shows the router of a context, and its numbers of nodes and associations. @param agentName `(agentId) => name` */

@@ -57,7 +57,7 @@ export class SourceCard {
     setText(this.#heading, name)
     this.#plots.draw(series.map(([member, points]) => [member === "" ? "Value" : member, points]), Date.now())
     setHidden(this.#none, series.length > 0)
-    setText(this.#none, last === undefined ? "Values are plotted as they come." : "Its values are not numbers.")
+    setText(this.#none, last === undefined ? "Values are plotted when they arrive." : "Its values are not numbers.")
     setText(this.#agreed, !isAssociated ? "not associated" : agreed === null ? "differs between actors" : rateText(agreed))
     setText(this.#measured, measuredText(measured))
     setText(this.#last, last ?? "–")

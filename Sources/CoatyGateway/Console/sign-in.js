@@ -73,7 +73,7 @@ export async function signIn(main, onAsk) {
           await ask(main, error)
           continue
         }
-        setText(notice, `The gateway does not say who you are: ${error.detail ?? error.message} The page keeps trying.`)
+        setText(notice, `The gateway did not return your access: ${error.detail ?? error.message} The page keeps trying.`)
         if (!notice.isConnected) main.append(notice)
       }
       await pause(retryTime, forever)

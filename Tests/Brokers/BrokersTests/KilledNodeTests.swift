@@ -11,21 +11,21 @@ import Testing
     private static let channels = 20
     private static let killed = 3
 
-    @Test func agentGoesOnAtAnotherNode() async throws {
+    @Test func agentReconnectsToAnotherNode() async throws {
         let survivors = try [1, 2].map(Bench.port(ofNode:))
         let agent = try makeAgent(
             options(Bench.port(ofNode: Self.killed), dialect: .slashes) {
                 $0.fallbackBrokers = [.init(host: "127.0.0.1", port: survivors[1])]
             }
         )
-        let heard = Heard<Int>()
+        let received = ReceivedValues<Int>()
         let standing = Standing()
         let subscriptions = try (0..<Self.channels).map { channel in
             agent.subscribe(
                 try .channel("load.\(channel)"),
                 onStatus: standing.observer(of: "\(channel)"),
                 handler: { event in
-                    if let number = try? event.data.object.flatMap({ Int($0.name) }) { heard.append(number) }
+                    if let number = try? event.data.object.flatMap({ Int($0.name) }) { received.append(number) }
                 }
             )
         }
@@ -36,7 +36,7 @@ import Testing
         let observer = try MQTTTestClient(port: survivors[1])
         try observer.subscribe("from-agent")
         let load = try await Load(on: survivors[0], channels: Self.channels)
-        try await eventually("the load arrives") { heard.count > 100 }
+        try await eventually("the load arrives") { received.count > 100 }
 
         let start = ContinuousClock.now
         kill(try Bench.pid(ofNode: Self.killed), SIGKILL)
@@ -48,14 +48,16 @@ import Testing
         let first = load.published + 1
         Report.add("online at another node after \(Report.seconds(start.secondsUntilNow))", to: Self.section)
         #expect(standing.count == Self.channels)
-        try await eventually("the next event arrives") { heard.values.contains { $0 >= first } }
+        try await eventually("the next event arrives") { received.values.contains { $0 >= first } }
         Report.add("first event after \(Report.seconds(start.secondsUntilNow))", to: Self.section)
-        try await eventually("events of all channels arrive") { (heard.values.last ?? 0) > first + 5 * Self.channels }
-        let numbers = heard.values.filter { $0 >= first }
+        try await eventually("events of all channels arrive") {
+            (received.values.last ?? 0) > first + 5 * Self.channels
+        }
+        let numbers = received.values.filter { $0 >= first }
         #expect(numbers == Array(first..<(first + numbers.count)), "no event is missing and none comes twice")
         try agent.publishRaw(.with(topic: "from-agent", payload: "here"))
         try observer.waitFor { $0.text == "here" }
-        let lost = Set(1..<first).subtracting(heard.values).count
+        let lost = Set(1..<first).subtracting(received.values).count
         Report.add("\(lost) of \(first) events were published while the agent was offline", to: Self.section)
 
         await load.end()

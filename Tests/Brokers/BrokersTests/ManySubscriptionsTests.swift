@@ -11,13 +11,13 @@ import Testing
     /// Seconds; RabbitMQ itself takes up to 20.
     private static let limit = 180.0
 
-    @Test func standOnMosquitto() async throws {
+    @Test func manySubscriptionsWorkOnMosquitto() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         try await check(on: broker.port, "mosquitto")
     }
 
-    @Test func standOnRabbitMQ() async throws {
+    @Test func manySubscriptionsWorkOnRabbitMQ() async throws {
         try await check(on: Bench.port(ofNode: 1), "RabbitMQ")
     }
 
@@ -26,20 +26,20 @@ import Testing
         let proxy = try await FaultProxy(before: port)
         let agent = try makeAgent(options(proxy.port, dialect: .slashes))
         let standing = Standing()
-        let heard = Heard<String>()
+        let received = ReceivedValues<String>()
         let subscriptions = try (0..<Self.count).map { number in
             agent.subscribe(
                 try .channel("many.\(number)"),
                 onStatus: standing.observer(of: "\(number)"),
-                handler: { heard.append($0.channelId) }
+                handler: { received.append($0.channelId) }
             )
         }
         let periods = OnlinePeriods(agent)
 
         try await measure(agent, periods, standing, [broker, "start"]) { agent.start() }
-        try await checkDelivery(on: port, heard)
+        try await checkDelivery(on: port, received)
         try await measure(agent, periods, standing, [broker, "connection cut"]) { proxy.cut() }
-        try await checkDelivery(on: port, heard)
+        try await checkDelivery(on: port, received)
         #expect(proxy.connections == 2)
 
         for subscription in subscriptions { subscription.cancel() }
@@ -75,17 +75,17 @@ import Testing
     }
 
     /// Checks that events of the first, a middle and the last subscription arrive once.
-    private func checkDelivery(on port: UInt16, _ heard: Heard<String>) async throws {
+    private func checkDelivery(on port: UInt16, _ received: ReceivedValues<String>) async throws {
         let publisher = try makeAgent(options(port, dialect: .slashes))
         publisher.start()
         try await eventually("the publisher is online") { publisher.isOnline }
         let channels = [0, Self.count / 2, Self.count - 1].map { "many.\($0)" }
-        let before = heard.count
+        let before = received.count
         for channel in channels {
             try publisher.publishChannel(.with(object: makeObject("com.example.Many"), channelId: channel))
         }
-        try await eventually("events arrive") { heard.count >= before + channels.count }
-        #expect(Array(heard.values[before...]) == channels)
+        try await eventually("events arrive") { received.count >= before + channels.count }
+        #expect(Array(received.values[before...]) == channels)
         await publisher.stop()
     }
 

@@ -37,7 +37,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func packetsThatAreTooLargeForTheBrokerAreSentInSmallerOnes() async throws {
+    @Test func oversizedPacketsAreSplitForTheBroker() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let proxy = try await FaultProxy(before: broker.port, ["--maximum-filters", "8"])
@@ -57,7 +57,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func filterThatCutsTheConnectionIsRefusedAndTheOthersStand() async throws {
+    @Test func onlyTheFilterThatClosesTheConnectionIsRefused() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let proxy = try await FaultProxy(before: broker.port, ["--cut-filter", "bad"])
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// The defect: with thousands of SUBSCRIBE packets before it, a ping was answered too late, and the connection was left.
-    @Test func brokerThatIsBusyWithSubscriptionsKeepsTheConnection() async throws {
+    @Test func slowSubscriptionsDoNotCauseDisconnect() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let proxy = try await FaultProxy(before: broker.port, ["--filter-time", "4"])
@@ -100,7 +100,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func publicationsDoNotWaitForABrokerThatAnswersNoSubscription() async throws {
+    @Test func publicationsDoNotWaitForSubscriptionAcknowledgements() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let observer = try MQTTTestClient(port: broker.port)

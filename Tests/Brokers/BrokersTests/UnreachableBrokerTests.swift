@@ -33,7 +33,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func agentGoesOnAtASecondAddress() async throws {
+    @Test func agentFailsOverToTheSecondAddress() async throws {
         let brokers = try [BrokerProcess(), BrokerProcess()]
         defer { for broker in brokers { broker.stop() } }
         let proxy = try await FaultProxy(before: brokers[0].port)
@@ -45,9 +45,9 @@ import Testing
             }
         )
         let standing = Standing()
-        let heard = Heard<String>()
+        let received = ReceivedValues<String>()
         let subscription = try agent.subscribe(rawTopic: "news", onStatus: standing.observer(of: "news")) {
-            heard.append(String(decoding: $0.payload, as: UTF8.self))
+            received.append(String(decoding: $0.payload, as: UTF8.self))
         }
         let periods = OnlinePeriods(agent)
         agent.start()
@@ -59,7 +59,7 @@ import Testing
         }
         #expect(standing.count == 1)
         try MQTTTestClient(port: brokers[1].port).publish("news", "from the second")
-        try await eventually("an event of the second broker arrives") { heard.values == ["from the second"] }
+        try await eventually("an event of the second broker arrives") { received.values == ["from the second"] }
         Report.add(
             "frozen, with a second address: online there after \(Report.seconds(seconds))",
             to: Self.section
@@ -68,7 +68,7 @@ import Testing
         await agent.stop()
     }
 
-    @Test func addressThatSwallowsConnectionsIsLeftAfterTheConnectTimeout() async throws {
+    @Test func unresponsiveAddressIsSkippedAfterConnectTimeout() async throws {
         let silent = try FullListener()
         let broker = try BrokerProcess()
         defer { broker.stop() }

@@ -5,11 +5,11 @@ import Testing
 /// The last will of an agent that is killed, on another node of the cluster.
 @Suite(.serialized, .needsBrokers, .timeLimit(.minutes(1))) struct WillTests {
     @Test(arguments: [(1, 2), (2, 1)], ["-", Dotted.namespace])
-    func reachesOtherNodes(_ nodes: (agent: Int, observer: Int), _ namespace: String) async throws {
+    func willReachesOtherNodes(_ nodes: (agent: Int, observer: Int), _ namespace: String) async throws {
         let observerPort = try Bench.port(ofNode: nodes.observer)
         let observer = try makeAgent(options(observerPort, namespace: namespace, dialect: .slashes))
-        let deadvertised = Heard<CoatyUUID>()
-        let advertised = Heard<CoatyUUID>()
+        let deadvertised = ReceivedValues<CoatyUUID>()
+        let advertised = ReceivedValues<CoatyUUID>()
         let subscriptions = [
             observer.subscribe(.deadvertise) { event in event.data.objectIds.forEach(deadvertised.append) },
             observer.subscribe(.advertise(withCoreType: .Identity)) { event in

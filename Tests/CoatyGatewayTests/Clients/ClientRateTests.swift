@@ -33,7 +33,7 @@ import Testing
         withExtendedLifetime(outbounds) {}
     }
 
-    @Test func theyShareOneTimer() throws {
+    @Test func connectionsShareOneTimer() throws {
         func end() throws -> Int64 {
             try account.line.withLock { line in
                 guard case .pausing(_, let end) = line.phase else { throw Unexpected() }
@@ -55,7 +55,7 @@ import Testing
 
     private struct Unexpected: Error {}
 
-    @Test func aNewRateAppliesToThoseThatWait() throws {
+    @Test func newRateAppliesToWaitingConnections() throws {
         account.spend(.bytesOut, 30_000, at: Rate(perSecond: 1000, burst: 1))
         let outbounds = try queues(10, events: 2, at: Rate(perSecond: 1000, burst: 1))
         #expect(transport.frames.isEmpty)
@@ -67,7 +67,7 @@ import Testing
         #expect(transport.frames.count == 40)
     }
 
-    @Test func smallFramesDoNotNeedAWakeEach() {
+    @Test func smallFramesShareOneWakeUp() {
         func pause(_ wait: Int64, _ perSecond: Double, _ burst: Int) -> Int64 {
             SendLine.pause(wait, at: Rate(perSecond: perSecond, burst: burst))
         }

@@ -36,7 +36,7 @@ final class SteeredTransport: FrameTransport {
     var aborts: Int { state.withLock(\.aborts) }
 
     /// The accepted frames, reduced to what tests compare.
-    var delivered: [Told] { get throws { try frames.map(Told.init) } }
+    var delivered: [DeliveredFrame] { get throws { try frames.map(DeliveredFrame.init) } }
 
     func offer(_ frame: OutboundFrame) -> FrameOffer {
         let text = String(decoding: frame.text, as: UTF8.self)
@@ -114,7 +114,7 @@ extension FeedHub {
 }
 
 /// A frame, reduced to what tests compare.
-struct Told: Equatable, CustomStringConvertible {
+struct DeliveredFrame: Equatable, CustomStringConvertible {
     enum Content: Equatable {
         case ok, pong, error
         /// The number of the event.

@@ -56,13 +56,13 @@ import Testing
     }
 
     @Test(arguments: ["0.0.0.0", "::"])
-    func otherAddressesAreOpenInFrontOfAPrivateBroker(_ host: String) throws {
+    func otherAddressesAreOpenWithAPrivateBroker(_ host: String) throws {
         let gateway = try GatewayProcess(["--host", host] + Self.privateBroker)
         try Self.expectOpen(gateway)
         #expect(gateway.log.contains(/warning.*open access: everybody who reaches \S+ may use the embedded broker/))
     }
 
-    @Test func aBrokerThatOthersReachNeedsAToken() throws {
+    @Test func sharedBrokerRequiresAToken() throws {
         let broker = try BrokerProcess()
         for arguments in [
             ["--host", "0.0.0.0", "--broker", "mqtt://127.0.0.1:\(broker.port)"],
@@ -81,13 +81,13 @@ import Testing
         }
     }
 
-    @Test func eachStartMakesAnotherToken() throws {
+    @Test func eachStartGeneratesANewToken() throws {
         let arguments = ["--host", "0.0.0.0", "--embedded-broker-listen", "0.0.0.0:0"]
         let tokens = try (0..<2).map { _ in try Self.printedToken(GatewayProcess(arguments)) }
         #expect(tokens[0] != nil && tokens[0] != tokens[1])
     }
 
-    @Test func aConfiguredTokenIsNeededEverywhere() throws {
+    @Test func configuredTokenIsRequiredOnEveryAddress() throws {
         let broker = try BrokerProcess()
         for arguments in [
             Self.privateBroker, ["--host", "0.0.0.0"] + Self.privateBroker,
@@ -136,7 +136,7 @@ import Testing
         let reason: String
     }
 
-    @Test func unusableSettingsAreRefusedWithTheirPlace() throws {
+    @Test func unusableSettingsAreRefusedWithTheirLocation() throws {
         let weak = "must be at least 16 visible ASCII characters"
         let roles = AccessFile(tokens: [.init("reader", "reader")], roles: ["reader": ["{read: [info]}"]]).yaml
         let exclusion = "access: open excludes tokens and roles"

@@ -15,7 +15,7 @@ import Testing
         return try scene.post(Self.path, "", as: "operator")
     }
 
-    @Test func namesAllThatNeedsARestart() throws {
+    @Test func refusalNamesSettingsThatNeedARestart() throws {
         let scene = try AccessScene(Self.file, settings: "resume-window: 10\n")
         let refused = try reload(
             scene,
@@ -54,7 +54,7 @@ import Testing
         #expect(refused.json?["detail"] as? String == detail)
     }
 
-    @Test func needsAGrant() throws {
+    @Test func reloadRequiresAGrant() throws {
         let scene = try AccessScene(Self.file)
         #expect(try scene.post(Self.path, "", as: "reader").status == 403)
         #expect(try scene.post(Self.path, "", as: nil).status == 401)
@@ -65,7 +65,7 @@ import Testing
     }
 
     /// Smaller shares leave what clients have.
-    @Test func sharesChangeForClientsThatAreConnected() throws {
+    @Test func reloadChangesSharesOfConnectedClients() throws {
         let file = AccessFile(tokens: [.init("admin", "admin")])
         let setting = "maximum-subscriptions-per-client: "
         let scene = try AccessScene(file, settings: setting + "2\n")
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// The configured rules count again, also after a restart, until they are changed over REST.
-    @Test func rulesAreReplacedWhereTheyHaveChanged() throws {
+    @Test func onlyChangedRulesAreReplaced() throws {
         let scene = try RoutingScene(state: true)
         let rulesPath = RoutingScene.path + "/rules"
         func rule(_ name: String) -> String { RoutingScene.rule.replacing("by state", with: name) }

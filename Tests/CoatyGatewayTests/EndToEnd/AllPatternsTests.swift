@@ -13,7 +13,7 @@ import Testing
 
     // MARK: - To the agent
 
-    @Test func fromREST() throws {
+    @Test func agentsReceiveEventsFromREST() throws {
         let scene = try Scene()
         let agent = try AgentProcess(brokerPort: scene.broker.port)
         let id = try scene.gateway.identityId()
@@ -32,7 +32,7 @@ import Testing
         #expect(name(responses[0]) == "resolved" && responses[0]["sourceId"] as? String == agent.id)
     }
 
-    @Test func fromWebSocket() throws {
+    @Test func agentsReceiveEventsFromWebSocket() throws {
         let scene = try Scene()
         let agent = try AgentProcess(brokerPort: scene.broker.port)
         let id = try scene.gateway.identityId()
@@ -63,7 +63,7 @@ import Testing
         #expect(try late.waitFor { $0.retain }.text == "hi")
     }
 
-    @Test func requestsFromWebSocket() throws {
+    @Test func agentsAnswerRequestsFromWebSocket() throws {
         let scene = try Scene()
         let agent = try AgentProcess(brokerPort: scene.broker.port)
         let client = try scene.gateway.frameClient()
@@ -116,7 +116,7 @@ import Testing
         let event: String
         /// Besides the event, in a query and in a frame.
         var parameters: [(String, String)] = []
-        /// What the agent is told; the rest of an instruction, behind the event.
+        /// The rest of the instruction to the agent, after the event.
         let instruction: String
         /// A member of the frames, besides those of all.
         var member: (String, String)?
@@ -176,7 +176,7 @@ import Testing
         ),
     ]
 
-    @Test func toAllStreams() throws {
+    @Test func eventsReachAllKindsOfStreams() throws {
         let scene = try Scene()
         let agent = try AgentProcess(brokerPort: scene.broker.port)
         let all = try scene.gateway.frameClient()
@@ -186,7 +186,7 @@ import Testing
             let single = try scene.gateway.frameClient(pattern.target)
             #expect(try single.next().op == "ok")
             let events = try scene.gateway.eventStream(pattern.target)
-            try agent.say(
+            try agent.send(
                 #"{"\#(pattern.isRequest ? "request" : "publish")":"\#(pattern.event)"\#(pattern.instruction)}"#
             )
 
@@ -215,12 +215,12 @@ import Testing
         #expect(associated["sourceId"] == "router" && associated.text.contains(association))
     }
 
-    @Test func theAgentsRequestsAreAnsweredByAWebSocketClient() throws {
+    @Test func webSocketClientAnswersAgentRequests() throws {
         let scene = try Scene()
         let agent = try AgentProcess(brokerPort: scene.broker.port)
         let client = try scene.gateway.frameClient()
         try serve(client, of: agent.id) { event, instruction in
-            try agent.say(#"{"request":"\#(event)"\#(instruction)}"#)
+            try agent.send(#"{"request":"\#(event)"\#(instruction)}"#)
         } check: { response, data in
             let line = try agent.waitFor("response", response)
             #expect(try line["sourceId"] as? String == scene.gateway.identityId())
@@ -228,7 +228,7 @@ import Testing
         }
     }
 
-    @Test func aWebSocketClientAnswersAnother() throws {
+    @Test func webSocketClientAnswersAnotherClient() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         let asking = try scene.gateway.frameClient()

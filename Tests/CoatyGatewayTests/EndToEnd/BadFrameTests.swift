@@ -110,24 +110,24 @@ import Testing
         (#"{"op":"respond","id":"x","event":"resolve","correlationId":"c","data":{}}"#, 404, nil),
     ]
 
-    @Test func areAnsweredAndHarmNothingElse() throws {
+    @Test func badFramesAreAnsweredAndAffectNothingElse() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         try client.subscribe("s", #""event":"channel","channelId":"c""#)
         let table = Self.invalid.map { ($0, true) } + Self.refused.map { ($0, false) }
         for ((text, status, pointer), isInvalid) in table {
-            try client.say(text)
+            try client.send(text)
             let error = try client.next("an answer to \(text)") { $0.op != "event" }
             #expect(error.op == "error" && error.json["status"] as? Int == status, "\(text): \(error)")
             #expect(error["pointer"] == pointer, "\(text): \(error)")
             let json = (try? JSONSerialization.jsonObject(with: Data(text.utf8))) as? [String: Any]
             #expect(error.id == (pointer == "/id" ? nil : json?["id"] as? String), "\(text): \(error)")
-            if isInvalid { FrameLog.shared.said(text, isValid: false) }
+            if isInvalid { FrameLog.shared.sent(text, isValid: false) }
         }
         for text in [
             "", "{", "ping", #"{"op":"ping","id":"x"} "#.appending("x"), "\u{FEFF}{}",
         ] {
-            try client.say(text)
+            try client.send(text)
             let error = try client.next()
             #expect(error.op == "error" && error.json["status"] as? Int == 400, "\(text): \(error)")
         }
@@ -136,7 +136,7 @@ import Testing
         #expect(try client.ask("ping", id: String(repeating: "é", count: 64)).op == "pong")
     }
 
-    @Test func subscriptionsAreCounted() throws {
+    @Test func numberOfSubscriptionsIsLimited() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         for number in 0..<256 {
@@ -153,7 +153,7 @@ import Testing
         for number in stride(from: 2, to: 256, by: 3) { _ = try client.next(of: "s\(number)", "event") }
     }
 
-    @Test func messagesThatAreNone() throws {
+    @Test func invalidMessagesCloseTheConnection() throws {
         let scene = try Scene(["--maximum-body-size", "100000"])
         let witness = try scene.gateway.frameClient()
         try witness.subscribe("s", #""event":"channel","channelId":"c""#)
@@ -171,13 +171,13 @@ import Testing
         try? large.socket.sendText(String(repeating: " ", count: 100_001))
         #expect(try large.closeCode() == 1009)
         let single = try scene.gateway.frameClient("deadvertise")
-        try single.say(#"{"op":"ping","id":"x"}"#)
+        try single.send(#"{"op":"ping","id":"x"}"#)
         #expect(try single.closeCode() == 4504)
         try scene.agent.publish("coaty/3/-/CHN:c/source", #"{"object":\#(Self.object)}"#)
         #expect(try witness.next(of: "s").op == "event")
     }
 
-    @Test func subprotocols() throws {
+    @Test func subprotocolIsNegotiated() throws {
         let scene = try Scene()
         func client(_ offered: String) throws -> WebSocketClient.Response {
             try WebSocketClient(port: scene.gateway.port)
@@ -193,7 +193,7 @@ import Testing
         #expect(unknown.status == 400 && unknown.text.contains("unsupported-subprotocol"))
     }
 
-    @Test func aFloodWithoutReadingIsCutOff() throws {
+    @Test func floodingClientThatDoesNotReadIsDisconnected() throws {
         let scene = try Scene()
         let witness = try scene.gateway.frameClient()
         try witness.subscribe("s", #""event":"channel","channelId":"c""#)
@@ -212,7 +212,7 @@ import Testing
         #expect(try witness.ask("ping").op == "pong")
     }
 
-    @Test func whatTheBrokerRefusesIsAnError() throws {
+    @Test func brokerRefusalIsReportedAsError() throws {
         let broker = try BrokerProcess(refusing: "secret/#")
         defer { broker.stop() }
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])

@@ -12,7 +12,7 @@ import Testing
         try scene.gateway.request("POST", "/v1/batch", headers: [("Content-Type", "application/x-ndjson")], body: lines)
     }
 
-    @Test func publishesInOrderWithTheBytesThatCame() throws {
+    @Test func publishesInOrderWithUnchangedBytes() throws {
         let scene = try Scene()
         try scene.agent.subscribe("raw/#")
         let object = #"{"object": \#(Scene.job("a")), "privateData":{"n":1.50}}"#
@@ -45,7 +45,7 @@ import Testing
         #expect(try late.waitFor(count: 1).map(\.topic) == ["raw/2"])
     }
 
-    @Test func givesEachItsOwnOutcome() throws {
+    @Test func reportsAnOutcomePerPublication() throws {
         let scene = try Scene()
         let good = #"{"event":"deadvertise","data":{"objectIds":["x"]}}"#
         let bad: [(json: String, pointer: String)] = [
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func takesLinesOneByOne() throws {
+    @Test func acceptsNewlineDelimitedPublications() throws {
         let scene = try Scene()
         let good = #"{"event":"deadvertise","data":{"objectIds":["x"]}}"#
         let results = try results(postLines(scene, "\n\(good)\r\n \t\r\n{\"event\":\n\(good) x\n\n\(good)"))
@@ -102,7 +102,7 @@ import Testing
         #expect(try scene.gateway.post("/v1/batch", "[]").text == #"{"results":[]}"#)
     }
 
-    @Test func refusesWhatIsNoBatch() throws {
+    @Test func refusesInvalidBatches() throws {
         let scene = try Scene()
         let malformed = try scene.gateway.post("/v1/batch", #"[{"event":"deadvertise","data":{"objectIds":["x"]}},]"#)
         #expect(malformed.status == 400 && malformed.problem == "malformed-json")
@@ -112,7 +112,7 @@ import Testing
         #expect(text.status == 415 && text.problem == "unsupported-media-type")
     }
 
-    @Test func isBounded() throws {
+    @Test func numberOfPublicationsIsBounded() throws {
         let scene = try Scene()
         let most = Array(repeating: "1", count: 10_000)
         #expect(try results(scene.gateway.post("/v1/batch", "[\(most.joined(separator: ","))]")).count == 10_000)
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func saysWhatWaitsAndWhatDoesNotFit() throws {
+    @Test func reportsDeferredAndRefusedPublications() throws {
         let port = try FreePort.tcp()
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(port)", "--maximum-outbox-publications", "4"])
         let good = #"{"event":"deadvertise","data":{"objectIds":["x"]}}"#

@@ -5,7 +5,7 @@ import Testing
 
 /// The broker goes and comes back.
 @Suite struct BrokerLossTests {
-    @Test func survivesABrokerThatIsKilledUnderLoad() throws {
+    @Test func recoversFromBrokerCrashUnderLoad() throws {
         let scene = try Scene()
         let gateway = scene.gateway
         let stream = try gateway.stream("channel?channelId=in")
@@ -58,7 +58,7 @@ import Testing
         return observer
     }
 
-    @Test func deferredPublicationsArriveInOrderBehindTheJoin() throws {
+    @Test func deferredPublicationsAreSentInOrderAfterTheIdentity() throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
@@ -73,7 +73,7 @@ import Testing
         #expect(messages.dropFirst().map(\.text) == (0..<500).map { Load.body("\($0)") })
     }
 
-    @Test func refusesWhatTheQueueCannotTake() throws {
+    @Test func refusesPublicationsWhenTheQueueIsFull() throws {
         let port = try FreePort.tcp()
         let gateway = try GatewayProcess([
             "--broker", "mqtt://127.0.0.1:\(port)", "--maximum-outbox-publications", "10",
@@ -111,7 +111,7 @@ import Testing
         #expect(!denied.log.contains("wrong"))
     }
 
-    @Test func aNewPasswordFileCountsWithoutARestart() throws {
+    @Test func changedPasswordFileIsUsedWithoutRestart() throws {
         let broker = try BrokerProcess(
             files: ["passwords": "user:\(Self.passwordHash)\n"],
             extraConfiguration: ["allow_anonymous false", "password_file %d/passwords"]
@@ -140,7 +140,7 @@ import Testing
         #expect(!gateway.log.contains("cret") && !gateway.log.contains("wrong\n"))
     }
 
-    @Test func newCertificateFilesForTheBrokerCountWithoutARestart() throws {
+    @Test func changedBrokerCertificatesAreUsedWithoutRestart() throws {
         let certificates = try Certificates()
         let broker = try BrokerProcess(certificates, extraConfiguration: ["require_certificate true"])
         defer { broker.stop() }

@@ -114,7 +114,7 @@ import Testing
         #expect(try old.readResponse().status == 200)
     }
 
-    @Test func refusalsSayWhatToSet() throws {
+    @Test func refusalsNameTheSetting() throws {
         let gateway = try Self.gateway()
         let origin = try gateway.request("GET", "/v1/status", headers: [("Origin", Self.foreign)])
         let detail = try #require(origin.json?["detail"] as? String)

@@ -35,7 +35,7 @@ import Testing
         try TLSClient(port: scene.gateway.port, identity: name.map(certificates.path))
     }
 
-    @Test func theNameOfTheCertificateIsThePrincipal() throws {
+    @Test func principalIsNamedByTheCertificate() throws {
         let client = try client("client")
         for _ in 0..<2 {
             let access = try client.request("GET /v1/access")
@@ -49,7 +49,7 @@ import Testing
     }
 
     /// The client sends no certificate again when it resumes a session of TLS.
-    @Test(arguments: ["-tls1_2", "-tls1_3"]) func aResumedSessionIsThatOfTheCertificate(version: String) throws {
+    @Test(arguments: ["-tls1_2", "-tls1_3"]) func resumedTLSSessionKeepsThePrincipal(version: String) throws {
         let request = certificates.path("request")
         try "GET /v1/access HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             .write(toFile: request, atomically: true, encoding: .utf8)
@@ -70,7 +70,7 @@ import Testing
         #expect(resumed.contains("Reused, TLS") && resumed.contains(#""name":"urn:client:1""#), "\(resumed)")
     }
 
-    @Test func aTokenGoesFirst() throws {
+    @Test func tokenOverridesCertificate() throws {
         let client = try client("client")
         let token = "Authorization: Bearer \(AccessFile.secret(of: "dashboard"))\r\n"
         #expect(try client.request("GET /v1/access", headers: token).contains(#""name":"dashboard""#))
@@ -79,7 +79,7 @@ import Testing
         #expect(wrong.contains(" 401 "))
     }
 
-    @Test func othersAreAnonymous() throws {
+    @Test func clientsWithoutAnEntryAreAnonymous() throws {
         for name in [nil, "unknown"] {
             #expect(try client(name).request("GET /v1/access").contains(" 401 "), "\(name ?? "none")")
         }
@@ -90,7 +90,7 @@ import Testing
         #expect(try client("client").request("GET /v1/access").contains(#""name":"urn:client:1""#))
     }
 
-    @Test func streamsAreThoseOfTheCertificate() throws {
+    @Test func streamsUseTheCertificatePrincipal() throws {
         let job = Scene.job("from a device")
         let events = try client("client")
         try events.send("GET /v1/sse/advertise?objectType=com.example.Job HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -139,7 +139,7 @@ import Testing
         #expect(try client("client").request("GET /v1/access").contains(" 401 "))
     }
 
-    @Test func itEndsWithTheCertificate() throws {
+    @Test func principalExpiresWithTheCertificate() throws {
         let end = Date(timeIntervalSinceNow: 4)
         try certificates.make("short", until: end)
         let rest = try client("short")

@@ -20,7 +20,7 @@ import Testing
         try certificates.replace("server.pem", with: "next.pem")
     }
 
-    @Test func aChangedPairIsLoadedAndRunningConnectionsGoOn() throws {
+    @Test func changedPairIsLoadedAndConnectionsStayOpen() throws {
         let running = try TLSClient(port: gateway.port)
         let old = running.peerDigest
         #expect(try running.request("GET /v1/info").contains("200 OK"))
@@ -30,7 +30,7 @@ import Testing
         try waitUntil("it is logged") { gateway.log.contains("certificate loaded") }
     }
 
-    @Test func aSignalLoadsAtOnce() throws {
+    @Test func signalReloadsTheCertificateAtOnce() throws {
         let old = try digest()
         try replacePair()
         gateway.signal(SIGHUP)
@@ -38,7 +38,7 @@ import Testing
         try waitUntil("new clients get the new certificate", within: 3) { try digest() != old }
     }
 
-    @Test func halfAPairKeepsTheOldOneAndIsLoggedOnce() throws {
+    @Test func incompletePairKeepsOldCertificateAndIsLoggedOnce() throws {
         let old = try digest()
         try certificates.replace("server.pem", with: "next.pem")
         try waitUntil("it is logged", within: 15) { gateway.log.contains("the loaded certificate stays in use") }

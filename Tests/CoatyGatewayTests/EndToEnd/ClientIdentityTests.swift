@@ -11,7 +11,7 @@ import Testing
         return try #require(identity["objectId"] as? String)
     }
 
-    @Test func allThatTheClientSaysIsItsOwn() throws {
+    @Test func clientEventsCarryTheClientIdentity() throws {
         let scene = try Scene()
         var client: FrameClient? = try scene.gateway.frameClient()
         let id = try identify(#require(client), "Kiosk")
@@ -43,7 +43,7 @@ import Testing
         #expect(left.text == #"{"objectIds":["\#(id)"]}"#)
     }
 
-    @Test(arguments: [SIGKILL, SIGTERM]) func goesWithTheGateway(_ signal: Int32) throws {
+    @Test(arguments: [SIGKILL, SIGTERM]) func identitiesAreDeadvertisedWithTheGateway(_ signal: Int32) throws {
         let scene = try Scene()
         let clients = try (0..<3).map { _ in try scene.gateway.frameClient() }
         let ids = try clients.map { try identify($0, "Mortal") }
@@ -55,7 +55,7 @@ import Testing
         #expect(try scene.gateway.waitForEnd() == (signal == SIGTERM ? 0 : -SIGKILL))
     }
 
-    @Test func offlineThereAreNone() throws {
+    @Test func identifyIsRefusedWhileOffline() throws {
         let scene = try Scene(["--maximum-identities", "1"])
         scene.broker.kill()
         let client = try scene.gateway.frameClient()
@@ -75,7 +75,7 @@ import Testing
         #expect(try client.ask("identify", #""name":"\#(long.dropLast())""#).op == "ok")
     }
 
-    @Test func areCounted() throws {
+    @Test func numberOfIdentitiesIsLimited() throws {
         let scene = try Scene(["--maximum-identities", "1"])
         var first: FrameClient? = try scene.gateway.frameClient()
         let id = try identify(#require(first), "First")

@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func onlyAGrantAllowsIt() throws {
+    @Test func listingAndDisconnectingRequireAGrant() throws {
         let file = AccessFile(
             tokens: [.init("operator", "operators"), .init("warden", "wardens"), .init("display", "displays")],
             roles: [

@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func hasNothingElse() throws {
+    @Test func servesNothingElse() throws {
         let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
         for path in ["/console/none.js", "/console/index.html", "/console/client.js", "/console/..%2Fclient.js"] {
             let response = try gateway.request("GET", path)

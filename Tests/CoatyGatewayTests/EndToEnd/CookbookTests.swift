@@ -6,7 +6,7 @@ import Testing
 @Suite struct CookbookTests {
     private static let document = URL(fileURLWithPath: #filePath + "/../../../../docs/cookbook.md").standardizedFileURL
 
-    @Test func eachTaskDoesWhatItSays() throws {
+    @Test func everyTaskProducesTheDocumentedOutput() throws {
         let parts = try String(contentsOf: Self.document, encoding: .utf8).components(separatedBy: "```yaml\n")
         try #require(parts.count == 2)
         let rest = parts[1].components(separatedBy: "```\n")
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func aWrongDocumentFails() throws {
+    @Test func wrongDocumentFailsTheCheck() throws {
         let scene = try Scene()
         let right = [
             "```sh\ncurl -s http://127.0.0.1:8080/healthz\n```\n```json\n{\"status\":\"ok\"}\n```",
@@ -162,8 +162,8 @@ final class CookbookRun {
             headers: [("Sec-WebSocket-Protocol", "coaty.v1")]
         )
     }
-    /// What the client was told last, by the names of members.
-    private var told: [String: Any] = [:]
+    /// The values that the client received last, by member name.
+    private var received: [String: Any] = [:]
 
     init(scene: Scene) { self.scene = scene }
 
@@ -214,7 +214,7 @@ final class CookbookRun {
     /// `timeout` ends what the script has left when the test is over.
     private func start(_ script: String) throws -> ChildProcess {
         let script = script.replacing("http://127.0.0.1:8080", with: "http://127.0.0.1:\(scene.gateway.port)")
-            .replacing("'Last-Event-ID: …'", with: "'Last-Event-ID: \(told["cursor"] ?? "")'")
+            .replacing("'Last-Event-ID: …'", with: "'Last-Event-ID: \(received["cursor"] ?? "")'")
             .replacing("-h 127.0.0.1 -p 1883", with: "-h 127.0.0.1 -p \(scene.broker.port)")
         guard !script.contains("8080"), !script.contains("1883") else {
             throw CookbookError("an unknown address: \(script)")
@@ -245,12 +245,12 @@ final class CookbookRun {
             guard let frame = try CookbookText.json(text) as? [String: Any] else {
                 throw CookbookError("no frame: \(text)")
             }
-            // What the client was told, it can say.
+            // The client can send values that it has received.
             let filled = frame.mapValues { $0 as? String == "…" }.filter(\.value).keys
             var sent = text
             for name in filled {
-                guard let value = told[name == "since" ? "cursor" : name] as? String else {
-                    throw CookbookError("nobody told the client \(name)")
+                guard let value = received[name == "since" ? "cursor" : name] as? String else {
+                    throw CookbookError("the client has not received a value for \(name)")
                 }
                 sent = sent.replacing("\"\(name)\":\"…\"", with: "\"\(name)\":\"\(value)\"")
             }
@@ -261,7 +261,7 @@ final class CookbookRun {
             guard try CookbookText.isLike(CookbookText.json(text), CookbookText.json(got)) else {
                 throw CookbookError("expected\n\(text)\ngot\n\(got)")
             }
-            if let frame = try CookbookText.json(got) as? [String: Any] { told.merge(frame) { $1 } }
+            if let frame = try CookbookText.json(got) as? [String: Any] { received.merge(frame) { $1 } }
         }
     }
 

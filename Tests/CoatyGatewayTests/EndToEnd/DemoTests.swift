@@ -22,7 +22,7 @@ import Testing
         try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0", "--demo", "true"])
     }
 
-    @Test func objectsLiveAndAreFound() throws {
+    @Test func objectsChangeAndAreFound() throws {
         let gateway = try demo()
         let stream = try gateway.stream("advertise?objectType=\(Self.thermometer)")
         var temperatures: Set<Substring> = []
@@ -43,7 +43,7 @@ import Testing
         #expect(!gateway.log.contains("warning") && !gateway.log.contains("error"), "\(gateway.log)")
     }
 
-    @Test func theLightIsSwitched() throws {
+    @Test func callSwitchesTheLight() throws {
         let gateway = try demo()
         func call(_ parameters: String) throws -> [String: Any] {
             let target = "/v1/call/com.example.demo.switchLight?timeout=20000&limit=1"
@@ -90,7 +90,7 @@ import Testing
         #expect(try shows("humidity"))
     }
 
-    @Test func itIsAnAgentThatLeavesBeforeTheGateway() throws {
+    @Test func demoAgentLeavesBeforeTheGateway() throws {
         let scene = try Scene(["--demo", "true"])
         func identity(_ name: String) throws -> String {
             let joined = try scene.agent.waitFor {
@@ -115,7 +115,7 @@ import Testing
         #expect(left.map(String.init) == [demo, gateway])
     }
 
-    @Test func withoutItsBrokerItWaits() throws {
+    @Test func demoStartsWhenTheBrokerIsAvailable() throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         broker.kill()
@@ -128,7 +128,7 @@ import Testing
         #expect(try gateway.stop() == 0)
     }
 
-    @Test func thereIsNoneUnlessItIsAskedFor() throws {
+    @Test func demoIsDisabledByDefault() throws {
         let scene = try Scene()
         #expect(!scene.agent.messages.contains { $0.text.contains("demo") })
         let refused = try GatewayProcess(unready: ["--demo", "yes"])
@@ -136,7 +136,7 @@ import Testing
     }
 
     /// The demo is no client: it needs no grant, and gives none.
-    @Test func accessIsAsItIsWithoutIt() throws {
+    @Test func demoDoesNotChangeAccess() throws {
         let gateway = try GatewayProcess(
             ["--embedded-broker-listen", "127.0.0.1:0", "--demo", "true"],
             environment: ["COATY_GATEWAY_TOKEN": "0123456789abcdef"]

@@ -21,7 +21,7 @@ import Testing
         #expect(nobody.json?["reason"] as? String == "timeout")
     }
 
-    @Test func endsAtTheLimitAndDoesNotCountItself() throws {
+    @Test func endsAtTheLimitIgnoringTheGatewayIdentity() throws {
         let scene = try Scene()
         let client = try RawConnection(port: scene.gateway.port)
         let body = #"{"coreTypes":["Identity"]}"#
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func manyRequestsWaitAtOnce() throws {
+    @Test func manyRequestsArePendingAtOnce() throws {
         let scene = try Scene()
         let clients = try (0..<100).map { _ in try RawConnection(port: scene.gateway.port) }
         let body = #"{"objectTypes":["com.example.Slow"]}"#

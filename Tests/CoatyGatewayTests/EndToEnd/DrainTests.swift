@@ -52,7 +52,7 @@ import Testing
         #expect(try scene.gateway.waitForEnd() == 0)
     }
 
-    @Test func lateRequestsAreToldWhenToRetry() throws {
+    @Test func lateRequestsGetRetryAfter() throws {
         let scene = try Scene(["--reconnect-spread", "30"])
         let asking = try RawConnection(port: scene.gateway.port)
         let kept = try (0..<12).map { _ in
@@ -75,7 +75,7 @@ import Testing
     }
 
     /// With the default, pending requests have two seconds.
-    @Test func aLongerStopTimeoutBelongsToPendingRequests() throws {
+    @Test func longerStopTimeoutExtendsPendingRequests() throws {
         let scene = try Scene(["--stop-timeout", "14", "--drain-delay", "1"])
         let question = try Question(scene, "/v1/call/op?limit=1&timeout=30000", "{}", topic: "/CLL:op/")
         let began = ContinuousClock.now
@@ -87,7 +87,7 @@ import Testing
         #expect(ContinuousClock.now - began < .seconds(14))
     }
 
-    @Test func theStopEndsInTimeWhateverIsPending() throws {
+    @Test func stopEndsInTimeDespitePendingWork() throws {
         let scene = try Scene(["--drain-delay", "2"])
         let asking = try RawConnection(port: scene.gateway.port)
         try ask(scene, on: asking)
@@ -100,7 +100,7 @@ import Testing
     }
 
     /// The broker's announcement would be a further 200 ms.
-    @Test func thePartsOfAStopFitTheStopTimeout() throws {
+    @Test func stopStepsFitTheStopTimeout() throws {
         for arguments in [
             [], ["--drain-delay", "2"], ["--stop-timeout", "11", "--drain-delay", "1"],
             ["--stop-timeout", "12", "--drain-delay", "4"],
@@ -113,7 +113,7 @@ import Testing
 
     /// What supervisors of the deployment wait, and the stop timeout in it.
     @Test(arguments: ["coaty-gateway.service", "compose.yaml"])
-    func supervisorsWaitLonger(file: String) throws {
+    func supervisorsWaitLongerThanTheStopTimeout(file: String) throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
         let text = try String(contentsOf: root.appending(path: "deploy/" + file), encoding: .utf8)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Checks the frames that were said and heard in a test against their schemas, behind it.
+/// Checks the frames that were sent and received in a test against their schemas, after the test.
 struct FrameChecks: SuiteTrait, TestTrait, TestScoping {
     var isRecursive: Bool { true }
 

@@ -19,7 +19,7 @@ import Testing
         ),
     ]
 
-    @Test func everyKindOfFrameIsAsItsSchemaSays() throws {
+    @Test func allFramesMatchTheirSchemas() throws {
         let scene = try RoutingScene()
         let client = try scene.gateway.frameClient()
         // Access is open.
@@ -115,7 +115,7 @@ import Testing
         for match in text.matches(of: /([<>] |`)(\{"op":[^`…\n]*\})(`|\n)/) {
             let frame = String(match.2)
             try #require(try JSONSerialization.jsonObject(with: Data(frame.utf8)) is [String: Any], "\(frame)")
-            if match.1 == "> " { FrameLog.shared.said(frame, isValid: true) } else { FrameLog.shared.heard(frame) }
+            if match.1 == "> " { FrameLog.shared.sent(frame, isValid: true) } else { FrameLog.shared.received(frame) }
             examples += 1
         }
         #expect(examples >= 8)

@@ -64,7 +64,7 @@ import Testing
         """
     }
 
-    @Test func aNodeIsAnAgentOfItsOwn() throws {
+    @Test func nodeIsAdvertisedWithItsOwnIdentity() throws {
         let scene = try Scene()
         let node = try register(scene, Self.points(strategy: #""None""#))
         // The answer comes when it is advertised.
@@ -161,7 +161,7 @@ import Testing
         #expect(try scene.gateway.request("GET", value).headers["io-source-id"] == nil)
     }
 
-    @Test func aSampledSourceIsThinnedOut() throws {
+    @Test func sampledSourcePublishesFewerValues() throws {
         let scene = try Scene()
         let node = try register(scene, Self.points(strategy: #""Sample""#))
         let route = "coaty/3/-/IOV/\(node.sources[0])"
@@ -177,7 +177,7 @@ import Testing
         #expect(scene.agent.messages.count { $0.topic == route } < 100)
     }
 
-    @Test func valuesThatWaitForTheBrokerAreBoundedByTheSetting() throws {
+    @Test func queuedValuesAreBoundedByTheSetting() throws {
         let scene = try Scene(["--maximum-agent-publications", "2"])
         let node = try register(scene, Self.points())
         try associate(scene, node.sources[0], node.actors[0], route: "coaty/3/-/IOV/\(node.sources[0])")
@@ -188,7 +188,7 @@ import Testing
         #expect(refused == [nil, nil, "queue-full", "queue-full"])
     }
 
-    @Test func rawValuesAreOctets() throws {
+    @Test func rawValuesAreSentAsBytes() throws {
         let scene = try Scene()
         let node = try register(
             scene,
@@ -232,7 +232,7 @@ import Testing
         #expect(latest.body == bytes)
     }
 
-    @Test func valuesThatAreTooLargeBecomeAGap() throws {
+    @Test func oversizedValuesAreReportedAsGap() throws {
         let scene = try Scene(["--maximum-agent-event-size", "2000"])
         let node = try register(scene, Self.points())
         let (source, actor) = (node.sources[0], node.actors[0])
@@ -306,7 +306,7 @@ import Testing
         #expect(response.status == 404)
     }
 
-    @Test func aNodeWhoseClientIsSilentGoes() throws {
+    @Test func nodeIsRemovedWhenItsLeaseExpires() throws {
         let scene = try Scene()
         let body = Self.points().dropLast() + #","leaseDuration":1000}"#
         let silent = try register(scene, String(body))
@@ -337,7 +337,7 @@ import Testing
     }
 
     @Test(arguments: [SIGKILL, SIGTERM])
-    func theNodesGoWithTheGateway(_ signal: Int32) throws {
+    func nodesAreDeadvertisedWithTheGateway(_ signal: Int32) throws {
         let scene = try Scene()
         let nodes = try (0..<5).map { _ in try register(scene, Self.points()) }
         let stream = try scene.gateway.stream("iovalue?ioActorId=\(nodes[0].actors[0])")
@@ -359,7 +359,7 @@ import Testing
         }
     }
 
-    @Test func idsAreTakenOnceAndNodesAreCounted() throws {
+    @Test func idsAreUniqueAndNodesAreLimited() throws {
         let scene = try Scene(["--maximum-io-nodes", "2", "--maximum-io-nodes-per-client", "2"])
         let first = try register(scene, Self.points())
         let taken: [(String, String)] = [
@@ -387,7 +387,7 @@ import Testing
         #expect(scene.agent.messages.count { $0.topic.contains("/ADV:IoNode/") } == 3)
     }
 
-    @Test func refusesBadNodesAndSaysWhere() throws {
+    @Test func badNodesAreRefusedWithPointer() throws {
         let scene = try Scene()
         func pointer(_ members: String) throws -> String? {
             let body = members.hasPrefix("{") || members.hasPrefix("[") ? members : #"{"contextName":"c",\#(members)}"#

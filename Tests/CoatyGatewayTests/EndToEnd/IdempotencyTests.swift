@@ -19,7 +19,7 @@ import Testing
         return scene.agent.messages.count { $0.topic.contains(topic) }
     }
 
-    @Test func aRepeatedPublicationGetsTheFirstAnswerAndPublishesNothing() throws {
+    @Test func repeatedPublicationReplaysTheFirstAnswer() throws {
         let scene = try Scene()
         try scene.agent.subscribe("plain/#")
         let gateway = scene.gateway
@@ -77,7 +77,7 @@ import Testing
         #expect(repeated.headers[Self.replayed] == "true", "\(repeated.text)")
     }
 
-    @Test func keysAreChecked() throws {
+    @Test func invalidKeysAreRefused() throws {
         let scene = try Scene()
         for key in ["", String(repeating: "k", count: 256), "a b", "schlüssel"] {
             let refused = try scene.gateway.post("/v1/channel/c", Self.event, headers: Self.key(key))
@@ -93,7 +93,7 @@ import Testing
         #expect(try published(scene, "/CHN:c/") == 1)
     }
 
-    @Test func aRepeatedCallWaitsForTheFirstAndGetsItsAnswer() throws {
+    @Test func repeatedCallIsRefusedWhilePendingThenReplayed() throws {
         let scene = try Scene()
         let target = "/v1/call/op?limit=1&timeout=30000"
         let question = try Question(scene, target, "{}", headers: Self.key("k"), topic: "/CLL:op/")
@@ -108,7 +108,7 @@ import Testing
         #expect(try published(scene, "/CLL:op/") == 1)
     }
 
-    @Test func thatNobodyAnswersIsAnAnswer() throws {
+    @Test func missingAnswerIsReplayed() throws {
         let scene = try Scene()
         let job = #"{"object":\#(Scene.job("a"))}"#
         let first = try scene.gateway.post("/v1/update?timeout=50", job, headers: Self.key("k"))
@@ -118,7 +118,7 @@ import Testing
         #expect(try published(scene, "/UPD:Task/") == 1)
     }
 
-    @Test func failuresAfterThePublicationAreAnswers() throws {
+    @Test func failuresAfterPublicationAreReplayed() throws {
         let scene = try Scene()
         let target = "/v1/call/op?timeout=30000"
         func send() throws -> RawConnection.Response {
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func aChangeOfRightsIsAnAnswerOfAPublishedCall() throws {
+    @Test func revocationDuringPublishedCallIsReplayed() throws {
         var file = AccessFile(tokens: [.init("ann", "user")])
         file.roles = ["user": ["{request: [call], operations: [\"*\"]}"]]
         let scene = try AccessScene(file)
@@ -166,7 +166,7 @@ import Testing
         #expect(again.status == 403 && again.text == first.text && again.headers[Self.replayed] == "true")
     }
 
-    @Test func aClientThatLeavesFindsTheAnswerLater() throws {
+    @Test func disconnectedClientGetsTheAnswerLater() throws {
         let scene = try Scene()
         let target = "/v1/call/op?limit=1&timeout=30000"
         var question: Question? = try Question(scene, target, "{}", headers: Self.key("k"), topic: "/CLL:op/")
@@ -195,7 +195,7 @@ import Testing
         #expect(try published(scene, "/CLL:op/") == 1)
     }
 
-    @Test func aRefusedRequestLeavesItsKeyUnused() throws {
+    @Test func refusedRequestDoesNotUseItsKey() throws {
         var file = AccessFile(tokens: [.init("ann", "user"), .init("bob", "user"), .init("free", "admin")])
         file.roles = ["user": ["{read: [info]}"]]
         let scene = try AccessScene(file)
@@ -247,7 +247,7 @@ import Testing
         #expect(try published(scene, "/CHN:c/") == 3)
     }
 
-    @Test func pagesOfAllowedOriginsMaySendKeys() throws {
+    @Test func allowedOriginsMaySendKeys() throws {
         let origin = "https://app.example.com"
         let scene = try Scene(["--allowed-origins", origin])
         let preflight = try scene.gateway.request(

@@ -134,7 +134,7 @@ import Testing
         #expect(requests == 3)
     }
 
-    @Test func unknownKeysAreAskedForSeldom() throws {
+    @Test func fetchesForUnknownKeysAreThrottled() throws {
         let provider = try IdentityProvider()
         let scene = try AccessScene(provider.file())
         try scene.untilKnown(try provider.token())
@@ -154,7 +154,7 @@ import Testing
         #expect(Date().timeIntervalSince(begin) > 5)
     }
 
-    @Test func withoutKeysTokensGet503() throws {
+    @Test func tokensGet503WithoutKeys() throws {
         let provider = try IdentityProvider()
         try provider.post("/down")
         let scene = try AccessScene(provider.file())
@@ -174,7 +174,7 @@ import Testing
 
     // MARK: - Reload
 
-    @Test func aFileOfKeysIsReadAgain() throws {
+    @Test func keyFileIsReloaded() throws {
         let provider = try IdentityProvider()
         let folder = FileManager.default.temporaryDirectory.appending(path: "jwks-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -207,7 +207,7 @@ import Testing
         #expect(try status(new) == 200)
     }
 
-    @Test func aReloadJudgesTheUsersOfAProvider() throws {
+    @Test func reloadReevaluatesProviderUsers() throws {
         let provider = try IdentityProvider()
         let file = provider.file()
         let scene = try AccessScene(file)

@@ -12,7 +12,7 @@ import Testing
 
     // MARK: - TLS
 
-    @Test func keysComeFromAServerOfTheConfiguredAuthority() throws {
+    @Test func keyServerMustMatchTheConfiguredAuthority() throws {
         let certificates = try Certificates()
         let provider = try IdentityProvider(certificates)
         func file(_ authority: String) -> AccessFile {
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(arguments: ["/redirect", "/large"])
-    func redirectsAndLargeAnswersAreNotTaken(path: String) throws {
+    func redirectsAndLargeAnswersAreRefused(path: String) throws {
         let provider = try IdentityProvider()
         let scene = try AccessScene(provider.file(keys: "http://127.0.0.1:\(provider.port)\(path)"))
         let reason = path == "/large" ? "the answer is larger than" : "the status is 302"
@@ -130,7 +130,7 @@ import Testing
         #expect(try socket.ask("ping").op == "pong")
     }
 
-    @Test func aReloadToAnotherURLIsInForceAtOnce() throws {
+    @Test func reloadToAnotherURLTakesEffectAtOnce() throws {
         let (first, second) = (try IdentityProvider(), try IdentityProvider())
         let scene = try AccessScene(first.file())
         let token = try first.token()

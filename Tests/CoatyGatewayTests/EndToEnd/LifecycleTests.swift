@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct LifecycleTests {
     @Test(arguments: [SIGTERM, SIGINT])
-    func stopsInOrder(_ signal: Int32) throws {
+    func stopCompletesRequestsThenClosesStreams(_ signal: Int32) throws {
         let scene = try Scene()
         let stream = try scene.gateway.stream("deadvertise")
         let asking = try RawConnection(port: scene.gateway.port)
@@ -29,7 +29,7 @@ import Testing
         #expect(try scene.gateway.waitForEnd() == 0)
     }
 
-    @Test func servesForAWhileAfterItHasSaidThatItStops() throws {
+    @Test func servesRequestsDuringTheDrainDelay() throws {
         let scene = try Scene(["--drain-delay", "2"])
         let stream = try scene.gateway.stream("advertise?objectType=com.example.Thing")
         scene.gateway.signal(SIGTERM)
@@ -47,7 +47,7 @@ import Testing
         #expect(try scene.gateway.waitForEnd() == 0)
     }
 
-    @Test func endsWhatWouldTakeTooLong() throws {
+    @Test func stopEndsLongRequestsWith503() throws {
         let scene = try Scene()
         let asking = try (0..<20).map { _ in try RawConnection(port: scene.gateway.port) }
         let body = #"{"objectTypes":["com.example.None"]}"#
@@ -62,7 +62,7 @@ import Testing
         #expect(try scene.gateway.waitForEnd() == 0)
     }
 
-    @Test func aKilledGatewayIsSeenToGoAndLeavesNoBroker() throws {
+    @Test func killedGatewayIsDeadvertisedAndLeavesNoBroker() throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let agent = try MQTTTestClient(port: broker.port)
@@ -139,7 +139,7 @@ import Testing
     }
 
     /// Agents are configured with the chosen port: on another one, nobody would find the broker.
-    @Test func endsWhereTheChosenPortOfItsOwnBrokerIsTaken() throws {
+    @Test func startFailsIfTheChosenBrokerPortIsTaken() throws {
         let first = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
         let address = "127.0.0.1:\(first.brokerPort)"
         let second = try GatewayProcess(unready: ["--port", "0", "--embedded-broker-listen", address])

@@ -28,7 +28,7 @@ struct MDNSTests {
         }
     }
 
-    @Test func oneGatewayFindsTheBrokersOfOthersOneAfterTheOther() throws {
+    @Test func gatewayFindsSuccessiveBrokersOfOtherGateways() throws {
         let network = try NetworkNamespace()
         let finding = try network.run { try GatewayProcess(["--broker-discovery", "true"]) }
         #expect(finding.output.contains(", broker mqtt://_coaty-mqtt._tcp.local "))
@@ -50,7 +50,7 @@ struct MDNSTests {
     }
 
     /// Anybody in the network can announce a broker.
-    @Test func onlyABrokerOfTheAuthorityIsUsed() throws {
+    @Test func onlyBrokersCertifiedByTheAuthorityAreUsed() throws {
         let network = try NetworkNamespace()
         let certificates = try Certificates()
         let impostor = try announcing(network)
@@ -128,7 +128,7 @@ struct MDNSTests {
     }
 
     @Test(.enabled(if: hasZeroconf, "needs python3-zeroconf"))
-    func othersSeeTheAnnouncementComeAndGo() throws {
+    func peersSeeTheAnnouncementUntilStop() throws {
         let network = try NetworkNamespace()
         let peer = try peer(network)
         try waitUntil("it browses") { peer.output.contains("browsing") }
@@ -144,7 +144,7 @@ struct MDNSTests {
     }
 
     @Test(.enabled(if: hasZeroconf, "needs python3-zeroconf"))
-    func findsWhatOthersAnnounce() throws {
+    func findsBrokersAnnouncedByOthers() throws {
         let network = try NetworkNamespace()
         let broker = try network.run { try BrokerProcess() }
         defer { broker.stop() }

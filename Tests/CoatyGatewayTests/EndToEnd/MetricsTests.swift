@@ -4,7 +4,7 @@ import Testing
 
 /// `GET /metrics` of a real gateway.
 @Suite struct MetricsTests {
-    @Test func countsWhatHappens() throws {
+    @Test func countsRequestsAndEvents() throws {
         let scene = try Scene()
         let gateway = scene.gateway
         let stream = try gateway.stream("channel?channelId=c")
@@ -67,7 +67,7 @@ import Testing
         #expect(try gateway.metric(#"coaty_gateway_log_messages_total{level="warning"}"#) ?? 0 >= 1)
     }
 
-    @Test func publicationsThatWaitForTheBrokerHaveALag() throws {
+    @Test func lagIsReportedForQueuedPublications() throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
@@ -131,14 +131,14 @@ import Testing
         #expect(try tokens("accepted") == accepted + 1)
     }
 
-    @Test func tellsThatTheGatewayIsPaused() throws {
+    @Test func reportsPausedState() throws {
         let scene = try Scene()
         #expect(try scene.gateway.metric("coaty_gateway_paused") == 0)
         #expect(try scene.gateway.post("/v1/admin/pause", "").status == 200)
         #expect(try scene.gateway.metric("coaty_gateway_paused") == 1)
     }
 
-    @Test func needsTheGrantForTheStatus() throws {
+    @Test func metricsRequireTheStatusGrant() throws {
         let scene = try AccessScene(
             AccessFile(
                 tokens: [.init("operator", "watching"), .init("device", "sending")],

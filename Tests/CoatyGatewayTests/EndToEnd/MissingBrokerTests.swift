@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The gateway starts without its broker, and tells why it is not ready.
+/// The gateway starts without its broker, and reports why it is not ready.
 @Suite struct MissingBrokerTests {
-    @Test func listensAndIsReadyWhenTheBrokerComes() throws {
+    @Test func listensWithoutBrokerAndBecomesReadyWithIt() throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         broker.kill()
@@ -26,7 +26,7 @@ import Testing
         #expect(try gateway.stop() == 0)
     }
 
-    @Test func namesWhatTheBrokerRefuses() throws {
+    @Test func brokerRefusalIsPrinted() throws {
         let broker = try BrokerProcess(
             files: ["passwords": "user:\(BrokerLossTests.passwordHash)\n"],
             extraConfiguration: ["allow_anonymous false", "password_file %d/passwords"]
@@ -47,7 +47,7 @@ import Testing
         #expect(gateway.output.hasPrefix("coaty-gateway listening on http://0.0.0.0:\(gateway.port), broker "))
     }
 
-    @Test func withItsBrokerItIsReadyAtOnce() throws {
+    @Test func gatewayIsReadyAtOnceWithItsBroker() throws {
         let scene = try Scene()
         let broker = "mqtt://127.0.0.1:\(scene.broker.port)"
         #expect(

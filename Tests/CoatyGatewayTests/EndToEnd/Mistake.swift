@@ -17,7 +17,7 @@ enum Mistake {
     /// - Returns: the answer, as it is in the table.
     static func answer(to row: Row, of gateway: GatewayProcess, _ client: FrameClient) throws -> String {
         if row.request.hasPrefix("{") {
-            try client.say(row.request)
+            try client.send(row.request)
             return summary(try client.next().json)
         }
         let words = row.request.split(separator: " ", maxSplits: 1).map(String.init)

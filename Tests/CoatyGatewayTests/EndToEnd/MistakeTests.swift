@@ -40,7 +40,7 @@ import Yams
     }
 
     /// The ids of other agents are opaque: a client can refer to their objects, whatever their ids are.
-    @Test func agentsChooseTheirIds() throws {
+    @Test func idsOfOtherAgentsMayHaveAnyForm() throws {
         let scene = try Scene()
         let gateway = scene.gateway
         let lamp = #"{"coreType":"CoatyObject","objectType":"t","objectId":"lamp 1","name":"n"}"#
@@ -60,7 +60,7 @@ import Yams
         #expect(results?.first?["pointer"] as? String == "/data/object/objectId")
     }
 
-    @Test func parametersOfProxiesAreIgnored() throws {
+    @Test func foreignQueryParametersAreIgnored() throws {
         let scene = try Scene()
         for target in [
             "/v1/agents?utm_source=mail&online=true&_=1763928000&_ga=2", "/v1/info?_", "/v1/objects?&limit=1&",

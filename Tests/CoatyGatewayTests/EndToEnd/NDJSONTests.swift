@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test func writesEachResponseWhenItComes() throws {
+    @Test func writesEachResponseOnArrival() throws {
         let scene = try Scene()
         let question = try Question(
             scene,
@@ -42,7 +42,7 @@ import Testing
         #expect(next.status == 200)
     }
 
-    @Test func endsForEveryReason() throws {
+    @Test func lastLineNamesTheReason() throws {
         let scene = try Scene()
         let late = try Question(scene, "/v1/call/op?timeout=50", "{}", accept: Self.ndjson, topic: "/CLL:op/")
         #expect(try late.client.readHead().status == 200)
@@ -74,7 +74,7 @@ import Testing
         ("application/x-ndjson;q=x", false), ("*/*", false), ("application/json", false), ("application/*", false),
         ("", false),
     ])
-    func isChosenByName(_ accept: String, isStream: Bool) throws {
+    func formatIsSelectedByTheAcceptHeader(_ accept: String, isStream: Bool) throws {
         let scene = try Scene()
         let response = try scene.gateway.request(
             "POST",
@@ -85,7 +85,7 @@ import Testing
         #expect(response.headers["content-type"] == (isStream ? Self.ndjson : "application/json"))
     }
 
-    @Test func keepsWhatASlowReaderHasNotRead() throws {
+    @Test func responsesAreQueuedForSlowReader() throws {
         let scene = try Scene()
         let question = try flooded(scene, responses: 8)
         #expect(try question.client.readHead().status == 200)
@@ -93,7 +93,7 @@ import Testing
         #expect(all.count == 9 && all.last?["reason"] as? String == "until")
     }
 
-    @Test func endsWhereAReaderIsTooSlow() throws {
+    @Test func overflowEndsTheResponse() throws {
         let scene = try Scene()
         let question = try flooded(scene, responses: 40)
         #expect(try question.client.readHead().status == 200)

@@ -48,7 +48,7 @@ import Testing
         return try #require((info?["identity"] as? [String: Any])?["objectId"] as? String)
     }
 
-    @Test func whatIsAdvertisedIsListedUntilItIsDeadvertised() throws {
+    @Test func advertisedObjectIsListedUntilDeadvertised() throws {
         let scene = try Scene()
         let gateway = scene.gateway
         let id = "an/id \"é\" %"
@@ -76,7 +76,7 @@ import Testing
         #expect(try gateway.request("GET", path).status == 404)
     }
 
-    @Test func anAgentThatDiesTakesAllThatItAdvertisedWithIt() throws {
+    @Test func objectsOfALostAgentAreRemoved() throws {
         let scene = try Scene()
         let gateway = scene.gateway
         let will = (topic: "coaty/3/-/DAD/mortal", payload: Array(#"{"objectIds":["mortal"]}"#.utf8))
@@ -135,7 +135,7 @@ import Testing
         )
     }
 
-    @Test func theAgentsOfLeasedNodesAreAgents() throws {
+    @Test func agentsOfLeasedNodesAreListed() throws {
         let scene = try Scene()
         let body = #"{"contextName":"c","ioSources":[{"name":"s","valueType":"t"}]}"#
         let node = try #require(try scene.gateway.post("/v1/io/nodes", body).json)
@@ -148,7 +148,7 @@ import Testing
         #expect(try scene.gateway.request("GET", "/v1/objects/\(id)").status == 404)
     }
 
-    @Test func whatAgentsResolveIsListed() throws {
+    @Test func resolvedObjectsAreListed() throws {
         let scene = try Scene()
         let question = try scene.agent.waitFor { $0.topic.contains("/DSC/") && $0.text.contains("Snapshot") }
         #expect(!question.text.contains("Log"))
@@ -159,7 +159,7 @@ import Testing
         try waitUntil("they are listed") { Set(try Self.ids(scene.gateway)) == ["x", "y", "z"] }
     }
 
-    @Test func whatWentWhileTheBrokerWasAwayIsGone() throws {
+    @Test func objectsGoneDuringAnOutageAreRemoved() throws {
         let scene = try Scene()
         let gateway = scene.gateway
         for agent in ["gone", "back"] {
@@ -183,7 +183,7 @@ import Testing
         #expect(try Self.agents(gateway) == [Self.gatewayId(gateway): true, "back": true, "gone": false])
     }
 
-    @Test func selectsOrdersSkipsAndTakes() throws {
+    @Test func filtersOrdersSkipsAndLimits() throws {
         let scene = try Scene()
         let gateway = scene.gateway
         let members = [
@@ -244,7 +244,7 @@ import Testing
         #expect(try scene.gateway.request("POST", "/v1/objects", body: "").status == 405)
     }
 
-    @Test func longListsAreWrittenAsTheClientReads() throws {
+    @Test func longListsAreStreamed() throws {
         let scene = try Scene()
         let text = String(repeating: "x", count: 1_000)
         for number in 0..<300 {

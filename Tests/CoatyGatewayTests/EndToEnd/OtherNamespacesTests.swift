@@ -63,7 +63,7 @@ import Testing
         try waitUntil("another one is counted") { try counts()["late"] == 1 }
     }
 
-    @Test func agentsAreForgottenWithTheConnection() throws {
+    @Test func agentsAreRemovedWhenTheConnectionIsLost() throws {
         try waitUntilObserved()
         scene.broker.kill()
         try waitUntil("nothing is known") { try counts().isEmpty }

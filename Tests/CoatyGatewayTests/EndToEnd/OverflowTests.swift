@@ -22,23 +22,23 @@ import Testing
         }
     }
 
-    private enum Told: Equatable {
+    private enum Delivered: Equatable {
         case event(Int)
         case gap(Int)
     }
 
-    /// What a client is told until the last event.
-    private func read(_ client: FrameClient) throws -> [Told] {
-        var told: [Told] = []
-        while told.last != .event(Self.rounds - 1) {
+    /// Reads what a client receives until the last event.
+    private func read(_ client: FrameClient) throws -> [Delivered] {
+        var delivered: [Delivered] = []
+        while delivered.last != .event(Self.rounds - 1) {
             let frame = try client.next(of: "s")
             switch frame.op {
-            case "event": told.append(.event(try #require(frame.object["round"] as? Int)))
-            case "gap": told.append(.gap(try #require(frame.json["dropped"] as? Int, "\(frame)")))
+            case "event": delivered.append(.event(try #require(frame.object["round"] as? Int)))
+            case "gap": delivered.append(.gap(try #require(frame.json["dropped"] as? Int, "\(frame)")))
             default: throw FrameClient.Failure.inVain("\(frame)", [])
             }
         }
-        return told
+        return delivered
     }
 
     private func scene(_ overflow: String?) throws -> (Scene, FrameClient) {
@@ -49,18 +49,18 @@ import Testing
         return (scene, client)
     }
 
-    @Test(arguments: [nil, "dropOldest"]) func theNewestStay(_ overflow: String?) throws {
+    @Test(arguments: [nil, "dropOldest"]) func dropOldestKeepsNewestEvents(_ overflow: String?) throws {
         let (scene, client) = try scene(overflow)
         try flood(scene, client)
         let queuedBytes = try scene.gateway.metric("coaty_gateway_queued_bytes") ?? 0
         #expect(try scene.gateway.metric("coaty_gateway_queued_events") ?? 0 >= Double(Self.buffer))
         #expect(queuedBytes > Double(Self.buffer * 20_000))
         #expect(try scene.gateway.metric(#"coaty_gateway_memory_bytes{part="clients"}"#) ?? 0 > queuedBytes)
-        let told = try read(client)
+        let delivered = try read(client)
         var next = 0
         var gaps = 0
         var dropped = 0
-        for item in told {
+        for item in delivered {
             switch item {
             case .event(let round):
                 #expect(round == next)
@@ -76,24 +76,24 @@ import Testing
         #expect(counted == Double(dropped))
         #expect(try scene.gateway.metric("coaty_gateway_queued_events") == 0)
         // Behind the last gap stands what the buffer holds.
-        let last = told.lastIndex { if case .gap = $0 { true } else { false } } ?? 0
-        #expect(told[(last + 1)...].count == Self.buffer)
+        let last = delivered.lastIndex { if case .gap = $0 { true } else { false } } ?? 0
+        #expect(delivered[(last + 1)...].count == Self.buffer)
         // The connection is as good as before.
         #expect(try client.ask("ping").op == "pong")
     }
 
-    @Test func theNewestOfEachObjectStay() throws {
+    @Test func latestKeepsNewestEventOfEachObject() throws {
         let (scene, client) = try scene("latest")
         try flood(scene, client)
-        let told = try read(client)
-        let rounds = told.compactMap { if case .event(let round) = $0 { round } else { nil } }
-        let lost = told.reduce(0) { if case .gap(let lost) = $1 { $0 + lost } else { $0 } }
+        let delivered = try read(client)
+        let rounds = delivered.compactMap { if case .event(let round) = $0 { round } else { nil } }
+        let lost = delivered.reduce(0) { if case .gap(let lost) = $1 { $0 + lost } else { $0 } }
         #expect(lost > 0 && rounds.count + lost == Self.rounds)
         #expect(rounds == rounds.sorted())
         #expect(Set(rounds).isSuperset(of: Self.rounds - Self.ids..<Self.rounds))
     }
 
-    @Test func theSubscriptionEnds() throws {
+    @Test func closeEndsOnlyTheSubscription() throws {
         let (scene, client) = try scene("close")
         try client.subscribe("other", #""event":"channel","channelId":"quiet""#)
         try flood(scene, client)

@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func nodesOfOthersAreUnknown() throws {
+    @Test func nodesOfOtherClientsAreNotFound() throws {
         let scene = try AccessScene(Self.file())
         let (ann, bob) = (try register(scene, as: "ann"), try register(scene, as: "bob"))
         #expect(try nodes(scene, as: "ann") == [ann.id])
@@ -109,7 +109,7 @@ import Testing
     }
 
     /// A node publishes on external routes, and its actors receive values: both need grants of their own.
-    @Test func registrationNeedsWhatTheNodeDoes() throws {
+    @Test func registrationRequiresGrantsForItsPoints() throws {
         let scene = try AccessScene(Self.file())
         func status(_ points: String, context: String = "Room", as name: String) throws -> Int {
             try scene.post("/v1/io/nodes", #"{"contextName":"\#(context)","name":"n",\#(points)}"#, as: name).status

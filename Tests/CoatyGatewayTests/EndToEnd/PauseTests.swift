@@ -15,7 +15,7 @@ import Testing
         return ["\(node["name"] ?? "") \(node["state"] ?? "")"] + children.flatMap(states)
     }
 
-    @Test func aPausedGatewayTakesNoNewWorkAndCompletesWhatHasBegun() throws {
+    @Test func pausedGatewayCompletesStartedWorkOnly() throws {
         let scene = try Scene()
         let gateway = scene.gateway
         let client = try gateway.frameClient()
@@ -104,7 +104,7 @@ import Testing
         #expect(try scene.gateway.stop() == 0)
     }
 
-    @Test func onlyAGrantAllowsIt() throws {
+    @Test func pauseAndResumeRequireAGrant() throws {
         let file = AccessFile(
             tokens: [.init("operator", "operators"), .init("reader", "readers")],
             roles: ["operators": ["{ administer: [gateway] }"], "readers": ["{ read: [status] }"]]

@@ -28,7 +28,7 @@ import Testing
         #expect(answer.text.contains("# TYPE coaty_gateway_http_requests_total counter\n"))
     }
 
-    @Test func nothingElseIsThere() throws {
+    @Test func otherPathsAreNotFound() throws {
         for path in ["/v1/info", "/v1/status", "/", "/v1/ws", "/openapi.yaml"] {
             #expect(try RawConnection(port: port).request("GET", path).status == 404)
         }

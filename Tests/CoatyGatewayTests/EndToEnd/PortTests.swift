@@ -29,7 +29,7 @@ import Testing
         #expect(try near.readResponse().problem == "not-found")
     }
 
-    @Test func silentAndHalfConnectionsHoldNobodyUp() throws {
+    @Test func incompleteConnectionsDoNotBlockOthers() throws {
         let scene = try Scene()
         let silent = try (0..<50).map { _ in try RawConnection(port: scene.gateway.port) }
         let half = try (0..<50).map { _ in try RawConnection(port: scene.gateway.port) }
@@ -59,7 +59,7 @@ import Testing
         #expect(try connection.isClosedByPeer())
     }
 
-    @Test func bodiesOfAnotherLengthThanDeclared() throws {
+    @Test func bodyLengthMismatchClosesTheConnection() throws {
         let scene = try Scene()
         let body = #"{"objectIds":["once"]}"#
         let head = "POST /v1/deadvertise HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct PublishTests {
-    @Test func publishesTheBytesThatCameIn() throws {
+    @Test func publishesUnchangedBytes() throws {
         let scene = try Scene()
         let body = """
             {  "object": \(Scene.job("Grüße \\u00e4 \\/")), "privateData":{"digits":1.000000000000000000001}, "free":[1] }
@@ -25,7 +25,7 @@ import Testing
         #expect(try scene.agent.waitFor { $0.topic.contains("/CHN:com.example chanä/") }.text == channel)
     }
 
-    @Test func refusesBadInputAndSaysWhere() throws {
+    @Test func badInputIsRefusedWithPointer() throws {
         let scene = try Scene()
         let gateway = scene.gateway
         func pointer(_ path: String, _ body: String) throws -> String? {
@@ -102,7 +102,7 @@ import Testing
         #expect(scene.agent.messages.filter { $0.topic.contains("/ADV:Task/") }.count == 1)
     }
 
-    @Test func servesItsOperations() throws {
+    @Test func servesHealthInfoAndContract() throws {
         let scene = try Scene(["--namespace", "com.example", "--name", "Gate \"1\""])
         let gateway = scene.gateway
         #expect(try gateway.request("GET", "/healthz").text == #"{"status":"ok"}"#)

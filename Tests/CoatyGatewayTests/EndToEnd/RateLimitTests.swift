@@ -34,7 +34,7 @@ import Testing
             .map { String($0.dropFirst(name.count)) }
     }
 
-    @Test func requestsGet429AndTheWait() throws {
+    @Test func limitedRequestsGet429AndRetryAfter() throws {
         let scene = try AccessScene(Self.file("requests: 3/h burst 3", anonymous: "requests: 1/h"))
         for _ in 0..<3 { #expect(try scene.get("/v1/info", as: "ann").status == 200) }
         let answer = try scene.get("/v1/info", as: "ann")
@@ -58,7 +58,7 @@ import Testing
         #expect(throws: (any Error).self) { _ = try scene.socket(as: "ann") }
     }
 
-    @Test func anAddressIsLimitedBeforeAnybodyIsAuthenticated() throws {
+    @Test func addressIsLimitedBeforeAuthentication() throws {
         var file = Self.file("requests: 1000/s")
         file.limits.append("address: {requests: 5/h burst 5}")
         let scene = try AccessScene(file)
@@ -81,7 +81,7 @@ import Testing
         #expect(try metric("rate_of_address", scene) == "5")
     }
 
-    @Test func timeFillsTheBucket() throws {
+    @Test func bucketRefillsOverTime() throws {
         let scene = try AccessScene(Self.file("requests: 5/s burst 1"))
         #expect(try scene.get("/v1/info", as: "ann").status == 200)
         var refused = 0
@@ -125,7 +125,7 @@ import Testing
         #expect(try metric("rate_of_subscriptions", scene) == "2")
     }
 
-    @Test func framesAreRequests() throws {
+    @Test func framesCountAsRequests() throws {
         let scene = try AccessScene(Self.file("requests: 4/h burst 4"))
         let client = try scene.socket(as: "ann")
         try client.subscribe("s", #""event":"channel","channelId":"c""#)
@@ -139,7 +139,7 @@ import Testing
         #expect(try scene.get("/v1/info", as: "ann").status == 429)
     }
 
-    @Test func bytesAreOwedUntilTheyAreThere() throws {
+    @Test func largePublicationDelaysLaterOnes() throws {
         let scene = try AccessScene(Self.file("bytes-in: 2kB/h burst 1kB"))
         let large =
             #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"\#(Self.id)","name":"\#(String(repeating: "n", count: 1000))"}}"#
@@ -195,7 +195,7 @@ import Testing
         }
         // The burst comes, and nothing further. Replies come at once.
         #expect(try limited.ask("ping").op == "pong")
-        let numbers = limited.takeHeard(of: "s").map { $0.object["number"] as? Int }
+        let numbers = limited.takeReceived(of: "s").map { $0.object["number"] as? Int }
         #expect((3...6).contains(numbers.count) && numbers == (0..<numbers.count).map { $0 })
         try waitUntil("the wait is counted") { try metric("rate_of_bytes_out", scene) == "1" }
         #expect(scene.gateway.log.contains("delayed events and responses for a client"))
@@ -244,7 +244,7 @@ import Testing
         #expect(requests <= 5)
     }
 
-    @Test func eventsWaitUntilTheRateAllowsThem() throws {
+    @Test func eventsAreDelayedByTheRate() throws {
         let scene = try AccessScene(Self.file("bytes-out: 10kB/s burst 1kB"))
         let streams = try scene.events("channel?channelId=c", as: "ann")
         let begin = ContinuousClock.now
@@ -288,7 +288,7 @@ import Testing
         return connection
     }
 
-    @Test func responsesOfAgentsWaitToo() throws {
+    @Test func agentResponsesAreDelayedByTheRate() throws {
         let scene = try AccessScene(Self.file("bytes-out: 10kB/s burst 1kB"))
         let begin = ContinuousClock.now
         let response = try call(scene, responses: 16).readResponse(within: 30)

@@ -14,7 +14,7 @@ import Testing
         return try client.readResponse()
     }
 
-    @Test func publishesBytesAsTheyAre() throws {
+    @Test func publishesUnchangedBytes() throws {
         let scene = try Scene()
         try scene.agent.subscribe("a/#")
         let bytes: [UInt8] = [0, 255, 10, 13, 0x7B]
@@ -27,7 +27,7 @@ import Testing
         #expect(try scene.agent.waitFor { $0.topic == "a/b %" }.payload == bytes)
     }
 
-    @Test func isKeptByTheBrokerWhereAskedFor() throws {
+    @Test func retainedMessagesAreKeptByTheBroker() throws {
         let scene = try Scene()
         for (topic, query) in [("a", ""), ("b", "?retain=false"), ("c", "?retain=true"), ("d", "?retain=true")] {
             #expect(try post(scene, "/v1/raw/r%2F\(topic)\(query)", Array("x".utf8)).status == 202)
@@ -61,7 +61,7 @@ import Testing
         for (id, topic) in [("a", "a/b"), ("b", "a/b"), ("c", "c")] {
             #expect(try client.next(of: id)["topic"] == topic)
         }
-        #expect(client.heard.allSatisfy { $0.op != "gap" })
+        #expect(client.received.allSatisfy { $0.op != "gap" })
         #expect(try scene.gateway.stop() == 0)
         // The gateway also has its own connection and one that watches for other namespaces.
         let connected = Set(broker.log.matches(of: /as (Coaty[0-9a-f]{18}) .p2/).map(\.1))
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func waitsForTheBroker() throws {
+    @Test func publicationIsDeferredWhileOffline() throws {
         let scene = try Scene()
         scene.broker.kill()
         try waitUntil("the broker is away") { try scene.gateway.request("GET", "/readyz").status == 503 }

@@ -62,7 +62,7 @@ import Testing
 
     // MARK: - Removed tokens
 
-    @Test func streamsOfARemovedTokenEndAndOthersLoseNothing() throws {
+    @Test func onlyStreamsOfRemovedTokenEnd() throws {
         let scene = try AccessScene(Self.file("leaver", "stayer"))
         let gateway = scene.gateway
         let load = NumberedLoad(brokerPort: scene.broker.port) { number, isLast in
@@ -175,15 +175,15 @@ import Testing
         // Only what the sockets hold already comes.
         for client in [slow, single] {
             #expect(try client.closeCode() == 4503)
-            #expect(client.heard.count { $0.op == "event" } < count / 2)
+            #expect(client.received.count { $0.op == "event" } < count / 2)
         }
-        var heard: [EventStreamClient.Event] = []
-        while let event = try events.next() { heard.append(event) }
-        #expect(heard.count < count / 2 && heard.last?.json["status"] as? Int == 401)
+        var delivered: [EventStreamClient.Event] = []
+        while let event = try events.next() { delivered.append(event) }
+        #expect(delivered.count < count / 2 && delivered.last?.json["status"] as? Int == 401)
         #expect(Date().timeIntervalSince(begin) < Self.limit)
     }
 
-    @Test func nodesAndIdentitiesOfARemovedTokenLeave() throws {
+    @Test func nodesAndIdentitiesOfRemovedTokenAreDeadvertised() throws {
         let scene = try AccessScene(Self.file("leaver", "stayer"))
         func register(_ name: String) throws -> (node: String, identity: String) {
             let body =
@@ -208,7 +208,7 @@ import Testing
 
     // MARK: - Changed permissions
 
-    @Test func changedAttributesChangeStandingSubscriptions() throws {
+    @Test func changedAttributesApplyToActiveSubscriptions() throws {
         let scene = try AccessScene(Self.file("user"))
         let socket = try scene.socket(as: "viewer")
         try socket.subscribe("s", Self.lamps)
@@ -229,8 +229,8 @@ import Testing
         let gap = try socket.next(of: "s")
         #expect(gap.op == "gap" && gap.json["dropped"] is NSNull)
         #expect(try single.next().op == "gap")
-        let told = try events.next()
-        #expect(told?.name == "gap" && told?.json["dropped"] is NSNull)
+        let gapEvent = try events.next()
+        #expect(gapEvent?.name == "gap" && gapEvent?.json["dropped"] is NSNull)
         #expect(try socket.next(of: "s").objectName == "second")
         #expect(try single.next().objectName == "second")
         #expect(try events.next()?.objectName == "second")
@@ -257,10 +257,10 @@ import Testing
         try scene.agent.publish("a/b", "x")
         try scene.publish("CHN:load", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
         #expect(try socket.next(of: "s").objectName == "one")
-        #expect(socket.takeHeard(of: "raw").isEmpty)
+        #expect(socket.takeReceived(of: "raw").isEmpty)
     }
 
-    @Test func unchangedTokensAreNotDisturbed() throws {
+    @Test func unchangedTokensAreNotAffected() throws {
         let scene = try AccessScene(Self.file("user"))
         let socket = try scene.socket(as: "user")
         try socket.subscribe("s", Self.channel)

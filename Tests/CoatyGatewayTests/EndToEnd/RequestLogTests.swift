@@ -12,7 +12,7 @@ import Testing
         try gateway.entries().filter { $0.label == "requests" }
     }
 
-    @Test func allRequestsWithTheirFields() throws {
+    @Test func allRequestsAreLoggedWithFields() throws {
         let file = AccessFile(tokens: [.init("ann", "admin")])
         let scene = try AccessScene(file, ["--log-format", "json", "--request-log", "all"])
         let headers = AccessScene.headers("ann") + [("X-Request-Id", "order-7"), Self.traceparent]
@@ -39,7 +39,7 @@ import Testing
         #expect(!scene.gateway.log.contains("secret-channel"))
     }
 
-    @Test func byDefaultOnlyFailuresOfTheGatewayAndSlowRequests() throws {
+    @Test func onlyServerErrorsAndSlowRequestsAreLoggedByDefault() throws {
         let scene = try Scene(["--log-format", "json", "--slow-request", "50"])
         let gateway = scene.gateway
         #expect(try gateway.post("/v1/channel/c", Self.body).headers["x-request-id"] == nil)
@@ -90,7 +90,7 @@ import Testing
     }
 
     /// Log lines that a request causes have its ids.
-    @Test func linesOfARequestHaveItsIds() throws {
+    @Test func logLinesContainRequestIds() throws {
         let file = AccessFile(tokens: [.init("ann", "admin")])
         let scene = try AccessScene(file, ["--log-format", "json"])
         let wrong = [("Authorization", "Bearer wrong-token"), ("X-Request-Id", "id-1"), Self.traceparent]
@@ -104,7 +104,7 @@ import Testing
         #expect(reload["id"] == "id-2" && reload["trace"] == nil)
     }
 
-    @Test func webSocketsAndTheirErrors() throws {
+    @Test func webSocketsAndFrameErrorsAreLogged() throws {
         let file = AccessFile(
             tokens: [.init("ann", "admin"), .init("bob", "none")],
             roles: ["none": ["{read: [info]}"]]
@@ -116,7 +116,7 @@ import Testing
         let denied = try scene.gateway.request("frame subscribe 403")
         #expect(denied["id"] == "socket-1" && denied["trace"] == Self.trace && denied["frame"] == "s\u{202E}")
         #expect(denied["principal"] == "bob" && denied["route"] == "/v1/ws" && denied.json["status"] as? Int == 403)
-        try client.say("no JSON")
+        try client.send("no JSON")
         _ = try client.next("the error") { $0.op == "error" }
         #expect(try scene.gateway.request("frame - 400")["op"] == "")
         #expect(try client.ask("ping").op == "pong")
@@ -142,7 +142,7 @@ import Testing
     }
 
     /// Subscriptions that end with an error are logged, too.
-    @Test func subscriptionsThatEndWithAnError() throws {
+    @Test func failedSubscriptionsAreLogged() throws {
         let file = AccessFile(
             tokens: [.init("ann", "some")],
             roles: ["some": ["{observe: [channel], channels: ['*']}"]]

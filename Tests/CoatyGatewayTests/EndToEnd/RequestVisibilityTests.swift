@@ -76,7 +76,7 @@ import Testing
     }
 
     /// A request whose answers are all hidden was answered: it is no timeout of the network.
-    @Test func requestsWithHiddenAnswersOnlyAreNoFailure() throws {
+    @Test func requestWithOnlyHiddenAnswersDoesNotFail() throws {
         let scene = try AccessScene(VisibilityTests.file)
         let id = AccessScene.id()
         for (target, event, body) in [
@@ -113,7 +113,7 @@ import Testing
 
     // MARK: - Routing
 
-    @Test func contextsAreSeenAndRoutedByTheirNames() throws {
+    @Test func contextsAreAuthorizedByName() throws {
         let (own, other) = (RoutingScene.contextId, AccessScene.id())
         func context(_ id: String, _ name: String) -> String {
             #"{coreType: IoContext, objectType: t, objectId: "\#(id)", name: \#(name), state: s3cret}"#

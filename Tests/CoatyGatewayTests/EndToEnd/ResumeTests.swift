@@ -19,7 +19,7 @@ import Testing
         return (object?["name"] as? String).flatMap { Int($0) }
     }
 
-    @Test func bothTransportsTakeTheSameCursor() throws {
+    @Test func cursorWorksOnBothTransports() throws {
         let scene = try Scene()
         var client: FrameClient? = try scene.gateway.frameClient()
         try client?.subscribe("s", Self.channel)
@@ -36,7 +36,7 @@ import Testing
         try again.subscribe("s", Self.channel + #","since":"\#(cursor)""#)
         let single = try scene.gateway.frameClient("channel?channelId=c&since=\(cursor)")
         #expect(try single.next().op == "ok")
-        // The header tells more than the address.
+        // The header takes precedence over the address.
         let both = try scene.gateway.eventStream(
             "channel?channelId=c&since=\(first)",
             headers: [("Last-Event-ID", cursor)]
@@ -51,7 +51,7 @@ import Testing
         #expect(number(try both.next()) == 4)
     }
 
-    @Test func anUnknownCursorIsAGap() throws {
+    @Test func unknownCursorIsReportedAsGap() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         try client.subscribe("s", Self.channel + #","since":"0-1""#)
@@ -60,13 +60,13 @@ import Testing
         try publish(scene, 0..<1)
         #expect(try number(client.next(of: "s")) == 0)
         // Of another source, too.
-        let cursor = try #require(client.heard.last?["cursor"])
+        let cursor = try #require(client.received.last?["cursor"])
         try client.subscribe("o", #""event":"channel","channelId":"other","since":"\#(cursor)""#)
         #expect(try client.next(of: "o").op == "gap")
         #expect(try client.ask("subscribe", Self.channel + #","since":"x""#)["pointer"] == "/since")
     }
 
-    @Test func whatIsForgottenIsCounted() throws {
+    @Test func evictedEventsAreCountedInGap() throws {
         let scene = try Scene(["--maximum-replay-memory", "20000"])
         let client = try scene.gateway.frameClient()
         try client.subscribe("s", Self.channel)
@@ -83,7 +83,7 @@ import Testing
     }
 
     /// What throttling holds back is not lost to who resumes behind what passed it.
-    @Test func whatIsHeldBackIsResumedToo() throws {
+    @Test func throttledEventsAreReplayed() throws {
         let scene = try Scene()
         func publish(_ id: String, _ name: String) throws {
             let object = #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","name":"\#(name)"}"#
@@ -109,7 +109,7 @@ import Testing
         #expect(try next("l").name == "c0")
     }
 
-    @Test func aBrokerThatWasAwayLeavesAGap() throws {
+    @Test func brokerRestartIsReportedAsGap() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         try client.subscribe("s", Self.channel)
@@ -130,7 +130,7 @@ import Testing
         #expect(try number(client.next(of: "r")) == 1)
     }
 
-    @Test func offlineTheFirstEventsMayBeMissed() throws {
+    @Test func subscriptionWhileOfflineBeginsWithGap() throws {
         let scene = try Scene()
         scene.broker.kill()
         try waitUntil("offline") { try scene.gateway.request("GET", "/readyz").status == 503 }
@@ -144,7 +144,7 @@ import Testing
         #expect(refused.op == "error" && refused.json["status"] as? Int == 503)
     }
 
-    @Test func aSnapshotIsResumedToo() throws {
+    @Test func snapshotSubscriptionCanBeResumed() throws {
         let scene = try Scene()
         func advertise(_ name: String) throws {
             try scene.agent.publish(

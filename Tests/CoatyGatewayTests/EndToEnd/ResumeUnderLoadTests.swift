@@ -12,8 +12,8 @@ import Testing
         [.events, .multiplexed, .events], [.multiplexed, .events, .single], [.single, .multiplexed, .events],
     ]
 
-    /// What a client is told behind `ok`.
-    fileprivate enum Told: Equatable {
+    /// A frame that a client receives after `ok`.
+    fileprivate enum Delivered: Equatable {
         case event(Int, isLast: Bool)
         case gap(Int?)
 
@@ -30,8 +30,8 @@ import Testing
         var isLast: Bool { if case .event(_, true) = self { true } else { false } }
 
         /// The numbers between gaps.
-        static func runs(_ told: [Told]) -> [[Int]] {
-            told.split(separator: .gap(nil), omittingEmptySubsequences: false).map { $0.compactMap(\.number) }
+        static func runs(_ delivered: [Delivered]) -> [[Int]] {
+            delivered.split(separator: .gap(nil), omittingEmptySubsequences: false).map { $0.compactMap(\.number) }
         }
     }
 
@@ -45,7 +45,7 @@ import Testing
         private let arguments: [String]
 
         init(_ arguments: [String] = []) throws {
-            // A broker drops what waits for a client beyond so many messages, of which nobody can tell.
+            // A broker drops messages beyond the limit of its queue for a client without any notice.
             broker = try BrokerProcess(
                 extraConfiguration: ["max_queued_messages 1000000", "log_type error", "log_type unsubscribe"]
             )
@@ -89,7 +89,7 @@ import Testing
         private let options: [String: String]
         private var tap: StreamTap?
         private(set) var cursor: String?
-        private(set) var told: [Told] = []
+        private(set) var delivered: [Delivered] = []
 
         init(_ scene: Scene, _ options: [String: String] = [:]) {
             self.scene = scene
@@ -109,13 +109,13 @@ import Testing
         }
 
         /// Reads on until it is enough, and lets the load go on with each event.
-        func read(until isEnough: (Told) -> Bool) throws {
+        func read(until isEnough: (Delivered) -> Bool) throws {
             // All that was let may have gone before the subscription stood.
             scene.goOn()
             while true {
                 let frame = try #require(try tap?.next())
-                let item = try Told(frame)
-                told.append(item)
+                let item = try Delivered(frame)
+                delivered.append(item)
                 cursor = frame.cursor ?? cursor
                 if let number = item.number { scene.load.allow(upTo: number + ahead) }
                 if isEnough(item) { return }
@@ -125,8 +125,8 @@ import Testing
         /// Reads so many events.
         func read(_ count: Int) throws {
             var left = count
-            try read { told in
-                if !told.isGap { left -= 1 }
+            try read { item in
+                if !item.isGap { left -= 1 }
                 return left == 0
             }
         }
@@ -135,7 +135,7 @@ import Testing
         func cut() { tap = nil }
     }
 
-    @Test func whoIsCutOffMissesNothing() throws {
+    @Test func reconnectedClientMissesNoEvents() throws {
         let scene = try Scene()
         for transports in Self.turns {
             let client = Returner(scene)
@@ -145,13 +145,13 @@ import Testing
                 client.cut()
                 try scene.load.publish(100)
             }
-            let numbers = client.told.compactMap(\.number)
-            #expect(numbers.count == 900 && client.told.count == 900)
+            let numbers = client.delivered.compactMap(\.number)
+            #expect(numbers.count == 900 && client.delivered.count == 900)
             #expect(numbers == numbers.first.map { Array($0..<$0 + 900) }, "\(transports)")
         }
     }
 
-    @Test func aBrokerThatIsLostIsOneGap() throws {
+    @Test func brokerLossIsReportedAsOneGap() throws {
         let scene = try Scene()
         let (port, load) = (scene.gateway.port, scene.load)
         let live = StreamTap.Transport.allCases.map { transport in
@@ -180,14 +180,14 @@ import Testing
         for round in 1...2 {
             scene.goOn()
             scene.broker.kill()
-            try waitUntil("all are told") { live.allSatisfy { $0.frames.count { $0.op == "gap" } >= round } }
+            try waitUntil("all have the gap") { live.allSatisfy { $0.frames.count { $0.op == "gap" } >= round } }
             try scene.load.publish(20)
             if round == 1 {
                 for transport in StreamTap.Transport.allCases {
                     let client = Returner(scene)
                     try client.come(transport)
                     try client.read { $0.isGap }
-                    try #require(client.told == [.gap(nil)] && client.cursor != nil)
+                    try #require(client.delivered == [.gap(nil)] && client.cursor != nil)
                     client.cut()
                     offline.append(client)
                 }
@@ -211,9 +211,9 @@ import Testing
         }
         try scene.load.publish(100)
         let last = scene.load.finish() - 1
-        let told = try live.map { try $0.all().dropFirst().map(Told.init) }
-        let reference = try #require(told.max { $0.count < $1.count })
-        let runs = Told.runs(reference)
+        let delivered = try live.map { try $0.all().dropFirst().map(Delivered.init) }
+        let reference = try #require(delivered.max { $0.count < $1.count })
+        let runs = Delivered.runs(reference)
         #expect(runs.count == 3, "one gap for each loss")
         for run in runs {
             let first = try #require(run.first)
@@ -221,16 +221,16 @@ import Testing
         }
         #expect(runs.last?.last == last)
         for (run, number) in zip(runs.dropFirst(), back) { #expect(run.first ?? .max <= number) }
-        for others in told { #expect(others == reference.suffix(others.count)) }
+        for others in delivered { #expect(others == reference.suffix(others.count)) }
         for (client, transport) in zip(often + late + offline, Self.turns.joined()) {
             try client.come(transport)
             try client.read(until: \.isLast)
-            #expect(client.told == reference.suffix(client.told.count))
-            #expect(client.told.count(where: \.isGap) == 2)
+            #expect(client.delivered == reference.suffix(client.delivered.count))
+            #expect(client.delivered.count(where: \.isGap) == 2)
         }
     }
 
-    @Test func aGatewayThatIsStartedAnewIsOneGap() throws {
+    @Test func gatewayRestartIsReportedAsOneGap() throws {
         let scene = try Scene()
         let clients = Self.turns.map { _ in Returner(scene) }
         for (client, transports) in zip(clients, Self.turns) {
@@ -247,14 +247,14 @@ import Testing
             }
         }
         for (client, transports) in zip(clients, Self.turns) {
-            let runs = Told.runs(client.told)
+            let runs = Delivered.runs(client.delivered)
             #expect(runs.map(\.count) == [50, 100, 100], "\(transports)")
             for run in runs { #expect(run == run.first.map { Array($0..<$0 + run.count) }) }
             #expect(runs.joined().elementsEqual(runs.joined().sorted()))
         }
     }
 
-    @Test func whatIsForgottenIsCounted() throws {
+    @Test func evictedEventsAreCountedInGap() throws {
         // About 150 events.
         let scene = try Scene(["--maximum-replay-memory", "60000"])
         let port = scene.gateway.port
@@ -285,8 +285,8 @@ import Testing
                     client.cut()
                 }
             }
-            var next = try #require(all.told.first?.number)
-            for item in all.told {
+            var next = try #require(all.delivered.first?.number)
+            for item in all.delivered {
                 switch item {
                 case .event(let number, _):
                     #expect(number == next)
@@ -295,15 +295,15 @@ import Testing
                 }
             }
             // What is still there is read as the client reads; meanwhile the load goes on, and more may be forgotten.
-            #expect(all.told.count(where: \.isGap) >= 2, "\(transports)")
-            let runs = Told.runs(some.told)
+            #expect(all.delivered.count(where: \.isGap) >= 2, "\(transports)")
+            let runs = Delivered.runs(some.delivered)
             #expect(runs.count >= 3 && runs.joined().count == 150)
             for run in runs { #expect(zip(run, run.dropFirst()).allSatisfy { $1 == $0 + 2 }) }
             #expect(runs.joined().elementsEqual(Set(runs.joined()).sorted()))
         }
     }
 
-    @Test func whoComesTooLateCannotKnow() throws {
+    @Test func resumeAfterTheWindowHasUnknownGap() throws {
         let scene = try Scene(["--resume-window", "1"])
         for transports in Self.turns {
             let client = Returner(scene)
@@ -320,7 +320,7 @@ import Testing
                     }
                 }
             }
-            let runs = Told.runs(client.told)
+            let runs = Delivered.runs(client.delivered)
             #expect(runs.map(\.count) == [50, 50, 50], "\(transports)")
             for run in runs { #expect(run == run.first.map { Array($0..<$0 + 50) }) }
         }

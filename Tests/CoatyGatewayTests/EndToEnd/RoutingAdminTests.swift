@@ -6,7 +6,7 @@ import Testing
 @Suite struct RoutingAdminTests {
     private static let rulesPath = RoutingScene.path + "/rules"
 
-    @Test func anEntityTagGuardsWhatOthersChanged() throws {
+    @Test func ifMatchPreventsLostUpdates() throws {
         let scene = try RoutingScene()
         let old = try scene.etag()
         let body = #"{"operatingState":"emergency"}"#
@@ -50,7 +50,7 @@ import Testing
 
     /// Another agent's update comes between the gateway's look at the version and its own update.
     @Test(arguments: ["PATCH", "PATCH with If-Match", "PUT with If-Match", "PUT"])
-    func aChangeThatCrossesAnotherOneDoesNotUndoIt(_ request: String) throws {
+    func concurrentChangeIsNotOverwritten(_ request: String) throws {
         let scene = try RoutingScene()
         let isGuarded = request.hasSuffix("If-Match")
         let headers = isGuarded ? [("If-Match", try scene.etag())] : []
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func withoutTheBrokerNothingIsChanged() throws {
+    @Test func changesAreRefusedWhileOffline() throws {
         let scene = try RoutingScene()
         scene.broker.kill()
         try waitUntil("the gateway knows") { try scene.gateway.request("GET", "/readyz").status == 503 }
@@ -105,7 +105,7 @@ import Testing
         #expect(try scene.state() == "normal")
     }
 
-    @Test func aMergePatchRemovesWhatIsNull() throws {
+    @Test func mergePatchRemovesNullMembers() throws {
         let scene = try RoutingScene()
         let put = RoutingScene.context("normal", #","site":{"floor":1,"room":2},"level":9007199254740993"#)
         #expect(try scene.send("PUT", put).status == 200)
@@ -118,7 +118,7 @@ import Testing
         #expect(response.text.contains(#""level":9007199254740993"#))
     }
 
-    @Test func rulesAreReplacedAllAtOnce() throws {
+    @Test func rulesAreReplacedAtomically() throws {
         let scene = try RoutingScene()
         try scene.leaseAll()
         let rules = try scene.gateway.request("GET", Self.rulesPath)
@@ -226,7 +226,7 @@ import Testing
         }
     }
 
-    @Test func rulesThatTakeTooMuchWorkAreNotEvaluated() throws {
+    @Test func tooExpensiveRulesAreNotEvaluated() throws {
         let scene = try RoutingScene()
         let text = #""characteristics":{"text":"\#(String(repeating: "x", count: 200_000))"}"#
         try scene.lease(#""ioSources":[\#(RoutingScene.source("None"))],\#(text)"#)
@@ -249,7 +249,7 @@ import Testing
 
     // MARK: - What is refused
 
-    @Test func refusesWrongContextsAndSaysWhere() throws {
+    @Test func wrongContextsAreRefusedWithPointer() throws {
         let scene = try RoutingScene()
         let other = "3c9a0c1e-5b2f-4d4e-9a61-7d6f2b1c8e90"
         let context = RoutingScene.context("normal")
@@ -308,7 +308,7 @@ import Testing
         #expect(try scene.state() == "normal")
     }
 
-    @Test func refusesWrongRulesAndSaysWhere() throws {
+    @Test func wrongRulesAreRefusedWithPointer() throws {
         let scene = try RoutingScene()
         let before = try scene.gateway.request("GET", Self.rulesPath).text
         let good = #"{"name":"a","condition":["source.name",["Exists"]]}"#

@@ -11,7 +11,7 @@ import Testing
     static let toNormal =
         normal.map { "+" + $0 } + ["-None emergency", "-Sample emergency", "-Throttle emergency"]
 
-    @Test func onePatchMovesAllValuesAndAnotherOneBack() throws {
+    @Test func patchReroutesAllValuesAndBack() throws {
         let scene = try RoutingScene()
         try scene.leaseAll()
         let whole = try scene.context()
@@ -57,7 +57,7 @@ import Testing
             try untilValueArrives(scene, "\(count).5", at: state)
             #expect(try scene.gateway.request("GET", value(before)).text == last)
         }
-        // What changes nothing is told nobody.
+        // An update that changes nothing is not reported.
         let count = scene.agent.messages.count
         let same = try scene.send("PATCH", #"{"operatingState":"normal","level":1}"#)
         #expect(RoutingScene.changes(same.json) == [])
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func theSourcesPublishAsTheirStrategiesSay() throws {
+    @Test func sourcesPublishByTheirStrategies() throws {
         let scene = try RoutingScene()
         try scene.lease(
             #""ioSources":[\#(RoutingScene.source("None", rate: nil)),\#(RoutingScene.source("Sample", rate: 700)),"#
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func aKilledGatewayTakesTheLeasedNodesAway() throws {
+    @Test func leasedNodesAreDeadvertisedWhenGatewayIsKilled() throws {
         let scene = try RoutingScene()
         let nodes = [try scene.leaseSources(), try scene.leaseActor("normal"), try scene.leaseActor("emergency")]
         let router = try scene.agent.waitFor { $0.topic.hasPrefix("coaty/3/-/ADV:IoContext/") }
@@ -126,7 +126,7 @@ import Testing
         _ = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(identity)" }
     }
 
-    @Test func aStreamTellsWhatChanges() throws {
+    @Test func streamReportsAssociationChanges() throws {
         let scene = try RoutingScene()
         let target = "routing?contextId=\(RoutingScene.contextId)"
         let early = try scene.gateway.stream(target)
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    /// What the next frame tells.
+    /// The changes in the next frame.
     private func changes(_ stream: WebSocketClient) throws -> [String] {
         guard case .text(let text) = try stream.receive(),
             let frame = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
@@ -173,7 +173,7 @@ import Testing
 
     // MARK: - Other agents
 
-    @Test func aForeignAgentsUpdateWorksTheSame() throws {
+    @Test func updateOfAnotherAgentReroutesValues() throws {
         let scene = try RoutingScene()
         try scene.leaseSources()
         try scene.leaseActor("normal")
@@ -269,7 +269,7 @@ import Testing
         try waitUntil("the context is gone", within: 5) { try scene.gateway.request("GET", path).status == 404 }
     }
 
-    @Test func aSecondRouterIsReportedAndNotFought() throws {
+    @Test func secondRouterIsReported() throws {
         let scene = try RoutingScene()
         try scene.leaseAll()
         let other = RoutingScene.foreignAgent
@@ -292,7 +292,7 @@ import Testing
     // MARK: - After a restart
 
     @Test(arguments: [SIGTERM, SIGKILL])
-    func whatWasChangedSurvivesARestart(_ signal: Int32) throws {
+    func changesSurviveARestart(_ signal: Int32) throws {
         let scene = try RoutingScene(state: true)
         #expect(try scene.send("PATCH", #"{"operatingState":"emergency","level":1.50}"#).status == 200)
         let rules = RoutingScene.rule.replacingOccurrences(of: "by state", with: "changed")
@@ -307,7 +307,7 @@ import Testing
         try scene.untilAssociated(Self.emergency)
     }
 
-    @Test func ofATornFileTheOneBeforeIsUsed() throws {
+    @Test func previousStateIsUsedIfFileIsTorn() throws {
         let scene = try RoutingScene(state: true)
         for state in ["first", "second"] {
             #expect(try scene.send("PATCH", #"{"operatingState":"\#(state)"}"#).status == 200)
@@ -320,7 +320,7 @@ import Testing
         #expect(scene.gateway.log.contains("is incomplete or was altered"))
     }
 
-    @Test func aChangeThatCannotBeKeptIsMadeAndSaidSo() throws {
+    @Test func unsavedChangeIsAppliedAndReported() throws {
         let scene = try RoutingScene(state: true)
         try FileManager.default.removeItem(at: scene.folder.appending(path: "state"))
         let response = try scene.send("PATCH", #"{"operatingState":"emergency"}"#)

@@ -16,7 +16,7 @@ import Testing
         )
     }
 
-    @Test func allSessionsAreCountedAsTheBrokerCountsThem() throws {
+    @Test func messageCountsEqualThoseOfTheBroker() throws {
         let broker = try BrokerProcess(extraConfiguration: ["sys_interval 1"])
         defer { broker.stop() }
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])

@@ -81,13 +81,13 @@ import Testing
             for batch in 1...batches {
                 let ids = (0..<ShortLivedTests.batch).map { "\(batch)-\($0)" }
                 for id in ids {
-                    try client.say(
+                    try client.send(
                         #"{"op":"subscribe","id":"\#(id)","event":"channel","channelId":"\#(newChannel())"}"#
                     )
                 }
                 for id in ids { #expect(try client.next(of: id).op == "ok") }
                 if batch == batches { return }
-                for id in ids { try client.say(#"{"op":"unsubscribe","id":"\#(id)"}"#) }
+                for id in ids { try client.send(#"{"op":"unsubscribe","id":"\#(id)"}"#) }
                 for id in ids { #expect(try client.next(of: id).op == "ok") }
             }
         }
@@ -113,7 +113,7 @@ import Testing
                 let answered = (0..<ShortLivedTests.batch / 2).map { "a\(batch)-\($0)" }
                 let cancelled = (0..<ShortLivedTests.batch / 2).map { "c\(batch)-\($0)" }
                 for (id, type) in answered.map({ ($0, "com.example.Thing") }) + cancelled.map({ ($0, "nobody's") }) {
-                    try client.say(
+                    try client.send(
                         #"{"op":"request","id":"\#(id)","event":"discover","timeout":60000,"#
                             + #""data":{"objectTypes":["\#(type)"]}}"#
                     )
@@ -125,7 +125,7 @@ import Testing
                     #expect(try client.next(of: id)["reason"] == "limit")
                 }
                 if batch == batches { return }
-                for id in cancelled { try client.say(#"{"op":"cancel","id":"\#(id)"}"#) }
+                for id in cancelled { try client.send(#"{"op":"cancel","id":"\#(id)"}"#) }
                 for id in cancelled {
                     #expect(try client.next(of: id).op == "ok")
                     #expect(try client.next(of: id)["reason"] == "cancelled")
@@ -170,7 +170,7 @@ import Testing
     }
 
     /// - Parameter resumeWindow: in seconds.
-    @Test(arguments: [0, 1]) func nothingStays(resumeWindow: Int) throws {
+    @Test(arguments: [0, 1]) func shortLivedClientsLeaveNoResources(resumeWindow: Int) throws {
         let scene = try Scene(resumeWindow: resumeWindow)
         let gateway = scene.gateway
         scene.book.read(scene.broker)

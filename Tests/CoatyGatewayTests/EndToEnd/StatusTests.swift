@@ -111,7 +111,7 @@ import Testing
         #expect(
             try client.request(#""event":"discover","data":{"coreTypes":["User"]},"timeout":100"#).reason == "timeout"
         )
-        // The gateway also asks by itself, and hears its own requests and answers; so all that was said is counted.
+        // The gateway also sends requests itself, and receives its own requests and answers, so all are counted.
         let id = try scene.gateway.identityId()
         var now = before
         var topics: [String] = []
@@ -139,7 +139,7 @@ import Testing
         withExtendedLifetime(stream) {}
     }
 
-    @Test func showsTheBrokersAbsence() throws {
+    @Test func reportsUnreachableBroker() throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
@@ -196,7 +196,7 @@ import Testing
         #expect(http.durations.counts.count == http.durations.bounds.count + 1)
     }
 
-    @Test func showsWhatClientsCostAndTheLimitsTheyReach() throws {
+    @Test func reportsClientCostsAndReachedLimits() throws {
         let scene = try AccessScene(
             AccessFile(
                 tokens: [.init("operator", "watching"), .init("device", "sending"), .init("viewer", "viewing")],
@@ -234,7 +234,7 @@ import Testing
         #expect(!text.contains("device") && !text.contains("topClients") && !text.contains("slowConsumers"))
     }
 
-    @Test func showsAClientThatDoesNotRead() throws {
+    @Test func reportsAClientThatDoesNotRead() throws {
         let scene = try Scene()
         var client: FrameClient? = try scene.gateway.frameClient(receiveBuffer: 4096)
         try client?.subscribe("slow", #""event":"channel","channelId":"load","buffer":16"#)

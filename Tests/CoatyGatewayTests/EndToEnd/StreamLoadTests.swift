@@ -70,7 +70,7 @@ import WebSocketServer
         ]
     }
 
-    /// Somebody who reads all there is, until the newest of each object was told.
+    /// A client that reads everything until it has the newest event of each object.
     private final class Reader: Sendable {
         private let wishes: [String: Wish]
         private let progress: Mutex<(markers: [String: Int], missing: [String: Set<Int>])>
@@ -110,15 +110,15 @@ import WebSocketServer
             #expect(end == "enough")
             let frames = frames
             for (id, wish) in wishes {
-                let told = frames.filter { $0.id ?? "" == id }
-                #expect(told.first?.op == "ok" && told.dropFirst().allSatisfy { $0.op == "event" })
-                let numbers = told.compactMap(\.number)
+                let delivered = frames.filter { $0.id ?? "" == id }
+                #expect(delivered.first?.op == "ok" && delivered.dropFirst().allSatisfy { $0.op == "event" })
+                let numbers = delivered.compactMap(\.number)
                 guard wish.isThrottled else {
                     #expect(numbers == wish.expected, "\(wish.options)")
                     continue
                 }
                 #expect(Set(numbers).isSubset(of: wish.expected))
-                for (_, events) in Dictionary(grouping: told.dropFirst(), by: \.objectId) {
+                for (_, events) in Dictionary(grouping: delivered.dropFirst(), by: \.objectId) {
                     let numbers = events.compactMap(\.number)
                     #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 }, "\(wish.options)")
                 }
@@ -130,7 +130,7 @@ import WebSocketServer
     private final class Laggard {
         private let tap: StreamTap
         private let policies: [String: String]
-        private var told: [String: [StreamTap.Frame]] = [:]
+        private var delivered: [String: [StreamTap.Frame]] = [:]
 
         /// - Parameter policies: those of its subscriptions.
         init(_ transport: StreamTap.Transport, port: UInt16, _ policies: [String]) throws {
@@ -147,7 +147,7 @@ import WebSocketServer
         func read(_ count: Int) throws {
             for _ in 0..<count {
                 let frame = try #require(try tap.next())
-                told[frame.id ?? "", default: []].append(frame)
+                delivered[frame.id ?? "", default: []].append(frame)
             }
         }
 
@@ -155,7 +155,7 @@ import WebSocketServer
         func check() throws {
             while policies.keys.contains(where: { !hasAll($0) }) { try read(1) }
             for (id, policy) in policies {
-                let frames = told[id] ?? []
+                let frames = delivered[id] ?? []
                 let numbers = frames.compactMap(\.number)
                 let gaps = frames.filter { $0.op == "gap" }
                 let lost = gaps.compactMap(\.lost)
@@ -182,14 +182,14 @@ import WebSocketServer
         }
 
         private func hasAll(_ id: String) -> Bool {
-            guard let last = told[id]?.last else { return false }
+            guard let last = delivered[id]?.last else { return false }
             return policies[id] == "close" ? last.op == "done" : last.number == StreamLoadTests.count - 1
         }
     }
 
     @Test(.disabled(if: isSanitized, "it measures memory, and must end before a client that reads nothing is cut"))
-    func theSlowLoseAloneAndAreToldSo() throws {
-        // A broker drops what waits for a client beyond so many messages, of which nobody can tell.
+    func eventsAreDroppedWithGapOnlyForSlowClients() throws {
+        // A broker drops messages beyond the limit of its queue for a client without any notice.
         let broker = try BrokerProcess(extraConfiguration: ["max_queued_messages 1000000"])
         defer { broker.stop() }
         let resumeMemory = 1 << 20

@@ -65,7 +65,7 @@ import Testing
     }
 
     /// Names that Swift takes for equal, or for a part of the separator before them, are names of their own on MQTT.
-    @Test func tellsNamesApartByTheirBytes() throws {
+    @Test func channelNamesAreComparedByBytes() throws {
         let scene = try Scene()
         let names = ["Z\u{FC}rich", "Zu\u{308}rich", "\u{301}abc"]
         let streams = try ["Z%C3%BCrich", "Zu%CC%88rich", "%CC%81abc"]
@@ -84,7 +84,7 @@ import Testing
         for stream in streams { #expect(try frame(stream.receive())["sourceId"] as? String == "last") }
     }
 
-    @Test func takesNoMessages() throws {
+    @Test func clientMessageClosesTheStream() throws {
         let scene = try Scene()
         let client = try scene.gateway.stream("deadvertise")
         try client.sendText("hello")
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func dropsTheBrokersSubscriptionWithTheLastConnection() throws {
+    @Test func lastConnectionEndsTheBrokerSubscription() throws {
         let broker = try BrokerProcess(extraConfiguration: ["log_type all"])
         defer { broker.stop() }
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)", "--resume-window", "0"])
@@ -113,8 +113,8 @@ import Testing
         #expect(broker.log.components(separatedBy: "CHN:once/+ (QoS 0)").count == 2)
     }
 
-    /// With `close` the reader is told to go; by default the gateway keeps what it can for it.
-    @Test(arguments: ["close", "dropOldest"]) func aReaderThatNeverReadsHarmsNobody(_ overflow: String) throws {
+    /// With `close` the gateway ends the stream; by default it queues what it can.
+    @Test(arguments: ["close", "dropOldest"]) func unreadStreamDoesNotAffectOthers(_ overflow: String) throws {
         let scene = try Scene()
         let idle = try WebSocketClient(port: scene.gateway.port, receiveBuffer: 4096)
         #expect(try idle.shakeHands(path: "/v1/ws/channel?channelId=load&overflow=\(overflow)").status == 101)

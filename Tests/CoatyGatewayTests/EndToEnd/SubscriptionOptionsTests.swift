@@ -22,7 +22,7 @@ import Testing
         try scene.agent.publish("coaty/3/-/CHN:\(channel)/source", Self.event(object))
     }
 
-    @Test func filters() throws {
+    @Test func filterSelectsEvents() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         let filters: [(String, String)] = [
@@ -41,14 +41,14 @@ import Testing
         }
         let single = try scene.gateway.frameClient("channel?channelId=c&filter=\(filters[2].0.percentEncoded)")
         let events = try scene.gateway.eventStream("channel?channelId=c&filter=\(filters[2].0.percentEncoded)")
-        // The last to subscribe is the last to be told.
+        // Events are delivered in the order of the subscriptions.
         try client.subscribe("all", #""event":"channel","channelId":"c""#)
         for (number, id) in ["a", "b", "c", "d"].enumerated() {
             try publish(scene, Self.task(id, number, floor: number + 1))
         }
         for _ in 0..<4 { _ = try client.next(of: "all", "event") }
         for (number, (filter, expected)) in filters.enumerated() {
-            let names = client.takeHeard(of: "f\(number)").compactMap { $0.object["name"] as? String }
+            let names = client.takeReceived(of: "f\(number)").compactMap { $0.object["name"] as? String }
             #expect(names.joined() == expected, "\(filter)")
         }
         #expect(try single.next().op == "ok")
@@ -65,7 +65,7 @@ import Testing
         #expect((several.data["objects"] as? [Any])?.count == 2)
     }
 
-    @Test func projects() throws {
+    @Test func fieldsSelectProperties() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         try client.subscribe(
@@ -87,7 +87,7 @@ import Testing
         #expect(try client.ask("subscribe", #""event":"channel","channelId":"c","fields":[]"#)["pointer"] == "/fields")
     }
 
-    @Test func aSnapshotTellsSinceWhenObjectsAreAsTheyAre() throws {
+    @Test func snapshotReportsSinceAndChangedTimes() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         try client.subscribe("t", #""event":"advertise","snapshot":true,"objectType":"t""#)
@@ -115,7 +115,7 @@ import Testing
         #expect(try times() == changed)
     }
 
-    @Test func tellsWhatIsAliveAndHowItChanges() throws {
+    @Test func snapshotDeliversObjectsAndTheirChanges() throws {
         let scene = try Scene()
         func advertise(_ object: String) throws {
             try scene.agent.publish("coaty/3/-/ADV:Task/owner", Self.event(object))
@@ -167,7 +167,7 @@ import Testing
         try scene.agent.publish("coaty/3/-/DAD/owner", #"{"objectIds":["owner"]}"#)
         for id in ["core", "all"] { #expect(try changes(id, 2) == ["removed b", "removed p"], "\(id)") }
 
-        // What single streams are told is the same.
+        // Single streams receive the same.
         let single = try scene.gateway.frameClient("advertise?snapshot=true&coreType=Identity")
         let events = try scene.gateway.eventStream("advertise?snapshot=true&coreType=Identity")
         #expect(try single.next().op == "ok")
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func carriesOctets() throws {
+    @Test func binaryEncodingDeliversBytes() throws {
         let scene = try Scene()
         let octets: [UInt8] = [0, 0x0A, 0xFF, 0x22]
         let client = try scene.gateway.frameClient()
@@ -222,7 +222,7 @@ import Testing
     }
 
     /// From the `ok` on nothing is missed.
-    @Test func okMeansStanding() throws {
+    @Test func noEventIsMissedAfterOk() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         for number in 0..<200 {

@@ -57,7 +57,7 @@ import Testing
         #expect(try handshake(["-tls1_2"]).code == 0)
     }
 
-    @Test func onlyHTTP1IsAgreedTo() throws {
+    @Test func onlyHTTP1IsNegotiated() throws {
         #expect(try handshake(["-alpn", "h2"]).code != 0)
         let (code, output) = try handshake(["-alpn", "h2,http/1.1"])
         #expect(code == 0 && output.contains("ALPN protocol: http/1.1"))
@@ -92,7 +92,7 @@ import Testing
         #expect(try curl("/healthz", []).code == 0)
     }
 
-    @Test func largeBodiesGoBothWays() throws {
+    @Test func largeBodiesAreTransferredBothWays() throws {
         let name = String(repeating: "large ", count: 150_000)
         let file = certificates.directory.appending(path: "body")
         try #"{"object":\#(Scene.job(name))}"#.write(to: file, atomically: true, encoding: .utf8)
@@ -168,7 +168,7 @@ import Testing
         try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"] + certificates.flags + arguments)
     }
 
-    @Test func itStopsInTimeWithOpenConnections() throws {
+    @Test func stopEndsInTimeWithOpenConnections() throws {
         let socket = try TLSClient(port: gateway.port)
         #expect(try socket.request("GET /v1/info").contains("200 OK"))
         let start = Date()

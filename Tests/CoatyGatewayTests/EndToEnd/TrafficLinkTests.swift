@@ -6,7 +6,7 @@ import Testing
 @Suite(.frameChecks) struct TrafficLinkTests {
     private static let traffic = #""event":"traffic""#
 
-    /// A broker that tells who subscribes to what.
+    /// A broker that logs the subscriptions of its clients.
     private static func talkativeBroker() throws -> BrokerProcess {
         try BrokerProcess(extraConfiguration: ["log_type all"])
     }
@@ -33,7 +33,7 @@ import Testing
             .filter { !others.contains($0) }
     }
 
-    @Test func eventsNarrowWhatTheBrokerIsAskedFor() throws {
+    @Test func eventTypesNarrowBrokerSubscriptions() throws {
         let scene = try Scene(broker: Self.talkativeBroker())
         let main = try #require(Self.subscriptions(scene.broker).first?.client)
         let client = try scene.gateway.frameClient()
@@ -63,10 +63,10 @@ import Testing
         let own = Self.subscriptions(scene.broker).filter { $0.client == main }.map(\.filter)
         #expect(!own.isEmpty && Set(own).count == own.count)
         #expect(own.allSatisfy { !$0.hasPrefix("coaty/3/-/+") && !$0.hasPrefix("coaty/3/+") && !$0.contains("#") })
-        for id in ["t0", "t1", "t2", "t3"] { #expect(client.takeHeard(of: id).isEmpty, "nothing comes twice") }
+        for id in ["t0", "t1", "t2", "t3"] { #expect(client.takeReceived(of: id).isEmpty, "nothing comes twice") }
     }
 
-    @Test func theLinkIsThereAsLongAsSomebodyObserves() throws {
+    @Test func sessionLastsAsLongAsItsObservers() throws {
         let scene = try Scene(["--resume-window", "0"], broker: Self.talkativeBroker())
         func links(_ filter: String = "coaty/3/-/+/+") -> Set<String> {
             Set(Self.subscriptions(scene.broker).filter { $0.filter == filter }.map(\.client))
@@ -97,7 +97,7 @@ import Testing
         #expect(scene.broker.log.matches(of: /Will message specified/).count == 1)
     }
 
-    @Test func aBrokerRestartIsOneGap() throws {
+    @Test func brokerRestartIsReportedAsOneGap() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         try client.subscribe("t", Self.traffic + #","events":["call"]"#)
@@ -120,15 +120,15 @@ import Testing
         let first = try #require(after?["correlationId"].flatMap { Int($0) })
         try agent.publish("coaty/3/-/CLL:o/s/last", "{}")
         _ = try client.next("the last") { $0["correlationId"] == "last" }
-        #expect(client.heard.count { $0.op == "gap" } == 1)
+        #expect(client.received.count { $0.op == "gap" } == 1)
 
-        // Who resumes is told of it as well.
+        // A client that resumes gets the gap as well.
         try client.subscribe("r", Self.traffic + #","events":["call"],"since":"\#(before["cursor"] ?? "")""#)
         #expect(try client.next(of: "r").op == "gap")
         #expect(try client.next(of: "r")["correlationId"] == "\(first)")
     }
 
-    @Test func whatTheBrokerRefusesIsAnError() throws {
+    @Test func brokerRefusalIsReportedAsError() throws {
         let scene = try Scene(broker: BrokerProcess(refusing: "coaty/3/-/+/+"))
         let client = try scene.gateway.frameClient()
         let refused = try client.ask("subscribe", Self.traffic)
@@ -140,7 +140,7 @@ import Testing
     }
 
     /// The broker is full: the observing link does not come in, and nobody waits for it for ever.
-    @Test func aBrokerThatDoesNotLetItInIsAGap() throws {
+    @Test func refusedConnectionIsReportedAsGap() throws {
         let broker = try BrokerProcess(extraConfiguration: ["max_connections 5"])
         let scene = try Scene(broker: broker)
         var others: [RawConnection] = []
@@ -153,7 +153,7 @@ import Testing
         #expect(try scene.gateway.request("GET", "/readyz").status == 200)
     }
 
-    @Test func withoutABrokerItBeginsAtOnce() throws {
+    @Test func subscriptionBeginsAtOnceWithoutBroker() throws {
         let broker = try BrokerProcess()
         broker.kill()
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
@@ -166,10 +166,10 @@ import Testing
             try agent.publish("coaty/3/-/DAD/s", "{}")
             return (try? client.next("an event", within: 0.1) { $0.id == "t" && $0.op == "event" }) != nil
         }
-        #expect(client.heard.count { $0.op == "gap" } == 1)
+        #expect(client.received.count { $0.op == "gap" } == 1)
     }
 
-    @Test func thereAreNoMoreThanEightChoices() throws {
+    @Test func brokerConnectionsPerClientAreLimited() throws {
         let scene = try Scene(["--maximum-broker-connections-per-client", "8"], broker: Self.talkativeBroker())
         let client = try scene.gateway.frameClient()
         let names = SentEvent.all.map(\.event)
@@ -177,7 +177,7 @@ import Testing
         let before = Self.subscriptions(scene.broker).count
         for index in 0..<8 { try client.subscribe("t\(index)", choice(index)) }
         let first = try #require(Self.subscriptions(scene.broker).dropFirst(before).first?.client)
-        let cursors = client.heard.reduce(into: [:]) { $0[$1.id ?? ""] = $1["cursor"] }
+        let cursors = client.received.reduce(into: [:]) { $0[$1.id ?? ""] = $1["cursor"] }
         let refused = try client.ask("subscribe", choice(8))
         #expect(refused.json["status"] as? Int == 503)
         #expect(refused["type"] == "urn:coaty-gateway:problem:too-many-subscriptions")
@@ -197,7 +197,7 @@ import Testing
     }
 
     /// The broker's host answers nothing: each observation connects for some seconds, or until it ends.
-    @Test func whoComesAndGoesUsesUpNoDescriptors() throws {
+    @Test func repeatedSubscriptionsLeakNoDescriptors() throws {
         let listener = try FullListener()
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(listener.port)"])
         let client = try gateway.frameClient()
@@ -218,7 +218,7 @@ import Testing
         #expect(try gateway.stop() == 0)
     }
 
-    @Test func theLinksLeaveBeforeTheGatewayEnds() throws {
+    @Test func sessionsDisconnectBeforeTheGatewayEnds() throws {
         let scene = try Scene(["--maximum-broker-connections-per-client", "8"], broker: Self.talkativeBroker())
         let client = try scene.gateway.frameClient()
         for (index, sent) in SentEvent.all.prefix(8).enumerated() {

@@ -7,7 +7,7 @@ import Testing
     private static let job = Scene.job("j")
     private static let traffic = #""event":"traffic""#
 
-    @Test func allPatternsAsTheyAre() throws {
+    @Test func allPatternsAreDelivered() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         try client.subscribe("t", Self.traffic)
@@ -20,9 +20,9 @@ import Testing
             try scene.agent.publish("other/" + sent.topic, sent.payload)
         }
         try scene.publishEnd()
-        let told = try client.events(of: "t")
-        #expect(told.map(\.op) == SentEvent.all.map { _ in "event" })
-        for (frame, sent) in zip(told, SentEvent.all) {
+        let delivered = try client.events(of: "t")
+        #expect(delivered.map(\.op) == SentEvent.all.map { _ in "event" })
+        for (frame, sent) in zip(delivered, SentEvent.all) {
             var members = frame.json.compactMapValues { $0 as? String }
             #expect(members.removeValue(forKey: "cursor") != nil)
             let common = ["op": "event", "id": "t", "event": sent.event, "topic": "coaty/3/-/" + sent.topic]
@@ -32,7 +32,7 @@ import Testing
     }
 
     /// The gateway's own events and those of its clients are seen, too, once each; and who observes is not seen.
-    @Test func whatTheGatewayAndItsClientsSay() throws {
+    @Test func eventsOfGatewayAndClientsAreDelivered() throws {
         let scene = try Scene()
         let id = try scene.gateway.identityId()
         let client = try scene.gateway.frameClient()
@@ -50,13 +50,13 @@ import Testing
         )
         #expect(try other.next(of: "r").op == "response")
         try scene.publishEnd()
-        let told = try client.events(of: "t").map { "\($0["event"] ?? "") \($0["sourceId"] ?? "")" }
-        #expect(told == ["advertise \(id)", "advertise \(otherId)", "call \(otherId)", "return \(id)"])
+        let delivered = try client.events(of: "t").map { "\($0["event"] ?? "") \($0["sourceId"] ?? "")" }
+        #expect(delivered == ["advertise \(id)", "advertise \(otherId)", "call \(otherId)", "return \(id)"])
         let agents = scene.agent.messages.filter { $0.topic.contains("/ADV:Identity/") }
         #expect(agents.count == 2, "the observing link is no agent")
     }
 
-    @Test func isToldAndResumedOverAllTransports() throws {
+    @Test func eventsAreDeliveredAndResumedOnAllTransports() throws {
         let scene = try Scene()
         var socket: FrameClient? = try scene.gateway.frameClient("traffic?events=call,return")
         #expect(try socket?.next().op == "ok")
@@ -95,7 +95,7 @@ import Testing
         }
         let result = try client.next(of: "d")
         #expect(result["event"] == "return" && result.text.hasSuffix(#""data":{"result":3}}"#))
-        #expect(client.takeHeard(of: "d").isEmpty)
+        #expect(client.takeReceived(of: "d").isEmpty)
         for (option, pointer) in [
             (#""throttle":100"#, "/throttle"), (#""events":[]"#, "/events"), (#""events":["raw"]"#, "/events"),
             (#""events":"call""#, "/events"), (#""coreType":"Task""#, "/coreType"), (#""since":"x""#, "/since"),
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func whatIsHostileLosesNothingElse() throws {
+    @Test func hostileMessagesDropNoOtherEvents() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()
         try client.subscribe("t", Self.traffic)
@@ -126,15 +126,15 @@ import Testing
         }
         for value in [#"1,"x":2"#, #"1}"#, "", "\u{FEFF}1"] { try scene.agent.publish("coaty/3/-/IOV/s", value) }
         try scene.publishEnd()
-        let told = try client.events(of: "t")
-        let good = told.filter { $0["event"] == "deadvertise" }
+        let delivered = try client.events(of: "t")
+        let good = delivered.filter { $0["event"] == "deadvertise" }
         #expect(good.compactMap { $0.data["n"] as? Int } == Array(hostile.indices))
         #expect(good.allSatisfy { $0["sourceId"] == "\"<b>é\\" })
-        let values = told.filter { $0["event"] == "iovalue" }
+        let values = delivered.filter { $0["event"] == "iovalue" }
         let encoded = [#"1,"x":2"#, "1}", "", "\u{FEFF}1"].map { Data($0.utf8).base64EncodedString() }
         #expect(values.map { $0.data["value"] as? String } == encoded)
         #expect(values.allSatisfy { $0.data["encoding"] as? String == "base64" })
-        #expect(told.count == good.count + values.count)
+        #expect(delivered.count == good.count + values.count)
         try waitUntil("the log says so") { scene.gateway.log.contains("dropped an event that is not a JSON object") }
         #expect(scene.gateway.log.split(separator: "\n").count < 100, "a flood does not fill the log")
 

@@ -10,7 +10,7 @@ import Testing
 
     private func number(_ object: [String: Any]) -> Int? { (object["name"] as? String).flatMap { Int($0) } }
 
-    @Test func aCursorOfAnotherGatewayIsAGapAndNothingOld() throws {
+    @Test func cursorOfAnotherGatewayIsReportedAsGap() throws {
         let scene = try Scene()
         let other = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(scene.broker.port)"])
         try waitUntil("the other is ready") { try other.request("GET", "/readyz").status == 200 }

@@ -43,7 +43,7 @@ import Testing
         #expect(times[0] >= 0 && times[0] <= times[1])
     }
 
-    @Test func updatesAnObjectOfATypeOfItsOwn() throws {
+    @Test func updatesAnObjectOfACustomType() throws {
         let scene = try Scene()
         let job = Scene.job("a")
         let question = try Question(scene, "/v1/update?timeout=20000", #"{"object":\#(job)}"#, topic: "/UPD:Task/")
@@ -84,7 +84,7 @@ import Testing
         #expect(try plain.client.readResponse().status == 200)
     }
 
-    @Test func saysThatNobodyAnswered() throws {
+    @Test func missingAnswersAreReported() throws {
         let scene = try Scene()
         let job = #"{"object":\#(Scene.job("a"))}"#
         for (target, body) in [("update", job), ("call/op", "{}")] {
@@ -95,7 +95,7 @@ import Testing
         #expect(query.status == 200 && query.text == #"{"responses":[],"reason":"timeout"}"#)
     }
 
-    @Test func keepsWhatCameBeforeTheTimeout() throws {
+    @Test func timeoutReturnsEarlierAnswers() throws {
         let scene = try Scene()
         let question = try Question(scene, "/v1/call/op?limit=0&timeout=1500", "{}", topic: "/CLL:op/")
         try question.answer("RTN", from: "a", #"{"result":1}"#)
@@ -110,7 +110,7 @@ import Testing
         ("query", "/QRY/", "RTV", #"{"objects":[OTHER,OBJECT]}"#),
         ("update", "/UPD:Task/", "CPL", #"{"object":OBJECT}"#),
     ])
-    func endsWithAnObjectThatIsWaitedFor(_ event: String, topic: String, answer: String, payload: String) throws {
+    func endsWithTheAwaitedObject(_ event: String, topic: String, answer: String, payload: String) throws {
         let scene = try Scene()
         let asked = Scene.job("other")
         let awaited = asked.replacing(#""name":"other""#, with: #""name":"awaited""#)
@@ -130,7 +130,7 @@ import Testing
         #expect(try responses(response).count == 2)
     }
 
-    @Test func endsWithAReturnThatIsWaitedFor() throws {
+    @Test func endsWithTheAwaitedReturn() throws {
         let scene = try Scene()
         let until = "[%22executionInfo.progress%22,[3,100]]"
         let question = try Question(scene, "/v1/call/op?limit=0&timeout=20000&until=\(until)", "{}", topic: "/CLL:op/")
@@ -142,7 +142,7 @@ import Testing
         #expect(try responses(response).count == 3)
     }
 
-    @Test func countsWhatClientsAnswerAsTheGateway() throws {
+    @Test func answerWithGatewayIdentityCounts() throws {
         let scene = try Scene()
         let info = try scene.gateway.request("GET", "/v1/info").json
         let own = try #require((info?["identity"] as? [String: Any])?["objectId"] as? String)
@@ -152,7 +152,7 @@ import Testing
         #expect(try question.client.readResponse().json?["reason"] as? String == "limit")
     }
 
-    @Test func saysThatTheBrokerWasLost() throws {
+    @Test func brokerLossIsReported() throws {
         let scene = try Scene()
         let none = try Question(scene, "/v1/query?timeout=30000", #"{"coreTypes":["Task"]}"#, topic: "/QRY/")
         let one = try Question(scene, "/v1/call/op?limit=0&timeout=30000", "{}", topic: "/CLL:op/")

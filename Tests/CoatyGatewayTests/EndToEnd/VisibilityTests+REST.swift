@@ -5,7 +5,7 @@ import Testing
 extension VisibilityTests {
     // MARK: - Reads
 
-    @Test func objectsAreListedAndCountedByTheViewOfTheClient() throws {
+    @Test func onlyVisibleObjectsAreListedAndCounted() throws {
         let scene = try AccessScene(Self.file)
         let (own, other, unknown) = (AccessScene.id(), AccessScene.id(), AccessScene.id())
         try scene.advertise(AccessScene.lamp("own", site: "hall-1", id: own))
@@ -50,7 +50,7 @@ extension VisibilityTests {
 
     // MARK: - Publications
 
-    @Test func eachPublicationOfABatchIsJudged() throws {
+    @Test func batchPublicationsAreAuthorizedIndividually() throws {
         let scene = try AccessScene(Self.file)
         let (own, other) = (lamp("own", "hall-1"), lamp("other", "hall-2"))
         let foreign = AccessScene.lamp("foreign", site: "hall-1", type: "org.other.Lamp")

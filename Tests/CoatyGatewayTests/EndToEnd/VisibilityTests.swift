@@ -40,7 +40,7 @@ import Testing
 
     // MARK: - Events
 
-    @Test func liveEventsAreJudgedOnEveryTransport() throws {
+    @Test func liveEventsAreFilteredOnEveryTransport() throws {
         let scene = try AccessScene(Self.file)
         let socket = try scene.socket(as: "hall-1")
         try socket.subscribe("s", #""event":"advertise","objectType":"com.example.Lamp""#)
@@ -75,7 +75,7 @@ import Testing
     }
 
     /// Bytes go out unchanged, so all objects of an event must be visible.
-    @Test func eventsWithSeveralObjectsNeedAllOfThem() throws {
+    @Test func eventIsHiddenUnlessAllObjectsAreVisible() throws {
         let scene = try AccessScene(Self.file)
         let client = try scene.socket(as: "hall-1")
         try client.subscribe("s", #""event":"channel","channelId":"c""#)
@@ -94,7 +94,7 @@ import Testing
         #expect(try client.next(of: "s").objectName == "end")
     }
 
-    @Test func resumptionIsJudgedByTheViewOfTheClient() throws {
+    @Test func replayedEventsAreFilteredByVisibility() throws {
         let scene = try AccessScene(Self.file, ["--maximum-replay-memory", "20000"])
         let channel = #""event":"channel","channelId":"c""#
         let admin = try scene.socket(as: "admin")
@@ -104,7 +104,7 @@ import Testing
             #expect(try admin.next(of: "a").objectName == name)
         }
         try publish("zero", "hall-1")
-        let cursor = try #require(admin.heard.last?["cursor"])
+        let cursor = try #require(admin.received.last?["cursor"])
         for (name, site) in [("one", "hall-2"), ("two", "hall-1"), ("three", "hall-2"), ("four", "hall-1")] {
             try publish(name, site)
         }
@@ -118,7 +118,7 @@ import Testing
             #expect(try client.next(of: "r").objectName == expected)
             #expect(try events.next()?.objectName == expected)
         }
-        // A gap is counted only for who may see everything: otherwise its size would tell how much is hidden.
+        // Only a client that may see everything gets the count of a gap: it would reveal how much is hidden.
         for number in 0..<50 { try publish("\(number)", number % 2 == 0 ? "hall-1" : "hall-2") }
         try client.subscribe("g", channel + #","since":"\#(cursor)""#)
         let gap = try client.next(of: "g")
@@ -126,7 +126,7 @@ import Testing
         try admin.subscribe("g", channel + #","since":"\#(cursor)""#)
         #expect(try admin.next(of: "g").json["dropped"] as? Int ?? 0 > 0)
         // Neither do cursors: their positions are no numbers that can be subtracted.
-        let positions = client.heard.compactMap { $0["cursor"]?.split(separator: "-").last }.compactMap {
+        let positions = client.received.compactMap { $0["cursor"]?.split(separator: "-").last }.compactMap {
             UInt64($0)
         }
         #expect(positions.count > 2)
@@ -134,7 +134,7 @@ import Testing
     }
 
     /// An object that leaves the site is reported as removed, with nothing of its new version.
-    @Test func snapshotsAndTheirChangesAreJudged() throws {
+    @Test func snapshotsAndChangesAreFilteredByVisibility() throws {
         let scene = try AccessScene(Self.file)
         let (moving, other) = (AccessScene.id(), AccessScene.id())
         func advertise(_ id: String, _ site: String, _ name: String, _ members: String = "") throws {
@@ -158,9 +158,9 @@ import Testing
         let removed = try one.next(of: "s")
         #expect(removed["change"] == "removed" && removed.object["objectId"] as? String == moving)
         #expect(Set(removed.object.keys) == ["objectId", "coreType", "objectType"], "\(removed)")
-        let told = try #require(try events.next())
-        #expect(told.json["change"] as? String == "removed")
-        for text in [removed.text, told.text] {
+        let removal = try #require(try events.next())
+        #expect(removal.json["change"] as? String == "removed")
+        for text in [removed.text, removal.text] {
             for new in [#""moved""#, "s3cret", "hall-2"] { #expect(!text.contains(new), "\(text)") }
         }
         let added = try two.next(of: "s")
@@ -176,7 +176,7 @@ import Testing
         #expect(try two.next(of: "s")["change"] == "removed")
         try advertise(moving, "hall-1", "end")
         #expect(try one.next(of: "s").objectName == "end")
-        #expect(one.heard.allSatisfy { !$0.text.contains(other) && !$0.text.contains("s3cret") })
+        #expect(one.received.allSatisfy { !$0.text.contains(other) && !$0.text.contains("s3cret") })
     }
 
     /// A Deadvertise event is a list of ids: those that a client may not see are left out.
@@ -193,7 +193,7 @@ import Testing
         try advertise()
         var client: FrameClient? = try scene.socket(as: "hall-1")
         try client?.subscribe("s", #""event":"deadvertise""#)
-        let cursor = try #require(client?.heard.last?["cursor"])
+        let cursor = try #require(client?.received.last?["cursor"])
         let admin = try scene.socket(as: "admin")
         try admin.subscribe("s", #""event":"deadvertise""#)
         try scene.publish("DAD", #"{"objectIds":["\#(other)","unknown"]}"#)
@@ -210,7 +210,7 @@ import Testing
         #expect(try again.next(of: "s").data as NSDictionary == ["objectIds": [own]])
     }
 
-    @Test func trafficIsJudgedEventByEvent() throws {
+    @Test func trafficIsFilteredEventByEvent() throws {
         let scene = try AccessScene(Self.file)
         let client = try scene.socket(as: "hall-1")
         try client.subscribe("t", #""event":"traffic""#)

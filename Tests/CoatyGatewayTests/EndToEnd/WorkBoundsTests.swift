@@ -111,11 +111,11 @@ import Testing
         let scene = try AccessScene(Self.tokens(), ["--maximum-token-size", "1024"])
         let long = String(repeating: "x", count: 2000)
         let client = try scene.gateway.frameClient()
-        try client.say(#"{"op":"authenticate","id":"1","token":"\#(long)"}"#)
+        try client.send(#"{"op":"authenticate","id":"1","token":"\#(long)"}"#)
         #expect(try client.closeCode(within: 8) == 4502)
         let other = try scene.gateway.frameClient()
         let frame = #"{"op":"authenticate","id":"1","token":"\#(long.prefix(1500))"}"#
-        try other.say(frame)
+        try other.send(frame)
         #expect(try other.next(of: "1", "error").json["status"] as? Int == 401)
     }
 

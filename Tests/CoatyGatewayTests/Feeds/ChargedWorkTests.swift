@@ -83,7 +83,7 @@ import Testing
     }
 
     /// A filter that many clients share is judged once for them all, so none of them has to wait for others.
-    @Test func sharedFiltersAreNoReasonToWait() async throws {
+    @Test func sharedFiltersDelayNoClient() async throws {
         let rate = WorkBucket(stepsPerSecond: 1_000_000_000)
         let clients = try (0..<400).map { _ in try client(WorkRate(within: rate), filter: #"["n",["GreaterThan",0]]"#) }
         try await settled()
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// A large event is the same bytes for all its receivers, unless each wants another part of it.
-    @Test func largeEventsAreNoReasonToWait() async throws {
+    @Test func largeEventsDelayNoClient() async throws {
         let work = WorkRate(within: WorkBucket(stepsPerSecond: 1_000_000_000))
         let all = try (0..<4).map { _ in try client(work) }
         try await settled()
@@ -126,7 +126,7 @@ import Testing
     }
 
     /// A client that gets a large event many times waits.
-    @Test func manyLargeDeliveriesAreAReasonToWait() async throws {
+    @Test func manyLargeDeliveriesDelayTheClient() async throws {
         let work = WorkRate(within: WorkBucket(stepsPerSecond: 1_000_000_000))
         let many = try (0..<40).map { _ in try client(work) }
         try await settled()

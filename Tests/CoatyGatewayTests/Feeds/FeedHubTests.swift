@@ -38,11 +38,11 @@ import Testing
         try await untilTrue("the gateway is online") { manager.isOnline }
     }
 
-    private func delivered(_ id: String) throws -> [Told.Content] {
+    private func delivered(_ id: String) throws -> [DeliveredFrame.Content] {
         try transport.delivered.filter { $0.id == id }.map(\.content)
     }
 
-    private func until(_ id: String, _ expected: Told.Content) async throws {
+    private func until(_ id: String, _ expected: DeliveredFrame.Content) async throws {
         try await untilTrue("\(id) receives \(expected)") { try delivered(id).contains(expected) }
     }
 

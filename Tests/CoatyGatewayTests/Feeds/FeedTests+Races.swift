@@ -94,7 +94,7 @@ extension FeedTests {
             for transport in transports {
                 let delivered = try transport.delivered.map(\.content)
                 // A subscription that is added after the end gets an error.
-                let end = delivered.count == 1 ? Told.Content.error : .done("withdrawn")
+                let end = delivered.count == 1 ? DeliveredFrame.Content.error : .done("withdrawn")
                 #expect(delivered.last == end)
                 #expect(delivered.filter { $0 == end }.count == 1)
                 #expect(transport.finished == [delivered.count == 1 ? .refused(status: 404) : .done(.withdrawn)])

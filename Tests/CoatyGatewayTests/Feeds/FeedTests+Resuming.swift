@@ -73,7 +73,7 @@ extension FeedTests {
         feed.add(
             outbound.open(id: "e", options: Made.options { $0.since = try? cursor(15) }, wanted: .objects(.core(.Task)))
         )
-        let kept = (31...40).map { Told.Content.event($0) }
+        let kept = (31...40).map { DeliveredFrame.Content.event($0) }
         try await expect("b", [.ok, .gap(15)] + kept)
         try await expect("c", [.ok, .gap(nil), .event(39), .event(40)])
         try await expect("d", [.ok] + kept)
@@ -133,7 +133,9 @@ extension FeedTests {
         try await deliver(5...7, on: feed)
         transport.setRoom(.max)
         outbound.pump()
-        let delivered: [Told.Content] = [.ok, .change("added"), .change("added"), .event(5), .event(6), .event(7)]
+        let delivered: [DeliveredFrame.Content] = [
+            .ok, .change("added"), .change("added"), .event(5), .event(6), .event(7),
+        ]
         try await expect("d", delivered)
         try await deliver(8...8, on: feed)
         try await expect("d", delivered + [.event(8)])

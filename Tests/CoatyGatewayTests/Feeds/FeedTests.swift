@@ -32,7 +32,7 @@ import Testing
         try await settled()
     }
 
-    func delivered(_ id: String) throws -> [Told.Content] {
+    func delivered(_ id: String) throws -> [DeliveredFrame.Content] {
         try transport.delivered.filter { $0.id == id }.map(\.content)
     }
 
@@ -43,7 +43,7 @@ import Testing
     /// Waits until a subscription has got as many frames as expected, and compares them.
     func expect(
         _ id: String,
-        _ expected: [Told.Content],
+        _ expected: [DeliveredFrame.Content],
         at location: SourceLocation = #_sourceLocation
     ) async throws {
         try await untilTrue("\(id) receives everything") { try delivered(id).count >= expected.count }

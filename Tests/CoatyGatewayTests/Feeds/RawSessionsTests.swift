@@ -62,7 +62,7 @@ import Testing
         await manager.stop()
     }
 
-    @Test func withoutABrokerAnObservationIsOfflineAtOnce() async throws {
+    @Test func subscriptionWithoutBrokerIsOfflineAtOnce() async throws {
         broker.setAvailable(false)
         let statuses = Recorder<SubscriptionStatus>()
         let subscription = try sessions.place(for: Self.clients[0]).session.subscribe(

@@ -16,9 +16,12 @@ import Testing
     private static func isWanted(_ number: Int, _ isFiltered: Bool) -> Bool { !isFiltered || number % 3 == 0 }
 
     /// Checks the delivered frames and returns the last position.
-    private static func check(_ delivered: [Told], _ published: Published, from begin: Int, _ isFiltered: Bool) throws
-        -> Int
-    {
+    private static func check(
+        _ delivered: [DeliveredFrame],
+        _ published: Published,
+        from begin: Int,
+        _ isFiltered: Bool
+    ) throws -> Int {
         var position = begin
         for frame in delivered {
             switch frame.content {

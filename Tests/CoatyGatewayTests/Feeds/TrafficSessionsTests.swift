@@ -64,7 +64,7 @@ import Testing
 
     private static let choices = CommunicationEventType.allCases.map { Observation.traffic([$0]) }
 
-    private func delivered(_ id: String) throws -> [Told.Content] {
+    private func delivered(_ id: String) throws -> [DeliveredFrame.Content] {
         try transport.delivered.filter { $0.id == id }.map(\.content)
     }
 

@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(arguments: [1, 4], 0..<20 as Range<UInt64>)
-    func everyScheduleIsFollowedByATurn(_ threads: Int, seed: UInt64) async throws {
+    func everyScheduledJobGetsATurn(_ threads: Int, seed: UInt64) async throws {
         let pool = WorkerPool(name: "test", threads: threads)
         // Some of the clients are overdrawn again and again, all others share the first queue.
         let total = WorkBucket(stepsPerSecond: 10_000_000)
@@ -130,7 +130,7 @@ import Testing
 
     private let total = WorkBucket(stepsPerSecond: 1_000_000_000)
 
-    @Test func jobsThatMayWaitHardlyDelayOthers() async throws {
+    @Test func nonUrgentJobsHardlyDelayUrgentJobs() async throws {
         let pool = WorkerPool(name: "test", threads: 1)
         let order = Order()
         let client = WorkRate(within: total)

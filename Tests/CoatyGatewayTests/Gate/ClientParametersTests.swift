@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// What clients ask for, in a query and in a frame, and what they are told where it can't be.
+/// Parameters in a query and in a frame, and the errors for invalid ones.
 @Suite struct ClientParametersTests {
     /// What is wrong, and where: the name of a parameter, or the pointer to a member.
     private func fault(_ body: () throws -> Void) -> String? {
@@ -50,7 +50,7 @@ import Testing
         ("traffic", ["events": "call"], .traffic([.call])),
         ("traffic", ["events": "iovalue,return,advertise,return"], .traffic([.ioValue, .return, .advertise])),
     ])
-    func aRequestIsReadFromBoth(_ event: String, _ items: [String: String], _ expected: Observation) throws {
+    func requestIsReadFromQueryAndFrame(_ event: String, _ items: [String: String], _ expected: Observation) throws {
         let query = QueryParameters(items: items.map { (name: $0.key, value: $0.value) }, limits: Limits())
         #expect(try Observation(event: event, query) == expected)
         var text: [UInt8] = []
@@ -72,7 +72,7 @@ import Testing
         #expect(expected.event.rawValue == event && expected.event.parameters.isSuperset(of: items.keys))
     }
 
-    @Test func whatIsNoEventIsNone() throws {
+    @Test func unknownEventHasNoObservation() throws {
         for event in ["", "Advertise", "resolve", "objects"] {
             #expect(try Observation(event: event, query([:])) == nil)
         }
@@ -91,7 +91,7 @@ import Testing
         ("traffic", #"{"events":[]}"#, "events"), ("traffic", #"{"events":["raw"]}"#, "events"),
         ("traffic", #"{"events":["call",""]}"#, "events"),
     ])
-    func aFaultSaysWhichParameter(_ event: String, _ text: String, _ name: String) throws {
+    func faultNamesTheParameter(_ event: String, _ text: String, _ name: String) throws {
         let frame = try frame(text)
         #expect(fault { _ = try Observation(event: event, frame) } == "/" + name)
         let items = frame.frame.members.map { (name: $0.key.string ?? "", value: $0.value.string ?? "") }
@@ -121,7 +121,7 @@ import Testing
         #expect(options.buffer == 256 && options.overflow == .dropOldest && options.encoding == .base64)
     }
 
-    @Test func optionsAreReadFromBoth() throws {
+    @Test func optionsAreReadFromQueryAndFrame() throws {
         let query = query([
             "filter": #"["n",["Equals",1]]"#, "fields": "name,a.b", "throttle": "250", "buffer": "4096",
             "overflow": "latest", "since": FeedCursor(epoch: 10, position: 7).description, "encoding": "binary",
@@ -152,7 +152,7 @@ import Testing
         ("buffer", "-1"), ("buffer", "+1"), ("overflow", "drop"), ("overflow", ""), ("since", ""), ("since", "garbage"),
         ("encoding", "hex"), ("filter", "{"),
     ])
-    func anOptionThatCannotBeUsedIsNamed(_ name: String, _ value: String) {
+    func invalidQueryOptionIsNamed(_ name: String, _ value: String) {
         let query = QueryParameters(items: [(name: name, value: value)], limits: Limits())
         #expect(fault { _ = try SubscriptionOptions(query, of: Self.channel) } == name)
     }
@@ -178,7 +178,7 @@ import Testing
         (#"{"buffer":4097}"#, "/buffer"), (#"{"overflow":1}"#, "/overflow"), (#"{"since":7}"#, "/since"),
         (#"{"encoding":null}"#, "/encoding"),
     ])
-    func anOptionThatCannotBeUsedIsPointedAt(_ text: String, _ pointer: String) throws {
+    func invalidFrameOptionHasAPointer(_ text: String, _ pointer: String) throws {
         let frame = try frame(text)
         #expect(fault { _ = try SubscriptionOptions(frame, of: Self.channel) } == pointer)
     }
@@ -202,7 +202,7 @@ import Testing
         #expect(fault { _ = try SubscriptionOptions(frame, of: Self.channel) } == "/filter")
     }
 
-    @Test func whatTakesTooManyStepsDoesNotHold() throws {
+    @Test func conditionBeyondTheStepLimitDoesNotHold() throws {
         let text = #"{"or":[["n",["Equals",1]],["n",["Equals",0]]]}"#
         let opposite = try Made.condition(#"{"not":\#(text)}"#)
         let condition = try Made.condition(text)
@@ -251,7 +251,7 @@ import Testing
         #expect(client(#"{"op":"ping","id":"\#(long)"}"#).fault == nil)
     }
 
-    @Test func whatIsWrongWithAFrameIsSaidByItsIdWhereItHasOne() {
+    @Test func frameFaultsAreReportedByIdIfPresent() {
         let long = String(repeating: "i", count: SocketSession.maximumIdLength + 1)
         for (text, fault) in [
             ("[]", ""), (#"{"op":"ping"}"#, "/id"), (#"{"op":"ping","id":""}"#, "/id"),
@@ -269,7 +269,7 @@ import Testing
         #expect(client("").fault != nil)
     }
 
-    @Test func aFaultInAPayloadIsPointedAtInTheFrame() throws {
+    @Test func payloadFaultHasAPointerIntoTheFrame() throws {
         var id: String?
         let text = #"{"op":"publish","id":"i","data":{"object":{"objectId":7}}}"#
         let frame = try ClientFrame(Array(text.utf8), id: &id)

@@ -10,7 +10,7 @@ import Testing
         ("core_type", "coreType"), ("objecttypes", "objectType"), ("limt", "limit"), ("ofset", "offset"),
         ("odrer", "order"),
     ])
-    func findsTheNameThatIsMeant(_ name: String, _ meant: String) {
+    func findsTheIntendedName(_ name: String, _ meant: String) {
         #expect(NearestName.of(name, among: Self.known) == meant)
     }
 

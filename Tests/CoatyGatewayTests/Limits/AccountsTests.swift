@@ -37,7 +37,7 @@ import Testing
         #expect(accounts.account(ofAddress: "192.0.2.7").client.description == "address 192.0.2.7")
     }
 
-    @Test func ownShareFullIs429AndAllFullIs503() throws {
+    @Test func fullShareIs429AndFullTotalIs503() throws {
         let accounts = accounts { $0[.identities].total = 4 }
         let clients = ["1", "2", "3"].map { accounts.account(ofAddress: "192.0.2.\($0)") }
         var places = try (0..<2).map { _ in try clients[0].take(.identities) }
@@ -59,7 +59,7 @@ import Testing
         withExtendedLifetime(place) {}
     }
 
-    @Test func memoryThatACannotHaveIsRefused() throws {
+    @Test func chargeBeyondTheClientMemoryIsRefused() throws {
         let accounts = accounts { $0.memoryPerClient = 1 << 20 }
         let client = accounts.account(ofAddress: "192.0.2.1")
         let charge = try client.charge(1 << 20)

@@ -38,7 +38,7 @@ import Testing
         withExtendedLifetime(shares) {}
     }
 
-    @Test func trafficTakesABrokerConnectionAndAStateNothing() throws {
+    @Test func trafficUsesABrokerConnectionAndIoStateNone() throws {
         let account = accounts.account(ofAddress: "192.0.2.1")
         let share = try accounts.feeds.take(.traffic([.channel]), by: account)
         #expect(account.used(.brokerConnections) == 1 && account.used(.feeds) == 0)

@@ -144,7 +144,7 @@ import Testing
         #expect(refusal(table, clients[1], 615) == "429 5 You have used up your share of idempotency keys. \(rest)")
     }
 
-    @Test func withoutFreeKeysTheOldestOfAllCounts() throws {
+    @Test func refusalNamesExpiryOfOldestKeyOfAllClients() throws {
         let clients = accounts(keys: 1, perClient: 1)
         try claim(try table.begin("k", request, for: clients[0], at: now)).keep(HTTPResponse(status: 202), at: now)
         let problem = #expect(throws: Problem.self) {
@@ -153,7 +153,7 @@ import Testing
         #expect(problem?.status == 503 && problem?.headers.first?.value == "500")
     }
 
-    @Test func clientsHaveKeysOfTheirOwn() throws {
+    @Test func keysAreSeparatePerClient() throws {
         let accounts = Accounts(Limits(), logger: Logger(label: "test"))
         let clients = ["192.0.2.1", "192.0.2.2"].map { accounts.account(ofAddress: $0) }
         let claims = try clients.map { try claim(try table.begin("k", request, for: $0)) }
@@ -163,7 +163,7 @@ import Testing
         #expect(name(try table.begin("k", RequestFingerprint([[]]), for: clients[0])) == "different")
     }
 
-    @Test func partsOfAFingerprintDoNotRunIntoEachOther() {
+    @Test func fingerprintDependsOnPartBoundaries() {
         func fingerprint(_ parts: String...) -> RequestFingerprint { RequestFingerprint(parts.map { Array($0.utf8) }) }
         #expect(fingerprint("a", "b") == fingerprint("a", "b"))
         for other in [fingerprint("ab"), fingerprint("ab", ""), fingerprint("", "ab"), fingerprint("a", "b", "")] {

@@ -31,7 +31,7 @@ import Testing
         #expect(actions == [.trim, .close, .nothing, .nothing, .trim, .close, .nothing, .nothing])
     }
 
-    @Test mutating func nobodyIsClosedIfClientsHoldLittle() {
+    @Test mutating func noConnectionIsClosedIfClientsHoldLittle() {
         let actions = actions(limits.memory, charged: limits.clientMemory / 3, for: 1)
         #expect(actions == [.trim, .report, .nothing, .nothing])
     }

@@ -53,7 +53,7 @@ import Testing
         func isIdle(at now: Int64) -> Bool { levels.isIdle(at: now) }
     }
 
-    @Test func burstIsTakenAtOnceAndTheRestInTime() {
+    @Test func burstIsAvailableAtOnceThenRefills() {
         let levels = Levels()
         let rate = Rate(perSecond: 10, burst: 3)
         for _ in 0..<3 { #expect(levels.take(.requests, 1, at: rate, 0) == nil) }
@@ -71,7 +71,7 @@ import Testing
         #expect(levels.take(.requests, 1, at: rate, 100 * Self.second) != nil)
     }
 
-    @Test func aBurstIsWorthItsPartsAtOddRates() {
+    @Test func oddRatesAllowTheWholeBurst() {
         for perSecond in [3.0, 7, 0.3, 1.0 / 3600, 999_999_937] {
             let levels = Levels()
             let rate = Rate(perSecond: perSecond, burst: 100)
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func bytesAreOwed() {
+    @Test func bytesMayExceedTheBurstAsDebt() {
         let levels = Levels()
         let rate = Rate(perSecond: 1000, burst: 1000)
         levels.spend(.bytesIn, 3000, at: rate, 0)
@@ -93,7 +93,7 @@ import Testing
         #expect(levels.take(.requests, 1, at: rate, 0) == Self.second / 1000)
     }
 
-    @Test func anyAmountCanBeOwedAtTheLowestRate() throws {
+    @Test func debtIsBoundedAtTheLowestRate() throws {
         let levels = Levels()
         let rate = try Rate("1B/h", of: .bytesOut)
         for amount in [3_000_000, 1 << 40, .max] {
@@ -141,7 +141,7 @@ import Testing
         Principal(subject, address: "192.0.2.1", under: policy).rates(under: policy)
     }
 
-    @Test func theLargestOfAllRolesCounts() throws {
+    @Test func largestRateOfAllRolesApplies() throws {
         let limits = """
             {"roles":{"slow":{"requests":"1/s","publications":"1/s burst 9"},
              "fast":{"requests":"5/s","publications":"1/s burst 10","subscriptions":"2/s"}}}
@@ -158,13 +158,13 @@ import Testing
         #expect(rates(.token("slow"), .open) == nil)
     }
 
-    @Test func clientsWithoutATokenHaveTheirOwn() throws {
+    @Test func anonymousClientsHaveTheirOwnRates() throws {
         let policy = try policy(#"{"anonymous":{"requests":"2/min"},"roles":{"slow":{"publications":"1/s"}}}"#)
         let own = try #require(self.rates(.anonymous, policy))
         #expect(own[.requests] == Rate(perSecond: 2.0 / 60, burst: 1) && own[.publications] == nil)
     }
 
-    @Test func aPrincipalTakesOverOtherRates() throws {
+    @Test func principalAdoptsReloadedRates() throws {
         let (old, new) = (
             try policy(#"{"roles":{"slow":{"requests":"1/s"}}}"#), try policy(#"{"roles":{"slow":{"requests":"9/s"}}}"#)
         )
@@ -173,7 +173,7 @@ import Testing
         #expect(principal.rates(under: new)?[.requests]?.perSecond == 9)
     }
 
-    @Test func addressesHaveBucketsOfTheirOwn() throws {
+    @Test func addressesHaveSeparateBuckets() throws {
         let policy = try policy(#"{"anonymous":{"requests":"1/h"}}"#)
         let accounts = Accounts(Limits(), logger: Logger(label: "test"))
         let clients = ["192.0.2.1", "192.0.2.2"].map { Principal(.anonymous, address: $0, under: policy) }
@@ -208,7 +208,7 @@ import Testing
         (#"{"address":{"requests":"1"}}"#, "/address/requests", "100/s"),
         (#"{"anonymous":{"requests":"1/s","requests":"2/s"}}"#, "/anonymous/requests", "twice"),
     ])
-    func errorsNameTheirPlace(_ limits: String, _ pointer: String, _ reason: String) {
+    func errorsNameTheirLocation(_ limits: String, _ pointer: String, _ reason: String) {
         let json = #"{"anonymous":["r"],"roles":{"r":[{"read":["info"]}]},"limits":\#(limits)}"#
         let error = #expect(throws: PayloadError.self) { try AccessConfiguration(json: json) }
         guard case .invalid(let found, let text)? = error else { return #expect(Bool(false), "\(limits)") }

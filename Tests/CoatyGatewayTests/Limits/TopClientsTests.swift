@@ -29,7 +29,7 @@ import Testing
         withExtendedLifetime((quiet, charge)) {}
     }
 
-    @Test func aClientThatWorksNowComesBeforeOneThatHasWorkedMore() {
+    @Test func recentWorkOutranksEarlierWork() {
         let (old, new) = (account("old"), account("new"))
         // In small parts, each of which is paid for at once.
         for second in 0..<100 as Range<Int64> { old.work.spend(1_000_000, at: (second - 1000) * 1_000_000_000) }

@@ -27,7 +27,7 @@ import Testing
         #expect(!work.isOverdrawn(at: Self.second))
     }
 
-    @Test func clientBelowItsGuaranteeGoesOnWhenOthersUseAll() {
+    @Test func clientBelowItsGuaranteeIsNotDelayedByOthers() {
         let (one, other, small) = (WorkRate(within: total), WorkRate(within: total), WorkRate(within: total))
         // A hundred milliseconds of everything, in equal parts.
         for time in 0..<10 as Range<Int64> {

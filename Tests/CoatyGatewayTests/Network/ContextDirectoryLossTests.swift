@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func contextOfALostRouterGoesWithItsLastAssociation() async throws {
+    @Test func contextOfLostRouterIsRemovedWithItsLastAssociation() async throws {
         try await associated { log in
             scene.deadvertise([DirectoryScene.agent])
             try await scene.untilDelivered()
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func anotherRouterTakesAnAssociationOver() async throws {
+    @Test func anotherRouterTakesOverAnAssociation() async throws {
         try await associated { log in
             let other = CoatyUUID()
             scene.associate(source, actor, by: other)

@@ -104,7 +104,7 @@ import TestSupport
             state.show(node: try JSONDocument(Array(text.utf8)).root, node, by: agent)
         case ..<90: _ = state.deadvertise([agent], by: agent, until: deadline)
         case ..<92: _ = state.deadvertise([context, node], by: agent, until: deadline)
-        case ..<93: state.doubt(until: deadline)
+        case ..<93: state.requireConfirmation(until: deadline)
         default: state.expire(at: now)
         }
     }

@@ -66,7 +66,7 @@ import Testing
         broker.published.filter { $0.topic.contains("/DAD/") }.map { String(decoding: $0.payload, as: UTF8.self) }
     }
 
-    @Test func aNodeGoesWhenItsLeaseRunsOut() async throws {
+    @Test func nodeIsRemovedWhenItsLeaseExpires() async throws {
         let node = try node(#","leaseDuration":5000"#)
         let lease = try await register(node)
         #expect(lease.duration == .seconds(5))
@@ -85,7 +85,7 @@ import Testing
         await registry.stop()
     }
 
-    @Test func aRenewedLeaseBeginsAnew() async throws {
+    @Test func renewalRestartsTheLease() async throws {
         let node = try node()
         #expect(try await register(node).duration == Lease.defaultDuration)
         for _ in 0..<3 {
@@ -104,7 +104,7 @@ import Testing
         await registry.stop()
     }
 
-    @Test func aWithdrawnNodeLeavesNothing() async throws {
+    @Test func withdrawnNodeLeavesNothingBehind() async throws {
         let node = try node()
         _ = try await register(node)
         #expect(await registry.withdraw(node))
@@ -116,7 +116,7 @@ import Testing
         await registry.stop()
     }
 
-    @Test func idsAndRoomAreLimited() async throws {
+    @Test func duplicateIdsAndExcessNodesAreRefused() async throws {
         let first = try node()
         _ = try await register(first)
         let again = try node(#","ioActors":[{"name":"a","valueType":"t","objectId":"\#(first.objectId)"}]"#)
@@ -135,7 +135,7 @@ import Testing
         await registry.stop()
     }
 
-    @Test func aNodeThatFindsNoBrokerLeavesNothing() async throws {
+    @Test func nodeWithoutBrokerIsRefusedAndRemoved() async throws {
         broker.setAvailable(false)
         let node = try node()
         let refused = Task { [registry] in try await registry.register(node, owner: .anonymous) }
@@ -149,7 +149,7 @@ import Testing
         await registry.stop()
     }
 
-    @Test func allLeaveWhenItStops() async throws {
+    @Test func stopDeadvertisesAllNodes() async throws {
         let nodes = [try node(), try node()]
         for node in nodes { _ = try await register(node) }
         await registry.stop()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CoatyTestSupport
 
-/// What the registry hears at a broker in memory, by a clock that the test steers.
+/// A registry at a broker in memory, with a clock that the test controls.
 @Suite struct ObjectRegistryTests {
     private let clock = SteeredClock()
     private let broker = TopicBroker()
@@ -51,7 +51,7 @@ import Testing
 
     private func contains(_ id: String) -> Bool { registry.object(CoatyUUID(wire: id)) != nil }
 
-    @Test func asksForAllButLogsAndTakesTheAnswers() async throws {
+    @Test func discoversAllCoreTypesExceptLog() async throws {
         try await joined {
             let question = try #require(questions.first)
             let asked = try Payload(question.payload).json["coreTypes"]?.elements.compactMap(\.string)
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func hearsAdvertisementsOfEachCoreTypeOnce() async throws {
+    @Test func advertisementsOfEachCoreTypeAreReportedOnce() async throws {
         try await joined {
             try await untilTrue("its own identity is known") { contains(manager.identityId.string) }
             let names = Mutex<[String]>([])
@@ -89,18 +89,18 @@ import Testing
             )
             #expect(registry.content.listed.inOrder.map(\.objectId) == [manager.identityId])
             #expect(registry.content.agents.map(\.isOnline) == [true], "an agent shows its identity itself")
-            // Nobody is told any more, but for others.
+            // Only the other handlers are still called.
             let others = Mutex(0)
             let endOther = registry.observeChanges { _ in others.withLock { $0 += 1 } }
             end()
             advertise("later", by: "a")
-            try await untilTrue("another one is told") { others.withLock(\.self) == 1 }
+            try await untilTrue("another handler is called") { others.withLock(\.self) == 1 }
             #expect(names.withLock(\.count) == 10)
             endOther()
         }
     }
 
-    @Test func findsTheKnownObjectsAmongManyIds() async throws {
+    @Test func knownObjectsAreFoundAmongManyIds() async throws {
         try await joined {
             advertise("agent", .Identity, by: "agent")
             advertise("of agent", by: "agent")
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func takesWhatOthersResolveForAClient() async throws {
+    @Test func objectsResolvedForClientsAreRegistered() async throws {
         try await joined {
             let answered = try DiscoverEvent(payload: Payload(Array(#"{"objectTypes":["t"]}"#.utf8)))
             let subscription = try manager.publish(answered) { [registry] in registry.note($0) }

@@ -27,7 +27,7 @@ import Testing
         for number in 0..<count {
             let parent = number % 3 == 0 ? #","parentObjectId":"p\#(number % 5)""# : ""
             let coreType = number % 4 == 0 ? CoreType.Task : .CoatyObject
-            try hear(Self.json("\(number)", coreType, #","n":\#(number % 7)\#(parent)"#), from: "a")
+            try receive(Self.json("\(number)", coreType, #","n":\#(number % 7)\#(parent)"#), from: "a")
         }
     }
 
@@ -65,7 +65,7 @@ import Testing
         var values: [Int] = []
         for number in 0..<5_000 {
             values.append(Int.random(in: 0..<500, using: &random))
-            try hear(Self.json("\(number)", .CoatyObject, #","n":\#(values[number])"#), from: "a")
+            try receive(Self.json("\(number)", .CoatyObject, #","n":\#(values[number])"#), from: "a")
         }
         let sorted = values.indices.sorted { (values[$0], $0) < (values[$1], $1) }.map { "\($0)" }
         for (offset, limit) in [(0, 10), (37, 100), (4_990, 100), (2_000, 1_000)] {
@@ -79,7 +79,7 @@ import Testing
         #expect(throws: WorkExceeded.self) { try find(["filter": #"["n",["Equals",3]]"#], steps: 200) }
         #expect(throws: WorkExceeded.self) { try find(["order": "n"], steps: 200) }
         let large = #","p":"\#(String(repeating: "p", count: 1_000_000))""#
-        for number in 0..<5 { try hear(Self.json("large \(number)", .CoatyObject, large), from: "a") }
+        for number in 0..<5 { try receive(Self.json("large \(number)", .CoatyObject, large), from: "a") }
         let properties = Array(repeating: "p", count: 16).joined(separator: ",")
         #expect(throws: WorkExceeded.self, "the properties take too much memory") {
             try find(["order": properties, "limit": "1000"], steps: .max)
@@ -168,7 +168,7 @@ import Testing
     }
 
     /// A client whose queries have used up its share waits; the query of another one does not.
-    @Test func clientsTakeTurnsAndPay() async {
+    @Test func queriesOfOverdrawnClientsWait() async {
         let queries = Queries(timeout: .seconds(30))
         queries.start()
         let total = WorkBucket(stepsPerSecond: 64_000_000)

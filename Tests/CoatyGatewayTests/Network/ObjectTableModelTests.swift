@@ -100,8 +100,8 @@ import Testing
             let count = Int.random(in: 1...3, using: &random)
             deadvertise((0..<count).map { _ in pick(Self.agents + Self.objects) }, on: &model)
         case 90..<95:
-            scene.doubt()
-            model.doubt()
+            scene.markUnconfirmed()
+            model.markUnconfirmed()
         default:
             scene.removeUnconfirmed()
             model.removeUnconfirmed()
@@ -118,9 +118,9 @@ import Testing
     ) throws {
         let isIdentity = Self.agents.contains(id)
         let members = #","v":\#(value)"# + (parent.map { #","parentObjectId":"\#($0)""# } ?? "")
-        scene.hear(from: agent)
+        scene.confirm(agent)
         let json = ObjectTableScene.json(id, isIdentity ? .Identity : .CoatyObject, members)
-        try scene.hear(json, from: agent, isAdvertised: isAdvertised)
+        try scene.receive(json, from: agent, isAdvertised: isAdvertised)
         let object = Model.Object(id: id, owner: agent, parent: parent, isIdentity: isIdentity, value: value)
         model.take(object, isAdvertised: isAdvertised)
     }
@@ -231,7 +231,7 @@ extension ObjectTableModelTests {
             departed = departed.filter { !isForgotten($0) }
         }
 
-        mutating func doubt() {
+        mutating func markUnconfirmed() {
             unconfirmed = Set(listed.values.map(\.owner))
             // Only agents that resolve an object from now on can become its owner.
             for id in listed.keys { listed[id]?.witness = nil }

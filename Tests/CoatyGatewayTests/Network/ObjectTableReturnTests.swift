@@ -8,13 +8,13 @@ import Testing
     @Test(arguments: [true, false])
     func objectsOfAnAgentReturnWithIt(isIdentityAdvertised: Bool) throws {
         try join("a")
-        try hear(Self.json("x", .Task, #", "v": 1.50 "#), from: "a")
-        try hear(Self.json("y"), from: "a", isAdvertised: false)
-        try hear(Self.child("z", of: "x"), from: "a")
+        try receive(Self.json("x", .Task, #", "v": 1.50 "#), from: "a")
+        try receive(Self.json("y"), from: "a", isAdvertised: false)
+        try receive(Self.child("z", of: "x"), from: "a")
         deadvertise("a")
         #expect(ids.isEmpty)
         _ = changed
-        try hear(Self.json("a", .Identity), from: "a", isAdvertised: isIdentityAdvertised)
+        try receive(Self.json("a", .Identity), from: "a", isAdvertised: isIdentityAdvertised)
         #expect(changed == ["+a", "+x", "+y", "+z"], "in the order in which they were listed before")
         let object = try object("x")
         #expect(object.bytes == Array(Self.json("x", .Task, #", "v": 1.50 "#).utf8))
@@ -31,22 +31,22 @@ import Testing
 
     @Test func childrenDoNotReturn() throws {
         try join("a")
-        try hear(Self.child("own", of: "a"), from: "a")
-        try hear(Self.child("foreign", of: "a"), from: "b")
+        try receive(Self.child("own", of: "a"), from: "a")
+        try receive(Self.child("foreign", of: "a"), from: "b")
         deadvertise("a")
         try join("a")
         #expect(ids == ["a"] && table.content.isComplete)
-        try hear(Self.child("own", of: "a"), from: "a")
+        try receive(Self.child("own", of: "a"), from: "a")
         #expect(ids == ["a", "own"])
     }
 
     @Test func anotherAgentOrIdentityDoesNotBringObjectsBack() throws {
         try join("a")
-        try hear(Self.json("x"), from: "a")
+        try receive(Self.json("x"), from: "a")
         deadvertise("a")
         try join("restarted a")
-        hear(from: "a")
-        try hear(Self.json("y"), from: "a")
+        confirm("a")
+        try receive(Self.json("y"), from: "a")
         #expect(ids == ["restarted a", "y"])
         try join("a")
         #expect(ids == ["a", "restarted a", "x", "y"])
@@ -54,7 +54,7 @@ import Testing
 
     @Test func objectsThatWereDeadvertisedByIdDoNotReturn() throws {
         try join("a")
-        for id in ["before", "with", "with too", "after", "stays"] { try hear(Self.json(id), from: "a") }
+        for id in ["before", "with", "with too", "after", "stays"] { try receive(Self.json(id), from: "a") }
         deadvertise("before")
         deadvertise("with", "a", "with too")
         deadvertise("after")
@@ -65,25 +65,25 @@ import Testing
     @Test func objectsWhoseParentWasDeadvertisedDoNotReturn() throws {
         try join("a")
         try join("b")
-        try hear(Self.json("parent"), from: "a")
-        try hear(Self.child("x", of: "parent"), from: "a")
-        try hear(Self.child("y", of: "b"), from: "a")
+        try receive(Self.json("parent"), from: "a")
+        try receive(Self.child("x", of: "parent"), from: "a")
+        try receive(Self.child("y", of: "b"), from: "a")
         // The will of an agent names its IO nodes too.
-        try hear(Self.child("node", of: "a", .IoNode), from: "a")
-        try hear(Self.child("z", of: "node"), from: "a")
+        try receive(Self.child("node", of: "a", .IoNode), from: "a")
+        try receive(Self.child("z", of: "node"), from: "a")
         deadvertise("a", "node")
         deadvertise("parent", "b")
         try join("a")
         #expect(ids == ["a"])
     }
 
-    @Test func objectsThatAnotherAgentAdvertisedOrResolvedStayItsOwn() throws {
+    @Test func objectsTakenOverByAnotherAgentStayWithIt() throws {
         try join("a")
         try join("b")
-        for id in ["x", "y"] { try hear(Self.json(id), from: "a") }
+        for id in ["x", "y"] { try receive(Self.json(id), from: "a") }
         deadvertise("a")
-        try hear(Self.json("x", .CoatyObject, #","v":1"#), from: "b")
-        try hear(Self.json("y"), from: "b", isAdvertised: false)
+        try receive(Self.json("x", .CoatyObject, #","v":1"#), from: "b")
+        try receive(Self.json("y"), from: "b", isAdvertised: false)
         _ = changed
         try join("a")
         #expect(changed == ["+a"])
@@ -97,9 +97,9 @@ import Testing
 
     @Test func objectsOfAnAgentThatWasPresumedGoneReturnWithIt() throws {
         try join("a")
-        for id in ["x", "y", "z"] { try hear(Self.json(id), from: "a") }
-        try hear(Self.child("child", of: "a"), from: "a")
-        doubt()
+        for id in ["x", "y", "z"] { try receive(Self.json(id), from: "a") }
+        try receive(Self.child("child", of: "a"), from: "a")
+        markUnconfirmed()
         removeUnconfirmed()
         #expect(ids.isEmpty)
         deadvertise("y")
@@ -107,13 +107,13 @@ import Testing
         #expect(ids == ["a", "x", "z"] && table.content.isComplete)
     }
 
-    @Test func identitiesThatAnotherAgentAdvertisesAreNoAgents() throws {
+    @Test func identitiesAdvertisedByOtherAgentsAreNotAgents() throws {
         try join("proxy")
-        try hear(Self.json("a", .Identity), from: "proxy")
-        try hear(Self.json("b", .Identity), from: "proxy", isAdvertised: false)
+        try receive(Self.json("a", .Identity), from: "proxy")
+        try receive(Self.json("b", .Identity), from: "proxy", isAdvertised: false)
         #expect(agents == ["proxy"])
         deadvertise("b")
-        doubt()
+        markUnconfirmed()
         removeUnconfirmed()
         #expect(ids.isEmpty && agents.isEmpty)
         #expect(table.content.departed.agents.count == 1)
@@ -127,12 +127,12 @@ import Testing
 
     @Test func anAgentStaysTheOwnerOfItsIdentity() throws {
         try join("a")
-        try hear(Self.json("x"), from: "a")
-        try hear(Self.json("a", .Identity, #","v":1"#), from: "b")
+        try receive(Self.json("x"), from: "a")
+        try receive(Self.json("a", .Identity, #","v":1"#), from: "b")
         #expect(try object("a").owner.string == "a" && object("a").json?["v"]?.number == 1)
         #expect(agents == ["a"])
         deadvertise("a")
-        try hear(Self.json("a", .Identity), from: "b")
+        try receive(Self.json("a", .Identity), from: "b")
         #expect(ids == ["a"] && agents.isEmpty && table.content.departed.agents.count == 1)
         #expect(try !join("a"))
         #expect(ids == ["a", "x"] && agents == ["a"] && table.content.departed.agents.isEmpty)
@@ -143,14 +143,14 @@ import Testing
     @Test func objectsOfDepartedAgentsMakeRoomFirst() throws {
         limit(objects: 5)
         try join("a")
-        for id in ["x", "y", "z"] { try hear(Self.json(id), from: "a") }
+        for id in ["x", "y", "z"] { try receive(Self.json(id), from: "a") }
         deadvertise("a")
         try join("b")
-        for id in ["1", "2"] { try hear(Self.json(id), from: "b") }
+        for id in ["1", "2"] { try receive(Self.json(id), from: "b") }
         #expect(ids == ["1", "2", "b"] && table.content.isComplete)
         _ = changed
         // x makes room, which does not change the list.
-        try hear(Self.json("3"), from: "b")
+        try receive(Self.json("3"), from: "b")
         #expect(changed == ["+3"] && table.content.isComplete)
         // y makes room for a.
         try join("a")
@@ -162,11 +162,11 @@ import Testing
         limit(objects: 4)
         for agent in ["a", "b"] {
             try join(agent)
-            try hear(Self.json("of " + agent), from: agent)
+            try receive(Self.json("of " + agent), from: agent)
         }
         deadvertise("a")
         try join("c")
-        try hear(Self.json("of c"), from: "c")
+        try receive(Self.json("of c"), from: "c")
         #expect(ids == ["b", "c", "of b", "of c"] && table.content.isComplete)
         deadvertise("c", "b")
         try join("b")
@@ -184,9 +184,9 @@ import Testing
         let size = padded("x").utf8.count + 1
         limit(bytes: 3 * size + Self.json("a", .Identity).utf8.count + 1)
         try join("a")
-        for id in ["x", "y"] { try hear(padded(id), from: "a") }
+        for id in ["x", "y"] { try receive(padded(id), from: "a") }
         deadvertise("a")
-        for id in ["1", "2", "3"] { try hear(padded(id), from: "b") }
+        for id in ["1", "2", "3"] { try receive(padded(id), from: "b") }
         #expect(ids == ["1", "2", "3"] && table.content.isComplete, "x and y have made room")
         deadvertise("1", "2", "3")
         try join("a")
@@ -196,7 +196,7 @@ import Testing
     @Test func objectsAreRememberedAsLongAsTheirAgent() throws {
         for agent in ["a", "b"] {
             try join(agent)
-            try hear(Self.json("of " + agent), from: agent)
+            try receive(Self.json("of " + agent), from: agent)
             deadvertise(agent)
         }
         for number in 0..<(Limits().departedAgents - 1) {
@@ -211,10 +211,10 @@ import Testing
 
     @Test func aLargerVersionIsNeitherListedNorRemembered() throws {
         try join("a")
-        try hear(Self.json("x"), from: "a")
+        try receive(Self.json("x"), from: "a")
         deadvertise("a")
         let large = #","p":"\#(String(repeating: "p", count: Limits().objectSize))""#
-        try hear(Self.json("x", .CoatyObject, large), from: "a")
+        try receive(Self.json("x", .CoatyObject, large), from: "a")
         try join("a")
         #expect(ids == ["a"] && !table.content.isComplete)
     }

@@ -45,7 +45,7 @@ class ObjectTableScene {
     ///
     /// - Returns: whether it is the identity of an agent that was only presumed to have left.
     @discardableResult
-    func hear(_ json: String, from agent: String, isAdvertised: Bool = true) throws -> Bool {
+    func receive(_ json: String, from agent: String, isAdvertised: Bool = true) throws -> Bool {
         now += 1
         let view = try Payload(Array(#"{ "object": \#(json) }"#.utf8)).json["object"]
         guard let header = ObjectHeader(try #require(view)),
@@ -56,7 +56,7 @@ class ObjectTableScene {
 
     /// Feeds the identity of an agent, advertised by the agent itself.
     @discardableResult
-    func join(_ agent: String) throws -> Bool { try hear(Self.json(agent, .Identity), from: agent) }
+    func join(_ agent: String) throws -> Bool { try receive(Self.json(agent, .Identity), from: agent) }
 
     func deadvertise(_ ids: String...) { deadvertise(ids) }
 
@@ -65,9 +65,9 @@ class ObjectTableScene {
         table.deadvertise(ids.map(CoatyUUID.init(wire:)), now: now)
     }
 
-    func hear(from agent: String) { table.hear(from: CoatyUUID(wire: agent)) }
+    func confirm(_ agent: String) { table.confirm(CoatyUUID(wire: agent)) }
 
-    func doubt() { table.doubt() }
+    func markUnconfirmed() { table.markUnconfirmed() }
 
     func removeUnconfirmed() {
         now += 1

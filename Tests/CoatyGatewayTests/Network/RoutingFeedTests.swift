@@ -10,7 +10,7 @@ import Testing
         }
     }
 
-    @Test func tellsMuchInSeveralPieces() throws {
+    @Test func manyChangesAreSplitIntoSeveralPieces() throws {
         var changes = IoAssociationChanges()
         changes.added = Self.associations(2 * RoutingFeed.associationsPerPiece + 1)
         changes.removed = Self.associations(1)

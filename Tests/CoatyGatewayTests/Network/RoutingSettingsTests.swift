@@ -176,7 +176,7 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
         ),
         ("routing:\n  [a]: 1\n", "2: routing: must have strings as keys"),
     ])
-    func mistakesHaveTheirPlace(text: String, error: String) {
+    func mistakesAreReportedWithTheirLocation(text: String, error: String) {
         #expect(throws: ConfigurationError(description: "file:" + error)) { try settings(text) }
     }
 
@@ -197,7 +197,7 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
         ) { try settings(text(limit + 1)) }
     }
 
-    @Test func aliasesMayShareRulesButNotGrowWithoutBound() throws {
+    @Test func aliasesShareRulesWithinBounds() throws {
         let shared = try settings(
             """
             routing:
@@ -219,7 +219,7 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
         #expect(error?.description.contains("is more than \(YAMLValue.maximumSize) bytes") == true)
     }
 
-    @Test func whatIsNestedTooDeepIsRefused() {
+    @Test func tooDeepNestingIsRefused() {
         let depth = JSONDocument.maximumDepth
         let text =
             "routing: " + String(repeating: "[", count: depth) + String(repeating: "]", count: depth) + "\n"

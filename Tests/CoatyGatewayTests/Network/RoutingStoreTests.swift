@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func whatWasChangedComesBack() async throws {
+    @Test func changesAreRestored() async throws {
         let folder = Folder()
         let configured = try Self.context("normal", rules: ["a"])
         #expect(try await folder.restart(configured) == "normal a")
@@ -74,7 +74,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 1)
     }
 
-    @Test func whatTheConfigurationHasChangedSinceCountsPartByPart() async throws {
+    @Test func changedConfigurationPartsReplaceStoredState() async throws {
         let folder = Folder()
         let configured = try Self.context("normal", rules: ["a"])
         try await folder.store(configured).save(Self.context("emergency", rules: ["b"])).value
@@ -88,7 +88,7 @@ import Testing
         #expect(try await folder.restart(configured) == "normal a")
     }
 
-    @Test func whatIsAsConfiguredIsNotKept() async throws {
+    @Test func unchangedPartsAreNotStored() async throws {
         let folder = Folder()
         let configured = try Self.context("normal", rules: ["a"])
         let store = try folder.store(configured)
@@ -132,7 +132,7 @@ import Testing
         #expect(try await folder.restart(configured) == "first")
     }
 
-    @Test func aTornFileDoesNotTakeThePlaceOfTheLastGoodOne() async throws {
+    @Test func tornFileDoesNotReplaceTheLastGoodOne() async throws {
         let folder = Folder()
         let configured = try Self.context("normal")
         let store = try folder.store(configured)
@@ -154,7 +154,7 @@ import Testing
         #expect(try await folder.restart(configured) == "fourth")
     }
 
-    @Test func withoutAWholeFileTheConfigurationCounts() async throws {
+    @Test func configurationIsUsedWithoutIntactFile() async throws {
         let folder = Folder()
         let configured = try Self.context("normal")
         let store = try folder.store(configured)
@@ -166,7 +166,7 @@ import Testing
         #expect(folder.log.lines.contains { $0.contains("no stored state can be used") })
     }
 
-    @Test func aGatewayKilledBetweenTheStepsOfAWriteLosesNothingThatWasThere() async throws {
+    @Test func killDuringWriteKeepsThePreviousState() async throws {
         let folder = Folder()
         let configured = try Self.context("normal")
         let store = try folder.store(configured)
@@ -194,7 +194,7 @@ import Testing
         #"{"objectId":"\#(id)","rules":{"configured":"x"}}"#,
         #"{"objectId":"\#(id)","rules":{"configured":"FINGERPRINT","value":[{}]}}"#,
     ])
-    func strangeContentIsNotUsed(text: String) async throws {
+    func invalidContentIsNotUsed(text: String) async throws {
         let folder = Folder()
         let configured = try Self.context("normal", rules: [])
         _ = try folder.store(configured)
@@ -206,9 +206,7 @@ import Testing
     }
 
     /// One part is whole, and the other one nothing that a gateway of this version takes.
-    @Test(arguments: [true, false]) func aPartThatCannotBeUsedDoesNotTakeTheOtherAlong(isContextFlawed: Bool)
-        async throws
-    {
+    @Test(arguments: [true, false]) func unusablePartDoesNotAffectTheOther(isContextFlawed: Bool) async throws {
         let folder = Folder()
         let configured = try Self.context("normal", rules: ["a"])
         try await folder.store(configured).save(Self.context("emergency", rules: ["b"])).value
@@ -225,7 +223,7 @@ import Testing
         #expect(folder.log.lines.count == 1)
     }
 
-    @Test func ofManyChangesAtOnceTheLatestStays() async throws {
+    @Test func latestOfConcurrentChangesIsStored() async throws {
         let folder = Folder()
         let configured = try Self.context("normal")
         let store = try folder.store(configured)
@@ -236,7 +234,7 @@ import Testing
         }
     }
 
-    @Test func aChangeThatCannotBeKeptIsAnError() async throws {
+    @Test func failedSaveIsAnError() async throws {
         let folder = Folder()
         let store = try folder.store(Self.context("normal"))
         try FileManager.default.removeItem(atPath: folder.path)

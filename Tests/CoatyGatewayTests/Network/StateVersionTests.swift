@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: ["0", "-1", "01", "+1", "x", "", "99999999999999999999"])
-    func aStrangeVersionIsDamage(version: String) async throws {
+    func invalidVersionIsTreatedAsDamage(version: String) async throws {
         let folder = Folder()
         let configured = try Self.context("normal")
         try await folder.store(configured).save(Self.context("first")).value

@@ -5,7 +5,7 @@ import Testing
 
 /// Changes of one context happen one after the other, and few wait.
 @Suite struct TurnsTests {
-    @Test func asManyChangesWaitAsTheSettingSays() async throws { try await change() }
+    @Test func waitingChangesAreBoundedByTheSetting() async throws { try await change() }
 
     @ControllerActor private func change() async throws {
         let turns = Turns(maximumWaiting: 1)

@@ -37,7 +37,7 @@ import Testing
         BoundedStop(name: name, component: component, limit: limit, clock: clock, logger: Logger(label: "test"))
     }
 
-    @Test(arguments: [true, false]) func stuckComponentIsLeftBehind(blocksThread: Bool) async throws {
+    @Test(arguments: [true, false]) func stuckComponentDoesNotBlockTheStop(blocksThread: Bool) async throws {
         let clock = StopClock()
         let quick = Quick()
         let root = Coordinator(name: "root", component: GatewayRoot())

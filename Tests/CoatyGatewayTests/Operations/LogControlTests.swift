@@ -73,7 +73,7 @@ import Testing
         #expect(size > LogText.maximumLength && size < 3 * LogText.maximumLength)
     }
 
-    @Test func levelsAreThoseOfTheLabelAndChange() {
+    @Test func levelsApplyPerLabelAndCanChange() {
         let (control, logger, lines) = scene(LogSettings(level: .warning, levels: [.broker: .debug]))
         let broker = logger.labelled(.broker)
         logger.info("1")
@@ -110,7 +110,7 @@ import Testing
     }
 
     /// Nobody waits for a reader of the log that does not read, and lines about requests leave room for others.
-    @Test func linesAreDroppedRatherThanWaitedFor() throws {
+    @Test func slowReaderDropsLinesWithoutBlocking() throws {
         let (lines, gate) = (Lines(), DispatchSemaphore(value: 0))
         let output = LogOutput { line in
             gate.wait()

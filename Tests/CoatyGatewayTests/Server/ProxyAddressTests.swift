@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(arguments: ["", "10", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "fd00::/129", "host", "10.0.0.0/8/8"])
-    func otherTextIsNoRange(text: String) { #expect(AddressRange(text) == nil) }
+    func otherTextIsNotARange(text: String) { #expect(AddressRange(text) == nil) }
 
     @Test(
         arguments: [
@@ -66,7 +66,7 @@ import Testing
         signature + [0x22, 0x11, 0, 12], signature + [0x21, 0x11, 0xFF, 0xFF],
         signature + [0x21, 0x11, 0, 4, 1, 2, 3, 4],
     ])
-    func refusesOtherBeginnings(bytes: [UInt8]) { #expect(ProxyHeader(bytes) == .invalid) }
+    func invalidProxyHeadersAreRefused(bytes: [UInt8]) { #expect(ProxyHeader(bytes) == .invalid) }
 
     private static let token = "0123456789abcdef"
 
@@ -86,7 +86,7 @@ import Testing
 
     private static let wrong = "GET /v1/status HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
 
-    @Test func theLastLineOfTheFieldCounts() throws {
+    @Test func lastForwardedHeaderLineApplies() throws {
         let log = try audited(["--trusted-proxies", "127.0.0.0/8", "--forwarded-header", "x-forwarded-for"]) {
             gateway in
             let connection = try RawConnection(port: gateway.port)
@@ -99,7 +99,7 @@ import Testing
         #expect(log.contains("203.0.113.9") && !log.contains("6.6.6.6") && !log.contains("7.7.7.7"))
     }
 
-    @Test func theFieldOfAnUntrustedPeerDoesNotCount() throws {
+    @Test func forwardedHeaderOfUntrustedPeerIsIgnored() throws {
         let log = try audited(["--trusted-proxies", "10.0.0.1", "--forwarded-header", "x-forwarded-for"]) { gateway in
             let connection = try RawConnection(port: gateway.port)
             try connection.send(Self.wrong + "X-Forwarded-For: 203.0.113.9\r\n\r\n")

@@ -16,7 +16,7 @@ import Testing
         line.note.contains("ssociat") || line.note.hasPrefix("iovalue")
     }
 
-    @Test func takesWhatTheReferenceTakes() async throws {
+    @Test func acceptsTheSameEventsAsTheReference() async throws {
         let lines = try Self.lines.get().filter { !Self.isSpecial($0) }
         #expect(lines.count > 120)
         for line in lines {
@@ -25,20 +25,20 @@ import Testing
     }
 
     /// The reference fails on a Query without `objectFilter` by reading a property of nothing, which is no verdict.
-    @Test func takesAQueryWithoutObjectFilter() async throws {
+    @Test func acceptsAQueryWithoutObjectFilter() async throws {
         let line = try #require(try Self.lines.get().first { $0.note == "query objectTypes without objectFilter" })
         #expect(!line.accepted)
         #expect(try await isTaken(line.topic, line.payload, request: nil))
     }
 
-    /// The recording keeps payloads as text, so its line about bytes that are no UTF-8 can't be told from valid text; such
-    /// bytes could not travel in a WebSocket text frame, so they are dropped.
-    @Test func dropsWhatIsNoUTF8() async throws {
+    /// The recording keeps payloads as text, so its line about invalid UTF-8 can't be distinguished from valid text.
+    /// Such bytes can't be sent in a WebSocket text frame, so they are dropped.
+    @Test func dropsInvalidUTF8() async throws {
         #expect(try Self.lines.get().contains { $0.note.contains("UTF-8") })
         #expect(throws: PayloadError.self) { try Payload([0x22, 0xFF, 0x22]) }
     }
 
-    @Test func takesAssociationsAndValuesAsTheReferenceDoes() async throws {
+    @Test func acceptsTheSameAssociationsAndValuesAsTheReference() async throws {
         let broker = TopicBroker()
         let node = IoNode(
             name: "CtxI",
@@ -86,7 +86,7 @@ import Testing
             let isTaken = seen.values.count > before
             if line.note == "associate with wildcard route" {
                 // The reference says that it is associated, and that the route is invalid: nothing can come on it, so
-                // here it dissolves the association, and is told as such.
+                // here it dissolves the association, and is reported as that.
                 #expect(seen.values.last == "state false")
             } else {
                 #expect(isTaken == line.accepted, "\(line.note)")

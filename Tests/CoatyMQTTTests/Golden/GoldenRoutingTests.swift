@@ -39,7 +39,7 @@ import Testing
         ["actorNode.characteristics.isResponsibleForOperatingState", ["Equals", {"property": "context.operatingState"}]]}]
         """#
 
-    @Test(arguments: scenes) func saysWhatTheReferenceSays(scene: Scene) async throws {
+    @Test(arguments: scenes) func publishesTheSameEventsAsTheReference(scene: Scene) async throws {
         let packets = try Golden.lines("wire.jsonl", as: Golden.Packet.self).filter {
             scene.steps.contains($0.step) && ["connect", "publish"].contains($0.cmd)
         }

@@ -11,7 +11,7 @@ import Testing
         let `throws`: Bool
     }
 
-    @Test func refusesWhatTheReferenceRefuses() throws {
+    @Test func refusesTheSameInputAsTheReference() throws {
         let lines = try Golden.lines("throws.jsonl", as: Line.self)
         #expect(lines.count == 32)
         for line in lines {

@@ -6,7 +6,7 @@ import Testing
 
 /// What reference agents published, decoded and published anew, is what they published.
 @Suite struct GoldenVectorTests {
-    @Test func publishesWhatTheReferencePublishes() async throws {
+    @Test func publishesTheSameMessagesAsTheReference() async throws {
         let vectors = try Golden.lines("vectors.jsonl", as: Golden.Vector.self)
         var groups: [[Golden.Vector]] = []
         for vector in vectors {

@@ -97,7 +97,7 @@ import Testing
         #expect(farewell.payload == ownWill.payload)
     }
 
-    @Test func subscribesToWhatTheReferenceSubscribesTo() async throws {
+    @Test func subscribesToTheSameFiltersAsTheReference() async throws {
         let lines = try Golden.lines("subscriptions.jsonl", as: Golden.Subscription.self)
         var checked = 0
         // Joins are checked packet by packet.

@@ -84,7 +84,7 @@ import Testing
 /// Save a reference of your container to make sure it stays alive during the entire lifetime of the app.
 @ControllerActor private var coatyContainer: Container?
 
-/// Tells the names of the agents that it sees.
+/// Records the names of the agents that it observes.
 private final class ExampleController: Controller {
     let identities = Recorder<String>()
 

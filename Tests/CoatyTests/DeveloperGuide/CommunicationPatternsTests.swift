@@ -123,7 +123,7 @@ import Testing
         await network.end(requester, responder)
     }
 
-    @Test @ControllerActor func endsTheAnswersWithTheTimeLimit() async throws {
+    @Test @ControllerActor func answersEndAtTheTimeLimit() async throws {
         let network = try GuideNetwork()
         let requester = try network.agent()
         let responder = try network.agent(["ExternalIdResponder": ExternalIdResponder.self])

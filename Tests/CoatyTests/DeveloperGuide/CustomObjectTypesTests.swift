@@ -17,7 +17,7 @@ import Testing
         await network.end(agent)
     }
 
-    @Test @ControllerActor func refusesAnObjectThatItsClassDoesNotUnderstand() async throws {
+    @Test @ControllerActor func refusesAnObjectItsClassCannotDecode() async throws {
         let network = try GuideNetwork()
         let agent = try network.agent(objectTypes: [ExampleObject.self])
         let events = try agent.communicationManager.observeAdvertise(withObjectType: ExampleObject.objectType)

@@ -23,7 +23,7 @@ import Testing
 
     // MARK: Managing Observable subscriptions
 
-    @Test @ControllerActor func endsWhatIsInTheDisposeBagWithTheCommunicationManager() async throws {
+    @Test @ControllerActor func disposeBagEndsWithTheCommunicationManager() async throws {
         let network = try GuideNetwork()
         let container = try network.agent(["ExampleController": ExampleController.self])
         try await network.join(container)
@@ -44,7 +44,7 @@ import Testing
             for await event in manager.observeDeadvertise().prefix(2) { ids += event.data.objectIds }
             return ids
         }
-        // Published again and again: nothing tells when the task has come to observe.
+        // Published again and again: nothing reports when the task begins to observe.
         let publishing = Task {
             while true {
                 try manager.publishDeadvertise(.with(objectIds: CoatyUUID()))
@@ -69,7 +69,7 @@ import Testing
 
     // MARK: Communication State vs Operating State
 
-    @Test @ControllerActor func tellsOperatingAndCommunicationState() async throws {
+    @Test @ControllerActor func reportsOperatingAndCommunicationState() async throws {
         let network = try GuideNetwork()
         let manager = try network.agent().communicationManager
         #expect(try await first(of: manager.getOperatingState()) == .stopped)
@@ -89,7 +89,7 @@ import Testing
         network.broker.stop()
     }
 
-    @Test @ControllerActor func defersWhatIsPublishedWhileOffline() async throws {
+    @Test @ControllerActor func publicationsWhileOfflineAreDeferred() async throws {
         let network = try GuideNetwork()
         let container = try network.agent()
         let manager = container.communicationManager
@@ -102,7 +102,7 @@ import Testing
         await network.end(container)
     }
 
-    @Test @ControllerActor func discardsWhatIsDeferredWhenItStops() async throws {
+    @Test @ControllerActor func stopDiscardsDeferredPublications() async throws {
         let network = try GuideNetwork()
         let container = try network.agent()
         let manager = container.communicationManager

@@ -118,8 +118,7 @@ import Testing
         await network.end(router, sources, actors)
     }
 
-    @Test(.timeLimit(.minutes(1))) @ControllerActor func routesByRulesAndRoutesAnewWhenTheContextChanges() async throws
-    {
+    @Test(.timeLimit(.minutes(1))) @ControllerActor func ruleBasedRoutingFollowsContextChanges() async throws {
         let network = try GuideNetwork()
         let valueType = "coaty.test.Temperature[Celsius]"
         let source = IoSource(valueType: valueType, updateStrategy: .None, name: "Temperature Source 1")
@@ -193,10 +192,10 @@ import Testing
         )
         let observer = try network.agent(objectTypes: [TemperatureIoContext.self])
         let associates = try observer.communicationManager.observeAssociate(ioContextName: "TemperatureMeasurement")
-        var told = associates.makeAsyncIterator()
+        var associateEvents = associates.makeAsyncIterator()
         // Those that come first are there when the router asks; the others are found as they join.
         try await network.join(observer, sources, normal, router)
-        let initial = try #require(await told.next(isolation: ControllerActor.shared)).data
+        let initial = try #require(await associateEvents.next(isolation: ControllerActor.shared)).data
         #expect(initial.ioSourceId == sourceId && initial.ioActorId == actorId1)
         #expect(initial.associatingRoute == "coaty/3/com.example/IOV/\(sourceId)")
         #expect(initial.updateRate == 5000)
@@ -206,7 +205,7 @@ import Testing
             of: observer.communicationManager.publishDiscover(.with(objectId: router.identity.objectId))
         )
         emergency.communicationManager.start()
-        // The broker has told the router what it tells the observer now, before it hears of the update.
+        // The broker has delivered this to the router before the update.
         _ = try await first(of: nodes)
 
         // Discover temperature measurement context from IO router
@@ -220,15 +219,15 @@ import Testing
         // Updated object is returned.
         let updated = try #require(try await first(of: completes).data.object as? TemperatureIoContext)
         #expect(updated.operatingState == "emergency")
-        let dissolved = try #require(await told.next(isolation: ControllerActor.shared)).data
+        let dissolved = try #require(await associateEvents.next(isolation: ControllerActor.shared)).data
         #expect(dissolved.ioActorId == actorId1 && dissolved.associatingRoute == nil)
-        let second = try #require(await told.next(isolation: ControllerActor.shared)).data
+        let second = try #require(await associateEvents.next(isolation: ControllerActor.shared)).data
         #expect(second.ioActorId == actorId2 && second.associatingRoute == initial.associatingRoute)
 
         // Who leaves is dissociated, and so is everybody when the router stops.
         await normal.shutdown()
         await router.shutdown()
-        let last = try #require(await told.next(isolation: ControllerActor.shared)).data
+        let last = try #require(await associateEvents.next(isolation: ControllerActor.shared)).data
         #expect(last.ioActorId == actorId2 && last.associatingRoute == nil)
         await network.end(sources, emergency, observer)
     }

@@ -65,7 +65,7 @@ import Testing
         await scene.manager.stop()
     }
 
-    @Test func publisherGoesOnWhenTheOutboxHasRoom() async throws {
+    @Test func publisherContinuesWhenTheOutboxHasRoom() async throws {
         let scene = try Scene()
         await scene.publish(20)
         scene.binding.link?.opened()

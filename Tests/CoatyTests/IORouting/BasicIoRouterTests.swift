@@ -7,7 +7,7 @@ import Testing
 @ControllerActor @Suite(.timeLimit(.minutes(3))) struct BasicIoRouterTests {
     private typealias Scene = RouterScene<BasicIoRouter>
 
-    @Test func tellsTheLargestRateToAllActorsOfASource() async throws {
+    @Test func routerReportsTheLargestRateToAllActors() async throws {
         var scene = try await Scene()
         try scene.advertise(
             IoNode("n1", sources: [IoSource("s1", rate: 100), IoSource("s2")]),
@@ -32,7 +32,7 @@ import Testing
         await scene.end()
     }
 
-    @Test func keepsARouteUntilItsNodeGoes() async throws {
+    @Test func routeIsKeptUntilItsNodeLeaves() async throws {
         var scene = try await Scene()
         try scene.advertise(
             IoNode("n1", sources: [IoSource("s1", route: "plant/1")]),
@@ -50,14 +50,14 @@ import Testing
     }
 
     @Test(arguments: ["", "plant/#", "plant/+/1", "coaty/3/-/DAD/x", "a\u{0}b"])
-    func takesARouteOfItsOwnWhereTheExternalOneCannotBe(route: String) async throws {
+    func invalidExternalRouteIsReplaced(route: String) async throws {
         var scene = try await Scene()
         try scene.advertise(IoNode("n1", sources: [IoSource("s1", route: route)], actors: [IoActor("a1")]))
         #expect(try await scene.news() == ["s1>a1"])
         await scene.end()
     }
 
-    @Test func associatesOnlyWhatIsOfOneTypeAndFormat() async throws {
+    @Test func associatesOnlyMatchingTypesAndFormats() async throws {
         var scene = try await Scene()
         try scene.advertise(
             IoNode("n1", sources: [IoSource("json"), IoSource("raw", isRaw: true), IoSource("other", of: "V")]),
@@ -71,7 +71,7 @@ import Testing
         await scene.end()
     }
 
-    @Test func letsANodeGoThatHasNothingOrBelongsElsewhere() async throws {
+    @Test func nodeWithoutPointsOrOfAnotherContextIsRemoved() async throws {
         var scene = try await Scene()
         func reset(_ scene: inout Scene) async throws {
             try scene.advertise(IoNode("n1", sources: [IoSource("s1")]), IoNode("n2", actors: [IoActor("a1")]))
@@ -92,7 +92,7 @@ import Testing
         await scene.end()
     }
 
-    @Test func tellsAnAgentThatTookOverANode() async throws {
+    @Test func associationsAreRepublishedWhenNodeChangesAgent() async throws {
         var scene = try await Scene()
         try scene.advertise(IoNode("n1", sources: [IoSource("s1")]), IoNode("n2", actors: [IoActor("a1")]))
         #expect(try await scene.news() == ["s1>a1"])
@@ -101,7 +101,7 @@ import Testing
         await scene.end()
     }
 
-    @Test func givesAPointToTheNodeThatCameFirst() async throws {
+    @Test func pointBelongsToTheFirstNode() async throws {
         var scene = try await Scene()
         try scene.advertise(
             IoNode("n1", sources: [IoSource("s1", of: "x")]),

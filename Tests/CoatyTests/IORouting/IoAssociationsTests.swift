@@ -26,7 +26,7 @@ import Testing
         )
     }
 
-    @Test func subscribesToARouteOnceAsLongAsASourceUsesIt() throws {
+    @Test func routeIsSubscribedOnceWhileInUse() throws {
         let associations = try IoAssociations(ioNodes: [IoNode("n", actors: [IoActor("a")])])
         for _ in 0..<3 { try take("s1", "shared", in: associations) }
         try take("s2", "shared", in: associations)

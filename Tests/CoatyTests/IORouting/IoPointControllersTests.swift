@@ -72,7 +72,7 @@ import Testing
         return recorder
     }
 
-    @Test func carryValuesAndKeepTheLatestOverNewAssociations() async throws {
+    @Test func valuesArriveAndLatestOutlivesAssociations() async throws {
         let broker = TopicBroker()
         let source = IoSource(valueType: "v", updateStrategy: .None, name: "source")
         let actor = IoActor(valueType: "v", name: "actor")
@@ -119,7 +119,7 @@ import Testing
         await agent.container.shutdown()
     }
 
-    @Test func outliveARestartAndEndWithTheContainer() async throws {
+    @Test func observationsSurviveRestartAndEndWithContainer() async throws {
         let broker = TopicBroker()
         let source = IoSource(valueType: "v", name: "source")
         let actor = IoActor(valueType: "v", name: "actor")
@@ -150,7 +150,7 @@ import Testing
         try await withPatience { await reading.value }
     }
 
-    @Test func giveRawValuesAsBytes() async throws {
+    @Test func rawValuesAreDeliveredAsBytes() async throws {
         let broker = TopicBroker()
         let source = IoSource(valueType: "v", useRawIoValues: true, name: "source")
         let actor = IoActor(valueType: "v", useRawIoValues: true, name: "actor")
@@ -174,7 +174,7 @@ import Testing
         await agent.container.shutdown()
     }
 
-    @Test func latestValueTellsWhenItCame() async throws {
+    @Test func latestValueHasItsTimeOfReceipt() async throws {
         let broker = TopicBroker()
         let actor = IoActor(valueType: "v", name: "actor")
         let manager = try CommunicationManager(
@@ -214,7 +214,7 @@ import Testing
         #expect(latest.received?.event.value == 1.5)
     }
 
-    @Test func serveAnAgentWithNodesInTwoContextsOverMQTT() async throws {
+    @Test func agentWithNodesInTwoContextsWorksOverMQTT() async throws {
         let broker = try BrokerProcess()
         let sources = (1...2).map { IoSource(valueType: "v", name: "source \($0)") }
         let actors = (1...2).map { IoActor(valueType: "v", name: "actor \($0)") }

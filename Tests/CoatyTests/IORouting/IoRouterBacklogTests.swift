@@ -3,7 +3,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// A router that has more to tell than the outbox holds.
+/// A router with more events to publish than the outbox holds.
 @ControllerActor @Suite(.timeLimit(.minutes(2))) struct IoRouterBacklogTests {
     private typealias Scene = RouterScene<RuleBasedIoRouter>
 
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func tellsAllInOrderAndLeavesRoomForOthers() async throws {
+    @Test func associationsArePublishedInOrderWithRoomForOthers() async throws {
         var scene = try await Self.scene()
         let all = Self.sourceCount * Self.actorCount
         #expect(try await scene.news().count == all)
@@ -69,7 +69,7 @@ import Testing
         await scene.end()
     }
 
-    @Test func saysNothingOfWhatComesAndGoesWhileItWaits() async throws {
+    @Test func transientAssociationsAreNotPublished() async throws {
         var scene = try await Self.scene()
         let all = Self.sourceCount * Self.actorCount
         #expect(try await scene.news().count == all)
@@ -87,7 +87,7 @@ import Testing
         await scene.end()
     }
 
-    @Test func dissolvesAllBeforeItLeaves() async throws {
+    @Test func associationsAreDissolvedBeforeLeaving() async throws {
         var scene = try await Self.scene()
         #expect(try await scene.news().count == Self.sourceCount * Self.actorCount)
         let before = scene.broker.published.count
@@ -97,13 +97,13 @@ import Testing
         await scene.others.stop()
     }
 
-    /// Who hears only of changes knows in the end that nothing is associated, and is told nothing twice.
-    @Test func dissolvesOnlyWhatItHasTold() async throws {
+    /// A receiver of the changes ends up without associations, and receives no change twice.
+    @Test func onlyPublishedAssociationsAreDissolved() async throws {
         let scene = try await Self.scene()
         _ = try await scene.waitForNews(1)
         await scene.container.shutdown()
-        let told = try await scene.broker.waitForMessages { $0.contains { $0.topic.hasSuffix("/DAD/\(scene.id)") } }
-        let associations = told.filter { $0.topic.hasPrefix("coaty/3/-/ASC:ctx/") }
+        let messages = try await scene.broker.waitForMessages { $0.contains { $0.topic.hasSuffix("/DAD/\(scene.id)") } }
+        let associations = messages.filter { $0.topic.hasPrefix("coaty/3/-/ASC:ctx/") }
         let (added, dissolved) = associations.reduce(into: (0, 0)) { count, message in
             if String(decoding: message.payload, as: UTF8.self).contains("associatingRoute") {
                 count.0 += 1

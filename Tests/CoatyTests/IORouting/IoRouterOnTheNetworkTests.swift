@@ -9,7 +9,7 @@ import Testing
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct IoRouterOnTheNetworkTests {
     private typealias Scene = RouterScene<BasicIoRouter>
 
-    @Test func answersWhoDiscoversItsContext() async throws {
+    @Test func discoverOfItsContextIsAnswered() async throws {
         let scene = try await Scene()
         let asked: [(event: DiscoverEvent, isAnswered: Bool)] = [
             (try .with(coreTypes: [.IoContext, .User]), true),
@@ -38,7 +38,7 @@ import Testing
         await scene.end()
     }
 
-    @Test func leavesAnUpdateAloneThatWouldMakeAnotherContext() async throws {
+    @Test func updateToAnotherContextIsIgnored() async throws {
         var scene = try await Scene()
         let completes = Recorder<CompleteEvent>()
         let requests = try [
@@ -77,7 +77,7 @@ import Testing
         #expect(scene.router.otherRouters.isEmpty)
     }
 
-    @Test func dissolvesAllOnTheBrokerBeforeItLeaves() async throws {
+    @Test func associationsAreDissolvedOnTheBrokerBeforeLeaving() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let options = MQTTClientOptions(host: "127.0.0.1", port: broker.port)
@@ -128,7 +128,7 @@ import Testing
         await others.stop()
     }
 
-    @Test func letsNodesGoThatLeftWhileTheLinkWasAway() async throws {
+    @Test func nodesLostDuringDisconnectAreRemoved() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let port = broker.port
@@ -151,27 +151,27 @@ import Testing
         let agents = try nodes.map {
             try CommunicationManager(identity: Identity(name: "agent"), ioNodes: [$0], options: options())
         }
-        let told = Recorder<String>()
+        let received = Recorder<String>()
         let subscription = agents[0].subscribe(try .associate(ioContextName: "ctx")) {
-            told.append("\($0.data.associatingRoute ?? "none")")
+            received.append("\($0.data.associatingRoute ?? "none")")
         }
         for manager in agents + [container.communicationManager] {
             manager.start()
             try await manager.untilOnline()
         }
-        #expect(try await told.wait(for: 1) == ["coaty/3/-/IOV/s1"])
+        #expect(try await received.wait(for: 1) == ["coaty/3/-/IOV/s1"])
         broker.kill()
         for manager in agents + [container.communicationManager] { try await manager.untilOnline(.offline) }
-        // Nobody hears that it goes.
+        // Nobody receives its deadvertisement.
         await agents[1].stop()
         try broker.restart()
         try await withPatience { @ControllerActor in
             while router.unconfirmed != ["n2"] { try await Task.sleep(for: .milliseconds(1)) }
         }
-        #expect(Set(router.managedIoNodes.map(\.objectId)) == ["n1", "n2"] && told.values.count == 1)
+        #expect(Set(router.managedIoNodes.map(\.objectId)) == ["n1", "n2"] && received.values.count == 1)
         try await clock.untilSleeping(untilMilliseconds: 10_000)
         clock.advance(byMilliseconds: 10_000)
-        #expect(try await told.wait(for: 2).last == "none")
+        #expect(try await received.wait(for: 2).last == "none")
         #expect(router.managedIoNodes.map(\.objectId) == ["n1"])
         subscription.cancel()
         await container.shutdown()

@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(arguments: [nil, .Default, .Sample, .Throttle] as [IoSourceBackpressureStrategy?])
-    func publishesEachValueWhereNoRateIsNegotiated(_ strategy: IoSourceBackpressureStrategy?) async throws {
+    func eachValueIsPublishedWithoutNegotiatedRate(_ strategy: IoSourceBackpressureStrategy?) async throws {
         let scene = try Scene(strategy)
         try await scene.join()
         try scene.associate(nil)
@@ -137,7 +137,7 @@ import Testing
         await scene.manager.stop()
     }
 
-    @Test func throttledSourceThatNeverRestsPublishesNothing() async throws {
+    @Test func continuousThrottledSourcePublishesNothing() async throws {
         let scene = try Scene(.Throttle)
         try await scene.join()
         try scene.associate(100)
@@ -153,7 +153,7 @@ import Testing
     }
 
     @Test(arguments: [IoSourceBackpressureStrategy.Sample, .Throttle])
-    func changeOfRateDiscardsTheValueThatWaits(_ strategy: IoSourceBackpressureStrategy) async throws {
+    func rateChangeDiscardsThePendingValue(_ strategy: IoSourceBackpressureStrategy) async throws {
         let scene = try Scene(strategy)
         try await scene.join()
         try scene.associate(100)
@@ -200,7 +200,7 @@ import Testing
         await scene.manager.stop()
     }
 
-    @Test func stopOfTheCommunicationManagerDiscardsWhatWaitsAndTheNextStartGoesOn() async throws {
+    @Test func stopDiscardsPendingValueAndRestartContinues() async throws {
         let scene = try Scene(.Sample)
         try await scene.join()
         try scene.associate(100)
@@ -218,7 +218,7 @@ import Testing
         await scene.manager.stop()
     }
 
-    @Test func nothingIsLeftOfAPublisherThatIsCancelledOrReleased() async throws {
+    @Test func cancelledOrReleasedPublisherLeavesNoTimer() async throws {
         let scene = try Scene(.Throttle)
         try scene.associate(100)
         try scene.publish(1)
@@ -242,7 +242,7 @@ import Testing
         #expect(scene.manager.queued.publications == 0)
     }
 
-    @Test func refusesWhatIsNotTheSourcesValue() throws {
+    @Test func incompatibleValuesAreRefused() throws {
         let scene = try Scene(.None)
         try scene.associate(nil)
         let other = IoSource(valueType: "v", name: "other")
@@ -283,7 +283,7 @@ import Testing
         await scene.manager.stop()
     }
 
-    @Test func takesAnyRateARouterMaySay() async throws {
+    @Test func extremeRatesAreAccepted() async throws {
         let scene = try Scene(.Sample)
         try scene.associate(1 << 62)
         #expect(try scene.publish(1) == .pending)
@@ -292,7 +292,7 @@ import Testing
         #expect(try scene.publish(2) == .published(.deferred))
     }
 
-    @Test func tellsNowAndThenThatValuesAreLost() async throws {
+    @Test func droppedValuesAreLoggedPeriodically() async throws {
         let log = Recorder<String>()
         let scene = try Scene(
             .Sample,
@@ -317,7 +317,7 @@ import Testing
     }
 }
 
-/// Records how many values the log tells as lost.
+/// Records how many dropped values the log reports.
 private struct RecordingLogHandler: LogHandler {
     let log: Recorder<String>
     var metadata: Logger.Metadata = [:]

@@ -162,7 +162,7 @@ import Testing
         await scene.end()
     }
 
-    @Test func stopEndsAnEvaluationAndDissolvesWhatWasPublished() async throws {
+    @Test func stopEndsEvaluationAndDissolvesPublishedAssociations() async throws {
         let calls = EvaluationProgress()
         let scene = try await Scene(options: ["rules": Self.closureRules { calls.step() }])
         try await Self.populate(scene)

@@ -3,16 +3,16 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// A router in memory, and an agent that speaks for all others and hears what the router says.
+/// A router in memory, and an agent that publishes for all others and receives the events of the router.
 @ControllerActor
 struct RouterScene<Router: IoRouter> {
     let broker: TopicBroker
     let container: Container
     let router: Router
     let others: CommunicationManager
-    private let heard = Recorder<String>()
+    private let received = Recorder<String>()
     private let subscription: Subscription
-    private var told = 0
+    private var returnedCount = 0
 
     init(
         context: IoContext = .test(),
@@ -35,8 +35,8 @@ struct RouterScene<Router: IoRouter> {
             identity: Identity(name: "others"),
             options: CommunicationOptions { _ in TopicBinding(broker: broker) }
         )
-        subscription = others.subscribe(try .associate(ioContextName: context.name)) { [heard] event in
-            heard.append(event.line)
+        subscription = others.subscribe(try .associate(ioContextName: context.name)) { [received] event in
+            received.append(event.line)
         }
         others.start()
         try await others.untilOnline()
@@ -64,14 +64,14 @@ struct RouterScene<Router: IoRouter> {
         }
     }
 
-    /// What the router has told since the last time, when it has acted on all that was published before.
+    /// Returns the new association events of the router, after it has handled everything published before.
     mutating func news() async throws -> [String] {
         // The Complete comes behind everything.
         let json = try #require(router.ioContextJSON)
         try await update(#require(try PayloadCoder.object(json) as? IoContext))
-        let all = heard.values
-        defer { told = all.count }
-        return Array(all[told...])
+        let all = received.values
+        defer { returnedCount = all.count }
+        return Array(all[returnedCount...])
     }
 
     func end() async {
@@ -79,8 +79,8 @@ struct RouterScene<Router: IoRouter> {
         await others.stop()
     }
 
-    /// What the router has told.
-    nonisolated func waitForNews(_ count: Int) async throws -> [String] { try await heard.wait(for: count) }
+    /// Returns the association events so far, when there are at least so many.
+    nonisolated func waitForNews(_ count: Int) async throws -> [String] { try await received.wait(for: count) }
 }
 
 extension AssociateEvent {

@@ -9,7 +9,7 @@ import Testing
     /// The associations that the agents know from changes. Both the agent of the source and that of the actor must have
     /// received an association since they have their nodes.
     private struct Listener {
-        struct Told: Equatable {
+        struct Association: Equatable {
             let route: String
             let updateRate: Int?
             let nodes: [CoatyUUID?]
@@ -21,28 +21,30 @@ import Testing
             }
         }
 
-        private(set) var known: [[CoatyUUID]: Told] = [:]
+        private(set) var known: [[CoatyUUID]: Association] = [:]
 
-        mutating func hear(_ key: [CoatyUUID], _ told: Told?, _ place: String) {
-            if let told {
-                #expect(known[key] != told, "\(place): nothing new")
-                known[key] = told
+        mutating func receive(_ key: [CoatyUUID], _ current: Association?, _ place: String) {
+            if let current {
+                #expect(known[key] != current, "\(place): nothing new")
+                known[key] = current
             } else {
                 #expect(known.removeValue(forKey: key) != nil, "\(place): nothing to dissolve")
             }
         }
 
-        mutating func hear(_ event: AssociateEvent, _ table: IoRoutingTable, _ place: String) {
+        mutating func receive(_ event: AssociateEvent, _ table: IoRoutingTable, _ place: String) {
             let data = event.data
             let key = [data.ioSourceId, data.ioActorId]
-            let told = data.associatingRoute.map { Told(key, route: $0, updateRate: data.updateRate, in: table) }
-            hear(key, told, place)
+            let current = data.associatingRoute.map {
+                Association(key, route: $0, updateRate: data.updateRate, in: table)
+            }
+            receive(key, current, place)
         }
 
         func checkNodes(_ table: IoRoutingTable, _ place: String) {
-            for (key, told) in known {
-                let now = Told(key, route: told.route, updateRate: told.updateRate, in: table)
-                #expect(told == now, "\(place): an agent does not know of its association")
+            for (key, current) in known {
+                let now = Association(key, route: current.route, updateRate: current.updateRate, in: table)
+                #expect(current == now, "\(place): an agent does not know of its association")
             }
         }
 
@@ -92,17 +94,17 @@ import Testing
                 rules = IoAssociationRules(naive.rules)
                 changes = try await table.evaluate(where: { old.isTouched($0.valueType, by: rules) }, verdicts())
             }
-            for association in changes.removed { listener.hear(association.key, nil, "step \(step)") }
+            for association in changes.removed { listener.receive(association.key, nil, "step \(step)") }
             for association in changes.added + changes.changed {
                 #expect(changes.added.contains(association) == (listener.known[association.key] == nil))
                 let route = try #require(table.association(association.ioSourceId, association.ioActorId)).route
-                let told = Listener.Told(
+                let current = Listener.Association(
                     association.key,
                     route: route,
                     updateRate: association.updateRate,
                     in: table
                 )
-                listener.hear(association.key, told, "step \(step)")
+                listener.receive(association.key, current, "step \(step)")
             }
             let wanted = naive.associations
             #expect(Set(table.associations) == Set(wanted), "step \(step)")
@@ -111,7 +113,7 @@ import Testing
             listener.checkNodes(table, "step \(step)")
         }
         #expect(try await table.preview(verdicts()).isEmpty, "everything was decided")
-        for association in table.removeAll().removed { listener.hear(association.key, nil, "at the end") }
+        for association in table.removeAll().removed { listener.receive(association.key, nil, "at the end") }
         #expect(listener.known.isEmpty && table.associationCount == 0)
     }
 
@@ -164,8 +166,8 @@ import Testing
             identity: Identity(name: "observer"),
             options: CommunicationOptions { _ in TopicBinding(broker: broker) }
         )
-        let told = Recorder<AssociateEvent>()
-        let subscription = observer.subscribe(try .associate(ioContextName: "ctx")) { told.append($0) }
+        let received = Recorder<AssociateEvent>()
+        let subscription = observer.subscribe(try .associate(ioContextName: "ctx")) { received.append($0) }
         observer.start()
         try await observer.untilOnline()
         let own = router.communicationManager.identityId.string
@@ -175,7 +177,7 @@ import Testing
         }
         var agents: [CoatyUUID: CoatyUUID?] = [:]
         var listener = Listener()
-        var heard = 0
+        var handled = 0
 
         for step in 0..<40 {
             switch random.number(0...9) {
@@ -212,17 +214,17 @@ import Testing
                 for await _ in try observer.publishUpdate(.with(object: updated), timeLimit: patience) { return }
             }
             try await update.value
-            for event in told.values[heard...] { listener.hear(event, controller.table, "step \(step)") }
+            for event in received.values[handled...] { listener.receive(event, controller.table, "step \(step)") }
             listener.checkNodes(controller.table, "step \(step)")
-            heard = told.values.count
+            handled = received.values.count
             let wanted = naive.associations
             #expect(listener.rates == Dictionary(uniqueKeysWithValues: wanted.map { ($0.key, $0.updateRate) }))
             #expect(Set(controller.associations) == Set(wanted), "step \(step)")
         }
         await router.shutdown()
-        for event in try await told.wait(for: heard + listener.known.count)[heard...] {
+        for event in try await received.wait(for: handled + listener.known.count)[handled...] {
             #expect(event.data.associatingRoute == nil)
-            listener.hear(event, controller.table, "at the end")
+            listener.receive(event, controller.table, "at the end")
         }
         #expect(listener.known.isEmpty)
         subscription.cancel()

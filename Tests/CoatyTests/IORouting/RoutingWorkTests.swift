@@ -61,7 +61,7 @@ import Testing
     private static let samePair =
         #"["actorNode.characteristics.text",["Equals",{"property":"sourceNode.characteristics.text"}]]"#
 
-    @Test func conditionsOnOneObjectAreJudgedOnceForAllPairs() async throws {
+    @Test func conditionsOnOneObjectAreEvaluatedOnce() async throws {
         // Some thousand steps each: judged for each pair, they take many millions.
         let rules = try Self.rules(
             #"["actorNode.characteristics.text",["Equals","\#(Self.text)y"]]"#,

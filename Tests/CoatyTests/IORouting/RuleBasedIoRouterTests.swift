@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: [nil, ""] as [String?])
-    func takesGlobalRulesWhereAValueTypeHasNone(global: String?) async throws {
+    func globalRulesApplyToTypesWithoutRules(global: String?) async throws {
         let rules = try Self.rules((global, Self.always), ("v", Self.never), ("v", Self.responsible))
         var scene = try await Scene(options: ["rules": rules])
         try Self.advertise(scene)
@@ -51,7 +51,7 @@ import Testing
         await scene.end()
     }
 
-    @Test func asksAClosureForEachPairUntilOneHolds() async throws {
+    @Test func closuresAreEvaluatedUntilOneHolds() async throws {
         let asked = Recorder<String>()
         func rule(_ name: String, _ verdict: Bool) -> IoAssociationRule {
             IoAssociationRule(name: name, valueType: "v") { source, sourceNode, actor, actorNode, context, router in
@@ -71,7 +71,7 @@ import Testing
         await scene.end()
     }
 
-    @Test func movesAssociationsWithTheContextAndCompletesLast() async throws {
+    @Test func contextUpdateMovesAssociationsThenCompletes() async throws {
         let rules = try Self.rules((nil, Self.responsible))
         var scene = try await Scene(options: ["rules": rules])
         try Self.advertise(scene)
@@ -136,7 +136,7 @@ import Testing
         await scene.end()
     }
 
-    /// Keeps what it is told.
+    /// Keeps the changes that it receives.
     private final class Hooked: RuleBasedIoRouter {
         var calls: [String] = []
 
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func tellsASubclassWhatChanges() async throws {
+    @Test func subclassIsNotifiedOfChanges() async throws {
         let rules = try Self.rules((nil, Self.responsible))
         let scene = try await RouterScene<Hooked>(options: ["rules": rules])
         try scene.advertise(

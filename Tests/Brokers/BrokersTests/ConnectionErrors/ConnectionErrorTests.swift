@@ -42,7 +42,7 @@ import Testing
         withExtendedLifetime(setup) {}
     }
 
-    @Test func errorIsGoneWhenTheAgentIsOnline() async throws {
+    @Test func errorIsClearedWhenAgentIsOnline() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         broker.kill()

@@ -47,8 +47,8 @@ private struct IOScene {
     }
 
     private func checkAssociation(_ sourceId: CoatyUUID) async throws {
-        let states = [Heard<Bool>(), Heard<Bool>()]
-        let names = Heard<String>()
+        let states = [ReceivedValues<Bool>(), ReceivedValues<Bool>()]
+        let names = ReceivedValues<String>()
         let subscriptions = [
             sender.subscribe(ioStateOf: sourceId) { states[0].append($0.hasAssociations) },
             receiver.subscribe(ioStateOf: actorId) { states[1].append($0.hasAssociations) },
@@ -65,14 +65,14 @@ private struct IOScene {
 
     /// Checks that a value of the source reaches the actor.
     func checkValue(_ source: IoSource) async throws {
-        let heard = Heard<AnyCodable?>()
-        let subscription = receiver.subscribe(ioValuesOf: actorId) { heard.append($0.value) }
+        let received = ReceivedValues<AnyCodable?>()
+        let subscription = receiver.subscribe(ioValuesOf: actorId) { received.append($0.value) }
         // An association is known a moment before the broker has the subscription of its route, so values are repeated.
         try await eventually("a value arrives", within: 10) {
             try sender.publishIoValue(.with(ioSource: source, value: AnyCodable(21.5)))
-            return heard.count > 0
+            return received.count > 0
         }
-        #expect(heard.values.first == AnyCodable(21.5))
+        #expect(received.values.first == AnyCodable(21.5))
         subscription.cancel()
     }
 

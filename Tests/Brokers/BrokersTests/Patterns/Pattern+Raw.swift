@@ -17,19 +17,19 @@ extension Pattern {
     ]
 
     private static func checkRaw(_ scene: Scene, filter: String, topic: String) async throws {
-        let heard = Heard<String>()
+        let received = ReceivedValues<String>()
         let subscription = try scene.receiver.subscribe(rawTopic: filter) { event in
-            heard.append("\(event.topic) \(String(decoding: event.payload, as: UTF8.self))")
+            received.append("\(event.topic) \(String(decoding: event.payload, as: UTF8.self))")
         }
         defer { subscription.cancel() }
         try await scene.connect()
         try scene.sender.publishRaw(.with(topic: topic, payload: "21.5"))
-        try await eventually("the message arrives", within: 10) { heard.count > 0 }
+        try await eventually("the message arrives", within: 10) { received.count > 0 }
         // An exact filter gives back the topic; behind a wildcard nobody knows which of the separators were dots.
         if filter == topic {
-            #expect(heard.values == ["\(topic) 21.5"])
+            #expect(received.values == ["\(topic) 21.5"])
         } else {
-            #expect(heard.values.map { $0.replacing(".", with: "/") } == ["\(topic) 21.5".replacing(".", with: "/")])
+            #expect(received.values.map { $0.replacing(".", with: "/") } == ["\(topic) 21.5".replacing(".", with: "/")])
         }
     }
 }

@@ -22,15 +22,15 @@ struct Scene: Sendable {
     func connect() async throws {
         let agents = [sender, receiver]
         let topic = "barrier/\(UUID().uuidString)"
-        let heard = agents.map { _ in Heard<String>() }
-        let subscriptions = try zip(agents, heard).map { agent, heard in
-            try agent.subscribe(rawTopic: topic) { heard.append(String(decoding: $0.payload, as: UTF8.self)) }
+        let received = agents.map { _ in ReceivedValues<String>() }
+        let subscriptions = try zip(agents, received).map { agent, received in
+            try agent.subscribe(rawTopic: topic) { received.append(String(decoding: $0.payload, as: UTF8.self)) }
         }
         for agent in agents { agent.start() }
-        try await eventually("each agent hears the other") {
+        try await eventually("each agent receives from the other") {
             guard agents.allSatisfy(\.isOnline) else { return false }
             for agent in agents { try agent.publishRaw(.with(topic: topic, payload: agent.identityId.string)) }
-            return heard.allSatisfy { heard in agents.allSatisfy { heard.values.contains($0.identityId.string) } }
+            return received.allSatisfy { log in agents.allSatisfy { log.values.contains($0.identityId.string) } }
         }
         for subscription in subscriptions { subscription.cancel() }
     }
@@ -54,19 +54,19 @@ struct Scene: Sendable {
         gives expected: String,
         publish: (CommunicationManager) throws -> Void
     ) async throws {
-        let heard = Heard<String>()
+        let received = ReceivedValues<String>()
         let subscription = receiver.subscribe(observation) { event in
             do {
-                if let text = try describe(event) { heard.append(text) }
+                if let text = try describe(event) { received.append(text) }
             } catch {
-                heard.append("\(error)")
+                received.append("\(error)")
             }
         }
         defer { subscription.cancel() }
         try await connect()
         try publish(sender)
-        try await eventually("the event arrives", within: 10, details: { "\(heard.values)" }) { heard.count > 0 }
-        #expect(heard.values == [expected])
+        try await eventually("the event arrives", within: 10, details: { "\(received.values)" }) { received.count > 0 }
+        #expect(received.values == [expected])
     }
 
     /// Checks that the sender gets an answer of the receiver to a request.
@@ -84,26 +84,26 @@ struct Scene: Sendable {
         _ describe: @escaping @Sendable (Request.Response) throws -> String,
         gives expected: String
     ) async throws {
-        let heard = Heard<String>()
+        let received = ReceivedValues<String>()
         let subscription = receiver.subscribe(observation) { event in
             do {
                 try answer(event)
             } catch {
-                heard.append("\(error)")
+                received.append("\(error)")
             }
         }
         defer { subscription.cancel() }
         try await connect()
         let pending = try sender.publish(request) { response in
             do {
-                heard.append(try describe(response))
+                received.append(try describe(response))
             } catch {
-                heard.append("\(error)")
+                received.append("\(error)")
             }
         }
         defer { pending.cancel() }
-        try await eventually("the answer arrives", within: 10) { heard.count > 0 }
-        #expect(heard.values == [expected])
+        try await eventually("the answer arrives", within: 10) { received.count > 0 }
+        #expect(received.values == [expected])
     }
 }
 

@@ -31,19 +31,19 @@ func makeObject(_ objectType: String, name: String = "object") -> CoatyObject {
 
 /// The online periods of an agent.
 final class OnlinePeriods: Sendable {
-    private let heard: Heard<Int>
+    private let received: ReceivedValues<Int>
     private let task: Task<Void, Never>
 
     /// Observes an agent until this is released.
     init(_ agent: CommunicationManager) {
-        let heard = Heard<Int>()
+        let received = ReceivedValues<Int>()
         let periods = agent.onlinePeriods()
-        self.heard = heard
-        task = Task { for await period in periods { heard.append(period) } }
+        self.received = received
+        task = Task { for await period in periods { received.append(period) } }
     }
 
     deinit { task.cancel() }
 
     /// The number of the latest online period; nil before the first.
-    var latest: Int? { heard.values.last }
+    var latest: Int? { received.values.last }
 }

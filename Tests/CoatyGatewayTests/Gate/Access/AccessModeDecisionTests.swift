@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: ["0.0.0.0", "::", "192.0.2.1", "gateway", "::ffff:127.0.0.1"])
-    func elsewhereThePrivateEmbeddedBrokerIsOpenWithAWarning(_ host: String) throws {
+    func privateEmbeddedBrokerIsOpenElsewhereWithWarning(_ host: String) throws {
         guard case .open(let warning?) = try mode(["host": host]) else {
             Issue.record("\(host)")
             return
@@ -30,7 +30,7 @@ import Testing
         ["embedded-broker-listen": "0.0.0.0:1883"],
         ["embedded-broker-listen": "0.0.0.0:1883", "embedded-broker-announcement": "true"],
     ])
-    func elsewhereABrokerThatOthersReachNeedsAToken(_ flags: [String: String]) throws {
+    func sharedBrokerRequiresATokenElsewhere(_ flags: [String: String]) throws {
         let flags = flags.merging(["host": "0.0.0.0"]) { $1 }
         #expect(try mode(flags) == .token("generated", isGenerated: true))
         let token = "0123456789abcdef"
@@ -60,7 +60,7 @@ import Testing
         #expect(error([:], environment) != nil)
     }
 
-    @Test func openExcludesATokenAndDoesNotShowIt() throws {
+    @Test func openAccessRefusesATokenWithoutShowingIt() throws {
         let found = try #require(error(["access": "open"], ["COATY_GATEWAY_TOKEN": "0123456789abcdef"]))
         #expect(!found.description.contains("0123"))
     }

@@ -32,7 +32,7 @@ import Testing
         #expect(lines[2]["status"] as? Int == 200)
     }
 
-    @Test func linesAboutAClientAreBounded() async throws {
+    @Test func linesPerClientAreBounded() async throws {
         var limits = Limits()
         limits.auditLinesPerClient = 2
         let log = try AuditLog(.file(path), limits: limits, logger: Logger(label: "test"))

@@ -23,7 +23,7 @@ import Testing
         policy.permissions(of: Principal.Authenticated(subject: .certificate(name)))
     }
 
-    @Test func theLongestNameCounts() throws {
+    @Test func longestMatchingNameApplies() throws {
         let entries = [
             #"{"name":"*","roles":["a"]}"#, #"{"name":"device-*","roles":["b"]}"#,
             #"{"name":"device-1","roles":["named"],"attributes":{"site":"hall-1"}}"#,
@@ -74,7 +74,7 @@ import Testing
         #expect("\(error)".contains(reason) && "\(error)".hasSuffix(#" at "\#(place)""#), "\(error)")
     }
 
-    @Test func theyNeedTheAuthoritiesOfCertificates() throws {
+    @Test func entriesRequireAClientAuthoritiesFile() throws {
         var settings = try GatewaySettings(flags: [:], environment: [:], file: nil)
         settings.accessConfiguration = try Self.configuration(#"[{"name":"*","roles":["a"]}]"#)
         do {

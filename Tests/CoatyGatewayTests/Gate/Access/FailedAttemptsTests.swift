@@ -31,7 +31,7 @@ import Testing
         for second in 0..<100 { #expect(attempt(at: 7 * Double(second)) == nil) }
     }
 
-    @Test mutating func anAddressWaitsForFewKeysAndOneFetchEach() {
+    @Test mutating func keyWaitsPerAddressAreLimited() {
         // All clients of a proxy, after a rotation.
         for _ in 0..<100 { #expect(mayWait(for: "a", fetched: 0, at: 1) == true) }
         for id in ["b", nil, "d"] { #expect(mayWait(for: id, fetched: 0, at: 2) == true) }
@@ -85,7 +85,7 @@ import Testing
 
 @Suite struct ExpiringTableTests {
     /// Compares the table with a list of its entries.
-    @Test func agreesWithAModel() {
+    @Test func tableEqualsModel() {
         let start = ContinuousClock.now
         let (lifetime, capacity) = (5, 4)
         var generator = SeededGenerator(seed: 14)

@@ -48,7 +48,7 @@ import Testing
         )
     }
 
-    @Test func definedRolesCountAndOthersDoNot() throws {
+    @Test func undefinedRolesAreIgnored() throws {
         let policy = try Self.policy()
         let permissions = try Self.user(roles: ["admin", "viewer", "other"], under: policy).permissions(under: policy)
         #expect(permissions?.roles == ["viewer"])
@@ -58,7 +58,7 @@ import Testing
         #expect(try Self.user(under: .open).permissions(under: .open)?.isUnrestricted == true)
     }
 
-    @Test func equalPermissionsAreTheSameObjectAsLongAsSomebodyHasThem() throws {
+    @Test func equalPermissionsAreSharedWhileInUse() throws {
         let policy = try Self.policy()
         let ann = try Self.user("ann", under: policy)
         let bob = try Self.user("bob", under: policy)
@@ -74,7 +74,7 @@ import Testing
         #expect(gone == nil)
     }
 
-    @Test func aReloadKeepsWhatDoesNotChange() throws {
+    @Test func reloadKeepsUnchangedPermissions() throws {
         let old = try Self.policy()
         let ann = try Self.user(under: old)
         let named = try Self.user(roles: ["named"], under: old)
@@ -87,7 +87,7 @@ import Testing
         #expect(named.permissions(under: new) !== before.1)
     }
 
-    @Test func expiredPrincipalsMayDoNothing() async throws {
+    @Test func expiredPrincipalsHaveNoPermissions() async throws {
         let policy = try Self.policy()
         let access = AccessControl(policy)
         let ann = try Self.user(expiresIn: .milliseconds(80), under: policy)
@@ -131,7 +131,7 @@ import Testing
         #expect(ann !== token && ann.client.description == "user ann of https://a")
     }
 
-    @Test func rightsToAnswerStayAsLongAsTheyAreUsed() async throws {
+    @Test func answerRightsAreKeptWhileInUse() async throws {
         let scene = try await GateScene(.open)
         let services = scene.services
         let held = try Self.user("held", under: .open)
@@ -148,7 +148,7 @@ import Testing
         await scene.stop()
     }
 
-    @Test func theAuditLogNamesTheIssuerAndAccessTheExpiry() throws {
+    @Test func principalNamesIssuerAndAccessNamesExpiry() throws {
         let policy = try Self.policy()
         let ann = try Self.user(expiresIn: .seconds(60), under: policy)
         #expect(ann.name == "ann" && ann.issuer == "https://idp.example")

@@ -37,7 +37,7 @@ import Testing
         #expect(tickets.count == 0)
     }
 
-    @Test mutating func otherTextIsNoTicket() {
+    @Test mutating func otherTextIsNotATicket() {
         let ticket = issue()
         #expect(redeem("") == nil)
         #expect(redeem(ticket + "=") == nil)

@@ -40,11 +40,11 @@ import Testing
         String(repeating: "0", count: 63) + " ", String(repeating: "０", count: 64),
         "0x" + String(repeating: "0", count: 62), String(repeating: "0", count: 63) + "e\u{301}",
     ])
-    func textThatIsNoDigest(_ text: String) {
+    func invalidDigestTextIsRefused(_ text: String) {
         #expect(TokenDigest(hex: text) == nil)
     }
 
-    @Test(arguments: [0, 31, 33]) func bytesOfAnotherLengthAreNoDigest(_ count: Int) {
+    @Test(arguments: [0, 31, 33]) func bytesOfWrongLengthAreNotADigest(_ count: Int) {
         #expect(TokenDigest(bytes: Array(repeating: 0, count: count)) == nil)
     }
 

@@ -54,7 +54,7 @@ import Testing
         await scene.relay.stop()
     }
 
-    @Test func aStopIsNoFailure() async throws {
+    @Test func stopIsNotAFailure() async throws {
         let scene = try await RelayScene()
         let silent = try scene.connect()
         // Taken before it, so that the silent one is there.

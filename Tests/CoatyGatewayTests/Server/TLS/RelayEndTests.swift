@@ -87,7 +87,7 @@ import Testing
 
     /// The server of WebSockets notices by its pings, and closes its end.
     @Test(arguments: [true, false])
-    func aWebSocketWhoseClientVanishesIsGoneAfterTheServersEnd(isFull: Bool) async throws {
+    func webSocketOfLostClientEndsAfterTheServer(isFull: Bool) async throws {
         let scene = try await RelayScene(flushTimeout: .milliseconds(300))
         let (client, server) = try scene.pair(scene.connectOverTCP(), request: Self.webSocket)
         client.vanish()

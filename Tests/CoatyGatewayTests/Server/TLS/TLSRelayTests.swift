@@ -12,7 +12,7 @@ import Testing
     /// What the socket pair, a piece and the small buffers of the client's connection hold at most.
     private static let maximumHeld = 64 << 10
 
-    @Test func firstBytesTellTheServerAndOriginTravelsAlong() async throws {
+    @Test func firstBytesSelectTheServerAndOriginIsPassed() async throws {
         let scene = try await RelayScene()
         for (parts, kind) in [
             (["GET /v1/ws HTTP/1.1\r\n"], ProtocolPeek.webSocket), (["G", "ET /v1/w", "s/x"], .webSocket),
@@ -23,7 +23,7 @@ import Testing
             let (descriptor, peek, origin) = try scene.server()
             #expect(peek == kind)
             #expect(origin.peer == "192.0.2.7" && origin.isEncrypted && origin.certificate == nil)
-            // The bytes that told the protocol have not been lost.
+            // The bytes that identified the protocol are passed on.
             let text = parts.joined()
             #expect(try RelayScene.receive(descriptor, count: text.utf8.count) == Array(text.utf8))
             close(descriptor)
@@ -65,7 +65,7 @@ import Testing
         await scene.relay.stop()
     }
 
-    @Test func aServerThatDoesNotReadHoldsTheClientBack() async throws {
+    @Test func serverThatDoesNotReadBlocksTheClient() async throws {
         let scene = try await RelayScene()
         let (client, server) = try scene.pair()
         let sent = client.sendUntilBlocked()
@@ -75,7 +75,7 @@ import Testing
         await scene.relay.stop()
     }
 
-    @Test func aClientThatDoesNotReadHoldsTheServerBack() async throws {
+    @Test func clientThatDoesNotReadBlocksTheServer() async throws {
         let scene = try await RelayScene()
         let (client, server) = try scene.pair()
         let sent = RelayScene.fill(server)
@@ -132,7 +132,7 @@ import Testing
         await scene.relay.stop()
     }
 
-    @Test func oneHandshakeTooManyClosesTheOldest() async throws {
+    @Test func excessHandshakeClosesTheOldest() async throws {
         let scene = try await RelayScene(maximumHandshakes: 2)
         let silent = try (0..<3).map { _ in try scene.connect() }
         var byte: UInt8 = 0

@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func keysThatWouldNeverBeTriedAreRefused() throws {
+    @Test func keysBeyondTheCandidateLimitAreRefused() throws {
         let keys = try (0...KeySet.maximumCandidates).map { _ in try SigningKey(.ed25519) }
         let four = try KeySet(Array(keys.dropLast().map(\.pem).joined().utf8))
         for key in keys.dropLast() {
@@ -146,13 +146,13 @@ import Testing
     }
 
     /// What everybody can read is no secret.
-    @Test func secretsAreNotTakenFromAURL() throws {
+    @Test func secretsFromAURLAreRefused() throws {
         let secret = Array(try SigningKey(.secret).jwk().utf8)
         #expect(try KeySet(secret).keys.map(\.algorithm) == [.hs256])
         #expect(throws: KeySet.Failure.self) { try KeySet(secret, isPublic: true) }
     }
 
-    @Test func keysThatLeaveAreRevokedAndOthersStay() throws {
+    @Test func onlyRemovedKeysAreRevoked() throws {
         let (one, two) = (try SigningKey(.ec, id: "1"), try SigningKey(.ec, id: "2"))
         let first = try KeySet(try SigningKey.jwks(one))
         let (second, none) = try KeySet(try SigningKey.jwks(two, one)).replacing(first)
@@ -180,7 +180,7 @@ import Testing
         #expect(wrong.load(ordering: .relaxed) == 0)
     }
 
-    @Test func unusableKeysLeaveNoErrorBehind() {
+    @Test func unusableKeysLeaveNoOpenSSLError() {
         for text in ["-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "-----BEGIN PUBLIC KEY-----\n?"] {
             _ = try? KeySet(Array(text.utf8))
             #expect(ERR_peek_error() == 0)

@@ -65,7 +65,7 @@ import Testing
         #expect(scene.isUnknown(new) && scene.refresh() && scene.refusal(new) == nil)
     }
 
-    @Test func allTokensTogetherHaveOneFetchInAPause() throws {
+    @Test func allTokensShareOneFetchPerPause() throws {
         let scene = try Scene(minimumPause: .seconds(10))
         let start = ContinuousClock.now
         func ask(_ number: Int, at seconds: Double) -> Duration? {
@@ -88,7 +88,7 @@ import Testing
         #expect(try refresh(at: 40) == 3)
     }
 
-    @Test func aTokenWaitsHoweverManyOthersDo() throws {
+    @Test func tokenWaitsDespiteManyUnknownKeys() throws {
         let scene = try Scene()
         #expect(!scene.refresh())
         try scene.provider.post("/rotate")

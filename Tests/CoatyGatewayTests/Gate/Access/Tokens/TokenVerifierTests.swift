@@ -265,7 +265,7 @@ import Testing
 
     // MARK: - The cache
 
-    @Test func asManyTokensAreRememberedAsTheSettingSays() throws {
+    @Test func rememberedTokensAreBoundedByTheSetting() throws {
         let key = try SigningKey(.ec, id: "1")
         var limits = Limits()
         limits.verifiedTokens = 1

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Values that handlers of any thread have recorded, in order.
-final class Heard<Value: Sendable>: Sendable {
+final class ReceivedValues<Value: Sendable>: Sendable {
     private let recorded = Mutex<[Value]>([])
 
     /// Records a value.
